@@ -1,0 +1,1 @@
+"""What runs Spark: the only package that imports pyspark."""
