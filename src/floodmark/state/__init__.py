@@ -1,0 +1,1 @@
+"""State files to Arrow and back. Nothing here opens a file."""
