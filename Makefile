@@ -1,0 +1,51 @@
+# `make` alone lists what there is. Each target does its own set-up.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench soak services golden clean java
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## Make .venv with the command at .venv/bin/floodmark
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "Floodmark needs Python 3.10 or later; $(PYTHON) is older. Run: make PYTHON=python3.12 setup"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
+	@touch $@
+
+java:
+	@java -version 2>/dev/null || \
+	  { echo "Spark needs Java 17, and there is no java here. Install it with: apt-get install openjdk-17-jre-headless (Debian, Ubuntu) or brew install openjdk@17 (macOS)"; exit 1; }
+
+demo: setup java ## Run a stream, kill it in the middle of a batch, see it come back
+	@$(BIN)/floodmark demo
+
+services: setup java ## Fetch the real servers that the integration tests start
+	@$(BIN)/python scripts/services.py
+
+lint: setup ## Style, types and the walls between the layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --cache-dir .cache/import-linter
+
+test: lint services ## Everything that has to hold, real servers included
+	@$(BIN)/python -m pytest
+
+bench: setup java services ## Measure what the README claims, side by side
+	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+soak: setup java services ## The long campaigns; docs/reliability.md keeps their last numbers
+	@$(BIN)/python -m pytest -m soak --override-ini addopts= -q -s
+
+golden: setup java ## Make tests/golden anew, with every Spark version
+	@$(BIN)/python scripts/make_golden.py
+
+clean: ## Remove what the other targets made
+	rm -rf $(VENV) .cache data

@@ -1,0 +1,154 @@
+"""One typed function per verb. The command line and the web only translate.
+
+`storage` are the options that fsspec takes for the checkpoint's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from floodmark.checkpoint.differences import Difference, diff_batches, diff_checkpoints
+from floodmark.checkpoint.inputs import InputFile, file_sources, input_files
+from floodmark.checkpoint.inspection import Inspection, ScanEntry, inspection
+from floodmark.checkpoint.model import Checkpoint, Kind
+from floodmark.checkpoint.position import Position, choose_batch, position
+from floodmark.checkpoint.timeline import Batch, timeline
+from floodmark.errors import NoAnswer, NotACheckpoint, WrongUse
+from floodmark.storage.files import open_files
+from floodmark.storage.load import Entries, load
+
+Storage = Mapping[str, Any]
+
+
+def open(path: str, storage: Storage | None = None) -> Checkpoint:
+    """A checkpoint with every batch that is still logged."""
+    return load(open_files(str(path), storage), Entries.ALL)
+
+
+def inspect(path: str, storage: Storage | None = None) -> Inspection:
+    """What a checkpoint is and where its stream stands; reads the newest entries only."""
+    return inspection(look(path, storage))
+
+
+def look(path: str, storage: Storage | None = None) -> Checkpoint:
+    """A checkpoint with its newest entries: enough for most questions, at a fixed cost."""
+    return load(open_files(str(path), storage))
+
+
+def batches(
+    path: str, last: int | None = None, storage: Storage | None = None
+) -> tuple[Batch, ...]:
+    """Every batch that is still logged, oldest first."""
+    if last is not None and last < 1:
+        raise WrongUse(f"--last {last}: at least one batch has to be asked for")
+    return timeline(_structured(load(open_files(str(path), storage), Entries.ALL)), last)
+
+
+def offsets(
+    path: str,
+    batch: int | None = None,
+    at: datetime | str | None = None,
+    storage: Storage | None = None,
+) -> Position:
+    """Where the stream stood after a batch: by default the last committed one."""
+    files = open_files(str(path), storage)
+    if at is not None:
+        checkpoint = load(files, Entries.ALL)
+    elif batch is not None:
+        checkpoint = load(files, batches=[batch])
+    else:
+        checkpoint = load(files)
+        committed = checkpoint.committed_batch
+        if committed is not None and committed not in checkpoint.offsets:
+            # Two or more batches are planned beyond it, or its entry is gone.
+            checkpoint = load(files, batches=[committed])
+    _structured(checkpoint)
+    return position(checkpoint, choose_batch(checkpoint, batch, _milliseconds(at)))
+
+
+def files(
+    path: str,
+    batch: int | None = None,
+    source: str | None = None,
+    storage: Storage | None = None,
+) -> tuple[InputFile, ...]:
+    """Which input files each batch took."""
+    from floodmark.storage.inputs import read_source_log
+
+    place = open_files(str(path), storage)
+    checkpoint = _structured(load(place, Entries.ALL))
+    chosen = file_sources(checkpoint)
+    if source is not None and source not in chosen:
+        raise WrongUse(
+            f"source {source!r} is not a file source of this checkpoint",
+            f"File sources here: {', '.join(chosen) or 'none'}.",
+        )
+    if not chosen:
+        kinds = ", ".join(f"{item.id} ({item.kind.value})" for item in checkpoint.sources)
+        raise NoAnswer(
+            f"{path}: no source of this stream reads files",
+            f"Its sources are: {kinds or 'not known yet'}.",
+        )
+    seen = {
+        name: read_source_log(place, checkpoint, name) for name in chosen if source in (None, name)
+    }
+    found = input_files(checkpoint, seen)
+    return tuple(file for file in found if batch is None or file.batch == batch)
+
+
+def diff(
+    left: str,
+    right: str | None = None,
+    batches: tuple[int, int] | None = None,
+    storage: Storage | None = None,
+) -> tuple[Difference, ...]:
+    """What differs between two checkpoints, or between two batches of one."""
+    if (right is None) == (batches is None):
+        raise WrongUse("give two checkpoints, or one checkpoint and two of its batches")
+    if right is not None:
+        return diff_checkpoints(look(left, storage), look(right, storage))
+    assert batches is not None
+    checkpoint = _structured(load(open_files(left, storage), batches=batches))
+    for batch in batches:
+        choose_batch(checkpoint, batch, None)
+    return diff_batches(checkpoint, *batches)
+
+
+def scan(roots: Iterable[str], storage: Storage | None = None) -> Iterator[ScanEntry]:
+    """Every checkpoint below the roots, as they are found."""
+    from floodmark.storage.scan import scan as scan_below
+
+    for root in roots:
+        place = open_files(root, storage)
+        level = place.level()
+        if not level.folders and not level.files:
+            place.list()  # says what is wrong with the root, if it is not just empty
+        yield from scan_below(place)
+
+
+def _structured(checkpoint: Checkpoint) -> Checkpoint:
+    if checkpoint.kind is Kind.DSTREAMS:
+        raise NotACheckpoint(
+            f"{checkpoint.path} is a DStreams checkpoint: it has no log of batches",
+            "DStreams saves the whole application as one Java-serialised object.",
+            "`floodmark inspect` shows what can be seen of it.",
+        )
+    return checkpoint
+
+
+def _milliseconds(at: datetime | str | None) -> int | None:
+    if at is None:
+        return None
+    if isinstance(at, str):
+        try:
+            at = datetime.fromisoformat(at.replace("Z", "+00:00"))
+        except ValueError:
+            raise WrongUse(
+                f"{at!r} is not a time",
+                do="Write it as 2026-11-15T10:00:00Z; without a zone it is your local time.",
+            ) from None
+    if at.tzinfo is None:
+        at = at.astimezone()
+    return int(at.astimezone(timezone.utc).timestamp() * 1000)

@@ -1,0 +1,79 @@
+"""The commit log: one file per finished batch, written after the sink.
+
+A batch in the offset log but not here was planned and maybe half done;
+Spark runs it again on restart. Formats v1 to v3 are described in docs/format.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from floodmark.checkpoint.text import decode, long_of, parse_json_object, shorten, split_version
+from floodmark.errors import MalformedFile
+
+NEWEST_VERSION = 3
+
+StateIds = Mapping[int, tuple[tuple[str, ...], ...]]
+"""operator → partition → the unique id of each store's files (checkpoint format 2)."""
+
+
+@dataclass(frozen=True)
+class CommitEntry:
+    version: int
+    next_batch_watermark_ms: int
+    state_unique_ids: StateIds
+    sinks: Mapping[str, Mapping[str, Any]]
+    """v3's sinkMetadataMap: the sinks the query has had, by name."""
+    text: str
+
+
+def parse_commit(data: bytes) -> CommitEntry:
+    text = decode(data)
+    version, rest = split_version(text, NEWEST_VERSION)
+    # Spark reads the second line and no more; a missing one means {}.
+    body = rest.split("\n", 1)[0]
+    fields = parse_json_object(body, "the commit") if body.strip() else {}
+    return CommitEntry(
+        version,
+        long_of(fields, "nextBatchWatermarkMs", "the commit", 0),
+        _state_ids(fields.get("stateUniqueIds")),
+        _sinks(fields.get("sinkMetadataMap")),
+        text,
+    )
+
+
+def render_commit(entry: CommitEntry) -> bytes:
+    return entry.text.encode()
+
+
+def _state_ids(value: Any) -> StateIds:
+    if value is None:
+        return MappingProxyType({})
+    try:
+        return MappingProxyType(
+            {int(operator): _partitions(partitions) for operator, partitions in value.items()}
+        )
+    except (AttributeError, TypeError, ValueError):
+        raise MalformedFile(
+            f"stateUniqueIds is not a map of operators: {shorten(repr(value))}"
+        ) from None
+
+
+def _partitions(value: Any) -> tuple[tuple[str, ...], ...]:
+    if not isinstance(value, list) or not all(
+        isinstance(stores, list) and all(isinstance(store, str) for store in stores)
+        for stores in value
+    ):
+        raise TypeError
+    return tuple(tuple(stores) for stores in value)
+
+
+def _sinks(value: Any) -> Mapping[str, Mapping[str, Any]]:
+    if value is None:
+        return MappingProxyType({})
+    if not isinstance(value, dict) or not all(isinstance(sink, dict) for sink in value.values()):
+        raise MalformedFile(f"sinkMetadataMap is not a map of sinks: {shorten(repr(value))}")
+    return MappingProxyType({name: MappingProxyType(sink) for name, sink in value.items()})

@@ -1,0 +1,155 @@
+"""The file source's list of seen files and the file sink's list of written ones.
+
+Both are logs of one JSON line a file, where every tenth entry is `<id>.compact`
+and holds all that came before it. The source's ids are its own; the sink's are
+the query's batch ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from floodmark.checkpoint.text import (
+    decode,
+    lines_of,
+    long_of,
+    parse_json_object,
+    shorten,
+    split_version,
+)
+from floodmark.errors import MalformedFile
+
+COMPACT = ".compact"
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One input file, and the entry of the source's log that took it."""
+
+    path: str
+    """As written: URI-encoded."""
+    timestamp: int
+    batch_id: int
+    text: str
+
+    @property
+    def readable_path(self) -> str:
+        return unquote(self.path)
+
+
+@dataclass(frozen=True)
+class SinkFile:
+    """One output file."""
+
+    path: str
+    size: int
+    is_dir: bool
+    modification_time: int
+    action: str
+    text: str
+
+
+def parse_source_log(data: bytes) -> tuple[SourceFile, ...]:
+    return tuple(_source_file(line) for line in _entries(data))
+
+
+def parse_sink_log(data: bytes) -> tuple[SinkFile, ...]:
+    return tuple(_sink_file(line) for line in _entries(data))
+
+
+def render_log(files: Iterable[SourceFile | SinkFile]) -> bytes:
+    return "\n".join(["v1", *(file.text for file in files)]).encode()
+
+
+def _entries(data: bytes) -> list[str]:
+    _, rest = split_version(decode(data), 1)
+    return lines_of(rest)
+
+
+def _source_file(line: str) -> SourceFile:
+    fields = parse_json_object(line, "an entry")
+    return SourceFile(
+        _path(fields), long_of(fields, "timestamp", "an entry"), _batch_id(fields), line
+    )
+
+
+def _batch_id(fields: dict[str, Any]) -> int:
+    return long_of(fields, "batchId", "an entry")
+
+
+def _sink_file(line: str) -> SinkFile:
+    fields = parse_json_object(line, "an entry")
+    return SinkFile(
+        _path(fields),
+        long_of(fields, "size", "an entry"),
+        fields.get("isDir") is True,
+        long_of(fields, "modificationTime", "an entry", 0),
+        str(fields.get("action", "add")),
+        line,
+    )
+
+
+def _path(fields: dict[str, Any]) -> str:
+    path = fields.get("path")
+    if not isinstance(path, str) or not path:
+        raise MalformedFile(f"an entry has no path: {shorten(repr(fields))}")
+    return path
+
+
+def log_id(name: str) -> int | None:
+    """The id of `12` and of `9.compact`; None for every other name."""
+    digits = name.removesuffix(COMPACT)
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 19 else None
+
+
+def names_to_read(names: Iterable[str]) -> list[str]:
+    """The entries that together list every file: the newest compaction and all after it."""
+    ids = {name: entry for name in names if (entry := log_id(name)) is not None}
+    compacted = [entry for name, entry in ids.items() if name.endswith(COMPACT)]
+    newest = max(compacted, default=-1)
+    chosen = [name for name, entry in ids.items() if entry > newest]
+    if compacted:
+        chosen.append(f"{newest}{COMPACT}")
+    return sorted(chosen, key=lambda name: ids[name])
+
+
+def missing_ids(names: Iterable[str]) -> list[int]:
+    """Entries that should stand after the newest compaction and do not."""
+    chosen = names_to_read(names)
+    if not chosen:
+        return []
+    ids = {entry for name in chosen if (entry := log_id(name)) is not None}
+    first = min(ids) if chosen[0].endswith(COMPACT) else 0
+    return [entry for entry in range(first, max(ids)) if entry not in ids]
+
+
+def compact_interval(names: Iterable[str], configured: int = 10) -> int:
+    """How often this log compacts; what stands in the folder wins over the setting."""
+    compacted = sorted(
+        entry for name in names if name.endswith(COMPACT) and (entry := log_id(name)) is not None
+    )
+    if len(compacted) >= 2:
+        return compacted[-1] - compacted[-2]
+    if not compacted:
+        return configured
+    first = compacted[0] + 1
+    if first <= configured:
+        return first
+    divisors = (n for n in range(configured, first + 1) if first % n == 0)
+    return next(divisors)
+
+
+def files_between(
+    files: Iterable[SourceFile], after: int | None, until: int
+) -> tuple[SourceFile, ...]:
+    """The files of the offset range (after, until]; `after` None means from the beginning."""
+    lowest = -1 if after is None else after
+    return tuple(file for file in files if lowest < file.batch_id <= until)
+
+
+def merge_source_logs(entries: Mapping[str, tuple[SourceFile, ...]]) -> tuple[SourceFile, ...]:
+    """Every file the source has seen, in the order it saw them."""
+    return tuple(file for name in names_to_read(entries) for file in entries[name])

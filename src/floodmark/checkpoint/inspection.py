@@ -1,0 +1,143 @@
+"""The summary that `inspect --json` and `scan --json` give: names that users script against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from floodmark.checkpoint.model import Checkpoint, Kind, Unreadable
+from floodmark.checkpoint.sources import SourceKind, SourceOffset
+from floodmark.checkpoint.timeline import Action, Batch, Restart, Status, restart
+
+
+@dataclass(frozen=True)
+class SourceSummary:
+    id: str
+    kind: SourceKind
+    offset: Any
+
+
+@dataclass(frozen=True)
+class BatchSummary:
+    batch: int
+    status: Status
+    time_ms: int | None
+    watermark_ms: int | None
+    sources: tuple[SourceSummary, ...]
+
+
+@dataclass(frozen=True)
+class StateSummary:
+    operator: int
+    name: str | None
+    provider: str
+    partitions: int
+    stores: tuple[str, ...]
+    version: int | None
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Inspection:
+    path: str
+    kind: Kind
+    query_id: str | None
+    latest_batch: int | None
+    committed_batch: int | None
+    in_flight_batch: int | None
+    watermark_ms: int | None
+    batch_time_ms: int | None
+    offset_log_version: int | None
+    commit_log_version: int | None
+    sources: tuple[SourceSummary, ...]
+    conf: Mapping[str, str]
+    state: tuple[StateSummary, ...]
+    files: int
+    bytes: int
+    files_complete: bool
+    """False where a very large remote checkpoint was not listed to its end."""
+    unreadable: tuple[Unreadable, ...]
+    restart: Restart | None
+
+
+@dataclass(frozen=True)
+class ScanEntry:
+    path: str
+    kind: Kind | None
+    query_id: str | None
+    latest_batch: int | None
+    committed_batch: int | None
+    in_flight_batch: int | None
+    bytes: int
+    findings: tuple[str, ...]
+    """What a look without the doctor shows: files that cannot be read, a start that fails."""
+
+
+def summarize_sources(sources: tuple[SourceOffset, ...]) -> tuple[SourceSummary, ...]:
+    return tuple(SourceSummary(source.id, source.kind, source.offset) for source in sources)
+
+
+def summarize_batches(batches: Iterable[Batch]) -> list[BatchSummary]:
+    return [
+        BatchSummary(
+            batch.batch,
+            batch.status,
+            batch.time_ms,
+            batch.watermark_ms,
+            summarize_sources(batch.sources),
+        )
+        for batch in batches
+    ]
+
+
+def inspection(checkpoint: Checkpoint) -> Inspection:
+    structured = checkpoint.kind is Kind.STRUCTURED_STREAMING
+    return Inspection(
+        checkpoint.path,
+        checkpoint.kind,
+        checkpoint.query_id,
+        checkpoint.latest_batch,
+        checkpoint.committed_batch,
+        checkpoint.in_flight_batch,
+        checkpoint.watermark_ms,
+        checkpoint.batch_time_ms,
+        checkpoint.offset_log_version,
+        checkpoint.commit_log_version,
+        summarize_sources(checkpoint.sources),
+        checkpoint.conf,
+        tuple(
+            StateSummary(
+                operator.operator,
+                operator.name,
+                operator.provider,
+                operator.partitions,
+                operator.stores,
+                operator.version,
+                operator.bytes,
+            )
+            for operator in checkpoint.state_operators
+        ),
+        len(checkpoint.files),
+        checkpoint.bytes,
+        checkpoint.complete,
+        checkpoint.unreadable,
+        restart(checkpoint) if structured else None,
+    )
+
+
+def scan_entry(checkpoint: Checkpoint) -> ScanEntry:
+    verdict = restart(checkpoint) if checkpoint.kind is Kind.STRUCTURED_STREAMING else None
+    findings = tuple(f"{item.path}: {item.reason}" for item in checkpoint.unreadable)
+    if verdict and verdict.action is Action.FAIL:
+        findings += (verdict.words,)
+    return ScanEntry(
+        checkpoint.path,
+        checkpoint.kind,
+        checkpoint.query_id,
+        checkpoint.latest_batch,
+        checkpoint.committed_batch,
+        checkpoint.in_flight_batch,
+        checkpoint.bytes,
+        findings,
+    )

@@ -1,0 +1,204 @@
+"""A checkpoint as one frozen value: what was listed, what was read, what could not be.
+
+Only the entries that were asked for are read; `offset_ids` and `commit_ids` tell
+of all that are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+from floodmark.checkpoint.commits import CommitEntry
+from floodmark.checkpoint.layout import FileInfo, StateFile, batch_id, state_files
+from floodmark.checkpoint.offsets import OffsetEntry
+from floodmark.checkpoint.operators import OperatorMetadata
+from floodmark.checkpoint.query import QueryMetadata
+from floodmark.checkpoint.sources import SourceOffset, read_source_offset
+
+PROVIDER_CLASS = "spark.sql.streaming.stateStore.providerClass"
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+_NOTHING: Mapping[Any, Any] = MappingProxyType({})
+
+
+class Kind(str, Enum):
+    STRUCTURED_STREAMING = "structured-streaming"
+    DSTREAMS = "dstreams"
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class StateOperator:
+    """One stateful operator, as its folder and its own metadata show it."""
+
+    operator: int
+    name: str | None
+    """As Spark 4.0 and later name it; earlier ones wrote no name."""
+    provider: str
+    partitions: int
+    stores: tuple[str, ...]
+    version: int | None
+    """The newest state version there; batch N leaves version N + 1."""
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    path: str
+    kind: Kind
+    files: tuple[FileInfo, ...]
+    complete: bool = True
+    """False where the listing of a very large checkpoint was stopped early."""
+    metadata: QueryMetadata | None = None
+    offset_ids: tuple[int, ...] = ()
+    commit_ids: tuple[int, ...] = ()
+    offsets: Mapping[int, OffsetEntry] = field(default_factory=lambda: _NOTHING)
+    commits: Mapping[int, CommitEntry] = field(default_factory=lambda: _NOTHING)
+    operators: Mapping[int, OperatorMetadata] = field(default_factory=lambda: _NOTHING)
+    initial: Mapping[str, bytes] = field(default_factory=lambda: _NOTHING)
+    """`sources/<id>/0` of the sources whose offset alone does not tell their kind."""
+    unreadable: tuple[Unreadable, ...] = ()
+
+    @property
+    def query_id(self) -> str | None:
+        return self.metadata.id if self.metadata else None
+
+    @property
+    def latest_batch(self) -> int | None:
+        return self.offset_ids[-1] if self.offset_ids else None
+
+    @property
+    def committed_batch(self) -> int | None:
+        return self.commit_ids[-1] if self.commit_ids else None
+
+    @property
+    def in_flight_batch(self) -> int | None:
+        """Planned and not committed: Spark runs it again."""
+        latest, committed = self.latest_batch, self.committed_batch
+        if latest is None or (committed is not None and committed >= latest):
+            return None
+        return latest
+
+    @property
+    def latest_entry(self) -> OffsetEntry | None:
+        return None if self.latest_batch is None else self.offsets.get(self.latest_batch)
+
+    @property
+    def latest_commit(self) -> CommitEntry | None:
+        return None if self.committed_batch is None else self.commits.get(self.committed_batch)
+
+    @property
+    def watermark_ms(self) -> int | None:
+        """What the next batch starts with."""
+        entry = self.latest_entry
+        planned = entry.metadata.batch_watermark_ms if entry and entry.metadata else None
+        if self.in_flight_batch is not None:
+            return planned
+        commit = self.latest_commit
+        committed = commit.next_batch_watermark_ms if commit else None
+        known = [value for value in (planned, committed) if value is not None]
+        return max(known, default=None)
+
+    @property
+    def batch_time_ms(self) -> int | None:
+        entry = self.latest_entry
+        return entry.metadata.batch_timestamp_ms if entry and entry.metadata else None
+
+    @property
+    def offset_log_version(self) -> int | None:
+        return self.latest_entry.version if self.latest_entry else None
+
+    @property
+    def commit_log_version(self) -> int | None:
+        return self.latest_commit.version if self.latest_commit else None
+
+    @property
+    def conf(self) -> Mapping[str, str]:
+        """What the checkpoint pins: it overrides the session at restart."""
+        entry = self.latest_entry
+        return entry.metadata.conf if entry and entry.metadata else _NOTHING
+
+    @property
+    def sources(self) -> tuple[SourceOffset, ...]:
+        return () if self.latest_batch is None else self.sources_of(self.latest_batch)
+
+    def sources_of(self, batch: int) -> tuple[SourceOffset, ...]:
+        """Where each source stands at the end of a batch."""
+        entry = self.offsets.get(batch)
+        if entry is None:
+            return ()
+        return tuple(
+            read_source_offset(source, text, self.initial.get(source))
+            for source, text in entry.offsets
+        )
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.size for file in self.files)
+
+    @cached_property
+    def state_files(self) -> tuple[StateFile, ...]:
+        return state_files(self.files)
+
+    @cached_property
+    def state_operators(self) -> tuple[StateOperator, ...]:
+        operators = {file.operator for file in self.state_files} | self._operator_folders()
+        return tuple(self._state_operator(operator) for operator in sorted(operators))
+
+    def _operator_folders(self) -> set[int]:
+        return {
+            operator
+            for file in self.files
+            if file.path.startswith("state/")
+            and (operator := batch_id(file.path.split("/", 2)[1])) is not None
+        }
+
+    def _state_operator(self, operator: int) -> StateOperator:
+        files = [file for file in self.state_files if file.operator == operator]
+        metadata = self.operators.get(operator)
+        prefix = f"state/{operator}/"
+        return StateOperator(
+            operator,
+            metadata.operator_name if metadata else None,
+            self._provider(files),
+            self._partitions(operator, files),
+            self._stores(operator, files),
+            max((file.version for file in files), default=None),
+            sum(file.size for file in self.files if file.path.startswith(prefix)),
+        )
+
+    def _provider(self, files: list[StateFile]) -> str:
+        if files:
+            return max(files, key=lambda file: file.version).provider
+        return "rocksdb" if "RocksDB" in self.conf.get(PROVIDER_CLASS, "") else "hdfs"
+
+    def _partitions(self, operator: int, files: list[StateFile]) -> int:
+        if self.complete:
+            # After a repartition to fewer, folders of the old count stay behind:
+            # only those that hold the last committed version are in use.
+            wanted = 0 if self.committed_batch is None else self.committed_batch + 1
+            current = {file.partition for file in files if file.version == wanted}
+            found = len(current or {file.partition for file in files})
+            if found:
+                return found
+        metadata = self.operators.get(operator)
+        if metadata and metadata.stores:
+            return metadata.stores[0].num_partitions
+        declared = self.conf.get(SHUFFLE_PARTITIONS, "0")
+        return int(declared) if declared.isdecimal() else 0
+
+    def _stores(self, operator: int, files: list[StateFile]) -> tuple[str, ...]:
+        found = {file.store for file in files}
+        metadata = self.operators.get(operator)
+        if metadata and not found:
+            found = {store.store_name for store in metadata.stores}
+        return tuple(sorted(found))

@@ -1,0 +1,125 @@
+"""The offset log: what a batch is going to read, written before it runs.
+
+`offsets/N` holds the END offsets of batch N; its start is the entry before it.
+v1 has a line a source in plan order; v2 (Spark 4.2) has `name:offset` lines.
+The text that Spark wrote is kept: it compares offsets by their JSON string.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from floodmark.checkpoint.text import (
+    decode,
+    lines_of,
+    long_of,
+    parse_json_object,
+    shorten,
+    split_version,
+)
+from floodmark.errors import MalformedFile
+
+NEWEST_VERSION = 2
+NO_OFFSET = "-"
+_CLOSING = {"{": "}", "[": "]"}
+
+
+@dataclass(frozen=True)
+class OffsetMetadata:
+    """Line 2: what the batch runs with, now and when it is run again."""
+
+    batch_watermark_ms: int
+    batch_timestamp_ms: int
+    conf: Mapping[str, str]
+    text: str
+
+
+@dataclass(frozen=True)
+class OffsetEntry:
+    version: int
+    metadata: OffsetMetadata | None
+    """None in continuous mode, which writes an empty line."""
+    offsets: tuple[tuple[str, str | None], ...]
+    """(source id, the offset's text as its source wrote it, or None) in file order."""
+    ends_with_newline: bool = False
+
+    def of(self, source: str) -> str | None:
+        return next((text for name, text in self.offsets if name == source), None)
+
+
+def parse_offsets(data: bytes) -> OffsetEntry:
+    text = decode(data)
+    version, rest = split_version(text, NEWEST_VERSION)
+    lines = lines_of(rest)
+    if not lines:
+        raise MalformedFile("cut short after the version line: the batch's metadata is missing")
+    if lines[0].strip():
+        metadata = parse_offset_metadata(lines[0])
+    elif version == 1:
+        metadata = None
+    else:
+        raise MalformedFile("a v2 offset entry needs its metadata line, and it is empty")
+    offsets = _positional(lines[1:]) if version == 1 else _named(lines[1:])
+    _refuse_cut_short(offsets)
+    return OffsetEntry(version, metadata, offsets, rest.endswith("\n"))
+
+
+def _refuse_cut_short(offsets: tuple[tuple[str, str | None], ...]) -> None:
+    # Only the brackets are looked at: an offset is its source's own text, and most logs
+    # are read for their newest entry alone, which `sources` then parses in full.
+    for name, text in offsets:
+        if text and _CLOSING.get(text[0], text.rstrip()[-1:]) != text.rstrip()[-1:]:
+            raise MalformedFile(f"the offset of source {name} is cut short: {shorten(text)!r}")
+
+
+def _positional(lines: list[str]) -> tuple[tuple[str, str | None], ...]:
+    return tuple(
+        (str(index), None if line == NO_OFFSET else line) for index, line in enumerate(lines)
+    )
+
+
+def _named(lines: list[str]) -> tuple[tuple[str, str | None], ...]:
+    named = []
+    for line in lines:
+        name, colon, offset = line.partition(":")
+        if not colon:
+            raise MalformedFile(f"a v2 offset line has no colon: {shorten(line)!r}")
+        named.append((name, None if offset == NO_OFFSET else offset))
+    return tuple(named)
+
+
+def parse_offset_metadata(text: str) -> OffsetMetadata:
+    fields = parse_json_object(text, "the metadata line")
+    conf = fields.get("conf", {})
+    if not isinstance(conf, dict):
+        raise MalformedFile(f"conf is not a JSON object: {shorten(repr(conf))}")
+    return OffsetMetadata(
+        long_of(fields, "batchWatermarkMs", "the metadata line", 0),
+        long_of(fields, "batchTimestampMs", "the metadata line", 0),
+        MappingProxyType({key: _conf_text(value) for key, value in conf.items()}),
+        text,
+    )
+
+
+def _conf_text(value: Any) -> str:
+    # Spark writes strings; a hand that edited the file may not have.
+    return value if isinstance(value, str) else str(value).lower()
+
+
+def render_offsets(entry: OffsetEntry) -> bytes:
+    lines = [f"v{entry.version}", entry.metadata.text if entry.metadata else ""]
+    for name, offset in entry.offsets:
+        text = NO_OFFSET if offset is None else offset
+        lines.append(text if entry.version == 1 else f"{name}:{text}")
+    return ("\n".join(lines) + ("\n" if entry.ends_with_newline else "")).encode()
+
+
+def with_offset(entry: OffsetEntry, source: str, offset: str | None) -> OffsetEntry:
+    """The entry with one source moved and all else as it was."""
+    return replace(
+        entry,
+        offsets=tuple((name, offset if name == source else old) for name, old in entry.offsets),
+    )

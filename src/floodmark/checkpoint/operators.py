@@ -1,0 +1,69 @@
+"""What Spark 4.0 and later write down about each stateful operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from floodmark.checkpoint.text import decode, long_of, parse_json_object, shorten, split_version
+from floodmark.errors import MalformedFile
+
+NEWEST_VERSION = 2
+
+
+@dataclass(frozen=True)
+class StateStoreInfo:
+    store_name: str
+    num_cols_prefix_key: int
+    num_partitions: int
+    schema_paths: tuple[str, ...] = ()
+    """v2: absolute paths of the schema files, oldest first. A moved checkpoint breaks them."""
+
+
+@dataclass(frozen=True)
+class OperatorMetadata:
+    version: int
+    operator_id: int
+    operator_name: str
+    stores: tuple[StateStoreInfo, ...]
+    properties_json: str
+    text: str
+
+
+def parse_operator_metadata(data: bytes) -> OperatorMetadata:
+    text = decode(data)
+    version, rest = split_version(text, NEWEST_VERSION)
+    fields = parse_json_object(rest, "the operator metadata")
+    info = fields.get("operatorInfo")
+    stores = fields.get("stateStoreInfo", [])
+    if not isinstance(info, dict) or not isinstance(info.get("operatorName"), str):
+        raise MalformedFile("the operator metadata names no operator")
+    if not isinstance(stores, list) or not all(isinstance(store, dict) for store in stores):
+        raise MalformedFile(f"stateStoreInfo is not a list of stores: {shorten(repr(stores))}")
+    return OperatorMetadata(
+        version,
+        long_of(info, "operatorId", "operatorInfo"),
+        info["operatorName"],
+        tuple(_store(store) for store in stores),
+        str(fields.get("operatorPropertiesJson", "")),
+        text,
+    )
+
+
+def render_operator_metadata(metadata: OperatorMetadata) -> bytes:
+    return metadata.text.encode()
+
+
+def _store(fields: dict[str, Any]) -> StateStoreInfo:
+    # Pre-releases of 4.0 wrote one path, releases a list.
+    paths = fields.get("stateSchemaFilePaths", fields.get("stateSchemaFilePath", []))
+    if isinstance(paths, str):
+        paths = [paths]
+    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+        raise MalformedFile(f"the schema paths are {shorten(repr(paths))}")
+    return StateStoreInfo(
+        str(fields.get("storeName", "default")),
+        long_of(fields, "numColsPrefixKey", "stateStoreInfo", 0),
+        long_of(fields, "numPartitions", "stateStoreInfo", 0),
+        tuple(paths),
+    )

@@ -1,0 +1,177 @@
+"""A batch's offsets as the option that makes a new stream begin right after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.sources import (
+    BASE_INDEXES,
+    SourceKind,
+    SourceOffset,
+    parse_delta_offset,
+    render_json,
+)
+from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, WrongUse
+
+
+@dataclass(frozen=True)
+class StartOption:
+    """What to set on the reader of a new stream."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class SourcePosition:
+    id: str
+    kind: SourceKind
+    offset: Any
+    option: StartOption | None
+    note: str | None
+    """What the option alone does not say, or why there is none."""
+
+
+@dataclass(frozen=True)
+class Position:
+    batch: int
+    committed: bool
+    time_ms: int | None
+    sources: tuple[SourcePosition, ...]
+
+
+_NO_OPTION = {
+    SourceKind.FILE: "A file source has no starting option: its list of seen files is its place.",
+    SourceKind.RATE: "The rate source has no starting option.",
+    SourceKind.SOCKET: "A socket cannot be read again, so it has no starting option.",
+    SourceKind.MEMORY: "A memory stream or a socket cannot be read again from an offset.",
+    SourceKind.KINESIS: "Kinesis takes one starting position for all shards, not one each.",
+    SourceKind.UNKNOWN: "floodmark does not know this source's options.",
+}
+
+
+def position(checkpoint: Checkpoint, batch: int) -> Position:
+    entry = checkpoint.offsets[batch]
+    return Position(
+        batch,
+        batch in checkpoint.commit_ids,
+        entry.metadata.batch_timestamp_ms if entry.metadata else None,
+        tuple(_source_position(source) for source in checkpoint.sources_of(batch)),
+    )
+
+
+def choose_batch(checkpoint: Checkpoint, batch: int | None, at_ms: int | None) -> int:
+    """The batch that was asked for: by number, by time, or the last committed one."""
+    if batch is not None and at_ms is not None:
+        raise WrongUse("--batch and --at both choose a batch", do="Give one of them.")
+    if at_ms is not None:
+        batch = _last_committed_at(checkpoint, at_ms)
+    elif batch is None:
+        batch = _last_committed(checkpoint)
+    _require_readable(checkpoint, batch)
+    return batch
+
+
+def _last_committed(checkpoint: Checkpoint) -> int:
+    if checkpoint.committed_batch is not None:
+        return checkpoint.committed_batch
+    if checkpoint.latest_batch is None:
+        raise NoAnswer(f"{checkpoint.path}: no batch was planned yet, so there is no offset")
+    raise NoAnswer(
+        f"{checkpoint.path}: no batch is committed",
+        "Spark 2.1 wrote no commit log, and a first batch may still be running.",
+        f"Choose a batch yourself, for example --batch {checkpoint.latest_batch}.",
+    )
+
+
+def _last_committed_at(checkpoint: Checkpoint, at_ms: int) -> int:
+    times = {
+        batch: entry.metadata.batch_timestamp_ms
+        for batch in checkpoint.commit_ids
+        if (entry := checkpoint.offsets.get(batch)) and entry.metadata
+    }
+    reached = [batch for batch, time_ms in times.items() if time_ms <= at_ms]
+    if reached:
+        return max(reached)
+    if not times:
+        return _last_committed(checkpoint)
+    oldest = min(times)
+    raise BatchPurged(
+        f"no batch of that time is logged; the oldest is batch {oldest}",
+        "Spark deletes old entries (spark.sql.streaming.minBatchesToRetain).",
+        f"Choose a later time, or --batch {oldest}.",
+    )
+
+
+def _require_readable(checkpoint: Checkpoint, batch: int) -> None:
+    if batch in checkpoint.offsets:
+        return
+    broken = next((u for u in checkpoint.unreadable if u.path == f"offsets/{batch}"), None)
+    if broken:
+        raise MalformedFile(f"{checkpoint.path}/{broken.path} cannot be read", broken.reason)
+    if not checkpoint.offset_ids:
+        raise BatchPurged(f"batch {batch} has no offset entry; there is none at all")
+    raise BatchPurged(
+        f"batch {batch} is not logged",
+        f"The log holds batches {checkpoint.offset_ids[0]} to {checkpoint.offset_ids[-1]}; Spark "
+        "deletes old entries (spark.sql.streaming.minBatchesToRetain).",
+        "`floodmark batches` lists them.",
+    )
+
+
+def _source_position(source: SourceOffset) -> SourcePosition:
+    option, note = _option(source)
+    return SourcePosition(source.id, source.kind, source.offset, option, note)
+
+
+def _option(source: SourceOffset) -> tuple[StartOption | None, str | None]:
+    if source.text is None:
+        return None, "This source had no offset yet in this batch: begin it as you did at first."
+    if source.kind is SourceKind.KAFKA:
+        return StartOption("startingOffsets", source.text), None
+    if source.kind is SourceKind.DELTA:
+        return _delta_option(source)
+    return None, _NO_OPTION[source.kind]
+
+
+def _delta_option(source: SourceOffset) -> tuple[StartOption, str | None]:
+    offset = parse_delta_offset(source.offset)
+    index = -1 if offset.index in BASE_INDEXES else offset.index
+    value = {"startingVersion": offset.reservoir_version, "index": index}
+    note = None
+    if offset.is_starting_version:
+        note = (
+            "The stream is still inside the table's first full snapshot, which startingVersion "
+            "cannot resume: only a checkpoint can."
+        )
+    elif index >= 0:
+        note = (
+            f"Files 0 to {index} of version {offset.reservoir_version} are already read; "
+            "startingVersion reads them again."
+        )
+    return StartOption("startingVersion", render_json(value)), note
+
+
+def starting_option(found: Position, source: str | None = None) -> StartOption:
+    """The one option to print; refuses where there is none, or more than one to choose from."""
+    candidates = [item for item in found.sources if source is None or item.id == source]
+    if not candidates:
+        ids = ", ".join(item.id for item in found.sources) or "none"
+        raise WrongUse(f"there is no source {source!r}", f"The batch has sources: {ids}.")
+    usable = [item for item in candidates if item.option is not None]
+    if not usable:
+        first = candidates[0]
+        raise NoAnswer(
+            f"source {first.id} ({first.kind.value}) has no starting offsets to print",
+            first.note or "",
+            "`floodmark upgrade` carries such a source over in a new checkpoint.",
+        )
+    if len(usable) > 1:
+        names = ", ".join(f"{item.id} ({item.kind.value})" for item in usable)
+        raise WrongUse(
+            f"{len(usable)} sources have starting offsets: {names}", do="Choose one with --source."
+        )
+    assert usable[0].option is not None
+    return usable[0].option

@@ -1,0 +1,75 @@
+"""What every log file of a checkpoint shares: UTF-8 lines behind a version line."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from floodmark.errors import MalformedFile, UnknownVersion
+
+
+def decode(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        at = error.start
+        raise MalformedFile(f"not UTF-8 text: byte {at} is 0x{data[at]:02x}") from None
+
+
+def split_version(text: str, newest: int) -> tuple[int, str]:
+    """The version of `v1` LF rest, and the rest."""
+    if not text:
+        raise MalformedFile(
+            "the file is empty", "A crash or a full disk stopped its write half way."
+        )
+    line, _, rest = text.partition("\n")
+    return parse_version(line, newest), rest
+
+
+def parse_version(line: str, newest: int) -> int:
+    line = line.rstrip("\r")
+    digits = line[1:]
+    # isdecimal alone would take the digits of other scripts, which Spark does not write.
+    if not (line.startswith("v") and digits.isascii() and digits.isdecimal() and int(digits) > 0):
+        raise MalformedFile(f"the first line is {shorten(line)!r}, not a version such as 'v1'")
+    version = int(digits)
+    if version > newest:
+        raise UnknownVersion(line, f"v{newest}")
+    return version
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines, where a last line feed ends a line and does not begin another."""
+    if not text:
+        return []
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return lines
+
+
+def parse_json(text: str, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        reason = getattr(error, "msg", "nested too deeply")
+        raise MalformedFile(f"{what} is not JSON ({reason}): {shorten(text)!r}") from None
+
+
+def parse_json_object(text: str, what: str) -> dict[str, Any]:
+    value = parse_json(text, what)
+    if not isinstance(value, dict):
+        raise MalformedFile(f"{what} is not a JSON object: {shorten(text)!r}")
+    return value
+
+
+def long_of(fields: dict[str, Any], key: str, what: str, default: int | None = None) -> int:
+    """A whole number of a JSON object; Java's long bounds it."""
+    value = fields.get(key, default)
+    if type(value) is not int or not -(2**63) <= value < 2**63:
+        raise MalformedFile(f"{what}: {key} is {shorten(repr(value))}, not a whole number")
+    return value
+
+
+def shorten(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,134 @@
+"""Offsets and commits, joined: what happened to each batch, and what a restart will do.
+
+offsets/N  is written first     planned
+the sink and the state follow   processed
+commits/N  is written last      committed
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.sources import SourceOffset
+
+
+class Status(str, Enum):
+    COMMITTED = "committed"
+    IN_FLIGHT = "in-flight"
+    UNCOMMITTED_GAP = "uncommitted-gap"
+    OFFSET_PURGED = "offset-purged"
+
+
+@dataclass(frozen=True)
+class Batch:
+    batch: int
+    status: Status
+    time_ms: int | None
+    watermark_ms: int | None
+    sources: tuple[SourceOffset, ...]
+
+
+class Action(str, Enum):
+    BEGIN = "begin"
+    CONTINUE = "continue"
+    RERUN = "rerun"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True)
+class Restart:
+    """What Spark does with this checkpoint if the query starts now."""
+
+    action: Action
+    batch: int | None
+    words: str
+    """One or two sentences for a person."""
+
+
+def timeline(checkpoint: Checkpoint, last: int | None = None) -> tuple[Batch, ...]:
+    """Every batch that is still logged, oldest first; `last` keeps the newest few."""
+    batches = sorted({*checkpoint.offset_ids, *checkpoint.commit_ids})
+    if last is not None:
+        batches = batches[-last:] if last > 0 else []
+    planned, committed = set(checkpoint.offset_ids), set(checkpoint.commit_ids)
+    return tuple(
+        _batch(checkpoint, batch, batch in planned, batch in committed) for batch in batches
+    )
+
+
+def _batch(checkpoint: Checkpoint, batch: int, planned: bool, committed: bool) -> Batch:
+    entry = checkpoint.offsets.get(batch)
+    metadata = entry.metadata if entry else None
+    if planned and committed:
+        status = Status.COMMITTED
+    elif committed:
+        status = Status.OFFSET_PURGED
+    elif batch == checkpoint.latest_batch:
+        status = Status.IN_FLIGHT
+    else:
+        status = Status.UNCOMMITTED_GAP
+    return Batch(
+        batch,
+        status,
+        metadata.batch_timestamp_ms if metadata else None,
+        metadata.batch_watermark_ms if metadata else None,
+        checkpoint.sources_of(batch),
+    )
+
+
+def restart(checkpoint: Checkpoint) -> Restart:
+    """Spark's own decision, from the newest offset O and the newest commit C."""
+    latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
+    if latest is None:
+        return _without_offsets(committed)
+    broken = {item.path for item in checkpoint.unreadable}
+    for path in (f"offsets/{latest}", f"commits/{committed}", "metadata"):
+        if path in broken:
+            return Restart(Action.FAIL, latest, f"The query does not start: {path} cannot be read.")
+    before = latest - 1
+    if latest > 0 and before not in checkpoint.offset_ids:
+        return Restart(
+            Action.FAIL,
+            latest,
+            f"The query does not start: Spark wants offsets/{before} beside offsets/{latest}, "
+            "unless it runs with async progress tracking.",
+        )
+    if committed is not None and committed > latest:
+        return Restart(
+            Action.FAIL,
+            latest,
+            f"Spark runs batch {latest} again and then fails, because commits/{latest} "
+            f"or a later one is already there (the last is commits/{committed}).",
+        )
+    if committed == latest:
+        return Restart(
+            Action.CONTINUE,
+            latest + 1,
+            f"If it restarts now, Spark goes on with batch {latest + 1}.",
+        )
+    return _rerun(checkpoint, latest, committed)
+
+
+def _without_offsets(committed: int | None) -> Restart:
+    if committed is not None:
+        return Restart(
+            Action.FAIL,
+            None,
+            f"The query does not start: commits/{committed} is there and no offset entry is.",
+        )
+    return Restart(Action.BEGIN, 0, "No batch was planned yet: the query begins with batch 0.")
+
+
+def _rerun(checkpoint: Checkpoint, latest: int, committed: int | None) -> Restart:
+    words = f"If it restarts now, Spark runs batch {latest} again over the same offsets."
+    skipped = [batch for batch in checkpoint.offset_ids if (committed or -1) < batch < latest]
+    if committed is None and latest > 0:
+        words += " There is no commit log; Spark takes the batches before it as done."
+    elif committed is not None and skipped:
+        names = f"batch {skipped[0]}" + (f" to {skipped[-1]}" if len(skipped) > 1 else "")
+        words += f" It does not run {names} again, though no commit says that it finished."
+    else:
+        words += " Nothing is lost."
+    return Restart(Action.RERUN, latest, words)

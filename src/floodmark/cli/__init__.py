@@ -1,0 +1,1 @@
+"""The command line: arguments to api, results to text."""

@@ -1,0 +1,27 @@
+"""`floodmark batches`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from floodmark import api
+from floodmark.checkpoint.inspection import summarize_batches
+from floodmark.cli import options
+
+
+@click.command("batches")
+@click.argument("checkpoint", metavar="CP")
+@click.option("--last", type=int, metavar="N", help="Only the newest N.")
+@options.storage
+@options.as_json
+def command(checkpoint: str, last: int | None, storage: dict[str, Any], as_json: bool) -> None:
+    """List the batches that are still logged, oldest first, and what became of each."""
+    found = api.batches(checkpoint, last, storage)
+    if as_json:
+        options.show_json({"batches": summarize_batches(found)})
+        return
+    from floodmark.cli import render
+
+    click.echo(render.batches(found))

@@ -1,0 +1,29 @@
+"""`floodmark inspect`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from floodmark import api
+from floodmark.checkpoint.inspection import inspection
+from floodmark.cli import options
+
+
+@click.command("inspect")
+@click.argument("checkpoint", metavar="CP")
+@options.storage
+@options.as_json
+def command(checkpoint: str, storage: dict[str, Any], as_json: bool) -> None:
+    """Show where a stream stands: what is planned, what is committed, what comes next.
+
+    CP is a checkpoint folder or URL.
+    """
+    found = api.look(checkpoint, storage)
+    if as_json:
+        options.show_json(inspection(found))
+        return
+    from floodmark.cli import render
+
+    click.echo(render.checkpoint(found))

@@ -1,0 +1,99 @@
+"""`floodmark`: finds the verb, runs it, and turns errors into words and an exit status."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+from floodmark import __version__
+from floodmark.errors import FloodmarkError
+
+# verb → (module, what it does). The module is imported when the verb is used.
+VERBS: dict[str, dict[str, tuple[str, str]]] = {
+    "Reading": {
+        "inspect": ("inspect", "Show where a stream stands, from its checkpoint."),
+        "batches": ("batches", "List the batches and what became of each."),
+        "offsets": ("offsets", "Print a batch's offsets, ready for a new stream."),
+        "files": ("files", "List which input files each batch took."),
+        "diff": ("diff", "Compare two checkpoints, or two batches of one."),
+        "scan": ("scan", "Find every checkpoint below a folder."),
+    },
+}
+_INTERNAL_ERROR = 70
+
+
+class _Verbs(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [verb for group in VERBS.values() for verb in group]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        for group in VERBS.values():
+            if name in group:
+                module = importlib.import_module(f"floodmark.cli.{group[name][0]}")
+                command: click.Command = module.command
+                return command
+        return None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # Without importing the verbs: --help is as quick as the rest.
+        for title, group in VERBS.items():
+            with formatter.section(title):
+                formatter.write_dl([(verb, words) for verb, (_, words) in group.items()])
+
+
+@click.command(
+    cls=_Verbs,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Every verb takes --help. Reading never starts Spark and never changes anything.",
+)
+@click.version_option(__version__, prog_name="floodmark", message="%(prog)s %(version)s")
+def floodmark() -> None:
+    """Keep Apache Spark streams going: see what a checkpoint holds and where a stream stands."""
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """The exit status of a command line."""
+    try:
+        result = floodmark.main(arguments, prog_name="floodmark", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        print("floodmark: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader of a pipe, `head` say, has had enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except FloodmarkError as error:
+        if _debugging():
+            raise
+        show_error(error)
+        return error.status
+    except Exception as error:
+        if _debugging():
+            raise
+        print(
+            f"floodmark: an error that should not happen: {type(error).__name__}: {error}\n"
+            "  It is a bug. Run it again with FLOODMARK_DEBUG=1 and report what it prints.",
+            file=sys.stderr,
+        )
+        return _INTERNAL_ERROR
+
+
+def show_error(error: FloodmarkError) -> None:
+    lines = [f"{type(error).__name__}: {error.what}"]
+    lines += [f"  {line}" for part in (error.why, error.do) if part for line in part.splitlines()]
+    print("\n".join(lines), file=sys.stderr)
+
+
+def _debugging() -> bool:
+    return os.environ.get("FLOODMARK_DEBUG") == "1"

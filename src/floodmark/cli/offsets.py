@@ -1,0 +1,47 @@
+"""`floodmark offsets`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from floodmark import api
+from floodmark.checkpoint.position import starting_option
+from floodmark.cli import options
+
+
+@click.command("offsets")
+@click.argument("checkpoint", metavar="CP")
+@click.option("--batch", type=int, metavar="N", help="Of this batch, not the last committed one.")
+@click.option("--at", metavar="TIME", help="Of the last batch committed by 2026-11-15T10:00:00Z.")
+@click.option(
+    "--starting-offsets", is_flag=True, help="Print only what the source's starting option takes."
+)
+@click.option("--source", metavar="ID", help="Of this source, where there are several.")
+@options.storage
+@options.as_json
+def command(
+    checkpoint: str,
+    batch: int | None,
+    at: str | None,
+    starting_offsets: bool,
+    source: str | None,
+    storage: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Print where the stream stood after a batch, and how a new stream begins right there."""
+    found = api.offsets(checkpoint, batch, at, storage)
+    if starting_offsets:
+        option = starting_option(found, source)
+        if as_json:
+            options.show_json(option)
+        else:
+            click.echo(option.value)
+        return
+    if as_json:
+        options.show_json(found)
+        return
+    from floodmark.cli import render
+
+    click.echo(render.position(found))

@@ -1,0 +1,57 @@
+"""What every verb's command line shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from floodmark import wire
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _pairs(
+    _ctx: click.Context, _option: click.Parameter, values: tuple[str, ...]
+) -> dict[str, Any]:
+    pairs: dict[str, Any] = {}
+    for value in values:
+        key, equals, text = value.partition("=")
+        if not equals or not key:
+            raise click.BadParameter(f"{value!r} is not KEY=VALUE")
+        pairs[key] = _typed(text)
+    return pairs
+
+
+def _typed(text: str) -> Any:
+    """Numbers, true, false and JSON objects as such; everything else is text."""
+    if text[:1] in "{[" or text in ("true", "false", "null") or text.isdecimal():
+        import json
+
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text
+
+
+def storage(function: _Function) -> _Function:
+    return click.option(
+        "--storage",
+        "storage",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=_pairs,
+        help="An option for the storage, as fsspec takes it; may be given again.",
+    )(function)
+
+
+def as_json(function: _Function) -> _Function:
+    return click.option(
+        "--json", "as_json", is_flag=True, help="One JSON document on stdout, nothing else."
+    )(function)
+
+
+def show_json(value: Any) -> None:
+    click.echo(wire.dumps(value))

@@ -1,0 +1,288 @@
+"""Results to text for a person. What a script reads is made by `wire`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from floodmark.checkpoint.differences import Difference
+from floodmark.checkpoint.inputs import InputFile, Taken
+from floodmark.checkpoint.inspection import ScanEntry
+from floodmark.checkpoint.layout import FileInfo, is_dstreams_checkpoint
+from floodmark.checkpoint.model import Checkpoint, Kind
+from floodmark.checkpoint.position import Position
+from floodmark.checkpoint.sources import BASE_INDEXES, SourceKind, SourceOffset, render_json
+from floodmark.checkpoint.timeline import Action, Batch, Status, restart
+from floodmark.cli.words import ago, clock, count, duration, size, style, table
+
+_PARTITIONS_SHOWN = 6
+_COLOUR = {
+    Status.COMMITTED: "green",
+    Status.IN_FLIGHT: "yellow",
+    Status.UNCOMMITTED_GAP: "yellow",
+    Status.OFFSET_PURGED: "dim",
+}
+
+
+def checkpoint(found: Checkpoint) -> str:
+    """The picture of a checkpoint, filled with this one's numbers."""
+    if found.kind is Kind.DSTREAMS:
+        return _dstreams(found)
+    verdict = restart(found)
+    colour = {Action.FAIL: ("red",), Action.RERUN: ("yellow",)}.get(verdict.action, ("green",))
+    parts = [
+        f"{style(found.path, 'bold')}   Structured Streaming · query "
+        + (found.query_id or style("unknown: its metadata file is missing or broken", "red")),
+        table(_steps(found)),
+        table([*_sources(found), *_state(found), *_facts(found)]),
+        table([("cannot read", item.path, item.reason) for item in found.unreadable]),
+        style(verdict.words, *colour),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _steps(found: Checkpoint) -> list[tuple[str, str, str]]:
+    """Planned, processed, committed: the protocol of every batch."""
+    latest, committed = found.latest_batch, found.committed_batch
+    if latest is None:
+        planned, processed = ("no batch yet", ""), ("nothing yet", "")
+    else:
+        planned = (f"offsets/{latest}", _when(found.batch_time_ms))
+        done = found.in_flight_batch is None
+        processed = (
+            f"batch {latest}",
+            "done" if done else "running, or it died here: no commit yet",
+        )
+    finished = ("no batch yet", "")
+    if committed is not None:
+        finished = (f"commits/{committed}", _when(_mtime(found, f"commits/{committed}")))
+    return [
+        ("1  planned", *planned),
+        ("2  processed", *processed),
+        ("3  committed", *finished),
+    ]
+
+
+def _when(time_ms: int | None) -> str:
+    return "" if time_ms is None else f"{clock(time_ms)}   {ago(time_ms)}"
+
+
+def _mtime(found: Checkpoint, path: str) -> int | None:
+    return next((file.mtime_ms for file in found.files if file.path == path), None)
+
+
+def _sources(found: Checkpoint) -> list[tuple[str, ...]]:
+    before = {}
+    if len(found.offset_ids) > 1:
+        before = {source.id: source for source in found.sources_of(found.offset_ids[-2])}
+    return [
+        (f"source {source.id}", _kind_words(source), words)
+        for source in found.sources
+        for words in _progress(source, before.get(source.id))
+    ]
+
+
+def _kind_words(source: SourceOffset) -> str:
+    return "memory or socket" if source.kind is SourceKind.MEMORY else source.kind.value
+
+
+def _progress(source: SourceOffset, before: SourceOffset | None) -> list[str]:
+    """From where to where the newest batch reads: a line a topic, else one line."""
+    if source.offset is None:
+        return ["no offset yet"]
+    start = before.offset if before and before.kind is source.kind else None
+    if source.kind is SourceKind.KAFKA:
+        return [
+            f"{topic}   {_partitions(partitions, (start or {}).get(topic, {}))}"
+            for topic, partitions in source.offset.items()
+        ]
+    if source.kind is SourceKind.DELTA:
+        return [_arrow(_delta(start), _delta(source.offset))]
+    if source.kind is SourceKind.FILE:
+        entries = _arrow(_log_offset(start), _log_offset(source.offset))
+        return [f"log entry {entries}"]
+    return [_arrow(None if start is None else _plain(start), _plain(source.offset))]
+
+
+def _arrow(start: str | None, end: str | None) -> str:
+    return f"{end}" if start is None or start == end else f"{start} → {end}"
+
+
+def _partitions(ends: dict[str, int], starts: dict[str, int]) -> str:
+    ordered = sorted(ends.items(), key=lambda item: int(item[0]))
+    shown = [
+        f"{partition}: {_arrow(_number(starts.get(partition)), str(end))}"
+        for partition, end in ordered[:_PARTITIONS_SHOWN]
+    ]
+    if len(ordered) > _PARTITIONS_SHOWN:
+        shown.append(f"… {count(len(ordered) - _PARTITIONS_SHOWN, 'partition')} more")
+    return "   ".join(shown)
+
+
+def _number(value: int | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def _delta(offset: Any) -> str | None:
+    if not isinstance(offset, dict):
+        return None
+    index = offset.get("index")
+    words = f"version {offset.get('reservoirVersion')}"
+    if index not in BASE_INDEXES:
+        words += f" file {index}"
+    return words + (" of the first snapshot" if offset.get("isStartingVersion") else "")
+
+
+def _log_offset(offset: Any) -> str | None:
+    return str(offset.get("logOffset")) if isinstance(offset, dict) else _plain(offset)
+
+
+def _plain(offset: Any) -> str | None:
+    if offset is None:
+        return None
+    text = offset if isinstance(offset, str) else render_json(offset)
+    return text if len(text) <= 90 else text[:89] + "…"
+
+
+def _state(found: Checkpoint) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for operator in found.state_operators:
+        words = [operator.provider, count(operator.partitions, "partition")]
+        if operator.stores not in ((), ("default",)):
+            words.append(count(len(operator.stores), "store"))
+        if operator.version is not None:
+            words.append(f"version {operator.version}")
+        about = "" if found.complete else "at least "
+        words.append(about + size(operator.bytes))
+        rows.append((f"state {operator.operator}", operator.name or "operator", ", ".join(words)))
+    return rows
+
+
+def _facts(found: Checkpoint) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    watermark, batch_time = found.watermark_ms, found.batch_time_ms
+    if watermark:
+        behind = f"{duration(batch_time - watermark)} behind" if batch_time else ""
+        rows.append(("watermark", clock(watermark), behind))
+    if found.conf:
+        rows.append(("pinned", count(len(found.conf), "setting"), _pinned(found)))
+    about = "" if found.complete else "at least "
+    rows.append(("files", about + f"{len(found.files):,}", about + size(found.bytes)))
+    return rows
+
+
+def _pinned(found: Checkpoint) -> str:
+    partitions = found.conf.get("spark.sql.shuffle.partitions")
+    return f"among them {partitions} shuffle partitions" if partitions else ""
+
+
+def _dstreams(found: Checkpoint) -> str:
+    graphs = [file for file in found.files if is_dstreams_checkpoint(file.path)]
+    newest = max(graphs, key=lambda file: int(file.path.split("-")[1].split(".")[0]))
+    rdds = {tuple(file.path.split("/")[:2]) for file in found.files if "/rdd-" in file.path}
+    time_ms = int(newest.path.split("-")[1].split(".")[0])
+    rows = [
+        ("newest", newest.path, clock(time_ms), ago(time_ms)),
+        ("kept", count(len(graphs), "checkpoint"), size(_bytes(graphs)), ""),
+        ("state", count(len(rdds), "saved RDD"), size(found.bytes - _bytes(graphs)), ""),
+    ]
+    return "\n\n".join(
+        (
+            f"{style(found.path, 'bold')}   DStreams",
+            table(rows),
+            "The application is saved as Java objects: only the code and the Spark version "
+            "that wrote it can read it back.",
+        )
+    )
+
+
+def _bytes(files: Sequence[FileInfo]) -> int:
+    return sum(file.size for file in files)
+
+
+def batches(found: Sequence[Batch]) -> str:
+    if not found:
+        return "No batch was planned yet."
+    rows = [("batch", "status", "planned at", "watermark", "reaches")]
+    rows += [
+        (
+            str(batch.batch),
+            batch.status.value,
+            clock(batch.time_ms) if batch.time_ms else "–",
+            clock(batch.watermark_ms) if batch.watermark_ms else "–",
+            " · ".join(_reaches(source) for source in batch.sources) or "–",
+        )
+        for batch in found
+    ]
+    header, *lines = table(rows, indent="").splitlines()
+    coloured = [
+        line.replace(batch.status.value, style(batch.status.value, _COLOUR[batch.status]), 1)
+        for line, batch in zip(lines, found, strict=True)
+    ]
+    return "\n".join([style(header, "bold"), *coloured])
+
+
+def _reaches(source: SourceOffset) -> str:
+    return " ".join(_progress(source, None))
+
+
+def position(found: Position) -> str:
+    time = f", planned {clock(found.time_ms)}" if found.time_ms else ""
+    state = "committed" if found.committed else "not committed"
+    parts = [style(f"After batch {found.batch} ({state}{time})", "bold")]
+    for source in found.sources:
+        lines = [f"  source {source.id}   {source.kind.value}   {_plain(source.offset) or 'none'}"]
+        if source.option:
+            lines.append(f"      .option({source.option.name!r}, {source.option.value!r})")
+        if source.note:
+            lines.append(f"      {source.note}")
+        parts.append("\n".join(lines))
+    return "\n".join(parts)
+
+
+def files(found: Sequence[InputFile]) -> str:
+    if not found:
+        return "No file."
+    names = {Taken.EARLIER: "earlier", Taken.WAITING: "waiting"}
+    rows = [
+        (
+            names.get(file.taken, f"batch {file.batch}"),
+            f"source {file.source}",
+            clock(file.timestamp_ms),
+            file.path,
+        )
+        for file in found
+    ]
+    return table(rows, indent="")
+
+
+def differences(found: Sequence[Difference], left: str, right: str) -> str:
+    if not found:
+        return f"No difference between {left} and {right}."
+    rows = [("", left, right)]
+    rows += [(item.where, _side(item.left), _side(item.right)) for item in found]
+    return table(rows, indent="") + f"\n\n{count(len(found), 'difference')}."
+
+
+def _side(value: Any) -> str:
+    return "–" if value is None else (_plain(getattr(value, "value", value)) or "–")
+
+
+def scan(found: Sequence[ScanEntry]) -> str:
+    if not found:
+        return "No checkpoint found."
+    rows = [("checkpoint", "committed", "in flight", "size", "")]
+    rows += [
+        (
+            entry.path,
+            "–" if entry.committed_batch is None else str(entry.committed_batch),
+            "–" if entry.in_flight_batch is None else str(entry.in_flight_batch),
+            size(entry.bytes),
+            "; ".join(entry.findings) or ("DStreams" if entry.kind is Kind.DSTREAMS else ""),
+        )
+        for entry in found
+    ]
+    header, *lines = table(rows, indent="").splitlines()
+    troubled = sum(bool(entry.findings) for entry in found)
+    ending = f"{count(len(found), 'checkpoint')}, {troubled or 'none'} with something to look at."
+    return "\n".join([style(header, "bold"), *lines, "", ending])

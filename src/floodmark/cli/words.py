@@ -1,0 +1,73 @@
+"""Numbers, times and colours as a person reads them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from datetime import datetime
+
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+
+def colour_on() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def style(text: str, *names: str) -> str:
+    if not names or not colour_on():
+        return text
+    return f"\x1b[{';'.join(_STYLES[name] for name in names)}m{text}\x1b[0m"
+
+
+def clock(time_ms: int) -> str:
+    """The time in the reader's zone; with its day if that is not today."""
+    moment = datetime.fromtimestamp(time_ms / 1000)
+    today = moment.date() == datetime.now().date()
+    return moment.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
+
+
+def ago(time_ms: int, now_ms: int | None = None) -> str:
+    elapsed = (now_ms if now_ms is not None else int(time.time() * 1000)) - time_ms
+    return f"{duration(elapsed)} ago" if elapsed >= 0 else f"in {duration(-elapsed)}"
+
+
+def duration(milliseconds: int) -> str:
+    """The two largest units: 3 min 22 s."""
+    seconds = milliseconds // 1000
+    if seconds < 1:
+        return f"{milliseconds} ms"
+    parts = []
+    for unit, size in (("years", 31_557_600), ("days", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count:,} {unit if count != 1 else unit.removesuffix('s') or 's'}")
+    return " ".join(parts[:2])
+
+
+def size(count: int) -> str:
+    """Bytes in the unit that leaves the fewest digits."""
+    value = float(count)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if value < 1000:
+            return (
+                f"{value:.0f} {unit}" if value >= 10 or unit == "bytes" else f"{value:.1f} {unit}"
+            )
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def table(rows: Sequence[Sequence[str]], indent: str = "  ", gap: str = "   ") -> str:
+    """Columns as wide as their widest cell; the last one is not padded."""
+    if not rows:
+        return ""
+    widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(max(map(len, rows)))]
+    return "\n".join(
+        (indent + gap.join(cell.ljust(widths[i]) for i, cell in enumerate(row))).rstrip()
+        for row in rows
+    )

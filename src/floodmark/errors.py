@@ -1,0 +1,87 @@
+"""Every exception of the project, its words and its exit status.
+
+An error is three things: what went wrong and where, why, and what to do next.
+The command line prints them in that order; nothing else decides an exit status.
+"""
+
+from __future__ import annotations
+
+
+class FloodmarkError(Exception):
+    """The root of them all. `status` is the exit status that the command line gives."""
+
+    status = 1
+
+    def __init__(self, what: str, why: str = "", do: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.do = do
+
+    def __str__(self) -> str:
+        return "\n".join(part for part in (self.what, self.why, self.do) if part)
+
+
+class NoAnswer(FloodmarkError):
+    """The question is clear and the answer is no."""
+
+    status = 1
+
+
+class WrongUse(FloodmarkError):
+    """The command or the call does not fit together."""
+
+    status = 2
+
+
+class NotACheckpoint(FloodmarkError):
+    """The place can be read, and is something else."""
+
+    status = 3
+
+
+class CannotRead(FloodmarkError):
+    """Storage did not give what was asked of it."""
+
+    status = 3
+
+
+class FileGone(CannotRead):
+    """A file is not there: never was, or a running query purged it after we listed it."""
+
+
+class MalformedFile(FloodmarkError):
+    """A file's bytes are not what its format says."""
+
+    status = 3
+
+
+class UnknownVersion(MalformedFile):
+    """The file says a version that is newer than what this release reads."""
+
+    def __init__(self, found: str, newest: str) -> None:
+        super().__init__(
+            f"format version {found!r}; this floodmark reads up to {newest!r}",
+            "A newer Spark probably wrote it.",
+            "Upgrade floodmark.",
+        )
+        self.found = found
+        self.newest = newest
+
+
+class BatchPurged(FloodmarkError):
+    """The batch was there once; Spark has removed it since, or it never was."""
+
+    status = 1
+
+
+class Refused(FloodmarkError):
+    """It could be done, and would hurt: nothing was changed."""
+
+    status = 4
+
+
+class StoppedMidway(FloodmarkError):
+    """It began and did not finish; `do` says how to go on."""
+
+    status = 5

@@ -1,0 +1,1 @@
+"""Where checkpoints lie. The only place that opens files, local or remote."""

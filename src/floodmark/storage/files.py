@@ -1,0 +1,106 @@
+"""One folder on some storage, behind one small interface.
+
+Paths given to `Files` are relative to its root, with `/` between their parts.
+There is no rename: object stores have none, so nothing above may need one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from floodmark.checkpoint.layout import FileInfo
+from floodmark.errors import CannotRead, FloodmarkError, WrongUse
+
+
+@dataclass(frozen=True)
+class Listing:
+    files: tuple[FileInfo, ...]
+    complete: bool = True
+
+
+@dataclass(frozen=True)
+class Folder:
+    """One level: the names of the folders and of the files right under a folder."""
+
+    folders: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+class Files(Protocol):
+    @property
+    def root(self) -> str:
+        """The place as its user wrote it."""
+
+    @property
+    def reads_cost(self) -> bool:
+        """True where each read is a request over a network."""
+
+    def list(self, folder: str = "", most: int | None = None) -> Listing:
+        """Every file below a folder. `most` may stop it early where listing costs requests."""
+
+    def level(self, folder: str = "") -> Folder:
+        """One level of a folder; an absent one is empty."""
+
+    def read(self, path: str) -> bytes: ...
+
+    def read_many(self, paths: Iterable[str]) -> dict[str, bytes | FloodmarkError]:
+        """Many at once, in parallel where that helps; a failure stands in its place."""
+
+    def write(self, path: str, data: bytes) -> None:
+        """The whole file or nothing; replaces what is there."""
+
+    def create(self, path: str, data: bytes) -> bool:
+        """The whole file or nothing; False, and no change, if it is there already."""
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Gone already counts as deleted."""
+
+    def below(self, folder: str) -> Files:
+        """The same storage, rooted further down."""
+
+
+def open_files(location: str, options: Mapping[str, Any] | None = None) -> Files:
+    """The folder at a path or URL. Nothing is read yet."""
+    if not location:
+        raise WrongUse("the path is empty", do="Give a folder or a URL such as s3://bucket/folder.")
+    path = local_path(location)
+    if path is not None:
+        from floodmark.storage.local import LocalFiles
+
+        return LocalFiles(location, path)
+    from floodmark.storage.remote import RemoteFiles
+
+    return RemoteFiles.open(location, dict(options or {}))
+
+
+def local_path(location: str) -> str | None:
+    """The path on this machine's disk, or None if the location is elsewhere.
+
+    Hadoop writes `file:/x` as well as `file:///x`.
+    """
+    if location.startswith("file:"):
+        from urllib.parse import unquote
+
+        rest = location[len("file:") :]
+        return unquote("/" + rest.lstrip("/") if rest.startswith("/") else rest)
+    scheme, separator, _ = location.partition("://")
+    return None if separator and scheme.replace("+", "").isalnum() else location
+
+
+def unreadable(location: str, error: BaseException) -> CannotRead:
+    """Storage's own complaint, in three parts."""
+    if isinstance(error, FileNotFoundError):
+        return CannotRead(
+            f"{location}: no such file or folder",
+            do="Check the path; relative paths start at the folder you are in.",
+        )
+    if isinstance(error, PermissionError):
+        return CannotRead(
+            f"{location}: permission denied",
+            "The storage knows the path and does not let this user read it.",
+            "Run as a user who may, or pass credentials with --storage KEY=VALUE.",
+        )
+    words = str(error).strip() or type(error).__name__
+    return CannotRead(f"{location}: the storage answered with an error", words.splitlines()[0])

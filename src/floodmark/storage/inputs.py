@@ -1,0 +1,43 @@
+"""Reads the file source's logs of a checkpoint."""
+
+from __future__ import annotations
+
+from floodmark.checkpoint.filelog import (
+    SourceFile,
+    merge_source_logs,
+    missing_ids,
+    names_to_read,
+    parse_source_log,
+)
+from floodmark.checkpoint.layout import SOURCES, names_in
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.errors import FloodmarkError, MalformedFile
+from floodmark.storage.files import Files
+
+
+def read_source_log(files: Files, checkpoint: Checkpoint, source: str) -> tuple[SourceFile, ...]:
+    """Every file that a file source has seen."""
+    folder = f"{SOURCES}/{source}"
+    names = names_in(checkpoint.files, folder)
+    missing = missing_ids(names)
+    if missing:
+        raise MalformedFile(
+            f"{checkpoint.path}/{folder}: entry {missing[0]} of the file source's log is missing",
+            "Without it the list of seen files has a hole, and Spark does not start either.",
+            "Restore the file from a backup, or move on with `floodmark upgrade`.",
+        )
+    found = files.read_many(f"{folder}/{name}" for name in names_to_read(names))
+    return merge_source_logs(
+        {path.rsplit("/", 1)[1]: _parse(checkpoint, path, data) for path, data in found.items()}
+    )
+
+
+def _parse(
+    checkpoint: Checkpoint, path: str, data: bytes | FloodmarkError
+) -> tuple[SourceFile, ...]:
+    if isinstance(data, FloodmarkError):
+        raise data
+    try:
+        return parse_source_log(data)
+    except MalformedFile as error:
+        raise MalformedFile(f"{checkpoint.path}/{path}: {error.what}", error.why) from None

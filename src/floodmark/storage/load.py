@@ -1,0 +1,261 @@
+"""Files to Checkpoint: lists once, reads only what was asked for, and never gives up half way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import TypeVar
+
+from floodmark.checkpoint.commits import parse_commit
+from floodmark.checkpoint.layout import (
+    COMMITS,
+    METADATA,
+    OFFSETS,
+    SOURCES,
+    FileInfo,
+    batch_id,
+    batch_ids,
+    is_dstreams_checkpoint,
+    operator_metadata_paths,
+)
+from floodmark.checkpoint.model import Checkpoint, Kind, Unreadable
+from floodmark.checkpoint.offsets import OffsetEntry, parse_offsets
+from floodmark.checkpoint.operators import parse_operator_metadata
+from floodmark.checkpoint.query import parse_metadata
+from floodmark.checkpoint.sources import read_source_offset
+from floodmark.errors import CannotRead, FileGone, FloodmarkError, MalformedFile, NotACheckpoint
+from floodmark.storage.files import Files, Listing
+
+# Two pages of an S3 listing. Names sort, so the logs come before the state, which is
+# the part that can be large: a listing stopped here still holds every batch.
+_LISTED_WHERE_IT_COSTS = 2000
+_CHECKED_WHERE_FREE = 500
+_Entry = TypeVar("_Entry")
+
+
+class Entries(Enum):
+    """Which entries of the logs to read."""
+
+    NEWEST = "the last planned batch, the one before it, the last committed one"
+    ALL = "every batch that is still logged"
+
+
+def load(
+    files: Files, entries: Entries = Entries.NEWEST, batches: Iterable[int] = ()
+) -> Checkpoint:
+    """The checkpoint at a place. `batches` are read beside what `entries` names."""
+    capped = files.reads_cost and entries is Entries.NEWEST
+    listing = files.list(most=_LISTED_WHERE_IT_COSTS if capped else None)
+    if not listing.complete and not _reaches_the_state(listing):
+        listing = files.list()
+    return load_listed(files, listing, entries, batches)
+
+
+def load_listed(
+    files: Files,
+    listing: Listing,
+    entries: Entries = Entries.NEWEST,
+    batches: Iterable[int] = (),
+) -> Checkpoint:
+    kind = _kind_of(files, listing.files)
+    if kind is Kind.DSTREAMS:
+        return Checkpoint(files.root, kind, listing.files, listing.complete)
+    reading = _Reading(files, listing.files)
+    offset_ids = batch_ids(listing.files, OFFSETS)
+    commit_ids = batch_ids(listing.files, COMMITS)
+    wanted = _wanted(files, offset_ids, commit_ids, entries, set(batches))
+    operators = _operator_paths(listing.files, max(offset_ids, default=None))
+    reading.fetch(
+        [METADATA] * any(file.path == METADATA for file in listing.files)
+        + [f"{OFFSETS}/{batch}" for batch in offset_ids if batch in wanted]
+        + [f"{COMMITS}/{batch}" for batch in commit_ids if batch in wanted]
+        + list(operators.values())
+    )
+    metadata = reading.parse(METADATA, parse_metadata)
+    if metadata is None and not offset_ids and not commit_ids and not _has_logs(listing.files):
+        raise _not_a_checkpoint(files, listing.files)
+    offsets = reading.parse_log(OFFSETS, offset_ids, parse_offsets)
+    initial = _initial_offsets(reading, listing.files, offsets.get(max(offset_ids, default=-1)))
+    return Checkpoint(
+        files.root,
+        kind,
+        listing.files,
+        listing.complete,
+        metadata,
+        offset_ids,
+        commit_ids,
+        _with_sound_sources(reading, offsets, initial),
+        reading.parse_log(COMMITS, commit_ids, parse_commit),
+        MappingProxyType(
+            {
+                operator: described
+                for operator, path in operators.items()
+                if (described := reading.parse(path, parse_operator_metadata)) is not None
+            }
+        ),
+        initial,
+        reading.unreadable(),
+    )
+
+
+def _has_logs(files: tuple[FileInfo, ...]) -> bool:
+    return any(file.path.startswith((OFFSETS + "/", COMMITS + "/")) for file in files)
+
+
+def _reaches_the_state(listing: Listing) -> bool:
+    return any(file.path.startswith((SOURCES + "/", "state/")) for file in listing.files)
+
+
+def _kind_of(files: Files, listed: tuple[FileInfo, ...]) -> Kind:
+    tops = {file.path.split("/", 1)[0] for file in listed}
+    if tops & {OFFSETS, COMMITS} or METADATA in tops:
+        return Kind.STRUCTURED_STREAMING
+    if any(is_dstreams_checkpoint(file.path) for file in listed):
+        return Kind.DSTREAMS
+    raise _not_a_checkpoint(files, listed)
+
+
+def _not_a_checkpoint(files: Files, listed: tuple[FileInfo, ...]) -> NotACheckpoint:
+    if not listed:
+        return NotACheckpoint(
+            f"{files.root} is empty: there is no checkpoint in it",
+            "A query that starts here begins anew.",
+        )
+    below = sorted(
+        file.path[: -len("/metadata")]
+        for file in listed
+        if file.path.endswith("/metadata") and not file.path.startswith("state/")
+    )
+    if below:
+        return NotACheckpoint(
+            f"{files.root} is not a checkpoint, but holds some",
+            f"For example {files.root.rstrip('/')}/{below[0]}.",
+            f"List them all with: floodmark scan {files.root}",
+        )
+    return NotACheckpoint(
+        f"{files.root} is not a checkpoint",
+        "It has neither a metadata file nor an offsets or commits folder.",
+        "Give the folder that the query has as its checkpointLocation.",
+    )
+
+
+def _wanted(
+    files: Files,
+    offset_ids: tuple[int, ...],
+    commit_ids: tuple[int, ...],
+    entries: Entries,
+    batches: set[int],
+) -> set[int]:
+    everything = set(offset_ids) | set(commit_ids)
+    if entries is Entries.ALL or (
+        # Where a read costs nothing, a damaged entry is worth finding at once.
+        not files.reads_cost and len(everything) <= _CHECKED_WHERE_FREE
+    ):
+        return everything
+    return set(offset_ids[-2:]) | set(commit_ids[-1:]) | batches
+
+
+def _operator_paths(files: tuple[FileInfo, ...], batch: int | None) -> dict[int, str]:
+    state = [file for file in files if file.path.startswith("state/")]
+    described = [file for file in state if "/_metadata/" in file.path]
+    operators = {batch_id(file.path.split("/", 2)[1]) for file in described}
+    paths = {
+        operator: operator_metadata_paths(described, operator, batch)
+        for operator in operators
+        if operator is not None
+    }
+    return {operator: found[0] for operator, found in sorted(paths.items()) if found}
+
+
+def _initial_offsets(
+    reading: _Reading, files: tuple[FileInfo, ...], entry: OffsetEntry | None
+) -> Mapping[str, bytes]:
+    """`sources/<id>/0` where the offset, a bare number or none, says nothing of its kind."""
+    there = {file.path for file in files if file.path.startswith(SOURCES + "/")}
+    asked = {
+        source: path
+        for source, text in (entry.offsets if entry else ())
+        if (text is None or text.lstrip("-").isdecimal())
+        and (path := f"{SOURCES}/{source}/0") in there
+    }
+    reading.fetch(asked.values())
+    return MappingProxyType(
+        {source: data for source, path in asked.items() if (data := reading.data(path)) is not None}
+    )
+
+
+def _with_sound_sources(
+    reading: _Reading, offsets: Mapping[int, OffsetEntry], initial: Mapping[str, bytes]
+) -> Mapping[int, OffsetEntry]:
+    """Without the newest entry if its offset text is damaged inside its brackets."""
+    batch = max(offsets, default=None)
+    if batch is None:
+        return offsets
+    try:
+        for source, text in offsets[batch].offsets:
+            read_source_offset(source, text, initial.get(source))
+    except MalformedFile as error:
+        reading.fail(f"{OFFSETS}/{batch}", error)
+        return MappingProxyType({key: entry for key, entry in offsets.items() if key != batch})
+    return offsets
+
+
+class _Reading:
+    """What has been read so far, and what went wrong on the way."""
+
+    def __init__(self, files: Files, listed: tuple[FileInfo, ...]) -> None:
+        self._files = files
+        self._read: dict[str, bytes | FloodmarkError] = {}
+        self._failed: dict[str, str] = {
+            # An empty entry is damage that the listing alone shows.
+            file.path: "the file is empty: a crash or a full disk stopped its write half way"
+            for file in listed
+            if file.size == 0 and _is_log_entry(file.path)
+        }
+
+    def fetch(self, paths: Iterable[str]) -> None:
+        self._read.update(self._files.read_many(path for path in paths if path not in self._failed))
+
+    def data(self, path: str) -> bytes | None:
+        found = self._read.get(path)
+        if isinstance(found, FileGone):
+            self._failed[path] = (
+                "gone between listing and reading: a running query removes old entries"
+            )
+        elif isinstance(found, CannotRead):
+            self._failed[path] = f"{found.what}: {found.why}" if found.why else found.what
+        return found if isinstance(found, bytes) else None
+
+    def parse(self, path: str, parser: Callable[[bytes], _Entry]) -> _Entry | None:
+        data = self.data(path)
+        if data is None:
+            return None
+        try:
+            return parser(data)
+        except MalformedFile as error:
+            self.fail(path, error)
+            return None
+
+    def parse_log(
+        self, log: str, batches: tuple[int, ...], parser: Callable[[bytes], _Entry]
+    ) -> Mapping[int, _Entry]:
+        return MappingProxyType(
+            {
+                batch: entry
+                for batch in batches
+                if (path := f"{log}/{batch}") in self._read
+                and (entry := self.parse(path, parser)) is not None
+            }
+        )
+
+    def fail(self, path: str, error: MalformedFile) -> None:
+        self._failed[path] = error.what
+
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        return tuple(Unreadable(path, reason) for path, reason in sorted(self._failed.items()))
+
+
+def _is_log_entry(path: str) -> bool:
+    folder, _, name = path.partition("/")
+    return path == METADATA or (folder in (OFFSETS, COMMITS) and batch_id(name) is not None)

@@ -1,0 +1,135 @@
+"""Local disk, by the operating system's own calls.
+
+fsspec could do it too, but importing it takes longer than reading a checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from floodmark.checkpoint.layout import FileInfo
+from floodmark.errors import FileGone, FloodmarkError, NotACheckpoint
+from floodmark.storage.files import Folder, Listing, unreadable
+
+
+@dataclass(frozen=True)
+class LocalFiles:
+    root: str
+    folder: str
+    reads_cost: bool = False
+
+    def list(self, folder: str = "", most: int | None = None) -> Listing:
+        return Listing(tuple(self._walk(folder, self._path(folder))))
+
+    def _walk(self, relative: str, absolute: str) -> Iterator[FileInfo]:
+        try:
+            entries = list(os.scandir(absolute))
+        except FileNotFoundError as error:
+            if relative:  # removed while we walked
+                return
+            raise unreadable(self.root, error) from None
+        except NotADirectoryError:
+            raise NotACheckpoint(
+                f"{self.root} is a file, not a checkpoint folder",
+                do="Give the folder that the query has as its checkpointLocation.",
+            ) from None
+        except OSError as error:
+            raise unreadable(absolute, error) from None
+        prefix = relative + "/" if relative else ""
+        for entry in entries:
+            path = prefix + entry.name
+            if entry.is_dir():
+                yield from self._walk(path, entry.path)
+                continue
+            try:
+                found = entry.stat()
+            except OSError:  # removed while we walked, or a dangling link
+                continue
+            yield FileInfo(path, found.st_size, found.st_mtime_ns // 1_000_000)
+
+    def level(self, folder: str = "") -> Folder:
+        try:
+            entries = list(os.scandir(self._path(folder)))
+        except (FileNotFoundError, NotADirectoryError):
+            return Folder((), ())
+        except OSError as error:
+            raise unreadable(self._path(folder), error) from None
+        return Folder(
+            tuple(sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))),
+            tuple(sorted(entry.name for entry in entries if not entry.is_dir())),
+        )
+
+    def read(self, path: str) -> bytes:
+        return _read(self._path(path), path)
+
+    def read_many(self, paths: Iterable[str]) -> dict[str, bytes | FloodmarkError]:
+        # A disk's small reads gain nothing from threads that share one interpreter lock.
+        prefix = self.folder + "/"
+        found: dict[str, bytes | FloodmarkError] = {}
+        for path in paths:
+            try:
+                found[path] = _read(prefix + path, path)
+            except FloodmarkError as error:
+                found[path] = error
+        return found
+
+    def write(self, path: str, data: bytes) -> None:
+        temporary = self._write_beside(path, data)
+        os.replace(temporary, self._path(path))
+
+    def create(self, path: str, data: bytes) -> bool:
+        temporary = self._write_beside(path, data)
+        try:
+            os.link(temporary, self._path(path))
+        except FileExistsError:
+            return False
+        finally:
+            os.unlink(temporary)
+        return True
+
+    def _write_beside(self, path: str, data: bytes) -> str:
+        target = self._path(path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        folder, name = os.path.split(target)
+        temporary = os.path.join(folder, f".{name}.{uuid.uuid4()}.tmp")
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        return temporary
+
+    def delete(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            try:
+                os.unlink(self._path(path))
+            except FileNotFoundError:
+                continue
+
+    def below(self, folder: str) -> LocalFiles:
+        return LocalFiles(f"{self.root.rstrip('/')}/{folder}", self._path(folder))
+
+    def _path(self, relative: str) -> str:
+        return f"{self.folder}/{relative}" if relative else self.folder
+
+
+def _read(absolute: str, relative: str) -> bytes:
+    # os.read needs a third of the time of open().read() on the small files of a log.
+    try:
+        descriptor = os.open(absolute, os.O_RDONLY)
+    except FileNotFoundError:
+        raise FileGone(f"{relative} is not there") from None
+    except OSError as error:
+        raise unreadable(relative, error) from None
+    try:
+        size = os.fstat(descriptor).st_size
+        data = os.read(descriptor, size + 1)
+        while len(data) < size and (more := os.read(descriptor, size - len(data))):
+            data += more
+    except OSError as error:
+        raise unreadable(relative, error) from None
+    finally:
+        os.close(descriptor)
+    return data

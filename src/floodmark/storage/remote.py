@@ -1,0 +1,154 @@
+"""Everything that fsspec reaches: S3, HDFS, Azure, Google, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any, TypeVar
+
+import fsspec
+
+from floodmark.checkpoint.layout import FileInfo
+from floodmark.errors import CannotRead, FileGone, FloodmarkError, WrongUse
+from floodmark.storage.files import Folder, Listing, unreadable
+
+# Hadoop's names for storages that fsspec calls otherwise.
+_SCHEMES = {"s3a": "s3", "s3n": "s3", "wasbs": "abfs", "wasb": "abfs"}
+_AT_ONCE = 16
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True)
+class RemoteFiles:
+    root: str
+    fs: Any
+    folder: str
+    reads_cost: bool = True
+
+    @staticmethod
+    def open(location: str, options: dict[str, Any]) -> RemoteFiles:
+        scheme, separator, rest = location.partition("://")
+        url = f"{_SCHEMES.get(scheme, scheme)}://{rest}" if separator else location
+        try:
+            # A cached listing would show a running query as it was, not as it is.
+            fs, folder = fsspec.core.url_to_fs(url, **{"use_listings_cache": False, **options})
+        except ImportError as error:
+            raise CannotRead(
+                f"{location}: nothing installed here reads {scheme}://",
+                str(error),
+                'Install its fsspec driver, for S3: pip install "floodmark[s3]".',
+            ) from None
+        except (ValueError, TypeError) as error:
+            raise WrongUse(
+                f"{location}: not a place that fsspec opens", str(error), "Check the scheme."
+            ) from None
+        return RemoteFiles(location.rstrip("/"), fs, folder.rstrip("/"), scheme != "memory")
+
+    def list(self, folder: str = "", most: int | None = None) -> Listing:
+        place = self._path(folder)
+        capped = {"max_items": most} if most and "s3" in _protocols(self.fs) else {}
+        found = self._ask(place, lambda: self.fs.find(place, detail=True, **capped))
+        start = len(self.folder) + 1
+        files = tuple(
+            FileInfo(name[start:], int(info.get("size") or 0), _mtime_ms(info))
+            for name, info in found.items()
+            if info.get("type") != "directory" and name != place
+        )
+        if not files and not folder and not self._exists(place):
+            raise unreadable(self.root, FileNotFoundError())
+        return Listing(files, not capped or len(files) < (most or 0))
+
+    def level(self, folder: str = "") -> Folder:
+        place = self._path(folder)
+        try:
+            found = self._ask(place, lambda: self.fs.ls(place, detail=True))
+        except FileGone:
+            return Folder((), ())
+        start = len(place) + 1
+        names = [(info["name"].rstrip("/")[start:], info.get("type")) for info in found]
+        return Folder(
+            tuple(sorted(name for name, kind in names if kind == "directory" and name)),
+            tuple(sorted(name for name, kind in names if kind != "directory" and name)),
+        )
+
+    def read(self, path: str) -> bytes:
+        data: bytes = self._ask(path, lambda: self.fs.cat_file(self._path(path)))
+        return data
+
+    def read_many(self, paths: Iterable[str]) -> dict[str, bytes | FloodmarkError]:
+        wanted = list(paths)
+        with ThreadPoolExecutor(min(_AT_ONCE, len(wanted) or 1)) as pool:
+            return dict(zip(wanted, pool.map(self._read_or_error, wanted), strict=True))
+
+    def _read_or_error(self, path: str) -> bytes | FloodmarkError:
+        try:
+            return self.read(path)
+        except FloodmarkError as error:
+            return error
+
+    def write(self, path: str, data: bytes) -> None:
+        self._make_parent(path)
+        self._ask(path, lambda: self.fs.pipe_file(self._path(path), data))
+
+    def create(self, path: str, data: bytes) -> bool:
+        self._make_parent(path)
+        try:
+            self.fs.pipe_file(self._path(path), data, mode="create")
+        except FileExistsError:
+            return False
+        except OSError as error:
+            # S3 says 412 when If-None-Match finds the object.
+            if "PreconditionFailed" in str(error) or "pre-conditions" in str(error):
+                return False
+            raise unreadable(path, error) from None
+        return True
+
+    def _make_parent(self, path: str) -> None:
+        # Object stores have no folders; HDFS and the memory file system do.
+        if "s3" not in _protocols(self.fs):
+            parent = self._path(path).rsplit("/", 1)[0]
+            self._ask(path, lambda: self.fs.makedirs(parent, exist_ok=True))
+
+    def delete(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            try:
+                self._ask(path, lambda path=path: self.fs.rm_file(self._path(path)))  # type: ignore[misc]
+            except FileGone:
+                continue
+
+    def below(self, folder: str) -> RemoteFiles:
+        return RemoteFiles(f"{self.root}/{folder}", self.fs, self._path(folder), self.reads_cost)
+
+    def _exists(self, place: str) -> bool:
+        return bool(self._ask(place, lambda: self.fs.exists(place)))
+
+    def _path(self, relative: str) -> str:
+        return f"{self.folder}/{relative}" if relative else self.folder
+
+    def _ask(self, place: str, question: Callable[[], _Result]) -> _Result:
+        """Whatever a driver raises comes out as ours."""
+        try:
+            return question()
+        except FileNotFoundError:
+            raise FileGone(f"{place} is not there") from None
+        except FloodmarkError:
+            raise
+        except Exception as error:
+            raise unreadable(place, error) from None
+
+
+def _protocols(fs: Any) -> tuple[str, ...]:
+    return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
+
+
+def _mtime_ms(info: dict[str, Any]) -> int | None:
+    for key in ("LastModified", "mtime", "modificationTime", "created", "last_modified"):
+        value = info.get(key)
+        if isinstance(value, datetime):
+            zoned = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
+            return int(zoned.timestamp() * 1000)
+        if isinstance(value, (int, float)):
+            return int(value if value > 10**11 else value * 1000)
+    return None

@@ -1,0 +1,64 @@
+"""Every checkpoint below a root, found by its shape."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
+from floodmark.checkpoint.inspection import ScanEntry, scan_entry
+from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, is_dstreams_checkpoint
+from floodmark.errors import FloodmarkError
+from floodmark.storage.files import Files, Folder
+from floodmark.storage.load import load
+
+_AT_ONCE = 16
+
+
+def looks_like_checkpoint(level: Folder) -> bool:
+    """`metadata` beside offsets or commits, both logs, or a DStreams checkpoint file."""
+    logs = {OFFSETS, COMMITS} & set(level.folders)
+    return (
+        len(logs) == 2
+        or (bool(logs) and METADATA in level.files)
+        or any(is_dstreams_checkpoint(name) for name in level.files)
+    )
+
+
+def find_checkpoints(files: Files) -> Iterator[Files]:
+    """Breadth first; a checkpoint's own folders are not looked into."""
+    waiting = deque([""])
+    while waiting:
+        folder = waiting.popleft()
+        level = files.level(folder)
+        if looks_like_checkpoint(level):
+            yield files.below(folder) if folder else files
+            continue
+        waiting.extend(
+            f"{folder}/{name}" if folder else name
+            for name in level.folders
+            if not name.startswith((".", "_delta_log", "_spark_metadata"))
+        )
+
+
+def scan(files: Files) -> Iterator[ScanEntry]:
+    """What each checkpoint is, as it becomes known; an unreadable one is said, not hidden."""
+    # Loading is waiting on a network; on a local disk the lock that Python's threads
+    # share makes one thread the fastest number.
+    workers = _AT_ONCE if files.reads_cost else 1
+    with ThreadPoolExecutor(workers) as pool:
+        running: set[Future[ScanEntry]] = set()
+        for found in find_checkpoints(files):
+            running.add(pool.submit(_entry, found))
+            if len(running) >= 4 * workers:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                yield from (future.result() for future in done)
+        for future in running:
+            yield future.result()
+
+
+def _entry(files: Files) -> ScanEntry:
+    try:
+        return scan_entry(load(files))
+    except FloodmarkError as error:
+        return ScanEntry(files.root, None, None, None, None, None, 0, (error.what,))
