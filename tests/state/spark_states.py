@@ -65,19 +65,29 @@ def _events(spark: Any, folder: Path) -> Any:
 
 
 def _aggregate(spark: Any, source: Path) -> Any:
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions
 
     return (
         _events(spark, source)
-        .groupBy("name", F.window("at", "1 hour"))
-        .agg(F.sum("amount"), F.count("*"), F.collect_list("id"), F.avg("amount"), F.max("tags"))
+        .groupBy("name", functions.window("at", "1 hour"))
+        .agg(
+            functions.sum("amount"),
+            functions.count("*"),
+            functions.collect_list("id"),
+            functions.avg("amount"),
+            functions.max("tags"),
+        )
     )
 
 
 def _average(spark: Any, source: Path) -> Any:
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions
 
-    return _events(spark, source).groupBy("name").agg(F.sum("id").alias("s"), F.count("*"))
+    return (
+        _events(spark, source)
+        .groupBy("name")
+        .agg(functions.sum("id").alias("s"), functions.count("*"))
+    )
 
 
 def _dedup(spark: Any, source: Path) -> Any:
@@ -93,32 +103,32 @@ def _dedup_within(spark: Any, source: Path) -> Any:
 
 
 def _session(spark: Any, source: Path) -> Any:
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions
 
     return (
         _events(spark, source)
-        .groupBy("name", F.session_window("at", "5 minutes"))
-        .agg(F.count("*"))
+        .groupBy("name", functions.session_window("at", "5 minutes"))
+        .agg(functions.count("*"))
     )
 
 
 def _join(spark: Any, source: Path) -> Any:
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions
 
-    left = _events(spark, source).select("name", F.col("at").alias("la"), "amount")
+    left = _events(spark, source).select("name", functions.col("at").alias("la"), "amount")
     right = _events(spark, source).select(
-        F.col("name").alias("rn"), F.col("at").alias("ra"), "tags"
+        functions.col("name").alias("rn"), functions.col("at").alias("ra"), "tags"
     )
-    near = F.expr("name = rn AND ra >= la AND ra <= la + interval 1 hour")
+    near = functions.expr("name = rn AND ra >= la AND ra <= la + interval 1 hour")
     return left.join(right, near, "leftOuter")
 
 
 def _inner_join(spark: Any, source: Path) -> Any:
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions
 
     left = _events(spark, source).select("name", "amount")
-    right = _events(spark, source).select(F.col("name").alias("rn"), "tags")
-    return left.join(right, F.expr("name = rn"))
+    right = _events(spark, source).select(functions.col("name").alias("rn"), "tags")
+    return left.join(right, functions.expr("name = rn"))
 
 
 def _limit(spark: Any, source: Path) -> Any:

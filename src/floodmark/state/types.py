@@ -30,7 +30,7 @@ _DAY_TIME = re.compile(r"interval (day|hour|minute|second)( to (hour|minute|seco
 
 # Spark's JSON name: (width of the value in bytes, name in DDL); None means variable width.
 _ATOMS: dict[str, tuple[int | None, str]] = {
-    "void": (1, "VOID"),
+    "void": (8, "VOID"),
     "boolean": (1, "BOOLEAN"),
     "byte": (1, "TINYINT"),
     "short": (2, "SMALLINT"),

@@ -1,0 +1,128 @@
+"""Many byte strings in one buffer: a start and a length each, in numpy arrays.
+
+Everything that reads state works on these, so that a million rows cost a few array
+operations and not a million Python objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from floodmark.errors import MalformedFile
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class RowBytes:
+    data: Bytes
+    starts: Ints
+    lengths: Ints
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, at: int) -> bytes:
+        start = int(self.starts[at])
+        return self.data[start : start + int(self.lengths[at])].tobytes()
+
+    def take(self, rows: Any) -> RowBytes:
+        """The rows of an index array, a mask or a slice; the buffer is shared."""
+        return RowBytes(self.data, self.starts[rows], self.lengths[rows])
+
+    def skip(self, size: int) -> RowBytes:
+        """Every row without its first bytes."""
+        if len(self) and int(self.lengths.min()) < size:
+            raise MalformedFile(f"a row of the state has less than {size} bytes")
+        return RowBytes(self.data, self.starts + size, self.lengths - size)
+
+    def trim(self, size: int) -> RowBytes:
+        """Every row without its last bytes."""
+        if len(self) and int(self.lengths.min()) < size:
+            raise MalformedFile(f"a row of the state has less than {size} bytes")
+        return RowBytes(self.data, self.starts, self.lengths - size)
+
+    def to_list(self) -> list[bytes]:
+        whole = self.data.tobytes() if len(self) > 64 else self.data
+        ends = (self.starts + self.lengths).tolist()
+        return [bytes(whole[a:b]) for a, b in zip(self.starts.tolist(), ends, strict=True)]
+
+    @property
+    def size(self) -> int:
+        return int(self.lengths.sum())
+
+
+def row_bytes(rows: Iterable[bytes]) -> RowBytes:
+    import numpy as np
+
+    rows = list(rows)
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    return RowBytes(as_bytes(b"".join(rows)), starts_of(lengths), lengths)
+
+
+def as_bytes(data: bytes | bytearray | memoryview) -> Bytes:
+    import numpy as np
+
+    return np.frombuffer(data, np.uint8)
+
+
+def starts_of(lengths: Ints) -> Ints:
+    import numpy as np
+
+    starts = np.zeros(len(lengths), np.int64)
+    np.cumsum(lengths[:-1], out=starts[1:])
+    return starts
+
+
+def concatenate(parts: list[RowBytes]) -> RowBytes:
+    """One buffer of the parts' rows, in order."""
+    import numpy as np
+
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return RowBytes(np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    shifts = np.cumsum([0] + [len(part.data) for part in parts[:-1]])
+    return RowBytes(
+        np.concatenate([part.data for part in parts]),
+        np.concatenate([part.starts + shift for part, shift in zip(parts, shifts, strict=True)]),
+        np.concatenate([part.lengths for part in parts]),
+    )
+
+
+def gather(data: Bytes, positions: Ints, dtype: str) -> NDArray[Any]:
+    """The numbers of a type that begin at any byte positions, aligned or not."""
+    import numpy as np
+
+    size = np.dtype(dtype).itemsize
+    if not len(positions):
+        return np.zeros(0, dtype)
+    if int(positions.min()) < 0 or int(positions.max()) + size > len(data):
+        raise MalformedFile("a row of the state points outside its file")
+    if size == 1:
+        return data.view(dtype)[positions]
+    every = np.ndarray((len(data) - size + 1,), dtype, data, strides=(1,))
+    return np.asarray(every[positions])
+
+
+def compacted(rows: RowBytes) -> tuple[Bytes, Ints]:
+    """The rows end to end, and the n + 1 offsets between them."""
+    import numpy as np
+
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(rows.lengths, out=offsets[1:])
+    total = int(offsets[-1])
+    if not total:
+        return np.zeros(0, np.uint8), offsets
+    if int(rows.starts.min()) < 0 or int((rows.starts + rows.lengths).max()) > len(rows.data):
+        raise MalformedFile("a row of the state points outside its file")
+    positions = np.arange(total, dtype=np.int64)
+    positions += np.repeat(rows.starts - offsets[:-1], rows.lengths)
+    return rows.data[positions], offsets
