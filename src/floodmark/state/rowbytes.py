@@ -14,10 +14,14 @@ from floodmark.errors import MalformedFile
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
     Bytes = NDArray[np.uint8]
+
+
+_SMALL = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -112,17 +116,43 @@ def gather(data: Bytes, positions: Ints, dtype: str) -> NDArray[Any]:
     return np.asarray(every[positions])
 
 
-def compacted(rows: RowBytes) -> tuple[Bytes, Ints]:
-    """The rows end to end, and the n + 1 offsets between them."""
-    import numpy as np
+def binary_array(rows: RowBytes) -> pa.Array:
+    """The rows as an Arrow column of bytes, copied by Arrow and not by numpy.
 
-    offsets = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(rows.lengths, out=offsets[1:])
-    total = int(offsets[-1])
-    if not total:
-        return np.zeros(0, np.uint8), offsets
-    if int(rows.starts.min()) < 0 or int((rows.starts + rows.lengths).max()) > len(rows.data):
+    The buffer as it lies is a column already, of rows and the gaps between them in turn;
+    taking every other element leaves the rows.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    count = len(rows)
+    starts, ends = rows.starts, rows.starts + rows.lengths
+    if not count:
+        return pa.array([], pa.binary())
+    if int(starts.min()) < 0 or int(ends.max()) > len(rows.data) or int(rows.lengths.min()) < 0:
         raise MalformedFile("a row of the state points outside its file")
-    positions = np.arange(total, dtype=np.int64)
-    positions += np.repeat(rows.starts - offsets[:-1], rows.lengths)
-    return rows.data[positions], offsets
+    places = np.arange(0, 2 * count, 2, dtype=np.int64)
+    if bool((starts[1:] < ends[:-1]).any()):
+        order = np.argsort(starts, kind="stable")
+        starts, ends = starts[order], ends[order]
+        places[order] = places.copy()
+        if bool((starts[1:] < ends[:-1]).any()):
+            return pa.array(rows.to_list(), pa.binary())
+    offsets = np.empty(2 * count + 1, np.int64)
+    offsets[0:-1:2], offsets[1::2], offsets[-1] = starts, ends, ends[-1]
+    small = len(rows.data) < _SMALL
+    column = pa.Array.from_buffers(
+        pa.binary() if small else pa.large_binary(),
+        2 * count,
+        [
+            None,
+            pa.py_buffer(offsets.astype(np.int32) if small else offsets),
+            pa.py_buffer(rows.data),
+        ],
+        0,
+    )
+    found = column.take(pa.array(places))
+    try:
+        return found if small else found.cast(pa.binary())
+    except pa.ArrowInvalid:
+        raise MalformedFile("more than 2 GB of strings in one piece of the state") from None

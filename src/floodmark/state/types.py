@@ -10,7 +10,7 @@ import json
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.text import parse_json, shorten
 from floodmark.errors import MalformedFile
@@ -118,7 +118,7 @@ class UserDefined:
     text: str
 
 
-DataType = Union[Atom, Decimal, Array, Map, Struct, UserDefined]
+DataType = Atom | Decimal | Array | Map | Struct | UserDefined
 
 
 def atom(name: str) -> Atom:

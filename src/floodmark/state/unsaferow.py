@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from floodmark.errors import MalformedFile
-from floodmark.state.rowbytes import RowBytes, compacted, gather
+from floodmark.state.rowbytes import RowBytes, binary_array, gather
 from floodmark.state.types import (
     Array,
     Atom,
@@ -196,27 +196,18 @@ def _expanded(slots: _Slots, decode: Any, kind: DataType) -> pa.Array:
 
 
 def _strings(slots: _Slots, text: bool) -> pa.Array:
-    import numpy as np
     import pyarrow as pa
 
-    data, offsets = compacted(_pointed(slots))
-    if offsets[-1] > _MOST_ELEMENTS:
-        raise MalformedFile("more than 2 GB of strings in one piece of the state")
-    buffers = [
-        _validity(slots.null),
-        pa.py_buffer(offsets.astype(np.int32)),
-        pa.py_buffer(data),
-    ]
-    nulls = int(slots.null.sum())
+    raw = _binary(_pointed(slots), slots.null)
     if not text:
-        return pa.Array.from_buffers(pa.binary(), len(slots), buffers, nulls)
-    found = pa.Array.from_buffers(pa.string(), len(slots), buffers, nulls)
+        return raw
+    found = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers(), raw.null_count)
     try:
         found.validate(full=True)
     except pa.ArrowInvalid:
         # Spark keeps any bytes in a string and shows what is not UTF-8 as U+FFFD.
-        raw = pa.Array.from_buffers(pa.binary(), len(slots), buffers, nulls).to_pylist()
-        return pa.array([None if v is None else v.decode("utf-8", "replace") for v in raw])
+        values = [None if v is None else v.decode("utf-8", "replace") for v in raw.to_pylist()]
+        return pa.array(values, pa.string())
     return found
 
 
@@ -298,13 +289,16 @@ def _variants(slots: _Slots) -> pa.Array:
     return pa.StructArray.from_arrays([_binary(value), _binary(metadata)], ["value", "metadata"])
 
 
-def _binary(rows: RowBytes) -> pa.Array:
-    import numpy as np
+def _binary(rows: RowBytes, null: Mask | None = None) -> pa.Array:
     import pyarrow as pa
 
-    data, offsets = compacted(rows)
-    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.binary(), len(rows), buffers, 0)
+    found = binary_array(rows)
+    if null is None or not null.any():
+        return found
+    _, offsets, data = found.buffers()
+    return pa.Array.from_buffers(
+        pa.binary(), len(rows), [_validity(null), offsets, data], int(null.sum())
+    )
 
 
 def _elements(arrays: RowBytes, kind: DataType) -> tuple[pa.Array, Ints]:

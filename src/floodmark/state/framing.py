@@ -1,0 +1,260 @@
+"""The compressed streams that Spark wraps state files in: lz4, zstd, snappy and lzf.
+
+Each begins with bytes of its own, so a file tells its codec by itself. Pieces are given
+one at a time: a file that would grow without bound costs no more than its reader keeps.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+
+from floodmark.errors import MalformedFile, WrongUse
+
+LZ4_MAGIC = b"LZ4Block"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+SNAPPY_MAGIC = b"\x82SNAPPY\x00"
+LZF_MAGIC = b"ZV"
+CODECS = ("lz4", "zstd", "snappy", "lzf")
+
+_LZ4_HEADER = struct.Struct("<8sBiii")
+_LZ4_SEED = 0x9747B28C
+_LZ4_RAW, _LZ4_PACKED = 0x10, 0x20
+_LZ4_BLOCK = 32 * 1024
+_SNAPPY_HEADER = SNAPPY_MAGIC + struct.pack(">ii", 1, 1)
+_SNAPPY_BLOCK = 32 * 1024
+_SNAPPY_MOST = 1 << 28
+_ZSTD_PIECE = 1 << 20
+_LZF_BLOCK = 65535
+
+
+def codec_of(data: bytes) -> str:
+    for codec, magic in (
+        ("lz4", LZ4_MAGIC),
+        ("zstd", ZSTD_MAGIC),
+        ("snappy", SNAPPY_MAGIC),
+        ("lzf", LZF_MAGIC),
+    ):
+        if data.startswith(magic):
+            return codec
+    if not data:
+        raise MalformedFile("the state file is empty", "Its write was stopped half way.")
+    raise MalformedFile(
+        f"no compression that Spark has begins with {data[:8].hex(' ')}",
+        "The file is damaged or encrypted, or was written with a codec class of one's own.",
+    )
+
+
+def pieces(data: bytes) -> Iterator[bytes]:
+    """The stream's content, a block at a time, checksums checked."""
+    codec = codec_of(data)
+    if codec == "lz4":
+        return _lz4(data)
+    if codec == "zstd":
+        return _zstd(data)
+    if codec == "snappy":
+        return _snappy(data)
+    return _lzf(data)
+
+
+def decompress(data: bytes) -> bytes:
+    return b"".join(pieces(data))
+
+
+def compress(data: bytes, codec: str = "lz4") -> bytes:
+    if codec == "lz4":
+        return b"".join(_lz4_blocks(data))
+    if codec == "zstd":
+        return _zstd_frame(data)
+    if codec == "snappy":
+        return b"".join(_snappy_blocks(data))
+    if codec == "lzf":
+        return b"".join(_lzf_blocks(data))
+    raise WrongUse(f"unknown codec {codec!r}; Spark has {', '.join(CODECS)}")
+
+
+def _cut_short(codec: str, at: int) -> MalformedFile:
+    return MalformedFile(
+        f"the {codec} stream is cut short at byte {at}",
+        "The file's write was stopped half way, or a copy of it was.",
+    )
+
+
+def _lz4(data: bytes) -> Iterator[bytes]:
+    import lz4.block
+    import xxhash
+
+    view, at, end = memoryview(data), 0, len(data)
+    while True:
+        if at + _LZ4_HEADER.size > end:
+            raise _cut_short("lz4", end)
+        magic, token, packed, size, checksum = _LZ4_HEADER.unpack_from(data, at)
+        method, most = token & 0xF0, 1 << (10 + (token & 0x0F))
+        sound = magic == LZ4_MAGIC and 0 <= size <= most and 0 <= packed <= most + most // 100 + 64
+        if not sound or (method == _LZ4_RAW and packed != size):
+            raise MalformedFile(f"the lz4 block at byte {at} is damaged")
+        at += _LZ4_HEADER.size
+        if size == 0:
+            return
+        if at + packed > end:
+            raise _cut_short("lz4", end)
+        block = view[at : at + packed]
+        if method == _LZ4_PACKED:
+            try:
+                raw = lz4.block.decompress(block, uncompressed_size=size)
+            except (lz4.block.LZ4BlockError, ValueError, OverflowError):
+                raise MalformedFile(f"the lz4 block at byte {at} is damaged") from None
+        elif method == _LZ4_RAW:
+            raw = bytes(block)
+        else:
+            raise MalformedFile(f"the lz4 block at byte {at} has unknown method {method:#x}")
+        # lz4-java's Checksum keeps 28 of the 32 bits.
+        if len(raw) != size or xxhash.xxh32_intdigest(raw, _LZ4_SEED) & 0xFFFFFFF != checksum:
+            raise MalformedFile(
+                f"the lz4 block at byte {at} does not match its checksum",
+                "The file was damaged after Spark wrote it.",
+            )
+        yield raw
+        at += packed
+
+
+def _lz4_blocks(data: bytes) -> Iterator[bytes]:
+    import lz4.block
+    import xxhash
+
+    level = _LZ4_BLOCK.bit_length() - 11
+    for at in range(0, len(data), _LZ4_BLOCK):
+        raw = data[at : at + _LZ4_BLOCK]
+        packed = lz4.block.compress(raw, store_size=False)
+        method, body = (_LZ4_PACKED, packed) if len(packed) < len(raw) else (_LZ4_RAW, raw)
+        checksum = xxhash.xxh32_intdigest(raw, _LZ4_SEED) & 0xFFFFFFF
+        yield _LZ4_HEADER.pack(LZ4_MAGIC, method | level, len(body), len(raw), checksum)
+        yield body
+    yield _LZ4_HEADER.pack(LZ4_MAGIC, _LZ4_RAW | level, 0, 0, 0)
+
+
+def _zstd(data: bytes) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+            while piece := stream.read(_ZSTD_PIECE):
+                yield piece
+    except OSError as error:
+        raise MalformedFile(f"the zstd stream is damaged or cut short: {error}") from None
+
+
+def _zstd_frame(data: bytes) -> bytes:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(data)
+    return bytes(sink.getvalue())
+
+
+def _snappy(data: bytes) -> Iterator[bytes]:
+    import cramjam
+
+    at, end = len(_SNAPPY_HEADER), len(data)
+    if end < at:
+        raise _cut_short("snappy", end)
+    while at < end:
+        if at + 4 > end:
+            raise _cut_short("snappy", end)
+        (packed,) = struct.unpack_from(">i", data, at)
+        at += 4
+        if packed < 0 or at + packed > end:
+            raise _cut_short("snappy", end)
+        block = data[at : at + packed]
+        if data.startswith(SNAPPY_MAGIC, at - 4):
+            raise MalformedFile("two snappy streams in one file")
+        try:
+            if cramjam.snappy.decompress_raw_len(block) > _SNAPPY_MOST:
+                raise MalformedFile(f"the snappy block at byte {at} claims to be enormous")
+            yield bytes(cramjam.snappy.decompress_raw(block))
+        except cramjam.DecompressionError as error:
+            raise MalformedFile(f"the snappy block at byte {at} is damaged: {error}") from None
+        at += packed
+
+
+def _snappy_blocks(data: bytes) -> Iterator[bytes]:
+    import cramjam
+
+    yield _SNAPPY_HEADER
+    for at in range(0, len(data), _SNAPPY_BLOCK):
+        packed = bytes(cramjam.snappy.compress_raw(data[at : at + _SNAPPY_BLOCK]))
+        yield struct.pack(">i", len(packed))
+        yield packed
+
+
+def _lzf(data: bytes) -> Iterator[bytes]:
+    at, end = 0, len(data)
+    while at < end:
+        if data[at : at + 2] != LZF_MAGIC or at + 5 > end:
+            raise _cut_short("lzf", at)
+        kind = data[at + 2]
+        (packed,) = struct.unpack_from(">H", data, at + 3)
+        at += 5
+        if kind == 1 and at + 2 <= end:
+            (size,) = struct.unpack_from(">H", data, at)
+            at += 2
+        elif kind != 0:
+            raise MalformedFile(f"the lzf block at byte {at} is damaged")
+        if at + packed > end:
+            raise _cut_short("lzf", end)
+        block = data[at : at + packed]
+        yield block if kind == 0 else _lzf_block(block, size, at)
+        at += packed
+
+
+def _lzf_block(block: bytes, size: int, place: int) -> bytes:
+    out, at, end = bytearray(), 0, len(block)
+    try:
+        while at < end:
+            control = block[at]
+            at += 1
+            if control < 32:
+                out += block[at : at + control + 1]
+                at += control + 1
+                continue
+            length = control >> 5
+            if length == 7:
+                length += block[at]
+                at += 1
+            start = len(out) - ((control & 0x1F) << 8) - block[at] - 1
+            at += 1
+            if start < 0:
+                raise IndexError
+            _copy_back(out, start, length + 2)
+    except IndexError:
+        raise MalformedFile(f"the lzf block at byte {place} is damaged") from None
+    if len(out) != size or at != end:
+        raise MalformedFile(f"the lzf block at byte {place} is damaged")
+    return bytes(out)
+
+
+def _copy_back(out: bytearray, start: int, length: int) -> None:
+    # What is copied may reach into what the copy itself makes: then it repeats.
+    pattern = out[start : start + length]
+    out += (pattern * (length // len(pattern) + 1))[:length]
+
+
+def _lzf_blocks(data: bytes) -> Iterator[bytes]:
+    # Plain blocks are as good to every reader of the format as packed ones.
+    for at in range(0, len(data), _LZF_BLOCK):
+        raw = data[at : at + _LZF_BLOCK]
+        yield LZF_MAGIC + b"\x00" + struct.pack(">H", len(raw)) + raw
+
+
+def segments(blocks: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """The blocks joined to pieces of about a size, the last one smaller."""
+    held: list[bytes] = []
+    total = 0
+    for block in blocks:
+        held.append(block)
+        total += len(block)
+        if total >= size:
+            yield b"".join(held)
+            held, total = [], 0
+    yield b"".join(held)
