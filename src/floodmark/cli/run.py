@@ -1,0 +1,120 @@
+"""`floodmark run`"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+
+import click
+
+from floodmark.cli import options
+from floodmark.errors import FloodmarkError
+
+
+@click.command("run")
+@click.argument("application", metavar="APP.py[:PIPELINE]")
+@click.option("--available-now", is_flag=True, help="Process what is there, then end.")
+@click.option("--once", is_flag=True, help="Run one batch, then end.")
+@click.option("--trigger", metavar="TIME", help="Begin a batch every TIME: 500ms, 10s, 5min.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A pipeline's parameter."
+)
+@click.option(
+    "--start", "start_file", metavar="FILE", help="Where new streams begin: offsets handed over."
+)
+@click.option(
+    "--allow", multiple=True, metavar="NAME", help="Start in spite of what a look has found."
+)
+@click.option(
+    "--restart",
+    type=click.Choice(["never", "on-failure"]),
+    default="never",
+    show_default=True,
+    help="What to do when a query fails.",
+)
+@click.option(
+    "--max-restarts",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    help="Restarts in a row before it stops.",
+)
+@click.option(
+    "--progress",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="One JSON line a batch goes here. [default: _floodmark/progress.jsonl in a local CP]",
+)
+@click.option(
+    "--spark-log", metavar="FILE", help="Spark's log; - is stderr. [default: only kept on failure]"
+)
+@click.option("--master", metavar="URL", help="Spark's master: local[4], yarn, spark://…")
+@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
+@options.as_json
+def command(
+    application: str,
+    available_now: bool,
+    once: bool,
+    trigger: str | None,
+    settings: tuple[str, ...],
+    start_file: str | None,
+    allow: tuple[str, ...],
+    restart: str,
+    max_restarts: int,
+    progress: Path | None,
+    spark_log: str | None,
+    master: str | None,
+    conf: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Run the pipelines of an application, and go on where they stopped.
+
+    SIGTERM and Ctrl-C finish the running batch and stop; a second one stops now.
+    """
+    from floodmark.engine.application import load_application
+    from floodmark.engine.parameters import parse_settings
+    from floodmark.engine.runtime import RestartPolicy, RunWish, run_application
+    from floodmark.engine.session import new_log
+    from floodmark.engine.starting import Start, read_start
+    from floodmark.engine.triggers import trigger_of
+
+    wanted = trigger_of(available_now, once, trigger)
+    given = parse_settings(settings)
+    spark_conf = parse_settings(conf, "--conf")
+    if master is not None:
+        spark_conf["spark.master"] = master
+    start = read_start(start_file) if start_file is not None else Start()
+    # stdout belongs to the document: what pipelines print goes to stderr.
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        loaded = load_application(application)
+        log = new_log(loaded.path.stem) if spark_log is None else _log_file(spark_log)
+        wish = RunWish(
+            wanted,
+            given,
+            start,
+            frozenset(allow),
+            RestartPolicy(restart == "on-failure", max_restarts),
+            progress,
+            spark_conf,
+            log,
+            as_json,
+        )
+        try:
+            report = run_application(loaded, wish)
+        except FloodmarkError as error:
+            if spark_log is None and log is not None and error.status != 5:
+                log.unlink(missing_ok=True)
+            raise
+    if spark_log is None and log is not None:
+        log.unlink(missing_ok=True)
+    if as_json:
+        options.show_json(report)
+        return
+    for one in report.pipelines:
+        last = "" if one.last_batch is None else f", the last is batch {one.last_batch}"
+        batches = "1 batch" if one.batches == 1 else f"{one.batches} batches"
+        click.echo(f"{one.pipeline} {one.ended}: {batches}, {one.rows:,} rows{last}")
+
+
+def _log_file(text: str) -> Path | None:
+    return None if text == "-" else Path(text)

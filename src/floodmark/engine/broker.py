@@ -1,0 +1,115 @@
+"""A Kafka cluster, asked through the client that Spark's own connector brings.
+
+The source's `kafka.*` options are used as they stand, so whatever lets Spark in
+(TLS, SASL, a token) lets this in, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+Bounds = Mapping[int, tuple[int, int]]
+"""partition → (earliest offset, the next offset to be written)."""
+_PREFIX = "kafka."
+_PATIENCE_MS = 10_000
+# Options of the consumer that an admin client does not know and would warn about.
+_CONSUMER_ONLY = ("group.id", "enable.auto.commit", "auto.offset.reset")
+
+
+class Unreachable(Exception):
+    """The cluster does not answer, or does not let us in."""
+
+
+class Broker:
+    def __init__(self, spark: Any, client: Any) -> None:
+        self._spark = spark
+        self._client = client
+
+    @staticmethod
+    def connect(spark: Any, options: Mapping[str, str]) -> Broker:
+        from py4j.protocol import Py4JError
+
+        conf = spark._jvm.java.util.HashMap()
+        for key, value in options.items():
+            name = key.removeprefix(_PREFIX)
+            if key.startswith(_PREFIX) and not name.startswith(_CONSUMER_ONLY):
+                conf.put(name, value)
+        conf.put("default.api.timeout.ms", str(_PATIENCE_MS))
+        conf.put("request.timeout.ms", str(_PATIENCE_MS // 2))
+        try:
+            client = spark._jvm.org.apache.kafka.clients.admin.AdminClient.create(conf)
+        except (Py4JError, TypeError) as error:  # TypeError: there is no such class in the JVM
+            raise Unreachable(_words(error)) from None
+        return Broker(spark, client)
+
+    def __enter__(self) -> Broker:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._client.close(self._spark._jvm.java.time.Duration.ofSeconds(2))
+
+    def bounds(self, topics: Iterable[str]) -> dict[str, Bounds]:
+        """For each topic that is there."""
+        partitions = self._partitions(list(topics))
+        spec = self._spark._jvm.org.apache.kafka.clients.admin.OffsetSpec
+        earliest = self._offsets(partitions, spec.earliest())
+        latest = self._offsets(partitions, spec.latest())
+        return {
+            topic: {number: (earliest[topic, number], latest[topic, number]) for number in numbers}
+            for topic, numbers in partitions.items()
+        }
+
+    def _partitions(self, topics: list[str]) -> dict[str, list[int]]:
+        from py4j.protocol import Py4JJavaError
+
+        wanted = self._spark._jvm.java.util.ArrayList()
+        for topic in topics:
+            wanted.add(topic)
+        found: dict[str, list[int]] = {}
+        answers = self._client.describeTopics(wanted).topicNameValues()
+        for topic in topics:
+            try:
+                described = answers.get(topic).get()
+            except Py4JJavaError as error:
+                if "UnknownTopic" in _words(error) or "InvalidTopic" in _words(error):
+                    continue
+                raise Unreachable(_words(error)) from None
+            found[topic] = [int(one.partition()) for one in described.partitions()]
+        return found
+
+    def _offsets(
+        self, partitions: Mapping[str, list[int]], spec: Any
+    ) -> dict[tuple[str, int], int]:
+        from py4j.protocol import Py4JJavaError
+
+        wanted = self._spark._jvm.java.util.HashMap()
+        keys = {}
+        for topic, numbers in partitions.items():
+            for number in numbers:
+                key = self._spark._jvm.org.apache.kafka.common.TopicPartition(topic, number)
+                keys[topic, number] = key
+                wanted.put(key, spec)
+        try:
+            answer = self._client.listOffsets(wanted).all().get()
+        except Py4JJavaError as error:
+            raise Unreachable(_words(error)) from None
+        return {place: int(answer.get(key).offset()) for place, key in keys.items()}
+
+
+def _words(error: BaseException) -> str:
+    """The innermost cause in one line."""
+    found = getattr(error, "java_exception", None)
+    if found is None:
+        return str(error).splitlines()[0]
+    while found.getCause() is not None:
+        found = found.getCause()
+    name = str(found.getClass().getSimpleName())
+    message = str(found.getMessage() or "").splitlines()
+    return f"{name}: {message[0]}" if message else name

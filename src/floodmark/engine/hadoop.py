@@ -1,0 +1,146 @@
+"""Storage as Spark itself reaches it: Hadoop's file systems behind the `Files` interface.
+
+Where Spark can keep a checkpoint, these can read and write beside it, with the same
+addresses (s3a://, hdfs://, abfss://) and the same credentials. On a local disk the
+operating system's own calls are quicker, so `checkpoint_files` chooses those there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from floodmark.checkpoint.layout import FileInfo
+from floodmark.errors import CannotRead, FileGone, FloodmarkError
+from floodmark.storage.files import Files, Folder, Listing, open_files
+
+_Result = TypeVar("_Result")
+
+
+def qualified(spark: Any, location: str) -> str:
+    """The location with its scheme, as Spark resolves it: `data/ck` → `file:/…/data/ck`."""
+    path = spark._jvm.org.apache.hadoop.fs.Path(location)
+    return str(_asked(location, lambda: _file_system(spark, path).makeQualified(path)).toString())
+
+
+def checkpoint_files(spark: Any, location: str) -> Files:
+    """The folder at a location, without a listing and without creating it."""
+    if "://" not in location and not location.startswith("file:"):
+        location = qualified(spark, location)
+    if location.startswith("file:"):
+        # Spark takes the location literally; percent signs in it are not an encoding.
+        path = "/" + location[len("file:") :].lstrip("/")
+        return open_files(path)
+    path = spark._jvm.org.apache.hadoop.fs.Path(location)
+    return HadoopFiles(location, spark, _asked(location, lambda: _file_system(spark, path)))
+
+
+def _file_system(spark: Any, path: Any) -> Any:
+    return path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+
+
+@dataclass(frozen=True)
+class HadoopFiles:
+    root: str
+    spark: Any
+    fs: Any
+    reads_cost: bool = True
+
+    def list(self, folder: str = "", most: int | None = None) -> Listing:
+        path = self._path(folder)
+        base = len(str(self.fs.makeQualified(self._path("")).toString())) + 1
+
+        def walk() -> list[FileInfo]:
+            found: list[FileInfo] = []
+            statuses = self.fs.listFiles(path, True)
+            while statuses.hasNext() and (most is None or len(found) < most):
+                status = statuses.next()
+                name = str(status.getPath().toString())[base:]
+                size, modified = int(status.getLen()), int(status.getModificationTime())
+                found.append(FileInfo(name, size, modified))
+            return found
+
+        try:
+            files = _asked(folder, walk)
+        except FileGone:
+            files = []
+        return Listing(tuple(files), most is None or len(files) < most)
+
+    def level(self, folder: str = "") -> Folder:
+        try:
+            statuses = _asked(folder, lambda: self.fs.listStatus(self._path(folder)))
+        except FileGone:
+            return Folder((), ())
+        named = [(str(status.getPath().getName()), status.isDirectory()) for status in statuses]
+        return Folder(
+            tuple(sorted(name for name, is_folder in named if is_folder)),
+            tuple(sorted(name for name, is_folder in named if not is_folder)),
+        )
+
+    def read(self, path: str) -> bytes:
+        def whole() -> bytes:
+            stream = self.fs.open(self._path(path))
+            try:
+                return bytes(self.spark._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+            finally:
+                stream.close()
+
+        return _asked(path, whole)
+
+    def read_many(self, paths: Iterable[str]) -> dict[str, bytes | FloodmarkError]:
+        found: dict[str, bytes | FloodmarkError] = {}
+        for path in paths:
+            try:
+                found[path] = self.read(path)
+            except FloodmarkError as error:
+                found[path] = error
+        return found
+
+    def write(self, path: str, data: bytes) -> None:
+        _asked(path, lambda: self._put(path, data, overwrite=True))
+
+    def create(self, path: str, data: bytes) -> bool:
+        if _asked(path, lambda: self.fs.exists(self._path(path))):
+            return False
+        try:
+            _asked(path, lambda: self._put(path, data, overwrite=False))
+        except CannotRead as error:
+            if "AlreadyExists" in f"{error.what} {error.why}":
+                return False
+            raise
+        return True
+
+    def _put(self, path: str, data: bytes, overwrite: bool) -> None:
+        stream = self.fs.create(self._path(path), overwrite)
+        try:
+            stream.write(bytearray(data))
+        finally:
+            stream.close()
+
+    def delete(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            _asked(path, lambda path=path: self.fs.delete(self._path(path), False))  # type: ignore[misc]
+
+    def below(self, folder: str) -> HadoopFiles:
+        return HadoopFiles(f"{self.root.rstrip('/')}/{folder}", self.spark, self.fs)
+
+    def _path(self, relative: str) -> Any:
+        whole = f"{self.root.rstrip('/')}/{relative}" if relative else self.root
+        return self.spark._jvm.org.apache.hadoop.fs.Path(whole)
+
+
+def _asked(place: str, question: Callable[[], _Result]) -> _Result:
+    """Whatever the JVM throws comes out as ours."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    try:
+        return question()
+    except Py4JJavaError as error:
+        kind = str(error.java_exception.getClass().getSimpleName())
+        if kind == "FileNotFoundException":
+            raise FileGone(f"{place} is not there") from None
+        words = str(error.java_exception.getMessage() or kind).splitlines()[0]
+        raise CannotRead(f"{place}: the storage answered with {kind}", words) from None
+    except Py4JError as error:
+        raise CannotRead(f"{place}: Spark does not answer", str(error)) from None

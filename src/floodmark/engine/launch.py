@@ -1,0 +1,214 @@
+"""One query's start: look, take the lease, start, note. The same for `run` and for `start()`."""
+
+from __future__ import annotations
+
+import re
+import sys
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from floodmark.engine.hadoop import checkpoint_files, qualified
+from floodmark.engine.lease import Lease, take
+from floodmark.engine.look import Situation, look, require_known
+from floodmark.engine.notes import SourceNote, StartNote, without_secrets, write_note
+from floodmark.engine.process import Process, host_name, process, this_process
+from floodmark.engine.query import Query, read_query, require_writer
+from floodmark.engine.saved import read_saved
+from floodmark.errors import FloodmarkError, WrongUse
+
+_CONNECTOR_JAR = re.compile(
+    r"(?P<connector>spark-sql-kafka-0-10|delta-spark)(?:_[\d.]+)+-(?P<version>\d[\w.]*)\.jar"
+)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Which code a query comes from."""
+
+    pipeline: str
+    application: str | None = None
+    fingerprint: str | None = None
+    parameters: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A query that was looked at and may start."""
+
+    writer: Any
+    situation: Situation
+    origin: Origin
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Launched:
+    query: Any
+    """PySpark's StreamingQuery."""
+    situation: Situation
+    """As it was found before the start."""
+    lease: Lease
+    warnings: tuple[str, ...]
+
+
+def start(
+    writer: Any,
+    checkpoint: str | Path,
+    *,
+    name: str | None = None,
+    allow: Iterable[str] = (),
+) -> Any:
+    """In place of `writer.start()`: looks first, then starts; gives PySpark's StreamingQuery.
+
+    The checkpoint is set for you. `allow` names what to start in spite of.
+    """
+    require_writer(writer, "start()")
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    origin = Origin(name or "application", main, _fingerprint(main))
+    launched = begin(prepare(writer, str(checkpoint), origin, frozenset(allow)), name)
+    for warning in launched.warnings:
+        print(f"floodmark: {warning}", file=sys.stderr)
+    return launched.query
+
+
+def _fingerprint(path: str | None) -> str | None:
+    import hashlib
+
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else None
+    except OSError:
+        return None
+
+
+def prepare(writer: Any, checkpoint: str, origin: Origin, allowed: frozenset[str]) -> Prepared:
+    """Looks, and refuses with a reason. Nothing is made."""
+    require_known(allowed)
+    spark = writer._spark
+    location = qualified(spark, checkpoint)
+    files = checkpoint_files(spark, location)
+    query = read_query(writer)
+    situation = Situation(spark, origin.pipeline, location, files, read_saved(files), query)
+    return Prepared(writer, situation, origin, look(situation, allowed))
+
+
+def begin(prepared: Prepared, name: str | None = None) -> Launched:
+    """Starts; a start that fails leaves no half-made checkpoint."""
+    situation, origin, warnings = prepared.situation, prepared.origin, prepared.warnings
+    spark, files = situation.spark, situation.files
+    lease = take(files, str(uuid.uuid4()), origin.pipeline, _jvm_process(spark))
+    named = name if situation.query.name is None else None
+    try:
+        started = _start(prepared.writer, situation.location, named)
+    except BaseException:
+        lease.release()
+        remove_half_made(situation)
+        raise
+    lease.hold(lambda: _is_active(started))
+    try:
+        write_note(files, _note(spark, situation.query, origin, started))
+    except FloodmarkError as error:
+        warnings += (f"no note of this start was written: {error.what}",)
+    return Launched(started, situation, lease, warnings)
+
+
+def _start(writer: Any, location: str, name: str | None) -> Any:
+    from pyspark.errors import AnalysisException, PySparkException
+
+    writer = writer.option("checkpointLocation", location)
+    if name is not None:
+        writer = writer.queryName(name)
+    try:
+        return writer.start()
+    except AnalysisException as error:
+        raise WrongUse("Spark refuses the query", _sentence(error)) from error
+    except PySparkException as error:
+        raise WrongUse("Spark cannot start the query", _sentence(error)) from error
+    except Exception as error:
+        if type(error).__module__.startswith("py4j"):
+            raise WrongUse("Spark cannot start the query", _sentence(error)) from error
+        raise
+
+
+def _sentence(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    useful = [line for line in lines if not line.startswith(("An error occurred", "at ", "JVM"))]
+    return (useful or lines or [type(error).__name__])[0].lstrip(": ")
+
+
+def remove_half_made(situation: Situation) -> None:
+    """What a first start left behind before it planned any batch."""
+    spark = situation.spark
+    if situation.saved.exists or situation.files.level("offsets").files:
+        return
+    path = spark._jvm.org.apache.hadoop.fs.Path(situation.location)
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
+    path.getFileSystem(conf).delete(path, True)
+
+
+def _is_active(query: Any) -> bool:
+    from py4j.protocol import Py4JError
+
+    try:
+        return bool(query.isActive)
+    except (Py4JError, OSError):  # the JVM is gone, and the query with it
+        return False
+
+
+def _jvm_process(spark: Any) -> Process:
+    # ProcessHandle would say it plainly, but Spark 3.5 still runs on Java 8.
+    name = str(spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getName())
+    return process(int(name.partition("@")[0]))
+
+
+def _note(spark: Any, query: Query, origin: Origin, started: Any) -> StartNote:
+    jvm = spark._jvm.java.lang.System
+    return StartNote(
+        origin.pipeline,
+        origin.application,
+        origin.fingerprint,
+        {key: str(value) for key, value in (origin.parameters or {}).items()},
+        str(started.id),
+        str(started.runId),
+        started.name,
+        str(spark.version),
+        str(jvm.getProperty("java.version")),
+        connector_versions(spark),
+        str(spark.sparkContext.master),
+        tuple(
+            SourceNote(
+                source.kind, without_secrets(source.options), source.description, source.schema_ddl
+            )
+            for source in query.sources
+        ),
+        query.sink,
+        without_secrets(query.sink_options),
+        query.output_mode,
+        query.trigger,
+        query.schema_json,
+        query.plan,
+        without_secrets(_sql_conf(spark)),
+        host_name(),
+        this_process().pid,
+    )
+
+
+def connector_versions(spark: Any) -> dict[str, str]:
+    """By the names of the jars that were added to the session."""
+    jars = str(spark.sparkContext.getConf().get("spark.jars", ""))
+    found = (_CONNECTOR_JAR.search(jar) for jar in jars.split(","))
+    return {match["connector"]: match["version"] for match in found if match}
+
+
+def _sql_conf(spark: Any) -> dict[str, str]:
+    """What was set, beside the defaults."""
+    pairs = spark._jsparkSession.sessionState().conf().getAllConfs().iterator()
+    found: dict[str, str] = {}
+    while pairs.hasNext():
+        pair = pairs.next()
+        key = str(pair._1())
+        if key.startswith("spark.sql."):
+            found[key] = str(pair._2())
+    return found

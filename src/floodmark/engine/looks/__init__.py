@@ -1,0 +1,1 @@
+"""One look a file: NAMES, what it may find; judge(situation), what it finds."""

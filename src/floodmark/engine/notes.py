@@ -1,0 +1,100 @@
+"""`_floodmark/starts/<n>.json`: what each start of a query ran with.
+
+Spark keeps neither code nor plan nor sink in a checkpoint; later judgements read
+them here. Spark ignores the folder.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from floodmark.checkpoint.layout import NOTES, batch_id
+from floodmark.errors import CannotRead
+from floodmark.storage.files import Files
+from floodmark.wire import dumps
+
+FOLDER = f"{NOTES}/starts"
+KEPT = 100
+VERSION = 1
+_SECRET = re.compile(
+    r"secret|passw|token|jaas|credential|access[._-]?key|account[._-]?key|\bsas\b|keytab",
+    re.IGNORECASE,
+)
+_USER_INFO = re.compile(r"(?<=://)[^/@\s]+:[^/@\s]+(?=@)")
+HIDDEN = "***"
+
+
+@dataclass(frozen=True)
+class SourceNote:
+    kind: str
+    options: Mapping[str, str]
+    description: str
+    schema_ddl: str
+
+
+@dataclass(frozen=True)
+class StartNote:
+    """One start. Values that look like secrets are left out."""
+
+    pipeline: str
+    application: str | None
+    code_fingerprint: str | None
+    parameters: Mapping[str, Any]
+    query_id: str
+    run_id: str
+    query_name: str | None
+    spark_version: str
+    java_version: str
+    connectors: Mapping[str, str]
+    master: str
+    sources: tuple[SourceNote, ...]
+    sink: str
+    sink_options: Mapping[str, str]
+    output_mode: str
+    trigger: str
+    schema_json: str
+    plan: str
+    conf: Mapping[str, str]
+    host: str
+    pid: int
+    started_ms: int = field(default_factory=lambda: int(time.time() * 1000))
+    floodmark: str = "start-note"
+    version: int = VERSION
+
+
+def without_secrets(options: Mapping[str, str]) -> dict[str, str]:
+    return {
+        key: HIDDEN if _SECRET.search(key) else _USER_INFO.sub(HIDDEN, value)
+        for key, value in options.items()
+    }
+
+
+def write_note(files: Files, note: StartNote) -> str:
+    """Adds the note; the oldest ones go once there are many."""
+    numbers = note_numbers(files)
+    path = f"{FOLDER}/{(numbers[-1] if numbers else 0) + 1}.json"
+    files.write(path, dumps(note).encode())
+    files.delete(f"{FOLDER}/{number}.json" for number in numbers[: 1 - KEPT])
+    return path
+
+
+def note_numbers(files: Files) -> list[int]:
+    names = (name.removesuffix(".json") for name in files.level(FOLDER).files)
+    return sorted(number for name in names if (number := batch_id(name)) is not None)
+
+
+def latest_note(files: Files) -> dict[str, Any] | None:
+    """The newest start as JSON data; None where floodmark never started this query."""
+    for number in reversed(note_numbers(files)):
+        try:
+            value = json.loads(files.read(f"{FOLDER}/{number}.json"))
+        except (CannotRead, ValueError):
+            continue
+        if isinstance(value, dict) and value.get("floodmark") == "start-note":
+            return value
+    return None

@@ -1,0 +1,117 @@
+"""A pipeline's parameters: its function's keyword arguments, set with `--set NAME=VALUE`."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from floodmark.errors import WrongUse
+
+REQUIRED = inspect.Parameter.empty
+_TRUE = {"true", "yes", "on", "1"}
+_FALSE = {"false", "no", "off", "0"}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    name: str
+    type: type
+    default: Any = REQUIRED
+
+
+def declared(function: Callable[..., Any]) -> tuple[Parameter, ...]:
+    """What follows `spark` and `start` in the function's signature."""
+    parameters = list(inspect.signature(function).parameters.values())
+    if len(parameters) < 2 or any(one.kind is one.KEYWORD_ONLY for one in parameters[:2]):
+        raise WrongUse(
+            f"pipeline {function.__name__} takes {_signature(parameters)}",
+            "A pipeline is given the session and where the stream begins.",
+            f"Write def {function.__name__}(spark, start): …",
+        )
+    hints = _hints(function)
+    return tuple(
+        Parameter(one.name, _type_of(one, hints.get(one.name)), one.default)
+        for one in parameters[2:]
+        if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
+    )
+
+
+def _signature(parameters: list[inspect.Parameter]) -> str:
+    return "(" + ", ".join(str(one) for one in parameters) + ")"
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function)
+    except Exception:  # an annotation may name what only a type checker imports
+        return {}
+
+
+def _type_of(parameter: inspect.Parameter, hint: Any) -> type:
+    for candidate in (hint, *typing.get_args(hint)):
+        if candidate in (bool, int, float, str):
+            return typing.cast(type, candidate)
+    default = parameter.default
+    if default is not REQUIRED and type(default) in (bool, int, float):
+        return type(default)
+    return str
+
+
+def settle(
+    pipeline: str, parameters: tuple[Parameter, ...], given: Mapping[str, str]
+) -> dict[str, Any]:
+    """The values to call with: what was given, converted; the default for the rest."""
+    missing = [one.name for one in parameters if one.default is REQUIRED and one.name not in given]
+    if missing:
+        raise WrongUse(
+            f"pipeline {pipeline} needs a value for {', '.join(missing)}",
+            "The parameter has no default.",
+            " ".join(["Give", *(f"--set {name}=VALUE" for name in missing)]) + ".",
+        )
+    return {
+        one.name: convert(one, given[one.name]) if one.name in given else one.default
+        for one in parameters
+    }
+
+
+def convert(parameter: Parameter, text: str) -> Any:
+    if parameter.type is bool:
+        return _bool(parameter.name, text)
+    try:
+        return parameter.type(text)
+    except ValueError:
+        kind = "a whole number" if parameter.type is int else "a number"
+        raise WrongUse(f"--set {parameter.name}={text}: not {kind}") from None
+
+
+def _bool(name: str, text: str) -> bool:
+    if text.lower() in _TRUE:
+        return True
+    if text.lower() in _FALSE:
+        return False
+    raise WrongUse(f"--set {name}={text}: neither true nor false")
+
+
+def parse_settings(settings: tuple[str, ...], option: str = "--set") -> dict[str, str]:
+    """`NAME=VALUE` texts as a map."""
+    found: dict[str, str] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.strip():
+            raise WrongUse(f"{option} {setting}: no NAME=VALUE")
+        found[name.strip()] = value
+    return found
+
+
+def refuse_unknown(known: Mapping[str, tuple[Parameter, ...]], given: Mapping[str, str]) -> None:
+    """A name that no pipeline has is a misspelling."""
+    names = {one.name for parameters in known.values() for one in parameters}
+    for name in given:
+        if name not in names:
+            raise WrongUse(
+                f"--set {name}=…: no pipeline has a parameter {name!r}",
+                f"Parameters: {', '.join(sorted(names)) or 'none'}.",
+            )

@@ -1,0 +1,158 @@
+"""What a writer is about to start: its sources, its sink and its options, read from the JVM.
+
+PySpark keeps none of this on the Python side, so the JVM's writer and its
+analysed plan are asked. Nothing is started and nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from floodmark.errors import WrongUse
+
+
+@dataclass(frozen=True)
+class Source:
+    """One source of the plan, in the order of its offsets in the checkpoint."""
+
+    kind: str
+    """As format() names it: kafka, delta, csv, rate, socket…"""
+    options: Mapping[str, str]
+    """Keys in lower case: Spark's options do not tell case apart."""
+    description: str
+    schema_ddl: str = ""
+
+    @property
+    def path(self) -> str | None:
+        return self.options.get("path")
+
+
+@dataclass(frozen=True)
+class Query:
+    name: str | None
+    sources: tuple[Source, ...]
+    sink: str
+    sink_options: Mapping[str, str]
+    output_mode: str
+    trigger: str
+    plan: str
+    schema_json: str
+
+
+FILE_KINDS = frozenset({"csv", "json", "parquet", "orc", "text", "avro", "xml", "binaryfile"})
+
+
+def is_writer(value: Any) -> bool:
+    """A DataStreamWriter of the classic API; Spark Connect's has no JVM beside it."""
+    return type(value).__name__ == "DataStreamWriter" and hasattr(value, "_jwrite")
+
+
+def require_writer(value: Any, origin: str) -> None:
+    if is_writer(value):
+        return
+    kind = type(value).__name__
+    do = "Return orders.writeStream.format(…).option(…), without .start()."
+    why = "The runtime sets its checkpoint and starts it."
+    if kind == "StreamingQuery":
+        why = "It was started already, so nothing could be checked before."
+    elif kind == "DataFrame":
+        do = "Add .writeStream.format(…) to it, and return that."
+    elif kind == "DataStreamWriter":
+        why = "It belongs to Spark Connect, which gives no access to the query's plan."
+        do = "Use a session of the classic API."
+    elif value is None:
+        do = "Is a return missing? " + do
+    raise WrongUse(f"{origin} gives {_article(kind)}, not a DataStreamWriter", why, do)
+
+
+def _article(kind: str) -> str:
+    return "nothing" if kind == "NoneType" else f"a {kind}"
+
+
+def read_query(writer: Any) -> Query:
+    jvm_writer = writer._jwrite
+    options = _scala_map(jvm_field(jvm_writer, "extraOptions"))
+    plan = jvm_field(jvm_writer, "ds").queryExecution().analyzed()
+    schema = plan.schema().json()
+    kind = str(jvm_field(jvm_writer, "source") or "")
+    return Query(
+        options.get("queryname"),
+        _sources(plan),
+        "foreachBatch" if jvm_field(jvm_writer, "foreachBatchWriter") is not None else kind,
+        options,
+        str(jvm_field(jvm_writer, "outputMode").toString()),
+        str(jvm_field(jvm_writer, "trigger").toString()),
+        str(plan.toString()),
+        str(schema),
+    )
+
+
+def _sources(plan: Any) -> tuple[Source, ...]:
+    leaves = plan.collectLeaves()
+    # A DataFrame used twice stays twice: so does its offset in the checkpoint.
+    found = (leaves.apply(index) for index in range(leaves.size()))
+    return tuple(_source(leaf) for leaf in found if leaf.isStreaming())
+
+
+def _source(leaf: Any) -> Source:
+    schema = str(leaf.schema().toDDL())
+    if leaf.getClass().getSimpleName() == "StreamingRelation":
+        source = leaf.dataSource()
+        return Source(
+            _short_name(str(source.className())),
+            _scala_map(source.options()),
+            str(leaf.toString()),
+            schema,
+        )
+    if leaf.getClass().getSimpleName() == "StreamingRelationV2":
+        options = dict(leaf.extraOptions().asCaseSensitiveMap())
+        return Source(
+            _short_name(str(leaf.sourceName())),
+            {str(key).lower(): str(value) for key, value in options.items()},
+            str(leaf.toString()),
+            schema,
+        )
+    # A memory stream and other sources of tests stand in the plan themselves.
+    return Source(leaf.getClass().getSimpleName().lower(), {}, str(leaf.toString()), schema)
+
+
+def _short_name(name: str) -> str:
+    """`csv` of org.apache.spark.sql.execution.datasources.csv.CSVFileFormat."""
+    lowered = name.lower()
+    if "." not in lowered:
+        return lowered
+    for kind in ("kafka", "delta", *FILE_KINDS):
+        if kind in lowered.rsplit(".", 1)[1]:
+            return kind
+    return lowered
+
+
+def _scala_map(value: Any) -> dict[str, str]:
+    found: dict[str, str] = {}
+    pairs = value.iterator()
+    while pairs.hasNext():
+        pair = pairs.next()
+        found[str(pair._1()).lower()] = str(pair._2())
+    return found
+
+
+def jvm_field(owner: Any, name: str) -> Any:
+    """A private field of a JVM object; the writer has no getters."""
+    from py4j.protocol import Py4JJavaError
+
+    kind = owner.getClass()
+    while kind is not None:
+        try:
+            field = kind.getDeclaredField(name)
+        except Py4JJavaError:  # NoSuchFieldException: it is the parent's
+            kind = kind.getSuperclass()
+            continue
+        field.setAccessible(True)
+        return field.get(owner)
+    raise WrongUse(
+        f"this Spark's {owner.getClass().getSimpleName()} has no {name}",
+        "floodmark reads the writer's options before it starts the query.",
+        "Tell the project which Spark release you use.",
+    )
