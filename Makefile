@@ -17,6 +17,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  { echo "Floodmark needs Python 3.10 or later; $(PYTHON) is older. Run: make PYTHON=python3.12 setup"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
+	@$(BIN)/python -m compileall -q src/floodmark
 	@touch $@
 
 java:

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from floodmark.checkpoint.differences import Difference, diff_batches, diff_checkpoints
-from floodmark.checkpoint.inputs import InputFile, file_sources, input_files
 from floodmark.checkpoint.inspection import Inspection, ScanEntry, inspection
 from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.checkpoint.position import Position, choose_batch, position
 from floodmark.checkpoint.timeline import Batch, timeline
 from floodmark.errors import NoAnswer, NotACheckpoint, WrongUse
 from floodmark.storage.files import open_files
-from floodmark.storage.load import Entries, load
+from floodmark.storage.load import Entries, load, load_logs
+
+if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
+    from floodmark.checkpoint.differences import Difference
+    from floodmark.checkpoint.inputs import InputFile
+    from floodmark.checkpoint.position import Position
 
 Storage = Mapping[str, Any]
 
@@ -43,7 +45,7 @@ def batches(
     """Every batch that is still logged, oldest first."""
     if last is not None and last < 1:
         raise WrongUse(f"--last {last}: at least one batch has to be asked for")
-    return timeline(_structured(load(open_files(str(path), storage), Entries.ALL)), last)
+    return timeline(_structured(load_logs(open_files(str(path), storage))), last)
 
 
 def offsets(
@@ -53,9 +55,11 @@ def offsets(
     storage: Storage | None = None,
 ) -> Position:
     """Where the stream stood after a batch: by default the last committed one."""
+    from floodmark.checkpoint.position import choose_batch, position
+
     files = open_files(str(path), storage)
     if at is not None:
-        checkpoint = load(files, Entries.ALL)
+        checkpoint = load_logs(files)
     elif batch is not None:
         checkpoint = load(files, batches=[batch])
     else:
@@ -75,10 +79,11 @@ def files(
     storage: Storage | None = None,
 ) -> tuple[InputFile, ...]:
     """Which input files each batch took."""
+    from floodmark.checkpoint.inputs import file_sources, input_files
     from floodmark.storage.inputs import read_source_log
 
     place = open_files(str(path), storage)
-    checkpoint = _structured(load(place, Entries.ALL))
+    checkpoint = _structured(load_logs(place))
     chosen = file_sources(checkpoint)
     if source is not None and source not in chosen:
         raise WrongUse(
@@ -105,6 +110,9 @@ def diff(
     storage: Storage | None = None,
 ) -> tuple[Difference, ...]:
     """What differs between two checkpoints, or between two batches of one."""
+    from floodmark.checkpoint.differences import diff_batches, diff_checkpoints
+    from floodmark.checkpoint.position import choose_batch
+
     if (right is None) == (batches is None):
         raise WrongUse("give two checkpoints, or one checkpoint and two of its batches")
     if right is not None:

@@ -6,23 +6,30 @@ import dataclasses
 import enum
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
+
+_PLAIN = frozenset({str, int, bool, float})
 
 
 def to_wire(value: Any) -> Any:
     """The value as plain JSON data. A field named `x_` comes out as `x`."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name.rstrip("_"): to_wire(getattr(value, field.name))
-            for field in dataclasses.fields(value)
-        }
+    if value is None or type(value) in _PLAIN:
+        return value
     if isinstance(value, enum.Enum):
         return value.value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {key: to_wire(getattr(value, name)) for key, name in _names(type(value))}
     if isinstance(value, Mapping):
         return {str(key): to_wire(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [to_wire(item) for item in value]
     return value
+
+
+@lru_cache(maxsize=256)
+def _names(kind: type) -> tuple[tuple[str, str], ...]:
+    return tuple((field.name.rstrip("_"), field.name) for field in dataclasses.fields(kind))
 
 
 def dumps(value: Any, indent: int | None = 2) -> str:

@@ -6,6 +6,7 @@ Spark runs it again on restart. Formats v1 to v3 are described in docs/format.md
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -30,11 +31,19 @@ class CommitEntry:
     text: str
 
 
+_AS_SPARK_WRITES = re.compile(r'\{"nextBatchWatermarkMs":(-?\d{1,18})\}')
+_NO_IDS: StateIds = MappingProxyType({})
+_NO_SINKS: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+
+
 def parse_commit(data: bytes) -> CommitEntry:
     text = decode(data)
     version, rest = split_version(text, NEWEST_VERSION)
     # Spark reads the second line and no more; a missing one means {}.
     body = rest.split("\n", 1)[0]
+    usual = _AS_SPARK_WRITES.fullmatch(body)
+    if usual:
+        return CommitEntry(version, int(usual[1]), _NO_IDS, _NO_SINKS, text)
     fields = parse_json_object(body, "the commit") if body.strip() else {}
     return CommitEntry(
         version,
@@ -51,7 +60,7 @@ def render_commit(entry: CommitEntry) -> bytes:
 
 def _state_ids(value: Any) -> StateIds:
     if value is None:
-        return MappingProxyType({})
+        return _NO_IDS
     try:
         return MappingProxyType(
             {int(operator): _partitions(partitions) for operator, partitions in value.items()}
@@ -73,7 +82,7 @@ def _partitions(value: Any) -> tuple[tuple[str, ...], ...]:
 
 def _sinks(value: Any) -> Mapping[str, Mapping[str, Any]]:
     if value is None:
-        return MappingProxyType({})
+        return _NO_SINKS
     if not isinstance(value, dict) or not all(isinstance(sink, dict) for sink in value.values()):
         raise MalformedFile(f"sinkMetadataMap is not a map of sinks: {shorten(repr(value))}")
     return MappingProxyType({name: MappingProxyType(sink) for name, sink in value.items()})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 METADATA = "metadata"
 OFFSETS = "offsets"
@@ -16,6 +17,7 @@ SOURCES = "sources"
 STATE = "state"
 NOTES = "_floodmark"
 DEFAULT_STORE = "default"
+SIZE_UNKNOWN = -1
 
 _STATE_FILE = re.compile(
     r"(?P<version>\d{1,18})(?:_(?P<unique_id>[^/]+?))?\.(?P<kind>delta|snapshot|zip|changelog)"
@@ -25,12 +27,12 @@ _TEMPORARY = re.compile(r"\..+\.tmp|temp-?\d+|\.[0-9a-f-]{36}\.tmp")
 PROVIDER_OF = {"delta": "hdfs", "snapshot": "hdfs", "zip": "rocksdb", "changelog": "rocksdb"}
 
 
-@dataclass(frozen=True)
-class FileInfo:
-    """One file of a checkpoint, as storage lists it."""
+class FileInfo(NamedTuple):
+    """One file of a checkpoint, as storage lists it. A tuple, since there may be millions."""
 
     path: str
     size: int
+    """`SIZE_UNKNOWN` where only names were asked for."""
     mtime_ms: int | None = None
 
 

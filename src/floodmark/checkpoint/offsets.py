@@ -7,8 +7,10 @@ The text that Spark wrote is kept: it compares offsets by their JSON string.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -24,6 +26,10 @@ from floodmark.errors import MalformedFile
 
 NEWEST_VERSION = 2
 NO_OFFSET = "-"
+# A long log repeats one conf thousands of times: it is parsed once and shared.
+_AS_SPARK_WRITES = re.compile(
+    r'\{"batchWatermarkMs":(-?\d{1,18}),"batchTimestampMs":(-?\d{1,18})(?:,"conf":(\{[^{}]*\}))?\}'
+)
 _CLOSING = {"{": "}", "[": "]"}
 
 
@@ -92,16 +98,28 @@ def _named(lines: list[str]) -> tuple[tuple[str, str | None], ...]:
 
 
 def parse_offset_metadata(text: str) -> OffsetMetadata:
+    usual = _AS_SPARK_WRITES.fullmatch(text)
+    if usual:
+        return OffsetMetadata(int(usual[1]), int(usual[2]), _parse_conf(usual[3] or "{}"), text)
     fields = parse_json_object(text, "the metadata line")
     conf = fields.get("conf", {})
-    if not isinstance(conf, dict):
-        raise MalformedFile(f"conf is not a JSON object: {shorten(repr(conf))}")
     return OffsetMetadata(
         long_of(fields, "batchWatermarkMs", "the metadata line", 0),
         long_of(fields, "batchTimestampMs", "the metadata line", 0),
-        MappingProxyType({key: _conf_text(value) for key, value in conf.items()}),
+        _frozen_conf(conf),
         text,
     )
+
+
+@lru_cache(maxsize=8)
+def _parse_conf(text: str) -> Mapping[str, str]:
+    return _frozen_conf(parse_json_object(text, "conf"))
+
+
+def _frozen_conf(conf: Any) -> Mapping[str, str]:
+    if not isinstance(conf, dict):
+        raise MalformedFile(f"conf is not a JSON object: {shorten(repr(conf))}")
+    return MappingProxyType({key: _conf_text(value) for key, value in conf.items()})
 
 
 def _conf_text(value: Any) -> str:

@@ -96,12 +96,12 @@ def _kind_of_object(offset: dict[str, Any]) -> SourceKind:
         return SourceKind.DELTA
     if keys == {"offset", "timestamp"}:
         return SourceKind.RATE
-    if keys and all(_is_partition_values(value) for value in offset.values()):
+    if keys and all(map(_is_partition_offsets, offset.values())):
+        return SourceKind.KAFKA
+    if keys and all(map(_is_partition_values, offset.values())):
         return SourceKind.RATE
     if _is_kinesis(offset):
         return SourceKind.KINESIS
-    if keys and all(_is_partition_offsets(value) for value in offset.values()):
-        return SourceKind.KAFKA
     return SourceKind.UNKNOWN
 
 
@@ -111,8 +111,10 @@ def _is_partition_values(value: Any) -> bool:
 
 
 def _is_partition_offsets(value: Any) -> bool:
-    return isinstance(value, dict) and all(
-        partition.isdecimal() and type(offset) is int for partition, offset in value.items()
+    return (
+        isinstance(value, dict)
+        and all(map(str.isdecimal, value))
+        and {int}.issuperset(map(type, value.values()))
     )
 
 
@@ -141,7 +143,7 @@ def _kind_of_initial(initial: bytes | None) -> SourceKind:
 
 def parse_kafka_offset(offset: Any) -> dict[str, dict[int, int]]:
     """topic → partition → the next offset to read."""
-    if not isinstance(offset, dict) or not all(_is_partition_offsets(v) for v in offset.values()):
+    if not isinstance(offset, dict) or not all(map(_is_partition_offsets, offset.values())):
         raise MalformedFile(f"not a Kafka offset: {shorten(repr(offset))}")
     return {
         topic: {int(partition): at for partition, at in partitions.items()}

@@ -7,6 +7,8 @@ from typing import Any
 
 from floodmark.errors import MalformedFile, UnknownVersion
 
+_VERSIONS = {"v1": 1, "v2": 2, "v3": 3}
+
 
 def decode(data: bytes) -> str:
     try:
@@ -27,6 +29,9 @@ def split_version(text: str, newest: int) -> tuple[int, str]:
 
 
 def parse_version(line: str, newest: int) -> int:
+    known = _VERSIONS.get(line)
+    if known is not None and known <= newest:
+        return known
     line = line.rstrip("\r")
     digits = line[1:]
     # isdecimal alone would take the digits of other scripts, which Spark does not write.

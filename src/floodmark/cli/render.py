@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from floodmark.checkpoint.differences import Difference
-from floodmark.checkpoint.inputs import InputFile, Taken
-from floodmark.checkpoint.inspection import ScanEntry
 from floodmark.checkpoint.layout import FileInfo, is_dstreams_checkpoint
 from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.checkpoint.position import Position
 from floodmark.checkpoint.sources import BASE_INDEXES, SourceKind, SourceOffset, render_json
 from floodmark.checkpoint.timeline import Action, Batch, Status, restart
 from floodmark.cli.words import ago, clock, count, duration, size, style, table
+
+if TYPE_CHECKING:
+    from floodmark.checkpoint.differences import Difference
+    from floodmark.checkpoint.inputs import InputFile
+    from floodmark.checkpoint.inspection import ScanEntry
+    from floodmark.checkpoint.position import Position
 
 _PARTITIONS_SHOWN = 6
 _COLOUR = {
@@ -243,10 +245,9 @@ def position(found: Position) -> str:
 def files(found: Sequence[InputFile]) -> str:
     if not found:
         return "No file."
-    names = {Taken.EARLIER: "earlier", Taken.WAITING: "waiting"}
     rows = [
         (
-            names.get(file.taken, f"batch {file.batch}"),
+            file.taken.value if file.batch is None else f"batch {file.batch}",
             f"source {file.source}",
             clock(file.timestamp_ms),
             file.path,

@@ -12,6 +12,7 @@ from floodmark.checkpoint.layout import (
     COMMITS,
     METADATA,
     OFFSETS,
+    SIZE_UNKNOWN,
     SOURCES,
     FileInfo,
     batch_id,
@@ -50,6 +51,25 @@ def load(
     if not listing.complete and not _reaches_the_state(listing):
         listing = files.list()
     return load_listed(files, listing, entries, batches)
+
+
+def load_logs(files: Files) -> Checkpoint:
+    """Every batch that is still logged, without a look at the state, which may be huge."""
+    return load_listed(files, _list_logs(files), Entries.ALL)
+
+
+def _list_logs(files: Files) -> Listing:
+    top = files.level()
+    if not {OFFSETS, COMMITS} & set(top.folders):
+        return files.list()  # too little to be large, or not a checkpoint at all
+    found = [FileInfo(name, SIZE_UNKNOWN) for name in top.files]
+    folders = [OFFSETS, COMMITS]
+    if SOURCES in top.folders:
+        folders += [f"{SOURCES}/{source}" for source in files.level(SOURCES).folders]
+    for folder in folders:
+        names = files.level(folder).files
+        found += [FileInfo(f"{folder}/{name}", SIZE_UNKNOWN) for name in names]
+    return Listing(tuple(found), complete=False)
 
 
 def load_listed(

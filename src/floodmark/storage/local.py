@@ -6,13 +6,16 @@ fsspec could do it too, but importing it takes longer than reading a checkpoint.
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.errors import FileGone, FloodmarkError, NotACheckpoint
 from floodmark.storage.files import Folder, Listing, unreadable
+
+# Nearly every file of a log fits into the first read, so its size need not be asked.
+_CHUNK = 1 << 16
+_LARGE_CHUNK = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ class LocalFiles:
         target = self._path(path)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         folder, name = os.path.split(target)
-        temporary = os.path.join(folder, f".{name}.{uuid.uuid4()}.tmp")
+        temporary = os.path.join(folder, f".{name}.{os.urandom(16).hex()}.tmp")
         with open(temporary, "xb") as file:
             file.write(data)
             file.flush()
@@ -124,10 +127,12 @@ def _read(absolute: str, relative: str) -> bytes:
     except OSError as error:
         raise unreadable(relative, error) from None
     try:
-        size = os.fstat(descriptor).st_size
-        data = os.read(descriptor, size + 1)
-        while len(data) < size and (more := os.read(descriptor, size - len(data))):
-            data += more
+        data = os.read(descriptor, _CHUNK)
+        if len(data) == _CHUNK:
+            chunks = [data]
+            while more := os.read(descriptor, _LARGE_CHUNK):
+                chunks.append(more)
+            data = b"".join(chunks)
     except OSError as error:
         raise unreadable(relative, error) from None
     finally:
