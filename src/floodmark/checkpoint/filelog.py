@@ -23,6 +23,7 @@ from floodmark.checkpoint.text import (
 from floodmark.errors import MalformedFile
 
 COMPACT = ".compact"
+_MISSING_TOLD = 1000
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,12 @@ def parse_sink_log(data: bytes) -> tuple[SinkFile, ...]:
     return tuple(_sink_file(line) for line in _entries(data))
 
 
-def render_log(files: Iterable[SourceFile | SinkFile]) -> bytes:
-    return "\n".join(["v1", *(file.text for file in files)]).encode()
+def render_log(
+    files: Iterable[SourceFile | SinkFile], ends_with_newline: bool = False
+) -> bytes:
+    """The log's bytes. Spark ends no last line; a file that had such an end keeps it."""
+    text = "\n".join(["v1", *(file.text for file in files)])
+    return (text + "\n" * ends_with_newline).encode()
 
 
 def _entries(data: bytes) -> list[str]:
@@ -117,13 +122,15 @@ def names_to_read(names: Iterable[str]) -> list[str]:
 
 
 def missing_ids(names: Iterable[str]) -> list[int]:
-    """Entries that should stand after the newest compaction and do not."""
+    """The first entries that should stand after the newest compaction and do not."""
     chosen = names_to_read(names)
     if not chosen:
         return []
     ids = {entry for name in chosen if (entry := log_id(name)) is not None}
     first = min(ids) if chosen[0].endswith(COMPACT) else 0
-    return [entry for entry in range(first, max(ids)) if entry not in ids]
+    # Names come from a folder, which may hold any number: the hole is not walked to its end.
+    until = min(max(ids), first + len(ids) + _MISSING_TOLD)
+    return [entry for entry in range(first, until) if entry not in ids][:_MISSING_TOLD]
 
 
 def compact_interval(names: Iterable[str], configured: int = 10) -> int:
