@@ -23,7 +23,7 @@ _STATE_FILE = re.compile(
     r"(?P<version>\d{1,18})(?:_(?P<unique_id>[^/]+?))?\.(?P<kind>delta|snapshot|zip|changelog)"
 )
 _DSTREAMS = re.compile(r"checkpoint-\d+(\.bk)?")
-_TEMPORARY = re.compile(r"\..+\.tmp|temp-?\d+|\.[0-9a-f-]{36}\.tmp")
+_TEMPORARY = re.compile(r"\..+\.tmp|temp--?\d+|\.[0-9a-f-]{36}\.tmp")
 PROVIDER_OF = {"delta": "hdfs", "snapshot": "hdfs", "zip": "rocksdb", "changelog": "rocksdb"}
 
 
@@ -56,7 +56,7 @@ class StateFile:
 
 def batch_id(name: str) -> int | None:
     """The batch of a log file's name. Spark ignores every name that is not a plain number."""
-    if name.isascii() and name.isdecimal() and len(name) < 19:
+    if name.isascii() and name.isdecimal() and len(name) < 19 and (name[0] != "0" or name == "0"):
         return int(name)
     return None
 

@@ -154,6 +154,11 @@ class Checkpoint:
         operators = {file.operator for file in self.state_files} | self._operator_folders()
         return tuple(self._state_operator(operator) for operator in sorted(operators))
 
+    def _repr_html_(self) -> str:
+        from floodmark.checkpoint.notebook import to_html
+
+        return to_html(self)
+
     def _operator_folders(self) -> set[int]:
         return {
             operator

@@ -51,6 +51,8 @@ class OffsetEntry:
     offsets: tuple[tuple[str, str | None], ...]
     """(source id, the offset's text as its source wrote it, or None) in file order."""
     ends_with_newline: bool = False
+    newline: str = "\n"
+    """CRLF where an editor on Windows saved the file; Spark reads that too."""
 
     def of(self, source: str) -> str | None:
         return next((text for name, text in self.offsets if name == source), None)
@@ -58,11 +60,24 @@ class OffsetEntry:
 
 def parse_offsets(data: bytes) -> OffsetEntry:
     text = decode(data)
+    if "\r" in text:
+        return _parse_crlf(text)
+    return _parse(text)
+
+
+def _parse_crlf(text: str) -> OffsetEntry:
+    plain = text.replace("\r\n", "\n")
+    if "\r" in plain or plain.count("\n") != text.count("\r\n"):
+        raise MalformedFile("its lines end in more than one way (LF, CRLF, CR)")
+    return replace(_parse(plain), newline="\r\n")
+
+
+def _parse(text: str) -> OffsetEntry:
     version, rest = split_version(text, NEWEST_VERSION)
     lines = lines_of(rest)
     if not lines:
         raise MalformedFile("cut short after the version line: the batch's metadata is missing")
-    if lines[0].strip():
+    if lines[0]:
         metadata = parse_offset_metadata(lines[0])
     elif version == 1:
         metadata = None
@@ -132,7 +147,9 @@ def render_offsets(entry: OffsetEntry) -> bytes:
     for name, offset in entry.offsets:
         text = NO_OFFSET if offset is None else offset
         lines.append(text if entry.version == 1 else f"{name}:{text}")
-    return ("\n".join(lines) + ("\n" if entry.ends_with_newline else "")).encode()
+    if entry.ends_with_newline:
+        lines.append("")
+    return entry.newline.join(lines).encode()
 
 
 def with_offset(entry: OffsetEntry, source: str, offset: str | None) -> OffsetEntry:

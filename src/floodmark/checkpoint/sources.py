@@ -7,6 +7,7 @@ offset's shape and, for a bare number, from what the source left in `sources/`.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -59,6 +60,11 @@ BASE_INDEXES = frozenset({-1, -100})
 METADATA_CHANGE_INDEX = -20
 POST_METADATA_CHANGE_INDEX = -19
 _NEWEST_DELTA_SOURCE = 3
+# A partition is a Java int; a longer run of digits is some other source's key.
+_EPOCH_MS = re.compile("[0-9]{1,18}")
+_PARTITION = re.compile("[0-9]{1,10}")
+# Python's json.dumps writes a Python source's NaN, which is not JSON: it comes out as text.
+_DECODER = json.JSONDecoder(parse_constant=str)
 
 
 def read_source_offset(source: str, text: str | None, initial: bytes | None = None) -> SourceOffset:
@@ -71,7 +77,7 @@ def read_source_offset(source: str, text: str | None, initial: bytes | None = No
 
 def parse_offset_text(text: str) -> Any:
     try:
-        return json.loads(text)
+        return _DECODER.decode(text)
     except (ValueError, RecursionError):
         if text[:1] in "{[" and text:
             raise MalformedFile(f"the offset is not JSON: {shorten(text)!r}") from None
@@ -113,7 +119,7 @@ def _is_partition_values(value: Any) -> bool:
 def _is_partition_offsets(value: Any) -> bool:
     return (
         isinstance(value, dict)
-        and all(map(str.isdecimal, value))
+        and all(map(_PARTITION.fullmatch, value))
         and {int}.issuperset(map(type, value.values()))
     )
 
@@ -215,6 +221,6 @@ def parse_rate_initial(data: bytes) -> int:
     """When the rate source was created, in ms: its offsets are seconds since then."""
     line, _, body = decode(data).partition("\n")
     parse_version(line, 1)
-    if not (body.strip().isascii() and body.strip().isdecimal()):
+    if not _EPOCH_MS.fullmatch(body.strip()):
         raise MalformedFile(f"the rate source's start is {shorten(body)!r}, not a time in ms")
     return int(body)

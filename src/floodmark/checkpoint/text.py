@@ -35,12 +35,12 @@ def parse_version(line: str, newest: int) -> int:
     line = line.rstrip("\r")
     digits = line[1:]
     # isdecimal alone would take the digits of other scripts, which Spark does not write.
-    if not (line.startswith("v") and digits.isascii() and digits.isdecimal() and int(digits) > 0):
+    if not (line.startswith("v") and digits.isascii() and digits.isdecimal()) or digits[0] == "0":
         raise MalformedFile(f"the first line is {shorten(line)!r}, not a version such as 'v1'")
-    version = int(digits)
-    if version > newest:
-        raise UnknownVersion(line, f"v{newest}")
-    return version
+    # The length is looked at first: int() refuses thousands of digits.
+    if len(digits) > 9 or int(digits) > newest:
+        raise UnknownVersion(shorten(line), f"v{newest}")
+    return int(digits)
 
 
 def lines_of(text: str) -> list[str]:

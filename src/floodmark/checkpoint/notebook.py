@@ -1,0 +1,61 @@
+"""How a Checkpoint shows itself in a notebook: plain HTML, no script, nothing fetched."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from html import escape
+
+from floodmark.checkpoint.model import Checkpoint, Kind
+from floodmark.checkpoint.sources import render_json
+from floodmark.checkpoint.timeline import restart
+
+_CELL = 'style="text-align:left;padding:2px 12px 2px 0;vertical-align:top"'
+
+
+def to_html(checkpoint: Checkpoint) -> str:
+    if checkpoint.kind is Kind.DSTREAMS:
+        return f"<div><b>{escape(checkpoint.path)}</b> · DStreams</div>"
+    title = f"<b>{escape(checkpoint.path)}</b> · query {escape(checkpoint.query_id or 'unknown')}"
+    body = "".join(_row(*cells) for cells in _rows(checkpoint))
+    words = escape(restart(checkpoint).words)
+    return f"<div>{title}<table>{body}</table><div><i>{words}</i></div></div>"
+
+
+def _rows(checkpoint: Checkpoint) -> list[tuple[str, str, str]]:
+    latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
+    in_flight = checkpoint.in_flight_batch is not None
+    rows = [
+        ("planned", _batch("offsets", latest), _time(checkpoint.batch_time_ms)),
+        ("processed", _batch("batch", latest), "no commit yet" if in_flight else "done"),
+        ("committed", _batch("commits", committed), ""),
+    ]
+    rows += [
+        (f"source {source.id}", source.kind.value, render_json(source.offset))
+        for source in checkpoint.sources
+    ]
+    rows += [
+        (
+            f"state {operator.operator}",
+            operator.name or "operator",
+            f"{operator.provider}, {operator.partitions} partitions, version {operator.version}",
+        )
+        for operator in checkpoint.state_operators
+    ]
+    if checkpoint.watermark_ms:
+        rows.append(("watermark", _time(checkpoint.watermark_ms), ""))
+    rows += [("cannot read", item.path, item.reason) for item in checkpoint.unreadable]
+    return rows
+
+
+def _batch(log: str, batch: int | None) -> str:
+    return "none yet" if batch is None else f"{log}/{batch}"
+
+
+def _time(time_ms: int | None) -> str:
+    if time_ms is None:
+        return ""
+    return datetime.fromtimestamp(time_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _row(*cells: str) -> str:
+    return "<tr>" + "".join(f"<td {_CELL}>{escape(cell)}</td>" for cell in cells) + "</tr>"
