@@ -17,9 +17,7 @@ from floodmark.checkpoint.sources import (
 )
 from floodmark.errors import MalformedFile, UnknownVersion
 
-DELTA = (
-    '{"sourceVersion":1,"reservoirId":"4c","reservoirVersion":7,"index":-1,"isStartingVersion":false}'
-)
+DELTA = '{"sourceVersion":1,"reservoirId":"4c","reservoirVersion":7,"index":-1,"isStartingVersion":false}'
 KINESIS_QUBOLE = (
     '{"metadata":{"streamName":"s","batchId":"7"},"shardId-000000000000":'
     '{"iteratorType":"AFTER_SEQUENCE_NUMBER","iteratorPosition":"4960"}}'
@@ -177,7 +175,10 @@ def test_delta(index: int, source_version: int) -> None:
         ({"reservoirId": 4}, "not a Delta offset"),
         ({"reservoirId": "4c"}, "sourceVersion"),
         ({"reservoirId": "4c", "sourceVersion": 2}, "sourceVersion 2"),
-        ({"reservoirId": "4c", "sourceVersion": 4}, "sourceVersion 4; this floodmark reads 1 and 3"),
+        (
+            {"reservoirId": "4c", "sourceVersion": 4},
+            "sourceVersion 4; this floodmark reads 1 and 3",
+        ),
         ({"reservoirId": "4c", "sourceVersion": 1, "reservoirVersion": "7"}, "reservoirVersion"),
         ({"reservoirId": "4c", "sourceVersion": 1, "reservoirVersion": 7}, "index"),
     ],
