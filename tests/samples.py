@@ -57,13 +57,12 @@ def commit_entry(watermark_ms: int = 0) -> bytes:
 def operator_metadata(operator: int = 0, partitions: int = 4) -> bytes:
     return (
         'v1\n{"operatorInfo":{"operatorId":%d,"operatorName":"stateStoreSave"},"stateStoreInfo":'
-        '[{"storeName":"default","numColsPrefixKey":0,"numPartitions":%d}]}' % (operator, partitions)
+        '[{"storeName":"default","numColsPrefixKey":0,"numPartitions":%d}]}'
+        % (operator, partitions)
     ).encode()
 
 
-def logs(
-    planned: Iterable[int], committed: Iterable[int], offset: object = kafka_offset
-) -> Tree:
+def logs(planned: Iterable[int], committed: Iterable[int], offset: object = kafka_offset) -> Tree:
     """metadata, offsets and commits. `offset` makes a batch's only offset line."""
     assert callable(offset)
     tree = {"metadata": b'{"id":"%s"}' % QUERY_ID.encode()}

@@ -61,9 +61,7 @@ def parse_sink_log(data: bytes) -> tuple[SinkFile, ...]:
     return tuple(_sink_file(line) for line in _entries(data))
 
 
-def render_log(
-    files: Iterable[SourceFile | SinkFile], ends_with_newline: bool = False
-) -> bytes:
+def render_log(files: Iterable[SourceFile | SinkFile], ends_with_newline: bool = False) -> bytes:
     """The log's bytes. Spark ends no last line; a file that had such an end keeps it."""
     text = "\n".join(["v1", *(file.text for file in files)])
     return (text + "\n" * ends_with_newline).encode()
