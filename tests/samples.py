@@ -55,11 +55,10 @@ def commit_entry(watermark_ms: int = 0) -> bytes:
 
 
 def operator_metadata(operator: int = 0, partitions: int = 4) -> bytes:
-    return (
-        'v1\n{"operatorInfo":{"operatorId":%d,"operatorName":"stateStoreSave"},"stateStoreInfo":'
-        '[{"storeName":"default","numColsPrefixKey":0,"numPartitions":%d}]}'
-        % (operator, partitions)
-    ).encode()
+    store = {"storeName": "default", "numColsPrefixKey": 0, "numPartitions": partitions}
+    info = {"operatorId": operator, "operatorName": "stateStoreSave"}
+    fields = {"operatorInfo": info, "stateStoreInfo": [store]}
+    return ("v1\n" + json.dumps(fields, separators=(",", ":"))).encode()
 
 
 def logs(planned: Iterable[int], committed: Iterable[int], offset: object = kafka_offset) -> Tree:

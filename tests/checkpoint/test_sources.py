@@ -17,7 +17,10 @@ from floodmark.checkpoint.sources import (
 )
 from floodmark.errors import MalformedFile, UnknownVersion
 
-DELTA = '{"sourceVersion":1,"reservoirId":"4c","reservoirVersion":7,"index":-1,"isStartingVersion":false}'
+DELTA = (
+    '{"sourceVersion":1,"reservoirId":"4c","reservoirVersion":7,"index":-1,'
+    '"isStartingVersion":false}'
+)
 KINESIS_QUBOLE = (
     '{"metadata":{"streamName":"s","batchId":"7"},"shardId-000000000000":'
     '{"iteratorType":"AFTER_SEQUENCE_NUMBER","iteratorPosition":"4960"}}'

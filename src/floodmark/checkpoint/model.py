@@ -18,7 +18,8 @@ from floodmark.checkpoint.layout import FileInfo, StateFile, batch_id, state_fil
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.operators import OperatorMetadata
 from floodmark.checkpoint.query import QueryMetadata
-from floodmark.checkpoint.sources import SourceOffset, read_source_offset
+from floodmark.checkpoint.sources import SourceKind, SourceOffset, read_source_offset
+from floodmark.errors import MalformedFile
 
 PROVIDER_CLASS = "spark.sql.streaming.stateStore.providerClass"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -136,10 +137,14 @@ class Checkpoint:
         entry = self.offsets.get(batch)
         if entry is None:
             return ()
-        return tuple(
-            read_source_offset(source, text, self.initial.get(source))
-            for source, text in entry.offsets
-        )
+        return tuple(self._source(source, text) for source, text in entry.offsets)
+
+    def _source(self, source: str, text: str | None) -> SourceOffset:
+        try:
+            return read_source_offset(source, text, self.initial.get(source))
+        except MalformedFile:
+            # Loading says so of the entries it checks; one of thousands must not hide the rest.
+            return SourceOffset(source, SourceKind.UNKNOWN, text, text)
 
     @property
     def bytes(self) -> int:
@@ -199,7 +204,7 @@ class Checkpoint:
         if metadata and metadata.stores:
             return metadata.stores[0].num_partitions
         declared = self.conf.get(SHUFFLE_PARTITIONS, "0")
-        return int(declared) if declared.isdecimal() else 0
+        return int(declared) if declared.isdecimal() and len(declared) < 10 else 0
 
     def _stores(self, operator: int, files: list[StateFile]) -> tuple[str, ...]:
         found = {file.store for file in files}

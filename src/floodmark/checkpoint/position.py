@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.sources import (
     BASE_INDEXES,
     SourceKind,
     SourceOffset,
     parse_delta_offset,
+    parse_offset_text,
     render_json,
 )
 from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, WrongUse
@@ -106,7 +108,9 @@ def _last_committed_at(checkpoint: Checkpoint, at_ms: int) -> int:
 
 
 def _require_readable(checkpoint: Checkpoint, batch: int) -> None:
-    if batch in checkpoint.offsets:
+    entry = checkpoint.offsets.get(batch)
+    if entry is not None:
+        _require_sound_offsets(checkpoint.path, batch, entry)
         return
     broken = next((u for u in checkpoint.unreadable if u.path == f"offsets/{batch}"), None)
     if broken:
@@ -119,6 +123,15 @@ def _require_readable(checkpoint: Checkpoint, batch: int) -> None:
         "deletes old entries (spark.sql.streaming.minBatchesToRetain).",
         "`floodmark batches` lists them.",
     )
+
+
+def _require_sound_offsets(path: str, batch: int, entry: OffsetEntry) -> None:
+    try:
+        for _, text in entry.offsets:
+            if text is not None:
+                parse_offset_text(text)
+    except MalformedFile as error:
+        raise MalformedFile(f"{path}/offsets/{batch} cannot be read", error.what) from None
 
 
 def _source_position(source: SourceOffset) -> SourcePosition:

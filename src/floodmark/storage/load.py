@@ -208,17 +208,22 @@ def _initial_offsets(
 def _with_sound_sources(
     reading: _Reading, offsets: Mapping[int, OffsetEntry], initial: Mapping[str, bytes]
 ) -> Mapping[int, OffsetEntry]:
-    """Without the newest entry if its offset text is damaged inside its brackets."""
-    batch = max(offsets, default=None)
-    if batch is None:
+    """Without the entries whose offset text is damaged inside its brackets.
+
+    Of very many entries only the newest is looked at: it is the one that matters.
+    """
+    checked = offsets if len(offsets) <= _CHECKED_WHERE_FREE else [max(offsets)]
+    damaged = set()
+    for batch in checked:
+        try:
+            for source, text in offsets[batch].offsets:
+                read_source_offset(source, text, initial.get(source))
+        except MalformedFile as error:
+            reading.fail(f"{OFFSETS}/{batch}", error)
+            damaged.add(batch)
+    if not damaged:
         return offsets
-    try:
-        for source, text in offsets[batch].offsets:
-            read_source_offset(source, text, initial.get(source))
-    except MalformedFile as error:
-        reading.fail(f"{OFFSETS}/{batch}", error)
-        return MappingProxyType({key: entry for key, entry in offsets.items() if key != batch})
-    return offsets
+    return MappingProxyType({key: entry for key, entry in offsets.items() if key not in damaged})
 
 
 class _Reading:
