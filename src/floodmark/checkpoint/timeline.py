@@ -84,7 +84,8 @@ def restart(checkpoint: Checkpoint) -> Restart:
     if latest is None:
         return _without_offsets(committed)
     broken = {item.path for item in checkpoint.unreadable}
-    for path in (f"offsets/{latest}", f"commits/{committed}", "metadata"):
+    # Spark opens the entry before the newest too: it is where the newest batch begins.
+    for path in (f"offsets/{latest}", f"offsets/{latest - 1}", f"commits/{committed}", "metadata"):
         if path in broken:
             return Restart(Action.FAIL, latest, f"The query does not start: {path} cannot be read.")
     before = latest - 1
@@ -123,7 +124,8 @@ def _without_offsets(committed: int | None) -> Restart:
 
 def _rerun(checkpoint: Checkpoint, latest: int, committed: int | None) -> Restart:
     words = f"If it restarts now, Spark runs batch {latest} again over the same offsets."
-    skipped = [batch for batch in checkpoint.offset_ids if (committed or -1) < batch < latest]
+    last_done = -1 if committed is None else committed
+    skipped = [batch for batch in checkpoint.offset_ids if last_done < batch < latest]
     if committed is None and latest > 0:
         words += " There is no commit log; Spark takes the batches before it as done."
     elif committed is not None and skipped:
