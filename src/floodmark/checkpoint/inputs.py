@@ -52,13 +52,14 @@ def _of_source(
 ) -> list[InputFile]:
     ends = _ends(checkpoint, source)
     last_ids = [end for _, end in ends]
+    oldest = min(checkpoint.offset_ids, default=0)
     taken = []
     for file in files:
         at = bisect_left(last_ids, file.batch_id)
         batch: int | None = ends[at][0] if at < len(ends) else None
         if batch is None:
             how = Taken.WAITING
-        elif batch == ends[0][0] and batch != 0:
+        elif batch == oldest and batch != 0:
             # The oldest entry tells where it ends, not where it began.
             how, batch = Taken.EARLIER, None
         else:
