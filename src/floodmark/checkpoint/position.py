@@ -24,6 +24,8 @@ class StartOption:
 
     name: str
     value: str
+    form: str
+    """What `--starting-offsets` prints: the value, or more where one value does not say it all."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ def _option(source: SourceOffset) -> tuple[StartOption | None, str | None]:
     if source.text is None:
         return None, "This source had no offset yet in this batch: begin it as you did at first."
     if source.kind is SourceKind.KAFKA:
-        return StartOption("startingOffsets", source.text), None
+        return StartOption("startingOffsets", source.text, source.text), None
     if source.kind is SourceKind.DELTA:
         return _delta_option(source)
     return None, _NO_OPTION[source.kind]
@@ -152,7 +154,8 @@ def _option(source: SourceOffset) -> tuple[StartOption | None, str | None]:
 def _delta_option(source: SourceOffset) -> tuple[StartOption, str | None]:
     offset = parse_delta_offset(source.offset)
     index = -1 if offset.index in BASE_INDEXES else offset.index
-    value = {"startingVersion": offset.reservoir_version, "index": index}
+    version = offset.reservoir_version
+    form = render_json({"startingVersion": version, "index": index})
     note = None
     if offset.is_starting_version:
         note = (
@@ -161,10 +164,10 @@ def _delta_option(source: SourceOffset) -> tuple[StartOption, str | None]:
         )
     elif index >= 0:
         note = (
-            f"Files 0 to {index} of version {offset.reservoir_version} are already read; "
+            f"Files 0 to {index} of version {version} are already read; "
             "startingVersion reads them again."
         )
-    return StartOption("startingVersion", render_json(value)), note
+    return StartOption("startingVersion", str(version), form), note
 
 
 def starting_option(found: Position, source: str | None = None) -> StartOption:

@@ -37,7 +37,7 @@ def command(
         if as_json:
             options.show_json(option)
         else:
-            click.echo(option.value)
+            click.echo(option.form)
         return
     if as_json:
         options.show_json(found)
