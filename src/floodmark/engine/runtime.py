@@ -24,7 +24,7 @@ from floodmark.engine.parameters import refuse_unknown
 from floodmark.engine.pipeline import Pipeline
 from floodmark.engine.progress import ProgressFile, ProgressReader
 from floodmark.engine.query import require_writer
-from floodmark.engine.session import SessionWish, build_session
+from floodmark.engine.session import SessionWish, build_session, running_session
 from floodmark.engine.starting import Start
 from floodmark.engine.stopping import finish
 from floodmark.engine.triggers import Trigger
@@ -91,13 +91,20 @@ def run_application(application: Application, wish: RunWish, view: View | None =
     _refuse_shared([(one.pipeline.name, one.checkpoint) for one in streams], wish.allowed)
     stop = _Stop()
     with stop.listening():
-        spark = build_session(_session_wish(pipelines, wish))
+        running = running_session()
+        spark = running or build_session(_session_wish(pipelines, wish))
+        # A session of one's own needs no other beside it.
+        sessions = {
+            one.name: spark if running is None and len(pipelines) == 1 else spark.newSession()
+            for one in pipelines
+        }
         try:
             stop.listen()  # pyspark puts a handler of its own in place
             with view or choose_view([one.name for one in pipelines]) as shown:
-                return _Run(spark, streams, wish, shown, stop).to_the_end()
+                return _Run(sessions, streams, wish, shown, stop).to_the_end()
         finally:
-            spark.stop()
+            if running is None:
+                spark.stop()
 
 
 def _session_wish(pipelines: tuple[Pipeline, ...], wish: RunWish) -> SessionWish:
@@ -231,26 +238,20 @@ class _Stream:
 
 class _Run:
     def __init__(
-        self, spark: Any, streams: list[_Stream], wish: RunWish, view: View, stop: _Stop
+        self,
+        sessions: Mapping[str, Any],
+        streams: list[_Stream],
+        wish: RunWish,
+        view: View,
+        stop: _Stop,
     ) -> None:
-        self._spark = spark
+        self._sessions = sessions
         self._streams = streams
         self._wish = wish
         self._view = view
         self._stop = stop
-        self._sessions = {
-            stream.name: self._session_for(stream.pipeline, alone=len(streams) == 1)
-            for stream in streams
-        }
-
-    def _session_for(self, pipeline: Pipeline, alone: bool) -> Any:
-        """Pipelines that share an application keep their SQL settings apart."""
-        session = self._spark if alone else self._spark.newSession()
-        for key, value in pipeline.conf.items():
-            chosen = key.startswith("spark.sql.") and key not in self._wish.conf
-            if chosen and session.conf.isModifiable(key):
-                session.conf.set(key, value)
-        return session
+        for stream in streams:
+            _configure(sessions[stream.name], {**stream.pipeline.conf, **wish.conf})
 
     def to_the_end(self) -> RunReport:
         # All are looked at before the first is started: a refusal leaves nothing half done.
@@ -406,6 +407,13 @@ class _Run:
             stream.launched = None
             stream.ended = stream.ended or "stopped"
             self._view.state(stream.name, "stopped")
+
+
+def _configure(session: Any, conf: Mapping[str, str]) -> None:
+    """Pipelines that share an application keep their SQL settings apart."""
+    for key, value in conf.items():
+        if key.startswith("spark.sql.") and session.conf.isModifiable(key):
+            session.conf.set(key, value)
 
 
 def _failed_function(stream: _Stream, error: Exception) -> WrongUse:

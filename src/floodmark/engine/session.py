@@ -47,8 +47,17 @@ def spark_version() -> str:
     return version
 
 
+def running_session() -> Any:
+    """The session that this process already has, or None."""
+    spark_version()
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.getOrCreate() if SparkContext._active_spark_context else None
+
+
 def build_session(wish: SessionWish) -> Any:
-    """A new session, or the one that this process already has."""
+    """A new session, in a JVM of its own."""
     version = spark_version()
     require_java(version)
     conf = dict(wish.conf or {})
@@ -60,6 +69,9 @@ def build_session(wish: SessionWish) -> Any:
         own = conf.get("spark.jars")
         conf["spark.jars"] = ",".join([*([own] if own else []), *(str(jar) for jar in jars)])
     conf.setdefault("spark.ui.showConsoleProgress", "false")
+    if conf.get("spark.master", "local").startswith("local"):
+        # Workers of this machine run this Python, not whichever python3 the PATH finds.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with _jvm_output(wish.log, wish.stdout_to_stderr):
         return _start(wish.name, conf, wish.log)
 

@@ -1,0 +1,27 @@
+"""Sales files, always the same for the same numbers."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+HEADER = "transactionId,customerId,itemId,amountPaid\n"
+CUSTOMERS = 40
+ROWS = 5000
+
+
+def write_orders(folder: Path, numbers: range) -> int:
+    """One file a number; the count of their rows."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in numbers:
+        dice = random.Random(number)
+        rows = "".join(
+            f"t{number:03d}-{row},c{dice.randrange(CUSTOMERS):02d},"
+            f"i{dice.randrange(500)},{dice.randrange(100, 50000) / 100:.2f}\n"
+            for row in range(ROWS)
+        )
+        # A stream must never see half a file: it is renamed into place.
+        hidden = folder / f".sales-{number:03d}.csv.tmp"
+        hidden.write_text(HEADER + rows)
+        hidden.rename(folder / f"sales-{number:03d}.csv")
+    return len(numbers) * ROWS

@@ -1,0 +1,212 @@
+"""The demonstration's steps: make files, run, kill in the middle of a batch, run again, compare.
+
+What happens is real: the driver is another process and gets SIGKILL. The story only
+watches the checkpoint and tells what it sees.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import files as resources
+from pathlib import Path
+from typing import Any
+
+from floodmark.engine.demo.orders import write_orders
+from floodmark.errors import StoppedMidway, WrongUse
+from floodmark.storage.files import open_files
+from floodmark.storage.load import load
+
+MARK = ".floodmark-demo"
+FIRST_FILES = range(8)
+MORE_FILES = range(8, 12)
+# Two files a batch: batch 2 is the third of the first four, and dies.
+VICTIM = 2
+_RUN = "from floodmark.cli.main import main; main()"
+_PATIENCE_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class StoryBatch:
+    batch: int
+    planned_ms: int
+    committed_ms: int
+    rows: int | None
+    """None where the kill came between the batch's commit and its report."""
+    run: int
+    """Which start of the driver finished it."""
+    run_again: bool
+
+
+@dataclass(frozen=True)
+class Story:
+    folder: str
+    checkpoint: str
+    killed_in_batch: int
+    batches: tuple[StoryBatch, ...]
+    orders: int
+    equal: bool
+    customers: int
+    batch_query_total: str
+    stream_total: str
+    differ: tuple[str, ...]
+    seconds: float
+
+
+Tell = Callable[[str], Any]
+"""Called with each thing that happens, in plain words."""
+
+
+def prepare_folder(folder: Path) -> None:
+    """An earlier demonstration is replaced; anything else is left alone."""
+    if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
+        raise WrongUse(
+            f"{folder} is not empty, and no demonstration made it",
+            do="Choose another folder with --folder.",
+        )
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / MARK).write_text("made by floodmark demo\n")
+    application = resources("floodmark.engine.demo").joinpath("application.py")
+    (folder / "sales.py").write_text(application.read_text(encoding="utf-8"))
+
+
+def tell_story(folder: Path, tell: Tell) -> Story:
+    began = time.monotonic()
+    prepare_folder(folder)
+    orders = write_orders(folder / "orders", FIRST_FILES)
+    tell(f"{len(FIRST_FILES)} sales files, {orders:,} orders, in {folder}/orders")
+    checkpoint = folder / "checkpoints" / "sales"
+    _killed_run(folder, checkpoint, tell)
+    with _Driver(folder) as driver:
+        tell(f"the driver starts again (process {driver.process.pid})")
+        driver.watch(checkpoint, VICTIM + 1, tell)
+        orders += write_orders(folder / "orders", MORE_FILES)
+        tell(f"{len(MORE_FILES)} more sales files arrive while it runs")
+        last = (len(FIRST_FILES) + len(MORE_FILES)) // 2 - 1
+        driver.watch(checkpoint, last, tell)
+        driver.process.send_signal(signal.SIGTERM)
+        status = driver.process.wait(_PATIENCE_SECONDS)
+        tell(f"SIGTERM: the driver stops between two batches, exit status {status}")
+    tell("one batch query over all the files, to compare")
+    verdict = _judge(folder)
+    return Story(
+        str(folder),
+        str(checkpoint),
+        VICTIM,
+        timeline(checkpoint),
+        orders,
+        bool(verdict["equal"]),
+        int(verdict["customers"]),
+        verdict["batch_query"],
+        verdict["stream"],
+        tuple(verdict["differ"]),
+        round(time.monotonic() - began, 1),
+    )
+
+
+def _killed_run(folder: Path, checkpoint: Path, tell: Tell) -> None:
+    offset, commit = checkpoint / "offsets" / str(VICTIM), checkpoint / "commits" / str(VICTIM)
+    with _Driver(folder) as driver:
+        tell(f"the driver starts (process {driver.process.pid})")
+        driver.watch(checkpoint, VICTIM - 1, tell)
+        driver.until(offset.exists)
+        # The whole process group: the JVM dies with its Python, as on a machine that fails.
+        os.killpg(driver.process.pid, signal.SIGKILL)
+        driver.process.wait()
+    if commit.exists():
+        raise StoppedMidway(
+            f"batch {VICTIM} was committed before the kill reached it",
+            "This machine was faster than the demonstration.",
+            "Run it again.",
+        )
+    tell(f"SIGKILL: offsets/{VICTIM} is written, commits/{VICTIM} is not. The driver is dead")
+    found = load(open_files(str(checkpoint)))
+    tell(f"the checkpoint says: batch {found.in_flight_batch} is in flight, run it again")
+
+
+class _Driver:
+    """`floodmark run` as a process of its own, in a group of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._log = (folder / "driver.log").open("ab")
+        command = ["run", str(folder / "sales.py"), "--master", "local[2]", "--trigger", "500ms"]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _RUN, *command],
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> _Driver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        self._log.close()
+
+    def until(self, done: Callable[[], bool]) -> None:
+        limit = time.monotonic() + _PATIENCE_SECONDS
+        while not done():
+            if self.process.poll() is not None or time.monotonic() > limit:
+                said = Path(self._log.name).read_text(encoding="utf-8").strip().splitlines()
+                raise StoppedMidway(
+                    "the demonstration's driver does not go on",
+                    said[-1] if said else "It said nothing.",
+                    f"All it said is in {self._log.name}.",
+                )
+            time.sleep(0.002)
+
+    def watch(self, checkpoint: Path, last: int, tell: Tell) -> None:
+        """Tells of each batch up to the last as it commits."""
+        commits = checkpoint / "commits"
+        for batch in range(last + 1):
+            if not (commits / str(batch)).exists():
+                self.until((commits / str(batch)).exists)
+                tell(f"batch {batch} committed")
+
+
+def timeline(checkpoint: Path) -> tuple[StoryBatch, ...]:
+    """From the checkpoint itself and from the line a batch that the runtime has written."""
+    found = load(open_files(str(checkpoint)))
+    lines = (checkpoint / "_floodmark" / "progress.jsonl").read_text().splitlines()
+    rows = {entry["batch"]: entry["rows"] for entry in map(json.loads, filter(None, lines))}
+    return tuple(
+        StoryBatch(
+            batch,
+            _planned_ms(found, batch),
+            (checkpoint / "commits" / str(batch)).stat().st_mtime_ns // 1_000_000,
+            rows.get(batch),
+            1 if batch < VICTIM else 2,
+            batch == VICTIM,
+        )
+        for batch in found.commit_ids
+    )
+
+
+def _planned_ms(checkpoint: Any, batch: int) -> int:
+    entry = checkpoint.offsets[batch]
+    return int(entry.metadata.batch_timestamp_ms)
+
+
+def _judge(folder: Path) -> dict[str, Any]:
+    answer = subprocess.run(
+        [sys.executable, "-m", "floodmark.engine.demo.oracle", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if answer.returncode:
+        lines = answer.stderr.strip().splitlines()
+        raise StoppedMidway("the batch query failed", lines[-1] if lines else "")
+    verdict: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
+    return verdict
