@@ -237,16 +237,20 @@ def _java() -> str:
 
 
 def _not_fetched(absent: list[str], said: str) -> FloodmarkError:
-    why = "The registry has no such artefact; a mirror may lag behind."
-    if re.search(r"UnknownHost|ConnectException|SocketTimeout|Server access error", said):
-        why = "The registry could not be reached."
-    elif re.search(r"status code: 40[137]|HTTP response status: 40[137]", said):
-        why = "The registry refused: it wants a login or a proxy."
-    elif "::" not in said:
-        # Ivy did not get as far as resolving: what it said is the cause itself.
-        why = said.strip().splitlines()[0] if said.strip() else "Ivy said nothing."
+    crash = re.search(r'Exception in thread "main" [\w.$]+: (.*)', said)
+    unreachable = re.search(
+        r"Server access error at url .*|Host .* not found\.|SERVER ERROR.*", said
+    )
+    if crash:
+        why = f"Ivy stopped: {crash[1]}"
+    elif unreachable:
+        why = f"The registry could not be reached: {unreachable[0]}"
+    else:
+        why = "The registry has no such artefact, or wants a login; a mirror may lag behind."
+    # Ivy brings all or none: where it names those it misses, the others are not to blame.
+    blamed = [one for one in absent if "{}#{};{}: not found".format(*one.split(":")) in said]
     return FloodmarkError(
-        f"could not fetch {', '.join(absent)}",
+        f"could not fetch {', '.join(blamed or absent)}",
         why,
         "Try again with a network, point FLOODMARK_IVY_SETTINGS at Ivy settings for your "
         "registry, or name jars of your own in spark.jars.",

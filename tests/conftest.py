@@ -1,0 +1,116 @@
+"""What tests ask for by name: real servers and a Spark session, begun when first asked.
+
+Each lives as long as the test process. What a server needs is fetched by
+scripts/services.py when it is not there yet, so that `pytest` alone is enough.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from services.kafka import KafkaServer
+    from services.postgres import PostgresServer
+    from services.s3 import S3Server
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# `services` is a folder beside this file, whichever way pytest was told to import.
+sys.path.insert(0, str(Path(__file__).parent))
+
+QUIET = """
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{short}
+"""
+
+
+@pytest.fixture(scope="session")
+def fetched() -> ModuleType:
+    """scripts/services.py, whose functions fetch what they return."""
+    path = ROOT / "scripts" / "services.py"
+    spec = importlib.util.spec_from_file_location("floodmark_services_script", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def kafka(fetched: ModuleType) -> Iterator[KafkaServer]:
+    from services.kafka import KafkaServer
+
+    with KafkaServer(fetched.kafka_broker()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def s3(fetched: ModuleType) -> Iterator[S3Server]:
+    from services.s3 import S3Server
+
+    with S3Server(fetched.s3_server()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres(fetched: ModuleType) -> Iterator[PostgresServer]:
+    from services.postgres import PostgresServer
+
+    with PostgresServer(fetched.postgres_programs()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def spark(fetched: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One session for all: two cores, Kafka and Delta, nothing written into the checkout."""
+    from pyspark.sql import SparkSession
+
+    folder = tmp_path_factory.mktemp("spark")
+    (folder / "log4j2.properties").write_text(QUIET)
+    java_options = (
+        f"-Dlog4j2.configurationFile={folder}/log4j2.properties -Dderby.system.home={folder}"
+    )
+    conf = {
+        "spark.master": "local[2]",
+        "spark.app.name": "floodmark-tests",
+        "spark.jars": ",".join(str(jar) for jar in fetched.spark_connectors()),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": java_options,
+        "spark.local.dir": str(folder / "local"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # 50 tasks for a log of one file otherwise.
+        "spark.databricks.delta.snapshotPartitions": "2",
+    }
+    # Spark's workers must be this Python, whatever `python3` is on the PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    try:
+        yield session
+    finally:
+        session.stop()

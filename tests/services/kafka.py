@@ -1,0 +1,168 @@
+"""A real Kafka broker in KRaft mode: broker and controller in one process."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import uuid
+from collections.abc import Iterable
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from services.server import READY_WITHIN, Server, free_port, java
+
+WITHIN = 30.0
+
+
+class KafkaServer(Server):
+    name = "kafka"
+
+    def __init__(self, jars: tuple[Path, ...]) -> None:
+        super().__init__()
+        self._jars = jars
+        self._numbers = count(1)
+        self.port = free_port()
+        self._controller_port = free_port()
+
+    def start(self) -> None:
+        """Also after `stop`: the same port, and all that was produced is still there."""
+        properties = self.folder / "server.properties"
+        if not properties.exists():
+            lines = (f"{key}={value}\n" for key, value in self._properties().items())
+            properties.write_text("".join(lines))
+            self._format(properties)
+        self.launch(java(self._jars, "kafka.Kafka", str(properties)), ready=self._answers)
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def create_topic(self, name: str = "topic", partitions: int = 2, **config: str) -> str:
+        """A topic that no other test uses: its name, with a number."""
+        from confluent_kafka.admin import NewTopic
+
+        topic = f"{name}-{next(self._numbers)}"
+        new = NewTopic(
+            topic, partitions, 1, config={k.replace("_", "."): v for k, v in config.items()}
+        )
+        self._admin.create_topics([new])[topic].result(WITHIN)
+        return topic
+
+    def delete_topic(self, topic: str) -> None:
+        self._admin.delete_topics([topic])[topic].result(WITHIN)
+
+    def produce(
+        self, topic: str, values: Iterable[str | bytes], partition: int | None = None
+    ) -> None:
+        """Returns when the broker has them all; partitions in turn unless one is named."""
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5})
+        problems: list[Any] = []
+        partitions = len(self.end_offsets(topic))
+        for number, value in enumerate(values):
+            chosen = number % partitions if partition is None else partition
+            while True:
+                try:
+                    producer.produce(
+                        topic,
+                        value=value,
+                        partition=chosen,
+                        on_delivery=lambda error, _: problems.append(error) if error else None,
+                    )
+                    break
+                except BufferError:
+                    producer.poll(1)
+        left = producer.flush(WITHIN)
+        if left or problems:
+            raise RuntimeError(f"{left} records were not delivered: {problems[:1]}")
+
+    def consume(self, topic: str) -> list[bytes]:
+        """All the values that the topic has now, partition by partition."""
+        from confluent_kafka import Consumer, TopicPartition
+
+        values = []
+        with_group = {"bootstrap.servers": self.bootstrap, "group.id": "floodmark"}
+        consumer = Consumer({**with_group, "enable.auto.commit": False})
+        try:
+            for partition, end in self.end_offsets(topic).items():
+                begin, _ = consumer.get_watermark_offsets(
+                    TopicPartition(topic, partition), timeout=WITHIN
+                )
+                consumer.assign([TopicPartition(topic, partition, begin)])
+                for _ in range(begin, end):
+                    message = consumer.poll(WITHIN)
+                    if message is None or message.error():
+                        raise RuntimeError(f"{topic}-{partition}: {message and message.error()}")
+                    values.append(message.value())
+        finally:
+            consumer.close()
+        return values
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        from confluent_kafka import TopicPartition
+        from confluent_kafka.admin import OffsetSpec
+
+        partitions = self._admin.list_topics(topic, timeout=WITHIN).topics[topic].partitions
+        asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in partitions}
+        answers = self._admin.list_offsets(asked)
+        ends = {one.partition: answer.result(WITHIN).offset for one, answer in answers.items()}
+        return dict(sorted(ends.items()))
+
+    def drop_before(self, topic: str, partition: int, offset: int) -> None:
+        """What retention does in time: records before the offset are gone."""
+        from confluent_kafka import TopicPartition
+
+        asked = [TopicPartition(topic, partition, offset)]
+        for answer in self._admin.delete_records(asked).values():
+            answer.result(WITHIN)
+
+    @cached_property
+    def _admin(self) -> Any:
+        """Kept: a client that is collected takes its pending answers with it."""
+        return self._client()
+
+    def _client(self) -> Any:
+        from confluent_kafka.admin import AdminClient
+
+        # Its log would print every refused connection while the broker starts.
+        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+
+    def _answers(self) -> bool:
+        from confluent_kafka import KafkaException
+
+        try:
+            return bool(self._client().list_topics(timeout=1).brokers)
+        except KafkaException:
+            return False
+
+    def _format(self, properties: Path) -> None:
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        tool = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
+        done = subprocess.run(
+            java(self._jars, *tool), capture_output=True, text=True, timeout=READY_WITHIN
+        )
+        if done.returncode:
+            raise RuntimeError(f"Kafka's storage was not formatted:\n{done.stdout}{done.stderr}")
+
+    def _properties(self) -> dict[str, object]:
+        controller = f"127.0.0.1:{self._controller_port}"
+        return {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.voters": f"1@{controller}",
+            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": self.folder / "data",
+            # One broker is all there is, so nothing can be kept twice.
+            "offsets.topic.replication.factor": 1,
+            "offsets.topic.num.partitions": 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            "transaction.state.log.num.partitions": 1,
+            "group.initial.rebalance.delay.ms": 0,
+            "auto.create.topics.enable": "false",
+        }
