@@ -102,7 +102,7 @@ class _Walk:
     """From record to record in plain Python."""
 
     def __init__(self, data: Bytes, at: int) -> None:
-        self.data = memoryview(data)
+        self.data = memoryview(data.data)
         self.at = at
         self.starts: list[int] = []
         self.stopped = False

@@ -15,7 +15,7 @@ from typing import Any
 from floodmark.checkpoint.text import parse_json_object, parse_version, shorten
 from floodmark.errors import MalformedFile
 from floodmark.state.javadata import MAX_UTF, DataReader, encode_utf
-from floodmark.state.types import LONG, Field, Struct, parse_struct
+from floodmark.state.types import Struct, parse_struct
 
 NEWEST_VERSION = 3
 DEFAULT_FAMILY = "default"
@@ -34,6 +34,9 @@ class KeyEncoding:
     @property
     def is_plain(self) -> bool:
         return self.kind == "NoPrefixKeyStateEncoderSpec"
+
+
+PLAIN = KeyEncoding()
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class ColumnFamily:
 
     @property
     def encoding(self) -> KeyEncoding:
-        return parse_encoding(self.encoding_json, self.key) if self.encoding_json else KeyEncoding()
+        return parse_encoding(self.encoding_json, self.key) if self.encoding_json else PLAIN
 
 
 @dataclass(frozen=True)
@@ -161,7 +164,7 @@ def _render_family(family: ColumnFamily) -> bytes:
             _render_chunked(family.key_json),
             numbered(family.value_id),
             _render_chunked(family.value_json),
-            _render_chunked(family.encoding_json or render_encoding(KeyEncoding())),
+            _render_chunked(family.encoding_json or render_encoding(PLAIN)),
             _render_chunked(family.user_key_json or NO_USER_KEY),
         ]
     )
@@ -216,10 +219,3 @@ def _count(value: Any, least: int, most: int) -> int:
     if type(value) is not int or not least <= value <= most:
         raise MalformedFile(f"a key encoding names column {shorten(repr(value))}")
     return value
-
-
-def without_last(struct_type: Struct) -> Struct:
-    return Struct(struct_type.fields[:-1])
-
-
-COUNT_VALUE = Struct((Field("value", LONG),))

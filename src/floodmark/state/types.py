@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -158,7 +158,7 @@ def _parse(value: Any, depth: int) -> DataType:
     if depth > MAX_DEPTH:
         raise MalformedFile(f"the schema is nested more than {MAX_DEPTH} levels deep")
     if isinstance(value, str):
-        return _parse_name(value)
+        return parse_name(value)
     if not isinstance(value, dict):
         raise MalformedFile(f"not a type: {shorten(repr(value))}")
     try:
@@ -199,7 +199,7 @@ def _parse_field(value: dict[str, Any], depth: int) -> Field:
     )
 
 
-def _parse_name(name: str) -> DataType:
+def parse_name(name: str) -> DataType:
     name = _ALIASES.get(name, name)
     if name in _ATOMS:
         return atom(name)
@@ -307,13 +307,28 @@ def _quoted(name: str) -> str:
     return name if plain else "`" + name.replace("`", "``") + "`"
 
 
+def distinct(kind: Struct) -> Struct:
+    """The struct with every name once: Spark calls the buffers of two sums `sum` both."""
+    if len(set(kind.names)) == len(kind.fields):
+        return kind
+    taken: set[str] = set()
+    fields = []
+    for field in kind.fields:
+        name, number = field.name, 2
+        while name in taken or (name != field.name and name in kind.names):
+            name, number = f"{field.name}_{number}", number + 1
+        taken.add(name)
+        fields.append(replace(field, name=name))
+    return Struct(tuple(fields))
+
+
 def arrow_type(kind: DataType) -> pa.DataType:
     import pyarrow as pa
 
     kind = stored(kind)
     if isinstance(kind, Struct):
         return pa.struct(
-            [pa.field(field.name, arrow_type(field.type), True) for field in kind.fields]
+            [pa.field(field.name, arrow_type(field.type), True) for field in distinct(kind).fields]
         )
     if isinstance(kind, Array):
         return pa.list_(pa.field("element", arrow_type(kind.element), True))
