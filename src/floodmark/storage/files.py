@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from floodmark.checkpoint.layout import FileInfo
-from floodmark.errors import CannotRead, FloodmarkError, WrongUse
+from floodmark.errors import CannotRead, FloodmarkError, NotACheckpoint, WrongUse
 
 
 @dataclass(frozen=True)
 class Listing:
     files: tuple[FileInfo, ...]
     complete: bool = True
+    unreadable: tuple[tuple[str, str], ...] = ()
+    """Folders below that could not be listed, each with the reason."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,13 @@ def local_path(location: str) -> str | None:
     return None if separator and scheme.replace("+", "").isalnum() else location
 
 
+def is_a_file(location: str) -> NotACheckpoint:
+    return NotACheckpoint(
+        f"{location} is a file, not a checkpoint folder",
+        do="Give the folder that the query has as its checkpointLocation.",
+    )
+
+
 def unreadable(location: str, error: BaseException) -> CannotRead:
     """Storage's own complaint, in three parts."""
     if isinstance(error, FileNotFoundError):
@@ -99,8 +108,12 @@ def unreadable(location: str, error: BaseException) -> CannotRead:
     if isinstance(error, PermissionError):
         return CannotRead(
             f"{location}: permission denied",
-            "The storage knows the path and does not let this user read it.",
+            "The storage knows the path and does not let this user in.",
             "Run as a user who may, or pass credentials with --storage KEY=VALUE.",
+        )
+    if isinstance(error, NotADirectoryError):
+        return CannotRead(
+            f"{location}: no such file or folder", "A part of the path is a file, not a folder."
         )
     words = str(error).strip() or type(error).__name__
     return CannotRead(f"{location}: the storage answered with an error", words.splitlines()[0])

@@ -81,7 +81,7 @@ def load_listed(
     kind = _kind_of(files, listing.files)
     if kind is Kind.DSTREAMS:
         return Checkpoint(files.root, kind, listing.files, listing.complete)
-    reading = _Reading(files, listing.files)
+    reading = _Reading(files, listing)
     offset_ids = batch_ids(listing.files, OFFSETS)
     commit_ids = batch_ids(listing.files, COMMITS)
     wanted = _wanted(files, offset_ids, commit_ids, entries, set(batches))
@@ -229,15 +229,15 @@ def _with_sound_sources(
 class _Reading:
     """What has been read so far, and what went wrong on the way."""
 
-    def __init__(self, files: Files, listed: tuple[FileInfo, ...]) -> None:
+    def __init__(self, files: Files, listing: Listing) -> None:
         self._files = files
         self._read: dict[str, bytes | FloodmarkError] = {}
         self._failed: dict[str, str] = {
             # An empty entry is damage that the listing alone shows.
             file.path: "the file is empty: a crash or a full disk stopped its write half way"
-            for file in listed
+            for file in listing.files
             if file.size == 0 and _is_log_entry(file.path)
-        }
+        } | dict(listing.unreadable)
 
     def fetch(self, paths: Iterable[str]) -> None:
         self._read.update(self._files.read_many(path for path in paths if path not in self._failed))

@@ -5,17 +5,19 @@ fsspec could do it too, but importing it takes longer than reading a checkpoint.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from floodmark.checkpoint.layout import FileInfo
-from floodmark.errors import FileGone, FloodmarkError, NotACheckpoint
-from floodmark.storage.files import Folder, Listing, unreadable
+from floodmark.errors import FileGone, FloodmarkError
+from floodmark.storage.files import Folder, Listing, is_a_file, unreadable
 
 # Nearly every file of a log fits into the first read, so its size need not be asked.
 _CHUNK = 1 << 16
 _LARGE_CHUNK = 1 << 24
+_Failures = list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -25,33 +27,45 @@ class LocalFiles:
     reads_cost: bool = False
 
     def list(self, folder: str = "", most: int | None = None) -> Listing:
-        return Listing(tuple(self._walk(folder, self._path(folder))))
+        failed: _Failures = []
+        files = tuple(self._walk(folder, self._path(folder), failed, frozenset()))
+        return Listing(files, not failed, tuple(failed))
 
-    def _walk(self, relative: str, absolute: str) -> Iterator[FileInfo]:
+    def _walk(
+        self, relative: str, absolute: str, failed: _Failures, followed: frozenset[str]
+    ) -> Iterator[FileInfo]:
         try:
             entries = list(os.scandir(absolute))
-        except FileNotFoundError as error:
-            if relative:  # removed while we walked
-                return
-            raise unreadable(self.root, error) from None
-        except NotADirectoryError:
-            raise NotACheckpoint(
-                f"{self.root} is a file, not a checkpoint folder",
-                do="Give the folder that the query has as its checkpointLocation.",
-            ) from None
         except OSError as error:
-            raise unreadable(absolute, error) from None
+            if not relative:
+                raise self._no_folder(error) from None
+            if not isinstance(error, FileNotFoundError):  # else removed while we walked
+                failed.append((relative, error.strerror or str(error)))
+            return
         prefix = relative + "/" if relative else ""
         for entry in entries:
             path = prefix + entry.name
             if entry.is_dir():
-                yield from self._walk(path, entry.path)
+                links = followed
+                if entry.is_symlink():
+                    target = os.path.realpath(entry.path)
+                    if target in followed or f"{os.path.realpath(absolute)}/".startswith(
+                        target + "/"
+                    ):
+                        continue  # it leads back to where we are
+                    links = followed | {target}
+                yield from self._walk(path, entry.path, failed, links)
                 continue
             try:
                 found = entry.stat()
             except OSError:  # removed while we walked, or a dangling link
                 continue
             yield FileInfo(path, found.st_size, found.st_mtime_ns // 1_000_000)
+
+    def _no_folder(self, error: OSError) -> FloodmarkError:
+        if isinstance(error, NotADirectoryError) and os.path.exists(self.folder):
+            return is_a_file(self.root)
+        return unreadable(self.root, error)
 
     def level(self, folder: str = "") -> Folder:
         try:
@@ -80,17 +94,19 @@ class LocalFiles:
         return found
 
     def write(self, path: str, data: bytes) -> None:
-        temporary = self._write_beside(path, data)
-        os.replace(temporary, self._path(path))
+        with _refusals(path):
+            temporary = self._write_beside(path, data)
+            os.replace(temporary, self._path(path))
 
     def create(self, path: str, data: bytes) -> bool:
-        temporary = self._write_beside(path, data)
-        try:
-            os.link(temporary, self._path(path))
-        except FileExistsError:
-            return False
-        finally:
-            os.unlink(temporary)
+        with _refusals(path):
+            temporary = self._write_beside(path, data)
+            try:
+                os.link(temporary, self._path(path))
+            except FileExistsError:
+                return False
+            finally:
+                os.unlink(temporary)
         return True
 
     def _write_beside(self, path: str, data: bytes) -> str:
@@ -98,24 +114,36 @@ class LocalFiles:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         folder, name = os.path.split(target)
         temporary = os.path.join(folder, f".{name}.{os.urandom(16).hex()}.tmp")
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with open(temporary, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
         return temporary
 
     def delete(self, paths: Iterable[str]) -> None:
         for path in paths:
-            try:
+            with _refusals(path), contextlib.suppress(FileNotFoundError):
                 os.unlink(self._path(path))
-            except FileNotFoundError:
-                continue
 
     def below(self, folder: str) -> LocalFiles:
         return LocalFiles(f"{self.root.rstrip('/')}/{folder}", self._path(folder))
 
     def _path(self, relative: str) -> str:
         return f"{self.folder}/{relative}" if relative else self.folder
+
+
+@contextlib.contextmanager
+def _refusals(path: str) -> Iterator[None]:
+    """What the operating system says against a change comes out as ours."""
+    try:
+        yield
+    except OSError as error:
+        raise unreadable(path, error) from None
 
 
 def _read(absolute: str, relative: str) -> bytes:

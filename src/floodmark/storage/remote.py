@@ -12,7 +12,7 @@ import fsspec
 
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, WrongUse
-from floodmark.storage.files import Folder, Listing, unreadable
+from floodmark.storage.files import Folder, Listing, is_a_file, unreadable
 
 # Hadoop's names for storages that fsspec calls otherwise.
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "wasbs": "abfs", "wasb": "abfs"}
@@ -49,21 +49,30 @@ class RemoteFiles:
     def list(self, folder: str = "", most: int | None = None) -> Listing:
         place = self._path(folder)
         capped = {"max_items": most} if most and "s3" in _protocols(self.fs) else {}
-        found = self._ask(place, lambda: self.fs.find(place, detail=True, **capped))
+        try:
+            found = self._ask(
+                self._shown(folder), lambda: self.fs.find(place, detail=True, **capped)
+            )
+        except FileGone:  # a bucket that is not there, say
+            found = {}
         start = len(self.folder) + 1
         files = tuple(
             FileInfo(name[start:], int(info.get("size") or 0), _mtime_ms(info))
             for name, info in found.items()
-            if info.get("type") != "directory" and name != place
+            # S3's console leaves empty objects named `folder/` behind.
+            if info.get("type") != "directory" and name != place and not name.endswith("/")
         )
-        if not files and not folder and not self._exists(place):
-            raise unreadable(self.root, FileNotFoundError())
-        return Listing(files, not capped or len(files) < (most or 0))
+        if not files and not folder:
+            if place in found and found[place].get("type") == "file":
+                raise is_a_file(self.root)
+            if not self._exists(place):
+                raise unreadable(self.root, FileNotFoundError())
+        return Listing(files, not capped or len(found) < (most or 0))
 
     def level(self, folder: str = "") -> Folder:
         place = self._path(folder)
         try:
-            found = self._ask(place, lambda: self.fs.ls(place, detail=True))
+            found = self._ask(self._shown(folder), lambda: self.fs.ls(place, detail=True))
         except FileGone:
             return Folder((), ())
         start = len(place) + 1
@@ -96,11 +105,8 @@ class RemoteFiles:
         self._make_parent(path)
         try:
             self.fs.pipe_file(self._path(path), data, mode="create")
-        except FileExistsError:
-            return False
-        except OSError as error:
-            # S3 says 412 when If-None-Match finds the object.
-            if "PreconditionFailed" in str(error) or "pre-conditions" in str(error):
+        except Exception as error:
+            if isinstance(error, FileExistsError) or _is_taken(error):
                 return False
             raise unreadable(path, error) from None
         return True
@@ -122,7 +128,10 @@ class RemoteFiles:
         return RemoteFiles(f"{self.root}/{folder}", self.fs, self._path(folder), self.reads_cost)
 
     def _exists(self, place: str) -> bool:
-        return bool(self._ask(place, lambda: self.fs.exists(place)))
+        return bool(self._ask(self.root, lambda: self.fs.exists(place)))
+
+    def _shown(self, relative: str) -> str:
+        return f"{self.root}/{relative}" if relative else self.root
 
     def _path(self, relative: str) -> str:
         return f"{self.folder}/{relative}" if relative else self.folder
@@ -141,6 +150,13 @@ class RemoteFiles:
 
 def _protocols(fs: Any) -> tuple[str, ...]:
     return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
+
+
+def _is_taken(error: BaseException) -> bool:
+    """S3 answers 412 when If-None-Match finds the object; servers word it each their own way."""
+    response: dict[str, Any] = getattr(error.__cause__, "response", None) or {}
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    return status == 412 or "PreconditionFailed" in str(response.get("Error"))
 
 
 def _mtime_ms(info: dict[str, Any]) -> int | None:

@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from floodmark.checkpoint.inspection import ScanEntry, scan_entry
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, is_dstreams_checkpoint
-from floodmark.errors import FloodmarkError
+from floodmark.errors import CannotRead, FloodmarkError
 from floodmark.storage.files import Files, Folder
 from floodmark.storage.load import load
 
@@ -30,7 +30,12 @@ def find_checkpoints(files: Files) -> Iterator[Files]:
     waiting = deque([""])
     while waiting:
         folder = waiting.popleft()
-        level = files.level(folder)
+        try:
+            level = files.level(folder)
+        except CannotRead:
+            # What lies below is not known: reading it as a checkpoint says what is wrong.
+            yield files.below(folder) if folder else files
+            continue
         if looks_like_checkpoint(level):
             yield files.below(folder) if folder else files
             continue

@@ -1,0 +1,368 @@
+"""One suite that every storage passes: local disk, memory and a real S3 server."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from floodmark.errors import CannotRead, FileGone, FloodmarkError, NotACheckpoint, WrongUse
+from floodmark.storage.files import Files, Folder, local_path, open_files
+from floodmark.storage.local import LocalFiles
+from floodmark.storage.remote import RemoteFiles
+
+STORAGES = ["local", "memory", pytest.param("s3", marks=pytest.mark.services)]
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(params=STORAGES)
+def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Files]:
+    """An empty place."""
+    if request.param == "local":
+        (tmp_path / "place").mkdir()
+        yield open_files(str(tmp_path / "place"))
+    elif request.param == "memory":
+        yield open_files(f"memory://files-{next(_NUMBERS)}/place")
+    else:
+        s3 = request.getfixturevalue("s3")
+        yield open_files(s3.place("files"), s3.storage_options)
+
+
+def _paths(files: Files, folder: str = "") -> list[str]:
+    return sorted(file.path for file in files.list(folder).files)
+
+
+def test_what_is_written_is_read_and_listed(files: Files) -> None:
+    files.write("offsets/0", b"zero")
+    files.write("state/0/1/left/2.delta", b"\0\xff" * 50_000)
+    files.write("metadata", b"")
+    assert files.read("offsets/0") == b"zero"
+    assert files.read("state/0/1/left/2.delta") == b"\0\xff" * 50_000
+    assert files.read("metadata") == b""
+    listing = files.list()
+    assert listing.complete
+    assert {file.path: file.size for file in listing.files} == {
+        "offsets/0": 4,
+        "state/0/1/left/2.delta": 100_000,
+        "metadata": 0,
+    }
+
+
+def test_times_are_near_now(files: Files) -> None:
+    import time
+
+    files.write("metadata", b"x")
+    (file,) = files.list().files
+    assert file.mtime_ms is not None
+    assert abs(file.mtime_ms - time.time() * 1000) < 600_000
+
+
+def test_a_folders_listing_keeps_paths_from_the_root(files: Files) -> None:
+    for path in ("offsets/0", "offsets/10", "offsets-old/1", "state/0/0/1.delta"):
+        files.write(path, b"x")
+    assert _paths(files, "offsets") == ["offsets/0", "offsets/10"]
+    assert _paths(files, "state/0") == ["state/0/0/1.delta"]
+    assert _paths(files, "nothing") == []
+
+
+def test_one_level(files: Files) -> None:
+    for path in ("metadata", "offsets/0", "state/0/0/1.delta", ".hidden", "offsets/.0.crc"):
+        files.write(path, b"x")
+    assert files.level() == Folder(("offsets", "state"), (".hidden", "metadata"))
+    assert files.level("offsets") == Folder((), (".0.crc", "0"))
+    assert files.level("state") == Folder(("0",), ())
+
+
+def test_an_absent_folders_level_is_empty(files: Files) -> None:
+    files.write("metadata", b"x")
+    assert files.level("offsets") == Folder((), ())
+    assert files.level("a/b/c") == Folder((), ())
+
+
+def test_a_level_is_never_remembered(files: Files) -> None:
+    files.write("offsets/0", b"x")
+    assert files.level("offsets").files == ("0",)
+    files.write("offsets/1", b"x")
+    files.delete(["offsets/0"])
+    assert files.level("offsets").files == ("1",)
+    assert _paths(files) == ["offsets/1"]
+
+
+def test_an_absent_file_is_gone(files: Files) -> None:
+    files.write("metadata", b"x")
+    with pytest.raises(FileGone, match="offsets/7 is not there"):
+        files.read("offsets/7")
+
+
+def test_many_at_once_with_missing_ones_in_their_place(files: Files) -> None:
+    for batch in range(40):
+        files.write(f"offsets/{batch}", str(batch).encode())
+    wanted = [f"offsets/{batch}" for batch in range(42)]
+    found = files.read_many(wanted)
+    assert list(found) == wanted
+    assert [found[f"offsets/{batch}"] for batch in range(40)] == [
+        str(batch).encode() for batch in range(40)
+    ]
+    assert isinstance(found["offsets/40"], FileGone)
+    assert isinstance(found["offsets/41"], FileGone)
+    assert files.read_many([]) == {}
+
+
+def test_write_replaces_and_leaves_nothing_beside(files: Files) -> None:
+    files.write("offsets/0", b"a longer text than the second")
+    files.write("offsets/0", b"second")
+    assert files.read("offsets/0") == b"second"
+    assert _paths(files) == ["offsets/0"]
+
+
+def test_create_refuses_to_overwrite(files: Files) -> None:
+    assert files.create("commits/0", b"first") is True
+    assert files.create("commits/0", b"second") is False
+    assert files.read("commits/0") == b"first"
+    assert _paths(files) == ["commits/0"]
+
+
+def test_delete_is_idempotent(files: Files) -> None:
+    for path in ("offsets/0", "offsets/1", "offsets/2"):
+        files.write(path, b"x")
+    files.delete(["offsets/0", "offsets/never", "offsets/1"])
+    files.delete(["offsets/0"])
+    files.delete([])
+    assert _paths(files) == ["offsets/2"]
+
+
+def test_below(files: Files) -> None:
+    files.write("a/b/metadata", b"inner")
+    files.write("metadata", b"outer")
+    inner = files.below("a/b")
+    assert inner.root == f"{files.root}/a/b"
+    assert inner.read("metadata") == b"inner"
+    assert _paths(inner) == ["metadata"]
+    inner.write("offsets/0", b"x")
+    assert files.read("a/b/offsets/0") == b"x"
+    assert inner.reads_cost == files.reads_cost
+
+
+def test_names_that_need_care(files: Files) -> None:
+    names = ["a b", "ä", "50%25", "plus+sign", "hash#tag", "x=1&y=2", "quote'"]
+    for name in names:
+        files.write(f"data {name}/{name}", name.encode())
+    assert {path.split("/")[1] for path in _paths(files)} == set(names)
+    for name in names:
+        assert files.read(f"data {name}/{name}") == name.encode()
+        assert files.level(f"data {name}").files == (name,)
+
+
+def test_a_missing_place(files: Files) -> None:
+    missing = files.below("nowhere/at/all")
+    files.write("metadata", b"x")
+    with pytest.raises(CannotRead, match="no such file or folder") as caught:
+        missing.list()
+    assert "nowhere/at/all" in caught.value.what
+    assert missing.level() == Folder((), ())
+
+
+def test_a_file_is_no_place(files: Files) -> None:
+    files.write("data.csv", b"a,b")
+    with pytest.raises(NotACheckpoint, match=r"data\.csv is a file, not a checkpoint folder"):
+        files.below("data.csv").list()
+
+
+def test_an_empty_folder_is_not_a_missing_one(tmp_path: Path) -> None:
+    import fsspec
+
+    (tmp_path / "empty").mkdir()
+    assert open_files(str(tmp_path / "empty")).list().files == ()
+    fsspec.filesystem("memory").makedirs("/empty-folder", exist_ok=True)
+    assert open_files("memory://empty-folder").list().files == ()
+
+
+@pytest.mark.services
+def test_a_bucket_that_is_not_there(s3: object) -> None:
+    files = open_files("s3://no-such-bucket/ck", s3.storage_options)  # type: ignore[attr-defined]
+    with pytest.raises(CannotRead, match="s3://no-such-bucket/ck"):
+        files.list()
+
+
+@pytest.mark.services
+def test_hadoops_names_for_s3(s3: object) -> None:
+    place = s3.place("hadoop")  # type: ignore[attr-defined]
+    options = s3.storage_options  # type: ignore[attr-defined]
+    open_files(place, options).write("metadata", b"x")
+    files = open_files(place.replace("s3://", "s3a://"), options)
+    assert files.read("metadata") == b"x"
+    assert files.root.startswith("s3a://")
+
+
+@pytest.mark.services
+def test_a_listing_stopped_early_says_so(s3: object) -> None:
+    files = open_files(s3.place("many"), s3.storage_options)  # type: ignore[attr-defined]
+    for number in range(5):
+        files.write(f"a/{number}", b"x")
+    stopped = files.list(most=3)
+    assert stopped.complete is False
+    assert [file.path for file in stopped.files][:3] == ["a/0", "a/1", "a/2"]
+    assert files.list(most=50).complete is True
+
+
+@pytest.mark.services
+def test_a_server_that_does_not_answer() -> None:
+    options = {
+        "key": "k",
+        "secret": "s",
+        "endpoint_url": "http://127.0.0.1:1",
+        "config_kwargs": {"retries": {"max_attempts": 1}, "connect_timeout": 2},
+    }
+    with pytest.raises(CannotRead, match="storage answered with an error"):
+        open_files("s3://bucket/ck", options).list()
+
+
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [
+        ("data/ck", "data/ck"),
+        ("/data/ck/", "/data/ck/"),
+        ("file:/data/ck", "/data/ck"),
+        ("file:///data/ck", "/data/ck"),
+        ("file:///data/a%20b", "/data/a b"),
+        ("C:/data", "C:/data"),
+        ("s3://bucket/ck", None),
+        ("memory://ck", None),
+        ("abfss://c@a.dfs.core.windows.net/ck", None),
+    ],
+)
+def test_which_places_are_on_this_disk(location: str, path: str | None) -> None:
+    assert local_path(location) == path
+
+
+def test_the_place_is_opened_by_its_scheme(tmp_path: Path) -> None:
+    assert isinstance(open_files(str(tmp_path)), LocalFiles)
+    assert open_files(f"file:{tmp_path}").list().files == ()
+    memory = open_files("memory://somewhere/")
+    assert isinstance(memory, RemoteFiles)
+    assert memory.root == "memory://somewhere"
+
+
+@pytest.mark.parametrize(
+    ("location", "options"), [("", {}), ("nonsense://x/y", {}), ("s3://b/k", {"no_such": 1})]
+)
+def test_a_place_that_cannot_be(location: str, options: dict[str, object]) -> None:
+    with pytest.raises(FloodmarkError) as caught:
+        open_files(location, options).list()
+    assert caught.value.status in (2, 3)
+
+
+def test_an_unknown_scheme_names_itself() -> None:
+    with pytest.raises(WrongUse, match="nonsense://x/y") as caught:
+        open_files("nonsense://x/y")
+    assert caught.value.do
+
+
+def test_a_path_through_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    files = open_files(str(tmp_path / "file" / "ck"))
+    with pytest.raises(CannotRead, match="file/ck") as caught:
+        files.list()
+    assert "A part of the path is a file" in caught.value.why
+    with pytest.raises(CannotRead):
+        files.read("metadata")
+
+
+def test_an_unreadable_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # chmod does not stop root, which tests may run as.
+    def denied(path: str) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr("floodmark.storage.local.os.scandir", denied)
+    files = open_files(str(tmp_path))
+    for ask in (files.list, files.level):
+        with pytest.raises(CannotRead, match="permission denied"):
+            ask()
+
+
+def test_an_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(path: str, flags: int) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr("floodmark.storage.local.os.open", denied)
+    with pytest.raises(CannotRead, match="permission denied"):
+        open_files(str(tmp_path)).read("metadata")
+
+
+def test_one_unreadable_subfolder_hides_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import os
+
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "0").write_bytes(b"x")
+    (tmp_path / "state").mkdir()
+    scandir = os.scandir
+
+    def choosy(path: str) -> Iterator[os.DirEntry[str]]:
+        if str(path).endswith("state"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr("floodmark.storage.local.os.scandir", choosy)
+    listing = open_files(str(tmp_path)).list()
+    assert [file.path for file in listing.files] == ["offsets/0"]
+    assert listing.complete is False
+    assert [path for path, _ in listing.unreadable] == ["state"]
+
+
+def test_a_dangling_link_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    (tmp_path / "metadata").write_bytes(b"x")
+    assert _paths(open_files(str(tmp_path))) == ["metadata"]
+
+
+def test_a_link_to_a_folder_above_ends(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "one").symlink_to(tmp_path / "a")
+    (tmp_path / "a" / "two").symlink_to(tmp_path / "a")
+    (tmp_path / "metadata").write_bytes(b"x")
+    assert _paths(open_files(str(tmp_path))) == ["metadata"]
+
+
+def test_a_linked_checkpoint_is_read(tmp_path: Path) -> None:
+    (tmp_path / "real" / "offsets").mkdir(parents=True)
+    (tmp_path / "real" / "offsets" / "0").write_bytes(b"x")
+    (tmp_path / "ck").mkdir()
+    (tmp_path / "ck" / "offsets").symlink_to(tmp_path / "real" / "offsets")
+    (tmp_path / "top").symlink_to(tmp_path / "real")
+    assert _paths(open_files(str(tmp_path / "ck"))) == ["offsets/0"]
+    assert _paths(open_files(str(tmp_path / "top"))) == ["offsets/0"]
+
+
+@pytest.mark.parametrize("change", ["write", "create", "delete"])
+def test_a_disk_that_refuses_a_change(change: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    files = open_files(str(tmp_path))
+    attempts = {
+        "write": lambda: files.write("file/below", b"x"),
+        "create": lambda: files.create("file/below", b"x"),
+        "delete": lambda: files.delete(["file/below"]),
+    }
+    with pytest.raises(FloodmarkError, match="file/below"):
+        attempts[change]()
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "metadata").write_bytes(b"old")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("floodmark.storage.local.os.fsync", full)
+    files = open_files(str(tmp_path))
+    for change in (files.write, files.create):
+        with pytest.raises(FloodmarkError, match="metadata") as caught:
+            change("metadata", b"new")
+        assert "No space left" in caught.value.why
+    assert [path.name for path in tmp_path.iterdir()] == ["metadata"]
+    assert (tmp_path / "metadata").read_bytes() == b"old"
