@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -24,6 +24,7 @@ KEPT = ROOT / "kept"
 # pyspark → the protobuf that its generated code (transformWithState's) asks for.
 PROTOBUF = {"3.5.9": "", "4.0.5": "5.28.3", "4.1.4": "6.33.0", "4.2.0": "6.33.5", "4.3.0": "6.33.5"}
 STATE_READER = "4.2.0"
+CONNECTED = "4.2.0"
 
 
 def main() -> int:
@@ -43,9 +44,12 @@ def make(version: str, scenarios: list[str]) -> bool:
     """All scenarios of one Spark; what succeeded is kept even where another failed."""
     shutil.rmtree(ROOT, ignore_errors=True)
     shutil.copytree(REPOSITORY / "scripts" / "golden", ROOT / "scripts" / "golden")
+    KEPT.mkdir()
     if not scenarios or any(name.startswith("in-flight") for name in scenarios):
         _python(version, "scripts.golden.killed")
     done = _python(version, "scripts.golden.run", *scenarios)
+    if version == CONNECTED and (not scenarios or set(scenarios) & {"kafka", "delta"}):
+        done = _connected(version) and done
     if version < STATE_READER:
         done = _python(STATE_READER, "scripts.golden.late_reader") and done
     for made in sorted(KEPT.iterdir()):
@@ -54,6 +58,21 @@ def make(version: str, scenarios: list[str]) -> bool:
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(made, target)
     return done
+
+
+def _connected(version: str) -> bool:
+    """Kafka and Delta, with the jars that floodmark pins and the tests' own broker."""
+    # `services` is to be the tests' package, not the script of that name beside this one.
+    sys.path[:1] = [str(REPOSITORY), str(REPOSITORY / "tests")]
+    connectors = import_module("floodmark.engine.connectors")
+    jars = [jar for name in ("kafka", "delta") for jar in connectors.resolve(name, version)]
+    broker = import_module("services.kafka").KafkaServer(
+        import_module("scripts.services").kafka_broker()
+    )
+    with broker:
+        topics = [broker.create_topic("orders", 2), broker.create_topic("clicks", 1)]
+        paths = ",".join(str(jar) for jar in jars)
+        return _python(version, "scripts.golden.connected", paths, broker.bootstrap, *topics)
 
 
 def _python(version: str, module: str, *arguments: str) -> bool:

@@ -54,6 +54,7 @@ def testify(spark: SparkSession, scenario: Scenario, place: Place, seen: Mapping
         "scenario": scenario.name,
         "about": scenario.about,
         "source_ids": scenario.source_ids or None,
+        "conf": dict(scenario.conf),
         "killed_batch": None,
         **seen,
         "logs": logs,
@@ -93,16 +94,17 @@ def _run(spark: SparkSession, scenario: Scenario, place: Place, run: Run) -> Any
 
 
 def _state(spark: SparkSession, scenario: Scenario, place: Place) -> dict[str, Any]:
-    if not scenario.stores or spark_version(spark) < scenario.stores_since:
-        return {"state_rows": None, "state_rows_by": None, "state_metadata": None}
+    version = spark_version(spark)
     # The readers look for a coordinator that only touching the streams starts.
     _ = spark.streams.active
+    told: dict[str, Any] = {"state_rows": None, "state_rows_by": None, "state_metadata": None}
     with settings(spark, scenario.conf):
-        return {
-            "state_rows": state_rows(spark, place.checkpoint, scenario.stores),
-            "state_rows_by": spark.version,
-            "state_metadata": state_metadata(spark, place.checkpoint),
-        }
+        if version >= (4, 0) and (place.checkpoint / "state").is_dir():
+            told["state_metadata"] = state_metadata(spark, place.checkpoint)
+        if scenario.stores and version >= scenario.stores_since:
+            told["state_rows"] = state_rows(spark, place.checkpoint, scenario.stores)
+            told["state_rows_by"] = spark.version
+    return told
 
 
 @contextmanager

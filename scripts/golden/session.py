@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import SparkSession
 from scripts.golden.place import ROOT
 
 
-def session() -> SparkSession:
+def session(more: Mapping[str, str] | None = None) -> SparkSession:
     builder = (
         SparkSession.builder.master("local[2]")
         .appName("floodmark-golden")
@@ -21,6 +23,8 @@ def session() -> SparkSession:
         # Snapshots are made by a task in the background; one scenario waits for it.
         .config("spark.sql.streaming.stateStore.maintenanceInterval", "500ms")
     )
+    for key, value in (more or {}).items():
+        builder = builder.config(key, value)
     spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     return spark
