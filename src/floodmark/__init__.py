@@ -15,12 +15,18 @@ if TYPE_CHECKING:
         Checkpoint,
         batches,
         diff,
+        diff_state,
         files,
         inspect,
         offsets,
         open,
         scan,
+        state,
+        state_changes,
     )
+    from floodmark.engine.exactly_once import once
+    from floodmark.engine.launch import start
+    from floodmark.engine.pipeline import pipeline
     from floodmark.errors import FloodmarkError
 
 _WHERE = {
@@ -28,11 +34,17 @@ _WHERE = {
     "FloodmarkError": "floodmark.errors",
     "batches": "floodmark.api",
     "diff": "floodmark.api",
+    "diff_state": "floodmark.api",
     "files": "floodmark.api",
     "inspect": "floodmark.api",
     "offsets": "floodmark.api",
+    "once": "floodmark.engine.exactly_once",
     "open": "floodmark.api",
+    "pipeline": "floodmark.engine.pipeline",
     "scan": "floodmark.api",
+    "start": "floodmark.engine.launch",
+    "state": "floodmark.api",
+    "state_changes": "floodmark.api",
 }
 
 __all__ = [
@@ -40,11 +52,17 @@ __all__ = [
     "FloodmarkError",
     "batches",
     "diff",
+    "diff_state",
     "files",
     "inspect",
     "offsets",
+    "once",
     "open",
+    "pipeline",
     "scan",
+    "start",
+    "state",
+    "state_changes",
 ]
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -13,20 +14,45 @@ from floodmark.checkpoint.inspection import Inspection, ScanEntry, inspection
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.timeline import Batch, timeline
 from floodmark.errors import NoAnswer, NotACheckpoint, WrongUse
-from floodmark.storage.files import open_files
+from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import Entries, load, load_logs
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.checkpoint.differences import Difference
     from floodmark.checkpoint.inputs import InputFile
     from floodmark.checkpoint.position import Position
+    from floodmark.storage.state import StateView
+    from floodmark.storage.state_compare import StateDifference
+    from floodmark.storage.state_diff import StateDiff
 
 Storage = Mapping[str, Any]
 
 
-def open(path: str, storage: Storage | None = None) -> Checkpoint:
+@dataclass(frozen=True)
+class OpenCheckpoint(Checkpoint):
+    """A Checkpoint that knows its place, so that its state can be asked for."""
+
+    place: Files | None = field(default=None, repr=False, compare=False)
+
+    def state(
+        self,
+        operator: int = 0,
+        store: str | None = None,
+        batch: int | None = None,
+        schema: tuple[str, str] | None = None,
+    ) -> StateView:
+        """What an operator remembers after a batch: by default the last committed one."""
+        assert self.place is not None
+        return _open_state(self.place, self, operator, store, batch, schema)
+
+
+def open(path: str, storage: Storage | None = None) -> OpenCheckpoint:
     """A checkpoint with every batch that is still logged."""
-    return load(open_files(str(path), storage), Entries.ALL)
+    place = open_files(str(path), storage)
+    found = load(place, Entries.ALL)
+    return OpenCheckpoint(
+        **{each.name: getattr(found, each.name) for each in fields(found)}, place=place
+    )
 
 
 def inspect(path: str, storage: Storage | None = None) -> Inspection:
@@ -122,6 +148,82 @@ def diff(
     for batch in batches:
         choose_batch(checkpoint, batch, None)
     return diff_batches(checkpoint, *batches)
+
+
+def diff_state(
+    left: str,
+    right: str | None = None,
+    batches: tuple[int, int] | None = None,
+    storage: Storage | None = None,
+) -> tuple[StateDifference, ...]:
+    """What differs in the state, key by key; equal stores are left out."""
+    _require_state_extra()
+    from floodmark.storage.state_compare import Side, compare_state
+
+    one = open_files(left, storage)
+    checkpoint = _structured(load(one))
+    if right is not None:
+        other = open_files(right, storage)
+        return compare_state(Side(one, checkpoint, None), Side(other, load(other), None))
+    if batches is None:
+        raise WrongUse("give two checkpoints, or one checkpoint and two of its batches")
+    return compare_state(*(Side(one, checkpoint, batch) for batch in batches))
+
+
+def state(
+    path: str,
+    operator: int = 0,
+    store: str | None = None,
+    batch: int | None = None,
+    schema: tuple[str, str] | None = None,
+    storage: Storage | None = None,
+) -> StateView:
+    """What an operator remembers after a batch; rows come when they are asked for."""
+    place = open_files(str(path), storage)
+    return _open_state(place, _structured(load(place)), operator, store, batch, schema)
+
+
+def state_changes(
+    path: str,
+    first: int,
+    last: int,
+    operator: int = 0,
+    store: str | None = None,
+    limit: int = 100,
+    storage: Storage | None = None,
+) -> StateDiff:
+    """What changed in the state from the end of batch `first` to the end of batch `last`."""
+    _require_state_extra()
+    from floodmark.storage.state_diff import state_changes as changes
+
+    place = open_files(str(path), storage)
+    return changes(place, _structured(load(place)), operator, store, first, last, limit)
+
+
+def _open_state(
+    place: Files,
+    checkpoint: Checkpoint,
+    operator: int,
+    store: str | None,
+    batch: int | None,
+    schema: tuple[str, str] | None,
+) -> StateView:
+    _require_state_extra()
+    from floodmark.storage.state import open_state
+
+    return open_state(place, checkpoint, operator, store, batch, schema)
+
+
+def _require_state_extra() -> None:
+    from importlib.util import find_spec
+
+    missing = [name for name in ("pyarrow", "numpy", "lz4", "rocksdict") if not find_spec(name)]
+    if missing:
+        raise WrongUse(
+            f"looking inside the state needs {', '.join(missing)}",
+            "They are heavy, so the base install leaves them out.",
+            'Install them with: pip install "floodmark[state]"',
+        )
 
 
 def scan(roots: Iterable[str], storage: Storage | None = None) -> Iterator[ScanEntry]:

@@ -18,8 +18,13 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "batches": ("batches", "List the batches and what became of each."),
         "offsets": ("offsets", "Print a batch's offsets, ready for a new stream."),
         "files": ("files", "List which input files each batch took."),
+        "state": ("state", "Look inside the state: rows, one key, sizes, changes."),
         "diff": ("diff", "Compare two checkpoints, or two batches of one."),
         "scan": ("scan", "Find every checkpoint below a folder."),
+    },
+    "Running": {
+        "run": ("run", "Run the pipelines of an application, recoverably."),
+        "demo": ("demo", "See a stream killed and brought back, on this machine."),
     },
 }
 _INTERNAL_ERROR = 70

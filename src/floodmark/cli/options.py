@@ -37,6 +37,16 @@ def _typed(text: str) -> Any:
     return text
 
 
+def batch_range(_ctx: click.Context, _option: click.Parameter, value: str | None) -> Any:
+    """Two batches: 5..7"""
+    if value is None:
+        return None
+    first, dots, last = value.partition("..")
+    if not (dots and first.isdecimal() and last.isdecimal()):
+        raise click.BadParameter(f"{value!r} is not two batches such as 5..7")
+    return int(first), int(last)
+
+
 def storage(function: _Function) -> _Function:
     return click.option(
         "--storage",

@@ -1,0 +1,139 @@
+"""`floodmark state`"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import options
+from floodmark.errors import NoAnswer, WrongUse
+
+_ROWS_FOR_PEOPLE = 20
+
+
+def _key(_ctx: click.Context, _option: click.Parameter, value: str | None) -> Any:
+    if value is None:
+        return None
+    try:
+        key = json.loads(value)
+    except ValueError:
+        key = None
+    if not isinstance(key, dict):
+        raise click.BadParameter(f'{value!r} is not a JSON object such as {{"customerId": "c1"}}')
+    return key
+
+
+@click.command("state")
+@click.argument("checkpoint", metavar="CP")
+@click.option("--operator", type=click.IntRange(0), default=0, metavar="N", show_default=True)
+@click.option("--store", metavar="NAME", help="A store, a join's side, or a state variable.")
+@click.option("--batch", type=int, metavar="N", help="After this batch, not the last committed.")
+@click.option("--key", callback=_key, metavar="JSON", help="Only this key's rows.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="At most N rows.")
+@click.option("--stats", is_flag=True, help="Keys and bytes by partition, and how skewed they are.")
+@click.option(
+    "--changes",
+    callback=options.batch_range,
+    metavar="A..B",
+    help="What changed from the end of batch A to the end of batch B.",
+)
+@click.option("--export", "export", metavar="FILE.parquet", help="All rows into a Parquet file.")
+@click.option("--key-schema", metavar="DDL", help="Where Spark wrote no schema (before 3.1).")
+@click.option("--value-schema", metavar="DDL", help="Goes with --key-schema.")
+@options.storage
+@options.as_json
+def command(
+    checkpoint: str,
+    operator: int,
+    store: str | None,
+    batch: int | None,
+    key: dict[str, Any] | None,
+    limit: int | None,
+    stats: bool,
+    changes: tuple[int, int] | None,
+    export: str | None,
+    key_schema: str | None,
+    value_schema: str | None,
+    storage: dict[str, Any],
+    as_json: bool,
+) -> int:
+    """Look inside the state: rows, one key, sizes, or what changed between two batches.
+
+    Nothing starts Spark. Without options it shows the rows of operator 0 after the last
+    committed batch.
+    """
+    if sum(option is not None for option in (key, changes, export)) + stats > 1:
+        raise WrongUse("--key, --changes, --export and --stats answer different questions")
+    if (key_schema is None) != (value_schema is None):
+        raise WrongUse("--key-schema and --value-schema go together")
+    if changes is not None:
+        return _show_changes(
+            api.state_changes(checkpoint, *changes, operator, store, limit or 100, storage), as_json
+        )
+    schema = (key_schema, value_schema) if key_schema and value_schema else None
+    view = api.state(checkpoint, operator, store, batch, schema, storage)
+    if stats:
+        return _show_stats(view, as_json)
+    if export is not None:
+        rows = view.export(export)
+        if as_json:
+            options.show_json({"file": export, "rows": rows})
+        else:
+            click.echo(f"{rows:,} rows of batch {view.batch} written to {export}.")
+        return 0
+    return _show_rows(view, key, limit, as_json)
+
+
+def _show_rows(view: Any, key: dict[str, Any] | None, limit: int | None, as_json: bool) -> int:
+    missing = None
+    if key is None:
+        # One more than is shown tells whether there are more.
+        rows = view.rows(limit if as_json else (limit or _ROWS_FOR_PEOPLE) + 1)
+    else:
+        try:
+            rows = view.lookup(key)[:limit]
+        except NoAnswer as error:
+            rows, missing = [], error
+    if as_json:
+        options.show_json(
+            {
+                "operator": view.operator,
+                "store": view.store,
+                "batch": view.batch,
+                "key_schema": view.key_schema,
+                "value_schema": view.value_schema,
+                "rows": rows,
+            }
+        )
+    elif missing is None:
+        from floodmark.cli import render_state
+
+        most = len(rows) if key is not None else limit or _ROWS_FOR_PEOPLE
+        click.echo(render_state.rows(view, rows, most))
+    if missing is not None:
+        raise missing
+    return 0
+
+
+def _show_stats(view: Any, as_json: bool) -> int:
+    found = view.stats()
+    if as_json:
+        options.show_json(found)
+    else:
+        from floodmark.cli import render_state
+
+        click.echo(render_state.stats(view, found))
+    return 0
+
+
+def _show_changes(found: Any, as_json: bool) -> int:
+    if as_json:
+        options.show_json(found)
+    else:
+        from floodmark.cli import render_state
+
+        click.echo(render_state.changes(found))
+    return 0
