@@ -20,7 +20,7 @@ from floodmark.state.records import Records
 from floodmark.state.rowbytes import RowBytes, gather, row_bytes
 from floodmark.state.schema import PLAIN, KeyEncoding
 from floodmark.state.types import BINARY, Atom, Field, Struct, arrow_type
-from floodmark.state.unsaferow import decode_rows
+from floodmark.state.unsaferow import bitset_width, decode_rows
 from floodmark.state.unsafewrite import encode_rows
 
 if TYPE_CHECKING:
@@ -105,12 +105,17 @@ class Layout:
         return _arrow([decode_avro(row, schema) for row in rows.to_list()], schema)
 
     def _decode_values(self, values: RowBytes) -> pa.Array:
+        import pyarrow as pa
+
         if self.value is None:
             return _as_bytes(values)
-        if not self.rocksdb:
-            return decode_rows(values, self.value)
         if not self.avro:
-            return decode_rows(values.skip(1), self.value)
+            rows = values.skip(1) if self.rocksdb else values
+            if _are_empty(rows, self.value):
+                wanted = list(arrow_type(self.value))
+                nothing = [pa.nulls(len(rows), field.type) for field in wanted]
+                return pa.StructArray.from_arrays(nothing, fields=wanted)
+            return decode_rows(rows, self.value)
         return _arrow([self._avro_value(row) for row in values.skip(1).to_list()], self.value)
 
     def _avro_value(self, row: bytes) -> dict[str, Any]:
@@ -198,6 +203,17 @@ class Layout:
             return row
         prefix = b"" if self.family is None else struct.pack("<h", self.family)
         return prefix + b"\x00" + row
+
+
+def _are_empty(rows: RowBytes, schema: Struct) -> bool:
+    """Deduplication keeps one null as its value; Spark 3 wrote down another schema for it."""
+    fixed = bitset_width(len(schema.fields)) + 8 * len(schema.fields)
+    if fixed == 16 or not len(rows) or bool((rows.lengths != 16).any()):
+        return False
+    return bool(
+        (gather(rows.data, rows.starts, "<u8") == 1).all()
+        and (gather(rows.data, rows.starts + 8, "<u8") == 0).all()
+    )
 
 
 def _number(value: bytes, field: Field) -> Any:
