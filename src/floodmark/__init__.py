@@ -12,7 +12,6 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from floodmark.api import (
-        Checkpoint,
         batches,
         diff,
         diff_state,
@@ -24,13 +23,14 @@ if TYPE_CHECKING:
         state,
         state_changes,
     )
+    from floodmark.checkpoint.model import Checkpoint
     from floodmark.engine.exactly_once import once
     from floodmark.engine.launch import start
     from floodmark.engine.pipeline import pipeline
     from floodmark.errors import FloodmarkError
 
 _WHERE = {
-    "Checkpoint": "floodmark.api",
+    "Checkpoint": "floodmark.checkpoint.model",
     "FloodmarkError": "floodmark.errors",
     "batches": "floodmark.api",
     "diff": "floodmark.api",

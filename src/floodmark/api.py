@@ -50,9 +50,8 @@ def open(path: str, storage: Storage | None = None) -> OpenCheckpoint:
     """A checkpoint with every batch that is still logged."""
     place = open_files(str(path), storage)
     found = load(place, Entries.ALL)
-    return OpenCheckpoint(
-        **{each.name: getattr(found, each.name) for each in fields(found)}, place=place
-    )
+    held = {each.name: getattr(found, each.name) for each in fields(found)}
+    return OpenCheckpoint(**held, place=place)
 
 
 def inspect(path: str, storage: Storage | None = None) -> Inspection:
@@ -214,10 +213,15 @@ def _open_state(
     return open_state(place, checkpoint, operator, store, batch, schema)
 
 
-def _require_state_extra() -> None:
+def missing_for_state() -> list[str]:
+    """Which packages of the `state` extra are not installed."""
     from importlib.util import find_spec
 
-    missing = [name for name in ("pyarrow", "numpy", "lz4", "rocksdict") if not find_spec(name)]
+    return [name for name in ("pyarrow", "numpy", "lz4", "rocksdict") if not find_spec(name)]
+
+
+def _require_state_extra() -> None:
+    missing = missing_for_state()
     if missing:
         raise WrongUse(
             f"looking inside the state needs {', '.join(missing)}",

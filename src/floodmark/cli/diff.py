@@ -16,20 +16,23 @@ from floodmark.cli import options
 @click.option(
     "--batches", metavar="A..B", callback=options.batch_range, help="Two batches of one checkpoint."
 )
-@click.option("--state/--no-state", "with_state", default=True, help="Key by key, or not at all.")
+@click.option("--state/--no-state", "with_state", default=None, help="Key by key, or not at all.")
 @options.storage
 @options.as_json
 def command(
     left: str,
     right: str | None,
     batches: tuple[int, int] | None,
-    with_state: bool,
+    with_state: bool | None,
     storage: dict[str, Any],
     as_json: bool,
 ) -> int:
     """Compare two checkpoints, or with --batches two batches of one. Exits 1 if they differ."""
     found = api.diff(left, right, batches, storage)
-    state = api.diff_state(left, right, batches, storage) if with_state else ()
+    if with_state is None and (missing := api.missing_for_state()):
+        with_state = False
+        click.echo(f"The state is not compared: {', '.join(missing)} not installed.", err=True)
+    state = api.diff_state(left, right, batches, storage) if with_state is not False else ()
     if as_json:
         options.show_json({"differences": found, "state": state})
     else:

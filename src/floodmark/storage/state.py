@@ -44,8 +44,9 @@ ENCODING = "spark.sql.streaming.stateStore.encodingFormat"
 MERGE_VERSION = "spark.sql.streaming.stateStore.rocksdb.mergeOperatorVersion"
 _PROVIDERS = ("HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider")
 _HINT = (
-    "Give the schemas: schema=('name STRING', 'count BIGINT'), or run the query once on"
-    " Spark 3.1 or later, which writes them."
+    "Spark wrote no schema, so the rows are bytes. Give one: --key-schema 'name STRING'"
+    " --value-schema 'count BIGINT' (in Python: schema=(…, …)), or run the query once on"
+    " Spark 3.1 or later, which writes it."
 )
 
 
