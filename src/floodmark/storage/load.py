@@ -14,6 +14,7 @@ from floodmark.checkpoint.layout import (
     OFFSETS,
     SIZE_UNKNOWN,
     SOURCES,
+    STATE,
     FileInfo,
     batch_id,
     batch_ids,
@@ -28,9 +29,9 @@ from floodmark.checkpoint.sources import read_source_offset
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, MalformedFile, NotACheckpoint
 from floodmark.storage.files import Files, Listing
 
-# Two pages of an S3 listing. Names sort, so the logs come before the state, which is
+# One page of an S3 listing. Names sort, so the logs come before the state, which is
 # the part that can be large: a listing stopped here still holds every batch.
-_LISTED_WHERE_IT_COSTS = 2000
+_LISTED_WHERE_IT_COSTS = 1000
 _CHECKED_WHERE_FREE = 500
 _Entry = TypeVar("_Entry")
 
@@ -48,9 +49,22 @@ def load(
     """The checkpoint at a place. `batches` are read beside what `entries` names."""
     capped = files.reads_cost and entries is Entries.NEWEST
     listing = files.list(most=_LISTED_WHERE_IT_COSTS if capped else None)
-    if not listing.complete and not _reaches_the_state(listing):
-        listing = files.list()
+    if capped and not listing.complete:
+        reached = _reaches_the_state(listing)
+        listing = _with_operators(files, listing) if reached else files.list()
     return load_listed(files, listing, entries, batches)
+
+
+def _with_operators(files: Files, listing: Listing) -> Listing:
+    """A stopped listing with what tells of each operator, which lies behind its partitions."""
+    found = {file.path: file for file in listing.files}
+    for operator in files.level(STATE).folders:
+        folder = f"{STATE}/{operator}"
+        for place in (folder, f"{folder}/_metadata"):
+            if not any(path.startswith(place + "/") for path in found):
+                more = files.list(place, most=_LISTED_WHERE_IT_COSTS).files
+                found |= {file.path: file for file in more}
+    return Listing(tuple(found.values()), complete=False)
 
 
 def load_logs(files: Files) -> Checkpoint:
@@ -94,7 +108,7 @@ def load_listed(
     )
     metadata = reading.parse(METADATA, parse_metadata)
     if metadata is None and not offset_ids and not commit_ids and not _has_logs(listing.files):
-        raise _not_a_checkpoint(files, listing.files)
+        raise _not_a_checkpoint(files, listing.files, reading.reason(METADATA))
     offsets = reading.parse_log(OFFSETS, offset_ids, parse_offsets)
     initial = _initial_offsets(reading, listing.files, offsets.get(max(offset_ids, default=-1)))
     return Checkpoint(
@@ -136,7 +150,15 @@ def _kind_of(files: Files, listed: tuple[FileInfo, ...]) -> Kind:
     raise _not_a_checkpoint(files, listed)
 
 
-def _not_a_checkpoint(files: Files, listed: tuple[FileInfo, ...]) -> NotACheckpoint:
+def _not_a_checkpoint(
+    files: Files, listed: tuple[FileInfo, ...], broken_metadata: str | None = None
+) -> NotACheckpoint:
+    if broken_metadata:
+        return NotACheckpoint(
+            f"{files.root} has a metadata file that cannot be read, and no batch",
+            f"metadata: {broken_metadata}",
+            "If a query began here, remove the folder and let it begin anew.",
+        )
     if not listed:
         return NotACheckpoint(
             f"{files.root} is empty: there is no checkpoint in it",
@@ -251,6 +273,9 @@ class _Reading:
         elif isinstance(found, CannotRead):
             self._failed[path] = f"{found.what}: {found.why}" if found.why else found.what
         return found if isinstance(found, bytes) else None
+
+    def reason(self, path: str) -> str | None:
+        return self._failed.get(path)
 
     def parse(self, path: str, parser: Callable[[bytes], _Entry]) -> _Entry | None:
         data = self.data(path)

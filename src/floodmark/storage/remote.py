@@ -31,9 +31,13 @@ class RemoteFiles:
     def open(location: str, options: dict[str, Any]) -> RemoteFiles:
         scheme, separator, rest = location.partition("://")
         url = f"{_SCHEMES.get(scheme, scheme)}://{rest}" if separator else location
+        # A cached listing would show a running query as it was, not as it is.
+        defaults: dict[str, Any] = {"use_listings_cache": False}
+        if url.startswith("s3://"):
+            # With more than one, s3fs asks each file's size before it reads it: twice the requests.
+            defaults["max_concurrency"] = 1
         try:
-            # A cached listing would show a running query as it was, not as it is.
-            fs, folder = fsspec.core.url_to_fs(url, **{"use_listings_cache": False, **options})
+            fs, folder = fsspec.core.url_to_fs(url, **{**defaults, **options})
         except ImportError as error:
             raise CannotRead(
                 f"{location}: nothing installed here reads {scheme}://",
