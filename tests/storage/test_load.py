@@ -278,8 +278,8 @@ def costs(s3: Any) -> dict[str, dict[str, int]]:
     found = {}
     for name, tree in trees.items():
         url = s3.place(name)
-        fs = fsspec.filesystem("s3", **s3.storage_options)
-        fs.pipe({f"{url}/{path}": data for path, data in tree.items()})
+        # The server's bucket is a folder: thousands of PUTs would take a minute.
+        samples.write(s3.folder / "objects" / url.removeprefix("s3://"), tree)
         with s3.requests() as sent:
             seen = json.loads(dumps(api.inspect(url, s3.storage_options)))
         assert seen["latest_batch"] == int(max(map(int, _batches(tree))))
