@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint
@@ -170,13 +170,23 @@ def _delta_option(source: SourceOffset) -> tuple[StartOption, str | None]:
     return StartOption("startingVersion", str(version), form), note
 
 
-def starting_option(found: Position, source: str | None = None) -> StartOption:
-    """The one option to print; refuses where there is none, or more than one to choose from."""
-    candidates = [item for item in found.sources if source is None or item.id == source]
-    if not candidates:
+def of_source(found: Position, source: str | None) -> Position:
+    """The position of one source alone; None keeps them all."""
+    if source is None:
+        return found
+    chosen = tuple(item for item in found.sources if item.id == source)
+    if not chosen:
         ids = ", ".join(item.id for item in found.sources) or "none"
         raise WrongUse(f"there is no source {source!r}", f"The batch has sources: {ids}.")
+    return replace(found, sources=chosen)
+
+
+def starting_option(found: Position, source: str | None = None) -> StartOption:
+    """The one option to print; refuses where there is none, or more than one to choose from."""
+    candidates = of_source(found, source).sources
     usable = [item for item in candidates if item.option is not None]
+    if not candidates:
+        raise NoAnswer(f"batch {found.batch} has no source, so there is no offset to print")
     if not usable:
         first = candidates[0]
         raise NoAnswer(

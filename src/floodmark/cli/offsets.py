@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.checkpoint.position import starting_option
+from floodmark.checkpoint.position import of_source, starting_option
 from floodmark.cli import options
 
 
@@ -31,9 +31,9 @@ def command(
     as_json: bool,
 ) -> None:
     """Print where the stream stood after a batch, and how a new stream begins right there."""
-    found = api.offsets(checkpoint, batch, at, storage)
+    found = of_source(api.offsets(checkpoint, batch, at, storage), source)
     if starting_offsets:
-        option = starting_option(found, source)
+        option = starting_option(found)
         if as_json:
             options.show_json(option)
         else:
