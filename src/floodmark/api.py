@@ -263,6 +263,8 @@ def _milliseconds(at: datetime | str | None) -> int | None:
                 f"{at!r} is not a time",
                 do="Write it as 2026-11-15T10:00:00Z; without a zone it is your local time.",
             ) from None
-    if at.tzinfo is None:
-        at = at.astimezone()
-    return int(at.astimezone(timezone.utc).timestamp() * 1000)
+    try:
+        return round(at.timestamp() * 1000)  # without a zone: the local one
+    except (ValueError, OverflowError, OSError):
+        # Local time cannot be told near the calendar's ends, where the zone does not matter.
+        return int(at.replace(tzinfo=timezone.utc).timestamp() * 1000)

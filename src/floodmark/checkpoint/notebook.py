@@ -25,9 +25,9 @@ def _rows(checkpoint: Checkpoint) -> list[tuple[str, str, str]]:
     latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
     in_flight = checkpoint.in_flight_batch is not None
     rows = [
-        ("planned", _batch("offsets", latest), _time(checkpoint.batch_time_ms)),
-        ("processed", _batch("batch", latest), "no commit yet" if in_flight else "done"),
-        ("committed", _batch("commits", committed), ""),
+        ("planned", _batch("offsets/", latest), _time(checkpoint.batch_time_ms)),
+        ("processed", _batch("batch ", latest), "no commit yet" if in_flight else "done"),
+        ("committed", _batch("commits/", committed), ""),
     ]
     rows += [
         (f"source {source.id}", source.kind.value, render_json(source.offset))
@@ -47,14 +47,18 @@ def _rows(checkpoint: Checkpoint) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _batch(log: str, batch: int | None) -> str:
-    return "none yet" if batch is None else f"{log}/{batch}"
+def _batch(what: str, batch: int | None) -> str:
+    return "none yet" if batch is None else f"{what}{batch}"
 
 
 def _time(time_ms: int | None) -> str:
     if time_ms is None:
         return ""
-    return datetime.fromtimestamp(time_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    try:
+        moment = datetime.fromtimestamp(time_ms / 1000, timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return f"{time_ms:,} ms"
+    return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _row(*cells: str) -> str:

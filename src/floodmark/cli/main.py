@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 
@@ -65,6 +66,10 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """The exit status of a command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A name or an offset that the terminal cannot show is no reason to show nothing.
+            stream.reconfigure(errors="backslashreplace")
     try:
         result = floodmark.main(arguments, prog_name="floodmark", standalone_mode=False)
         return result if isinstance(result, int) else 0

@@ -66,4 +66,13 @@ def as_json(function: _Function) -> _Function:
 
 def show_json(value: Any) -> None:
     # Indented for eyes; a program gets one line, which is made many times faster.
-    click.echo(wire.dumps(value, indent=2 if sys.stdout.isatty() else None))
+    indent = 2 if sys.stdout.isatty() else None
+    text = wire.dumps(value, indent)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        # Half a surrogate pair, or a terminal that is not UTF-8: JSON can escape both.
+        import json
+
+        text = json.dumps(wire.to_wire(value), indent=indent)
+    click.echo(text)

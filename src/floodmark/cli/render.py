@@ -164,13 +164,19 @@ def _facts(found: Checkpoint) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     watermark, batch_time = found.watermark_ms, found.batch_time_ms
     if watermark:
-        behind = f"{duration(batch_time - watermark)} behind" if batch_time else ""
-        rows.append(("watermark", clock(watermark), behind))
+        rows.append(("watermark", clock(watermark), _distance(watermark, batch_time)))
     if found.conf:
         rows.append(("pinned", count(len(found.conf), "setting"), _pinned(found)))
     about = "" if found.complete else "at least "
     rows.append(("files", about + f"{len(found.files):,}", about + size(found.bytes)))
     return rows
+
+
+def _distance(watermark: int, batch_time: int | None) -> str:
+    if not batch_time:
+        return ""
+    behind = batch_time - watermark
+    return f"{duration(behind)} behind" if behind >= 0 else f"{duration(-behind)} ahead"
 
 
 def _pinned(found: Checkpoint) -> str:

@@ -23,7 +23,10 @@ def style(text: str, *names: str) -> str:
 
 def clock(time_ms: int) -> str:
     """The time in the reader's zone; with its day if that is not today."""
-    moment = datetime.fromtimestamp(time_ms / 1000)
+    try:
+        moment = datetime.fromtimestamp(time_ms / 1000)
+    except (ValueError, OverflowError, OSError):
+        return f"{time_ms:,} ms"  # Java's longs reach further than calendars do
     today = moment.date() == datetime.now().date()
     return moment.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
 
