@@ -143,7 +143,7 @@ def diff(
     if right is not None:
         return diff_checkpoints(look(left, storage), look(right, storage))
     assert batches is not None
-    checkpoint = _structured(load(open_files(left, storage), batches=batches))
+    checkpoint = _structured(load(open_files(str(left), storage), batches=batches))
     for batch in batches:
         choose_batch(checkpoint, batch, None)
     return diff_batches(checkpoint, *batches)
@@ -235,7 +235,7 @@ def scan(roots: Iterable[str], storage: Storage | None = None) -> Iterator[ScanE
     from floodmark.storage.scan import scan as scan_below
 
     for root in roots:
-        place = open_files(root, storage)
+        place = open_files(str(root), storage)
         level = place.level()
         if not level.folders and not level.files:
             place.list()  # says what is wrong with the root, if it is not just empty

@@ -1,0 +1,103 @@
+"""The Python API: one plain function a verb."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+import floodmark
+import samples
+
+
+@pytest.fixture
+def sales(tmp_path: Path) -> Path:
+    return samples.write(tmp_path / "sales", samples.sales(8))
+
+
+def test_open_reads_every_batch(sales: Path) -> None:
+    found = floodmark.open(str(sales))
+    assert isinstance(found, floodmark.Checkpoint)
+    assert sorted(found.offsets) == list(range(8))
+    assert found.sources_of(0)[0].offset == {"orders": {"0": 400, "1": 500}}
+
+
+def test_a_path_object_will_do(sales: Path) -> None:
+    assert floodmark.open(sales).latest_batch == 7  # type: ignore[arg-type]
+    assert floodmark.inspect(sales).latest_batch == 7  # type: ignore[arg-type]
+    assert len(floodmark.batches(sales)) == 8  # type: ignore[arg-type]
+    assert floodmark.offsets(sales).batch == 6  # type: ignore[arg-type]
+    assert floodmark.diff(sales, sales) == ()  # type: ignore[arg-type]
+    assert len(list(floodmark.scan([sales]))) == 1  # type: ignore[list-item]
+
+
+def test_offsets_by_batch_and_by_time(sales: Path) -> None:
+    path = str(sales)
+    assert floodmark.offsets(path).batch == 6
+    assert floodmark.offsets(path, batch=2).sources[0].offset == {"orders": {"0": 416, "1": 518}}
+    moment = datetime.fromtimestamp(samples.time_of(4) / 1000, timezone.utc)
+    assert floodmark.offsets(path, at=moment).batch == 4
+    assert floodmark.offsets(path, at=moment.isoformat()).batch == 4
+    assert floodmark.offsets(path, at=moment.astimezone().replace(tzinfo=None)).batch == 4
+
+
+def test_offsets_of_a_committed_batch_well_behind(tmp_path: Path) -> None:
+    samples.write(tmp_path, samples.logs(range(600), range(590)))
+    assert floodmark.offsets(str(tmp_path)).sources[0].offset == {"orders": {"0": 5112, "1": 5801}}
+
+
+def test_files(tmp_path: Path) -> None:
+    samples.write(tmp_path, samples.file_stream())
+    assert [file.batch for file in floodmark.files(str(tmp_path))] == [0, 1, 1, None]
+
+
+def test_diff_of_batches(sales: Path) -> None:
+    found = floodmark.diff(sales, batches=(5, 6))  # type: ignore[arg-type]
+    assert [item.where for item in found][-1] == "source 0 orders 1"
+    with pytest.raises(floodmark.FloodmarkError, match="two checkpoints"):
+        floodmark.diff(str(sales))
+
+
+def test_scan_yields_as_it_finds(tmp_path: Path) -> None:
+    for name in "abc":
+        samples.write(tmp_path / name, samples.logs([0], [0]))
+    found = floodmark.scan([str(tmp_path)])
+    assert next(found).latest_batch == 0
+    assert len(list(found)) == 2
+
+
+def test_a_notebook_shows_a_checkpoint(tmp_path: Path) -> None:
+    tree = samples.sales(3) | {"offsets/0": b"v1\n{<script>"}
+    samples.write(tmp_path, tree)
+    html = floodmark.open(str(tmp_path))._repr_html_()
+    for part in (samples.QUERY_ID, "offsets/2", "batch 2", "commits/1", "stateStoreSave"):
+        assert part in html
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+
+
+def test_a_notebook_shows_wild_times_and_dstreams(tmp_path: Path) -> None:
+    entry = b'v1\n{"batchWatermarkMs":0,"batchTimestampMs":9223372036854775807}\n0'
+    samples.write(tmp_path / "a", samples.logs([0], [0]) | {"offsets/0": entry})
+    assert "9,223,372" in floodmark.open(str(tmp_path / "a"))._repr_html_()
+    samples.write(tmp_path / "b", {"checkpoint-1": b"x"})
+    assert "DStreams" in floodmark.open(str(tmp_path / "b"))._repr_html_()
+
+
+def test_importing_it_costs_nothing() -> None:
+    code = (
+        "import sys, floodmark; dir(floodmark);"
+        "sys.exit(', '.join({'pyspark', 'fsspec', 'click', 'rich'} & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_public_names() -> None:
+    for name in floodmark.__all__:
+        assert getattr(floodmark, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        floodmark.nonsense  # type: ignore[attr-defined]  # noqa: B018
