@@ -1,0 +1,407 @@
+"""What the reading verbs print: the JSON that contract.md fixes, and text for a person."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import samples
+from floodmark.cli import words
+from floodmark.cli.main import run
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def sales(tmp_path: Path) -> Path:
+    return samples.write(tmp_path / "sales", samples.sales(8))
+
+
+def _json(capsys: Capture, status: int, *arguments: object) -> Any:
+    assert run([*map(str, arguments), "--json"]) == status
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.count("\n") == 1, "one document, and nothing else"
+    return json.loads(out)
+
+
+def _text(capsys: Capture, status: int, *arguments: object) -> str:
+    assert run([*map(str, arguments)]) == status
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "\x1b" not in out, "no colour where stdout is not a terminal"
+    assert all(line == line.rstrip() for line in out.splitlines())
+    return out
+
+
+def test_inspect_as_the_contract_has_it(sales: Path, capsys: Capture) -> None:
+    seen = _json(capsys, 0, "inspect", sales)
+    files = [path for path in sales.rglob("*") if path.is_file()]
+    expected = {
+        "path": str(sales),
+        "kind": "structured-streaming",
+        "query_id": samples.QUERY_ID,
+        "latest_batch": 7,
+        "committed_batch": 6,
+        "in_flight_batch": 7,
+        "watermark_ms": 0,
+        "batch_time_ms": samples.time_of(7),
+        "offset_log_version": 1,
+        "commit_log_version": 1,
+        "sources": [{"id": "0", "kind": "kafka", "offset": {"orders": {"0": 456, "1": 563}}}],
+        "conf": samples.CONF,
+        "files": len(files),
+        "bytes": sum(path.stat().st_size for path in files),
+        "unreadable": [],
+    }
+    assert {key: seen[key] for key in expected} == expected
+    (state,) = seen["state"]
+    assert {
+        key: state[key] for key in ("operator", "name", "provider", "partitions", "stores")
+    } == {
+        "operator": 0,
+        "name": "stateStoreSave",
+        "provider": "hdfs",
+        "partitions": 4,
+        "stores": ["default"],
+    }
+
+
+def test_inspect_of_a_checkpoint_with_nothing_yet(tmp_path: Path, capsys: Capture) -> None:
+    samples.write(tmp_path, samples.logs([], []))
+    seen = _json(capsys, 0, "inspect", tmp_path)
+    for key in ("latest_batch", "committed_batch", "in_flight_batch", "watermark_ms"):
+        assert seen[key] is None
+    for key in ("batch_time_ms", "offset_log_version", "commit_log_version"):
+        assert seen[key] is None
+    assert (seen["sources"], seen["state"], seen["conf"]) == ([], [], {})
+    assert "begins with batch 0" in _text(capsys, 0, "inspect", tmp_path)
+
+
+def test_inspect_of_dstreams(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "checkpoint-1700000000000").write_bytes(b"\xac\xed")
+    (tmp_path / "checkpoint-1700000000000.bk").write_bytes(b"\xac\xed")
+    seen = _json(capsys, 0, "inspect", tmp_path)
+    assert (seen["kind"], seen["query_id"], seen["latest_batch"]) == ("dstreams", None, None)
+    text = _text(capsys, 0, "inspect", tmp_path)
+    assert "DStreams" in text
+    assert "2 checkpoints" in text
+
+
+def test_inspect_for_a_person(sales: Path, capsys: Capture) -> None:
+    text = _text(capsys, 0, "inspect", sales)
+    lines = text.splitlines()
+    assert lines[0].startswith(str(sales))
+    assert samples.QUERY_ID in lines[0]
+    for part in (
+        "1  planned     offsets/7",
+        "2  processed   batch 7",
+        "no commit yet",
+        "3  committed   commits/6",
+        "orders   0: 448 → 456   1: 554 → 563",
+        "stateStoreSave",
+        "hdfs, 4 partitions, version 7",
+        "If it restarts now, Spark runs batch 7 again over the same offsets. Nothing is lost.",
+    ):
+        assert part in text
+
+
+def test_batches(sales: Path, capsys: Capture) -> None:
+    seen = _json(capsys, 0, "batches", sales)
+    assert list(seen) == ["batches"]
+    assert [batch["batch"] for batch in seen["batches"]] == list(range(8))
+    assert [batch["status"] for batch in seen["batches"]] == ["committed"] * 7 + ["in-flight"]
+    last = seen["batches"][-1]
+    assert last == {
+        "batch": 7,
+        "status": "in-flight",
+        "time_ms": samples.time_of(7),
+        "watermark_ms": 0,
+        "sources": [{"id": "0", "kind": "kafka", "offset": {"orders": {"0": 456, "1": 563}}}],
+    }
+    assert _json(capsys, 0, "batches", sales, "--last", 1) == {"batches": [last]}
+    text = _text(capsys, 0, "batches", sales)
+    assert len(text.splitlines()) == 9
+    assert text.splitlines()[-1].startswith("7       in-flight")
+
+
+def test_offsets(sales: Path, capsys: Capture) -> None:
+    text = '{"orders":{"0":448,"1":554}}'
+    assert _text(capsys, 0, "offsets", sales, "--starting-offsets") == text + "\n"
+    at = _text(capsys, 0, "offsets", sales, "--starting-offsets", "--batch", 3)
+    assert json.loads(at) == {"orders": {"0": 424, "1": 527}}
+    seen = _json(capsys, 0, "offsets", sales)
+    assert (seen["batch"], seen["committed"]) == (6, True)
+    (source,) = seen["sources"]
+    assert source["offset"] == json.loads(text)
+    assert (source["option"]["name"], source["option"]["value"]) == ("startingOffsets", text)
+
+
+@pytest.mark.parametrize(
+    ("at", "batch"),
+    [
+        ("2026-11-14T23:47:15.999Z", 2),
+        ("2026-11-14T23:47:16Z", 3),
+        ("2026-11-15T00:47:16+01:00", 3),
+        ("2099-01-01", 6),
+    ],
+)
+def test_offsets_by_time(at: str, batch: int, sales: Path, capsys: Capture) -> None:
+    assert samples.time_of(3) == 1_794_700_036_000  # 2026-11-14T23:47:16Z
+    assert _json(capsys, 0, "offsets", sales, "--at", at)["batch"] == batch
+
+
+def test_offsets_of_delta(tmp_path: Path, capsys: Capture) -> None:
+    tree = samples.logs([0], [0], offset=lambda _: samples.DELTA_OFFSET)
+    samples.write(tmp_path, tree)
+    form = _text(capsys, 0, "offsets", tmp_path, "--starting-offsets")
+    assert json.loads(form) == {"startingVersion": 7, "index": -1}
+    (source,) = _json(capsys, 0, "offsets", tmp_path)["sources"]
+    assert (source["option"]["name"], source["option"]["value"]) == ("startingVersion", "7")
+    assert ".option('startingVersion', '7')" in _text(capsys, 0, "offsets", tmp_path)
+
+
+def test_files(tmp_path: Path, capsys: Capture) -> None:
+    samples.write(tmp_path, samples.file_stream())
+    seen = _json(capsys, 0, "files", tmp_path)["files"]
+    assert [(file["batch"], file["taken"], file["log_id"]) for file in seen] == [
+        (0, "batch", 0),
+        (1, "batch", 1),
+        (1, "batch", 2),
+        (None, "waiting", 3),
+    ]
+    assert seen[0]["path"] == "file:///in/day 0.json"
+    only = _json(capsys, 0, "files", tmp_path, "--batch", 1)["files"]
+    assert [file["log_id"] for file in only] == [1, 2]
+    text = _text(capsys, 0, "files", tmp_path)
+    assert "batch 1   source 0" in text
+    assert "waiting" in text
+
+
+def test_diff_of_two_checkpoints(tmp_path: Path, capsys: Capture) -> None:
+    left = samples.write(tmp_path / "left", samples.logs(range(3), range(2)))
+    same = samples.write(tmp_path / "same", samples.logs(range(3), range(2)))
+    right = samples.write(tmp_path / "right", samples.logs(range(3), range(3)))
+    assert _json(capsys, 0, "diff", left, same)["differences"] == []
+    assert "No difference" in _text(capsys, 0, "diff", left, same)
+    seen = _json(capsys, 1, "diff", left, right)["differences"]
+    assert {"where": "committed_batch", "left": 1, "right": 2} in seen
+    assert {"where": "in_flight_batch", "left": 2, "right": None} in seen
+    text = _text(capsys, 1, "diff", left, right)
+    assert "committed_batch" in text
+    assert "2 differences." in text
+
+
+def test_diff_of_two_batches(tmp_path: Path, capsys: Capture) -> None:
+    samples.write(tmp_path, samples.logs(range(3), range(2)))
+    seen = _json(capsys, 1, "diff", tmp_path, "--batches", "0..2")["differences"]
+    assert {"where": "source 0 orders 0", "left": 400, "right": 416} in seen
+    assert _json(capsys, 0, "diff", tmp_path, "--batches", "1..1")["differences"] == []
+
+
+def test_scan(tmp_path: Path, capsys: Capture) -> None:
+    root = tmp_path / "root"
+    samples.write(root / "b/sales", samples.sales(3))
+    samples.write(root / "a/broken", samples.logs([0], [0]) | {"offsets/0": b"v1"})
+    samples.write(root / "old", {"checkpoint-1700000000000": b"x"})
+    samples.write(root / "data", {"part-0.parquet": b"x", "_delta_log/0.json": b"{}"})
+    seen = _json(capsys, 0, "scan", root)
+    assert list(seen) == ["checkpoints"]
+    assert [entry["path"] for entry in seen["checkpoints"]] == [
+        f"{root}/a/broken",
+        f"{root}/b/sales",
+        f"{root}/old",
+    ]
+    broken, sales, old = seen["checkpoints"]
+    for entry in seen["checkpoints"]:
+        assert set(entry) >= {
+            "path",
+            "kind",
+            "query_id",
+            "latest_batch",
+            "committed_batch",
+            "in_flight_batch",
+            "bytes",
+            "findings",
+        }
+    assert (sales["latest_batch"], sales["committed_batch"], sales["in_flight_batch"]) == (2, 1, 2)
+    assert sales["findings"] == []
+    assert broken["findings"][0].startswith("offsets/0: ")
+    assert old["kind"] == "dstreams"
+    text = _text(capsys, 0, "scan", root)
+    assert "3 checkpoints, 1 with something to look at." in text
+
+
+def test_scan_of_several_roots_and_of_none(tmp_path: Path, capsys: Capture) -> None:
+    one = samples.write(tmp_path / "one", samples.logs([0], [0]))
+    two = samples.write(tmp_path / "two", samples.logs([0], [0]))
+    found = _json(capsys, 0, "scan", two, one)["checkpoints"]
+    assert [entry["path"] for entry in found] == [str(one), str(two)]
+    (tmp_path / "none").mkdir()
+    assert _json(capsys, 0, "scan", tmp_path / "none") == {"checkpoints": []}
+    assert _text(capsys, 0, "scan", tmp_path / "none") == "No checkpoint found.\n"
+
+
+def test_scan_passes_over_what_it_may_not_read(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import os
+
+    samples.write(tmp_path / "sales", samples.logs([0], [0]))
+    (tmp_path / "secret").mkdir()
+    scandir = os.scandir
+
+    def choosy(path: str) -> Any:
+        if str(path).endswith("secret"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr("floodmark.storage.local.os.scandir", choosy)
+    sales, secret = _json(capsys, 0, "scan", tmp_path)["checkpoints"]
+    assert sales["latest_batch"] == 0
+    assert "permission denied" in secret["findings"][0]
+
+
+def test_a_storage_that_is_not_a_disk(capsys: Capture) -> None:
+    from floodmark.storage.files import open_files
+
+    samples.put(open_files("memory://cli/sales"), samples.logs(range(3), range(2)))
+    assert _json(capsys, 0, "inspect", "memory://cli/sales")["in_flight_batch"] == 2
+    assert _json(capsys, 0, "batches", "memory://cli/sales")["batches"][0]["batch"] == 0
+    (found,) = _json(capsys, 0, "scan", "memory://cli")["checkpoints"]
+    assert found["path"] == "memory://cli/sales"
+
+
+@pytest.mark.services
+def test_s3_with_its_options_on_the_command_line(s3: Any, capsys: Capture) -> None:
+    from floodmark.storage.files import open_files
+
+    place = s3.place("cli")
+    samples.put(open_files(f"{place}/sales", s3.storage_options), samples.logs(range(3), range(2)))
+    options = []
+    for key, value in s3.storage_options.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        options += ["--storage", f"{key}={text}"]
+    assert _json(capsys, 0, "inspect", f"{place}/sales", *options)["in_flight_batch"] == 2
+    (found,) = _json(capsys, 0, "scan", place, *options)["checkpoints"]
+    assert found["path"] == f"{place}/sales"
+    err = run(["inspect", f"{place}/nothing", *options])
+    assert err == 3
+    assert "no such file or folder" in capsys.readouterr().err
+
+
+# Colour and words ------------------------------------------------------------------------
+
+
+def test_colour_only_on_a_terminal_without_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert words.style("x", "red") == "\x1b[31mx\x1b[0m"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert words.style("x", "red") == "x"
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: False, raising=False)
+    assert words.style("x", "red") == "x"
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1000, "1 s"),
+        (12_000, "12 s"),
+        (202_000, "3 min 22 s"),
+        (3_600_000, "1 h"),
+        (90_000_000, "1 day 1 h"),
+        (5 * 86_400_000, "5 days"),
+        (2 * 31_557_600_000, "2 years"),
+    ],
+)
+def test_spans_of_time(milliseconds: int, text: str) -> None:
+    assert words.duration(milliseconds) == text
+    assert words.ago(1_000_000, 1_000_000 + milliseconds) == f"{text} ago"
+
+
+def test_times_to_come() -> None:
+    assert words.ago(5_000, 2_000) == "in 3 s"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1500, "1.5 kB"),
+        (12_300_000, "12 MB"),
+        (10**15, "1000.0 TB"),
+    ],
+)
+def test_sizes(count: int, text: str) -> None:
+    assert words.size(count) == text
+
+
+# The command itself ----------------------------------------------------------------------
+
+
+def _command(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    import os
+
+    program = Path(sys.executable).with_name("floodmark")
+    return subprocess.run(
+        [str(program), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_installed_command(sales: Path, tmp_path: Path) -> None:
+    done = _command("inspect", sales, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["in_flight_batch"] == 7
+    missing = _command("inspect", tmp_path / "nowhere", "--json")
+    assert (missing.returncode, missing.stdout) == (3, "")
+    assert missing.stderr.startswith("CannotRead: ")
+    assert len(missing.stderr.splitlines()) == 2
+    assert _command("--version").stdout.startswith("floodmark ")
+    debug = _command("inspect", tmp_path / "nowhere", FLOODMARK_DEBUG="1")
+    assert "Traceback" in debug.stderr
+
+
+def test_a_terminal_that_knows_no_arrows(sales: Path) -> None:
+    done = _command("inspect", sales, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "commits/6" in done.stdout
+
+
+def test_reading_loads_neither_spark_nor_fsspec(sales: Path) -> None:
+    code = (
+        "import sys; from floodmark.cli.main import run; status = run(['inspect', sys.argv[1]]);"
+        "heavy = {'pyspark', 'fsspec', 'rich', 'pyarrow', 'numpy'} & set(sys.modules);"
+        "sys.exit(status or ', '.join(heavy) or 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(sales)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_reader_of_a_pipe_may_stop_early(tmp_path: Path) -> None:
+    samples.write(tmp_path, samples.logs(range(3000), range(3000)))
+    program = Path(sys.executable).with_name("floodmark")
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"'{program}' batches '{tmp_path}' | head -1"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("batch")
