@@ -80,4 +80,12 @@ def test_continuous_batches_have_no_metadata_to_compare() -> None:
     for batch in range(2):
         tree[f"offsets/{batch}"] = b'v1\n\n{"0":{"value":%d,"runTimeMs":1}}' % batch
     (found,) = diff_batches(samples.checkpoint(tree), 0, 1)
-    assert found.where == "source 0 offset"
+    assert found.where == "source 0 0"
+    assert found.left == {"value": 0, "runTimeMs": 1}
+
+
+def test_a_delta_source_differs_by_field() -> None:
+    moved = samples.DELTA_OFFSET.replace('"reservoirVersion":7', '"reservoirVersion":8')
+    left = samples.checkpoint(samples.logs([0], [0], offset=lambda _: samples.DELTA_OFFSET))
+    right = samples.checkpoint(samples.logs([0], [0], offset=lambda _: moved))
+    assert diff_checkpoints(left, right) == (Difference("source 0 reservoirVersion", 7, 8),)

@@ -138,6 +138,8 @@ def test_one_bad_file_does_not_hide_the_rest(damage: str, tmp_path: Path, capsys
     assert "The query does not start: offsets/3 cannot be read" in text
     assert run(["batches", str(tmp_path), "--json"]) == 0
     assert [b["batch"] for b in json.loads(capsys.readouterr().out)["batches"]] == [0, 1, 2, 3]
+    assert run(["batches", str(tmp_path)]) == 0
+    assert "cannot be read" in capsys.readouterr().out.splitlines()[-1]
     assert words in _refused(capsys, 3, "offsets", tmp_path, "--batch", 3)
     assert run(["offsets", str(tmp_path), "--batch", "2"]) == 0
 
@@ -171,7 +173,8 @@ def test_a_time_before_all_batches(at: str, tmp_path: Path, capsys: Capture) -> 
 
 def test_a_purged_batch(tmp_path: Path, capsys: Capture) -> None:
     samples.write(tmp_path, samples.logs(range(713, 720), range(713, 719)))
-    for verb in (["offsets", "--batch", "40"], ["diff", "--batches", "40..715"]):
+    verbs = (["offsets", "--batch", "40"], ["diff", "--batches", "40..715"])
+    for verb in verbs:
         err = _refused(capsys, 1, verb[0], tmp_path, *verb[1:])
         assert "batch 40 is not logged" in err
         assert "713 to 719" in err
@@ -196,6 +199,11 @@ def test_a_source_without_starting_offsets(tmp_path: Path, capsys: Capture) -> N
 def test_nothing_committed_yet(tmp_path: Path, capsys: Capture) -> None:
     samples.write(tmp_path, samples.logs([0], []))
     assert "no batch is committed" in _refused(capsys, 1, "offsets", tmp_path)
+
+
+def test_files_of_a_batch_that_is_not_logged(tmp_path: Path, capsys: Capture) -> None:
+    samples.write(tmp_path, samples.file_stream())
+    assert "batch 9 is not logged" in _refused(capsys, 1, "files", tmp_path, "--batch", 9)
 
 
 def test_no_file_source(tmp_path: Path, capsys: Capture) -> None:

@@ -74,6 +74,8 @@ def _sources(
             yield Difference(f"{where} kind", one.kind.value, other.kind.value)
         elif one.kind is SourceKind.KAFKA and one.offset and other.offset:
             yield from _kafka(where, one.offset, other.offset)
+        elif isinstance(one.offset, dict) and isinstance(other.offset, dict):
+            yield from _maps(where, one.offset, other.offset)
         # By meaning, not by text: the order of JSON's keys does not matter.
         elif one.offset != other.offset:
             yield Difference(f"{where} offset", one.offset, other.offset)

@@ -14,7 +14,11 @@ from floodmark.cli import options
 @click.command("offsets")
 @click.argument("checkpoint", metavar="CP")
 @click.option("--batch", type=int, metavar="N", help="Of this batch, not the last committed one.")
-@click.option("--at", metavar="TIME", help="Of the last batch committed by 2026-11-15T10:00:00Z.")
+@click.option(
+    "--at",
+    metavar="TIME",
+    help="Of the last committed batch planned by then: 2026-11-15T10:00:00Z.",
+)
 @click.option(
     "--starting-offsets", is_flag=True, help="Print only what the source's starting option takes."
 )

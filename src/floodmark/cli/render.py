@@ -218,7 +218,7 @@ def batches(found: Sequence[Batch]) -> str:
             batch.status.value,
             clock(batch.time_ms) if batch.time_ms else "–",
             clock(batch.watermark_ms) if batch.watermark_ms else "–",
-            " · ".join(_reaches(source) for source in batch.sources) or "–",
+            " · ".join(_reaches(source) for source in batch.sources) or _no_offsets(batch),
         )
         for batch in found
     ]
@@ -228,6 +228,11 @@ def batches(found: Sequence[Batch]) -> str:
         for line, batch in zip(lines, found, strict=True)
     ]
     return "\n".join([style(header, "bold"), *coloured])
+
+
+def _no_offsets(batch: Batch) -> str:
+    unread = batch.time_ms is None and batch.status is not Status.OFFSET_PURGED
+    return "cannot be read: `floodmark inspect` says why" if unread else "–"
 
 
 def _reaches(source: SourceOffset) -> str:
