@@ -105,6 +105,7 @@ def files(
 ) -> tuple[InputFile, ...]:
     """Which input files each batch took."""
     from floodmark.checkpoint.inputs import file_sources, input_files
+    from floodmark.checkpoint.position import choose_batch
     from floodmark.storage.inputs import read_source_log
 
     place = open_files(str(path), storage)
@@ -121,6 +122,8 @@ def files(
             f"{path}: no source of this stream reads files",
             f"Its sources are: {kinds or 'not known yet'}.",
         )
+    if batch is not None:
+        choose_batch(checkpoint, batch, None)  # a batch that is not logged is said to be so
     seen = {
         name: read_source_log(place, checkpoint, name) for name in chosen if source in (None, name)
     }
