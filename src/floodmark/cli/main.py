@@ -27,6 +27,16 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "run": ("run", "Run the pipelines of an application, recoverably."),
         "demo": ("demo", "See a stream killed and brought back, on this machine."),
     },
+    "Changing": {
+        "upgrade": ("upgrade", "Make a new checkpoint that begins right after the last commit."),
+        "rewind": ("rewind", "Take a stream back to an earlier batch, time or offsets."),
+        "copy": ("copy", "Copy a checkpoint to another place, paths inside made right."),
+        "backup": ("backup", "Keep a snapshot of a checkpoint, also while its query runs."),
+        "restore": ("restore", "Bring a checkpoint back from a snapshot."),
+        "apply": ("apply", "Carry out a saved plan."),
+        "undo": ("undo", "Take back the last change of a checkpoint."),
+        "forget": ("forget", "Remove what changes have kept."),
+    },
 }
 _INTERNAL_ERROR = 70
 

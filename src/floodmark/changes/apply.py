@@ -1,0 +1,259 @@
+"""Carries a plan out. The only place, with `undo`, that changes anything.
+
+    journal     the whole plan, before anything is touched
+    block       an entry that no Spark reads: nothing starts on a half-done change
+    keep        what steps replace, copied aside
+    steps       each may be done twice
+    verify      what the steps say is what is there
+    journal     finished
+    unblock
+
+Stopped anywhere, the same plan goes on from where it stopped, and `undo` takes it back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from floodmark.changes import journal
+from floodmark.changes.fingerprint import fingerprint
+from floodmark.changes.journal import Record, Stage
+from floodmark.changes.plan import COPY, DELETE, EMPTY, NOT_IN_USE, RESTORE, SINK, WRITE, Plan, Step
+from floodmark.changes.refusals import CannotWrite, NotEmpty, StalePlan
+from floodmark.changes.use import Clock, refuse_in_use
+from floodmark.checkpoint.layout import NOTES
+from floodmark.errors import CannotRead, FileGone, FloodmarkError, NotACheckpoint, StoppedMidway
+from floodmark.storage.backup import fetch_object
+from floodmark.storage.copying import copy_file
+from floodmark.storage.files import Files
+
+Progress = Callable[[int, int], None]
+_AT_ONCE = 16
+_OUR_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")
+
+
+@dataclass(frozen=True)
+class Places:
+    origin: Files
+    target: Files
+    sink: Files | None = None
+
+    def of(self, step: Step) -> Files:
+        if step.place == SINK:
+            assert self.sink is not None
+            return self.sink
+        return self.target
+
+    def standing(self, plan: Plan) -> Files:
+        """The checkpoint whose fingerprint the plan has."""
+        return self.target if plan.in_place else self.origin
+
+
+@dataclass(frozen=True)
+class Outcome:
+    plan: Plan
+    words: str
+
+
+def carry_out(
+    plan: Plan,
+    places: Places,
+    wait_seconds: float | None = None,
+    clock: Clock | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    clock = clock or Clock()
+    target = places.target
+    record = journal.read_record(target, plan)
+    if record is not None and record.stage is Stage.FINISHED:
+        journal.unblock(target, plan)
+        return Outcome(plan, "It was carried out already; nothing was left to do.")
+    journal.refuse_unfinished(target, apart_from=plan)
+    resumed = (
+        record is not None and record.stage is Stage.BEGUN and journal.is_blocked(target, plan)
+    )
+    if resumed:
+        _check_origin(plan, places)
+    else:
+        check(plan, places, wait_seconds, clock)
+        record = _begin(plan, target)
+    assert record is not None
+    _finish(plan, places, record, progress)
+    return Outcome(plan, "It was stopped midway before, and is whole now." if resumed else "Done.")
+
+
+def check(plan: Plan, places: Places, wait_seconds: float | None, clock: Clock) -> None:
+    """Everything that held when the plan was made must hold still."""
+    names = {condition.name for condition in plan.preconditions}
+    if NOT_IN_USE in names:
+        refuse_in_use(places.standing(plan), clock, wait_seconds)
+    _check_origin(plan, places, always=True)
+    if EMPTY in names:
+        refuse_not_empty(places.target, plan)
+
+
+def _check_origin(plan: Plan, places: Places, always: bool = False) -> None:
+    """A change in place has moved the checkpoint itself; one that makes a new one has not."""
+    if not plan.fingerprint or (plan.in_place and not always):
+        return
+    now = fingerprint(places.standing(plan))
+    if now.digest != plan.fingerprint:
+        raise StalePlan(
+            "the checkpoint moved after this plan was made",
+            f"planned at   {plan.standing}\nfound now    {now.words}",
+            "A query is probably running on it. Stop the query, then plan again."
+            if always
+            else f"Take the half-made one back: floodmark undo {plan.target} --execute",
+        )
+
+
+def refuse_not_empty(target: Files, plan: Plan | None = None) -> None:
+    there = held(target)
+    allowed = {journal.path_of(plan)} if plan else set()
+    for record in journal.read_records(target) if there else ():
+        if record.stage is Stage.UNDONE:
+            allowed.add(journal.path_of(record.plan))
+    other = sorted(path for path in there if path not in allowed and not _is_ours(path))
+    if other:
+        raise NotEmpty(
+            f"{target.root} is not empty: it holds {other[0]}"
+            + (f" and {len(other) - 1} more" if len(other) > 1 else ""),
+            "A new checkpoint needs a place of its own.",
+            "Name a folder that does not exist yet.",
+        )
+
+
+def held(target: Files) -> frozenset[str]:
+    """Every file at a place that may not exist yet."""
+    try:
+        return frozenset(file.path for file in target.list().files)
+    except NotACheckpoint as error:
+        raise NotEmpty(error.what, "A checkpoint is a folder.", "Name another place.") from None
+    except CannotRead as error:
+        if "no such file" in error.what:
+            return frozenset()
+        raise
+
+
+def _is_ours(path: str) -> bool:
+    return _OUR_TEMPORARY.fullmatch(path.rsplit("/", 1)[-1]) is not None
+
+
+def _begin(plan: Plan, target: Files) -> Record:
+    try:
+        return journal.begin(target, plan)
+    except (OSError, CannotRead) as error:
+        raise CannotWrite(
+            f"{target.root} cannot be written to", str(error), "Nothing was changed."
+        ) from None
+
+
+def _finish(plan: Plan, places: Places, record: Record, progress: Progress | None) -> None:
+    target = places.target
+    try:
+        journal.block(target, plan)
+        _keep(plan, places)
+        _do_steps(plan, places, progress)
+        verify(plan, places)
+        _sweep(target)
+        journal.move(target, record, Stage.FINISHED, fingerprint(target).digest)
+        journal.unblock(target, plan)
+    except StalePlan:
+        raise
+    except (OSError, FloodmarkError) as error:
+        raise _stopped(plan, target, error) from None
+
+
+def _stopped(plan: Plan, target: Files, error: Exception) -> StoppedMidway:
+    words = error.what if isinstance(error, FloodmarkError) else str(error)
+    why = getattr(error, "why", "")
+    kept = f"What was replaced is kept in {journal.kept_folder(plan)}. " if plan.in_place else ""
+    return StoppedMidway(
+        f"{plan.verb} stopped midway: {words}",
+        f"{why}\n{kept}No query can start on {target.root} until this is settled.".strip(),
+        f"Repeat the command to go on, or take it back: floodmark undo {target.root} --execute",
+    )
+
+
+def kept_path(plan: Plan, step: Step) -> str:
+    return f"{journal.kept_folder(plan)}/{step.place}/{step.path}"
+
+
+def _keep(plan: Plan, places: Places) -> None:
+    replaced = [step for step in plan.steps if step.replaces]
+    if not replaced:
+        return
+    folder = journal.kept_folder(plan)
+    have = {file.path for file in places.target.list(folder).files} if replaced else set()
+    for step in replaced:
+        if kept_path(plan, step) not in have:
+            try:
+                copy_file(places.of(step), step.path, places.target, kept_path(plan, step))
+            except FileGone:
+                # A checksum that is no longer beside its file, or a step done before a crash
+                # whose copy was not needed: there is nothing to lose.
+                continue
+
+
+def _do_steps(plan: Plan, places: Places, progress: Progress | None) -> None:
+    for done, _ in enumerate(_each(plan, places), 1):
+        if progress:
+            progress(done, len(plan.steps))
+
+
+def _each(plan: Plan, places: Places) -> Iterator[Step]:
+    if not (places.target.reads_cost and not plan.in_place):
+        for step in plan.steps:
+            yield _do(step, places)
+        return
+    # A new checkpoint is blocked until it is whole, so the order of its files is free.
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        yield from pool.map(lambda step: _do(step, places), plan.steps)
+
+
+def _do(step: Step, places: Places) -> Step:
+    files = places.of(step)
+    if step.do == WRITE:
+        files.write(step.path, step.data)
+    elif step.do == COPY:
+        copy_file(places.origin, step.origin or step.path, files, step.path)
+    elif step.do == RESTORE:
+        # Never a link: whatever befalls the checkpoint, the repository stays as it is.
+        files.write(step.path, fetch_object(places.origin, step.origin or "", step.path))
+    elif step.do == DELETE:
+        files.delete([step.path])
+    return step
+
+
+def verify(plan: Plan, places: Places) -> None:
+    """What the steps say is what is there."""
+    for files, place in ((places.target, "target"), (places.sink, SINK)):
+        steps = [step for step in plan.steps if step.place == place]
+        if files is None or not steps:
+            continue
+        sizes = {file.path: file.size for file in files.list().files}
+        final = {step.path: step for step in steps}
+        for path, step in final.items():
+            if step.do == DELETE:
+                if path in sizes:
+                    raise StoppedMidway(f"{path} is there again", "A query still writes here.")
+            elif sizes.get(path) != step.size:
+                found = f"{sizes[path]} bytes" if path in sizes else "missing"
+                raise StoppedMidway(f"{path} is {found}, not {step.size} bytes")
+        written = {path: step for path, step in final.items() if step.do == WRITE}
+        for path, data in files.read_many(written).items():
+            if data != written[path].data:
+                raise StoppedMidway(f"{path} does not hold what was written")
+
+
+def _sweep(target: Files) -> None:
+    """Temporary files of writes that a crash of this change has left; Spark trips over some."""
+    left = [
+        file.path
+        for file in target.list().files
+        if _is_ours(file.path) and not file.path.startswith(f"{NOTES}/kept/")
+    ]
+    target.delete(left)

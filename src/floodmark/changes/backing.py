@@ -1,0 +1,264 @@
+"""`backup` and `restore`: snapshots of a checkpoint, also of one that a query is writing.
+
+Commits are listed first: whatever is listed after them holds all that those commits
+need, unless maintenance removed it meanwhile, in which case it is begun again.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from floodmark.changes.belonging import belongs
+from floodmark.changes.fingerprint import fingerprint
+from floodmark.changes.needed_state import needed_state
+from floodmark.changes.origin import without_blocks
+from floodmark.changes.plan import (
+    EMPTY,
+    NOT_IN_USE,
+    RESTORE,
+    UNCHANGED,
+    Plan,
+    Precondition,
+    Step,
+    delete,
+    write,
+)
+from floodmark.changes.rehome import (
+    is_operator_metadata,
+    is_schema_log,
+    moved_operator_metadata,
+    moved_schema_log,
+)
+from floodmark.checkpoint.layout import COMMITS, OFFSETS, FileInfo, batch_id
+from floodmark.checkpoint.model import Checkpoint, Kind
+from floodmark.errors import BatchPurged, CannotRead, FileGone, NotACheckpoint
+from floodmark.storage import backup
+from floodmark.storage.backup import Snapshot, Store, Stored, object_path
+from floodmark.storage.files import Files, Listing
+from floodmark.storage.load import Entries, load_listed
+
+_TRIES = 5
+
+
+@dataclass(frozen=True)
+class Retention:
+    keep_last: int | None = None
+    keep_daily: int | None = None
+
+
+@dataclass(frozen=True)
+class BackupResult:
+    snapshot: Snapshot
+    new_bytes: int
+    removed_snapshots: int
+    removed_objects: int
+
+
+def take_backup(
+    files: Files, location: str, repository: Files, retention: Retention, now_ms: int | None = None
+) -> BackupResult:
+    now = int(time.time() * 1000) if now_ms is None else now_ms
+    backup.open_repository(repository, create=True)
+    mark = uuid.uuid4().hex
+    repository.write(f"{backup.RUNNING}/{mark}", str(now).encode())
+    try:
+        earlier = [s for s in backup.snapshots(repository) if s.location == location]
+        store = Store(repository, earlier[-1].files if earlier else ())
+        snapshot = _snapshot(files, location, store, now)
+        backup.write_snapshot(repository, snapshot)
+        removed = (0, 0)
+        if retention != Retention():
+            mine = [s for s in backup.snapshots(repository) if s.location == location]
+            others = {s.id for s in backup.snapshots(repository) if s.location != location}
+            keep = backup.retained(mine, retention.keep_last, retention.keep_daily, _day)
+            removed = backup.sweep(repository, keep | others, now, mark)
+    finally:
+        repository.delete([f"{backup.RUNNING}/{mark}"])
+    return BackupResult(snapshot, store.written, *removed)
+
+
+def _day(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, timezone.utc).date().isoformat()
+
+
+def _snapshot(files: Files, location: str, store: Store, now_ms: int) -> Snapshot:
+    for _ in range(_TRIES):
+        try:
+            checkpoint = consistent(files)
+            stored = tuple(_stored(files, checkpoint, store))
+        except FileGone:
+            continue  # maintenance has removed it after it was listed: look again
+        moment = datetime.fromtimestamp(now_ms / 1000, timezone.utc)
+        name = f"{moment:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
+        return Snapshot(
+            name, now_ms, location, checkpoint.query_id, checkpoint.committed_batch, stored
+        )
+    raise CannotRead(
+        f"{files.root}: files went faster than they could be read",
+        f"{_TRIES} times a file that the snapshot needs was removed after it was listed.",
+        "Try again, or when the stream has less to do.",
+    )
+
+
+def consistent(files: Files) -> Checkpoint:
+    """The checkpoint as of its newest commit that everything needed is there for."""
+    commits = _numbers(files, COMMITS)
+    listing = without_blocks(files, files.list())
+    committed = max(commits, default=-1)
+    kept = tuple(
+        file for file in listing.files if belongs(file.path) and _is_of(file, committed, commits)
+    )
+    checkpoint = load_listed(files, Listing(kept), Entries.NEWEST, [committed])
+    if checkpoint.kind is Kind.DSTREAMS:
+        raise NotACheckpoint(f"{files.root} is a DStreams checkpoint: it has no batches to keep")
+    if committed >= 0 and checkpoint.state_operators:
+        try:
+            needed_state(checkpoint, committed, files.read)
+        except BatchPurged as error:
+            if _numbers(files, COMMITS)[-1:] != [committed]:
+                raise FileGone(error.what) from None  # the query has moved on: look again
+            raise
+    return checkpoint
+
+
+def _numbers(files: Files, log: str) -> list[int]:
+    names = files.level(log).files
+    return sorted(number for name in names if (number := batch_id(name)) is not None)
+
+
+def _is_of(file: FileInfo, committed: int, commits: list[int]) -> bool:
+    """Nothing that came after the commits were listed, but the plan of the batch in flight."""
+    folder, _, name = file.path.partition("/")
+    if folder == COMMITS:
+        return batch_id(name) in commits
+    if folder == OFFSETS:
+        number = batch_id(name)
+        return number is not None and number <= committed + 1
+    return True
+
+
+def _stored(files: Files, checkpoint: Checkpoint, store: Store) -> Iterator[Stored]:
+    needed: set[str] = set()
+    if checkpoint.committed_batch is not None and checkpoint.state_operators:
+        for state in needed_state(checkpoint, checkpoint.committed_batch, files.read):
+            needed |= {file.path for file in state.files}
+            needed |= {table.path for table in state.tables}
+    for file in checkpoint.files:
+        unchanged = store.earlier(file.path, file.size, file.mtime_ms)
+        if unchanged is not None:
+            yield unchanged
+            continue
+        try:
+            data = files.read(file.path)
+        except FileGone:
+            if file.path in needed or not file.path.startswith("state/"):
+                raise
+            continue  # an old version, removed by maintenance: nothing needs it
+        yield store.put(file.path, data, file.mtime_ms)
+
+
+def plan_backup(files: Files, location: str, repository: str, options: dict[str, object]) -> Plan:
+    checkpoint = consistent(files)
+    committed = checkpoint.committed_batch
+    after = "no batch yet" if committed is None else f"batch {committed}"
+    count, size = len(checkpoint.files), checkpoint.bytes
+    step = Step("snapshot", repository, f"{count} files, {size} bytes; only new content is written")
+    return Plan(
+        "backup",
+        f"A snapshot of the checkpoint, whole up to {after}",
+        location,
+        repository,
+        (step,),
+        (),
+        "",
+        after,
+        0,
+        options,
+        ("A query may go on running: the snapshot holds a commit and all that it needs.",),
+    )
+
+
+def plan_restore(
+    repository: Files, location: str, target: Files, goal: str, snapshot: Snapshot
+) -> Plan:
+    there = _there(target)
+    sizes = {file.path: file.size for file in there}
+    moved = goal != snapshot.location
+    restored = tuple(_restoring(repository, snapshot, goal, moved, sizes))
+    names = {file.path for file in snapshot.files}
+    removed = tuple(
+        step
+        for path in sorted(sizes, reverse=True)
+        if path not in names and (belongs(path) or _is_sidecar(path, sizes))
+        for step in (delete(path, "not in the snapshot"),)
+    )
+    newest = max(_log_numbers([*sizes, *names]), default=-1)
+    after = "no batch" if snapshot.batch is None else f"batch {snapshot.batch}"
+    standing = fingerprint(target)
+    conditions = (
+        (
+            Precondition(UNCHANGED, f"{goal} still stands at {standing.words}"),
+            Precondition(NOT_IN_USE, f"no query runs on {goal}"),
+        )
+        if there
+        else (Precondition(EMPTY, f"{goal} holds nothing yet"),)
+    )
+    return Plan(
+        "restore",
+        f"The checkpoint as of {after}, from snapshot {snapshot.id}",
+        location,
+        goal,
+        (*removed, *restored),
+        conditions,
+        standing.digest if there else "",
+        standing.words,
+        newest + 1,
+        {"snapshot": snapshot.id},
+        (f"It was {snapshot.location}, query {snapshot.query_id}.",),
+    )
+
+
+def _there(target: Files) -> tuple[FileInfo, ...]:
+    try:
+        found = target.list().files
+    except CannotRead as error:
+        if "no such file" in error.what:
+            return ()
+        raise
+    return tuple(file for file in found if not file.path.startswith("_floodmark/"))
+
+
+def _is_sidecar(path: str, sizes: dict[str, int]) -> bool:
+    name = path.rsplit("/", 1)[-1]
+    return name.startswith(".") and name.endswith(".crc") and path in sizes
+
+
+def _restoring(
+    repository: Files, snapshot: Snapshot, goal: str, moved: bool, sizes: dict[str, int]
+) -> Iterator[Step]:
+    for file in snapshot.files:
+        if moved and (is_operator_metadata(file.path) or is_schema_log(file.path)):
+            change = moved_schema_log if is_schema_log(file.path) else moved_operator_metadata
+            data = change(backup.fetch(repository, file), goal)
+            yield write(file.path, data, "paths inside lead to this place", file.path in sizes)
+            continue
+        yield Step(
+            RESTORE,
+            file.path,
+            f"as of {snapshot.id}",
+            object_path(file.sha256),
+            size=file.size,
+            replaces=file.path in sizes,
+        )
+
+
+def _log_numbers(paths: list[str]) -> Iterator[int]:
+    for path in paths:
+        folder, _, name = path.partition("/")
+        number = batch_id(name)
+        if folder in (OFFSETS, COMMITS) and number is not None:
+            yield number

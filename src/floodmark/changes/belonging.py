@@ -1,0 +1,47 @@
+"""Which files of a checkpoint folder belong to the checkpoint.
+
+A crash leaves temporary files that nothing reads, Hadoop leaves hidden checksums that
+are wrong beside any other content, and floodmark's own journal is about one place only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from floodmark.checkpoint.layout import (
+    COMMITS,
+    METADATA,
+    NOTES,
+    OFFSETS,
+    SOURCES,
+    STATE,
+    FileInfo,
+    batch_id,
+    is_temporary,
+)
+
+STARTS = f"{NOTES}/starts"
+_LOGS = (OFFSETS, COMMITS)
+
+
+def belongs(path: str) -> bool:
+    folder, _, rest = path.partition("/")
+    parts = path.split("/")
+    if any(part.startswith(".") for part in parts) or is_temporary(parts[-1]):
+        return False
+    if folder in _LOGS:
+        return batch_id(rest) is not None
+    if folder == NOTES:
+        return path.startswith(STARTS + "/")
+    # A Delta source may keep its log of schemas anywhere below the checkpoint.
+    return path == METADATA or folder in (SOURCES, STATE) or "_schema_log_" in path
+
+
+def belonging(files: Iterable[FileInfo]) -> tuple[FileInfo, ...]:
+    return tuple(file for file in files if belongs(file.path))
+
+
+def sidecar(path: str) -> str:
+    """Hadoop's checksum of a file on a local disk. Left behind, it blocks the file's return."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}.{name}.crc"

@@ -1,0 +1,83 @@
+"""State copied into a new checkpoint: one version, whole, under the numbers it needs there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.changes.needed_state import StoreState, needed_state
+from floodmark.changes.origin import Origin
+from floodmark.changes.plan import Step, copy, write
+from floodmark.changes.refusals import WouldLose
+from floodmark.changes.rehome import is_operator_metadata, moved_operator_metadata
+from floodmark.checkpoint.layout import StateFile, batch_id
+
+_NO_ROWS = b"\xff\xff\xff\xff"
+_CODEC = "spark.sql.streaming.stateStore.compression.codec"
+
+
+def carry_state(origin: Origin, batch: int, shift: int, location: str) -> Iterator[Step]:
+    """The state after `batch`, its versions moved by `shift`, for a checkpoint at `location`."""
+    stores = needed_state(origin.checkpoint, batch, origin.read)
+    why = f"the state after batch {batch}"
+    if shift:
+        why += f", as version {batch + 1 + shift}"
+    yield from describing_files(origin, batch, location)
+    for store in stores:
+        if shift:
+            yield from _base_for_shift(origin, store, shift)
+        for file in store.files:
+            goal = f"{store.folder}/{_shifted(file, shift)}"
+            yield copy(goal, why, file.size, file.path)
+            if f"{file.path}.crc" in origin.sizes:  # Spark's own checksum of the content
+                yield copy(f"{goal}.crc", why, origin.size(f"{file.path}.crc"), f"{file.path}.crc")
+        for table in store.tables:
+            yield copy(table.path, why, table.size)
+
+
+def describing_files(origin: Origin, batch: int, location: str) -> Iterator[Step]:
+    """Schemas and operator metadata; paths in them lead to the new place."""
+    for path in sorted(origin.sizes):
+        parts = path.split("/")
+        if parts[0] != "state" or parts[-1].startswith("."):
+            continue
+        if is_operator_metadata(path):
+            number = batch_id(parts[-1])
+            if number is not None and number <= batch:
+                data = moved_operator_metadata(origin.read(path), location)
+                yield write(path, data, "the paths of its schemas lead to the new place")
+        elif "_metadata" in parts or "_stateSchema" in parts:
+            yield copy(path, "what the state's rows look like", origin.size(path))
+
+
+def _base_for_shift(origin: Origin, store: StoreState, shift: int) -> Iterator[Step]:
+    """Moved versions need something to begin with: version 0 is empty only where it is 0."""
+    files = store.files
+    if any(file.unique_id for file in files) and len(files) > 1:
+        raise _cannot_shift(store, "its changelogs name each other by version")
+    if store.chain.snapshot is not None or not files:
+        return
+    if files[0].provider != "hdfs":
+        raise _cannot_shift(store, "it has changelogs and no snapshot yet")
+    from floodmark.state.framing import compress
+
+    codec = origin.checkpoint.conf.get(_CODEC, "lz4")
+    yield write(
+        f"{store.folder}/{shift}.snapshot",
+        compress(_NO_ROWS, codec),
+        "an empty state, which the moved versions begin with",
+    )
+
+
+def _cannot_shift(store: StoreState, why: str) -> WouldLose:
+    return WouldLose(
+        f"{store.folder}: this state cannot be carried under other numbers",
+        f"RocksDB keeps it so that {why}. Numbers that a sink may have seen already are not used "
+        "for other records.",
+        "Keep the in-flight batch and go on after the last commit, `floodmark rewind` in place, "
+        "or begin with an empty state: --without-state.",
+    )
+
+
+def _shifted(file: StateFile, shift: int) -> str:
+    unique = f"_{file.unique_id}" if file.unique_id else ""
+    return f"{file.version + shift}{unique}.{file.kind}"

@@ -1,0 +1,155 @@
+"""Where a new checkpoint takes the stream up, and under which numbers. Pure.
+
+One rule keeps every sink right: a number that was ever planned is never used for other
+records. The in-flight batch keeps its number and its range; where batches are left out,
+the numbers go on after the highest one there ever was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from floodmark.changes.refusals import WouldLose
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, WrongUse
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user asks of an upgrade."""
+
+    from_batch: int | None = None
+    new_identity: bool = False
+    restart_numbering: bool = False
+    drop_in_flight: bool = False
+    without_state: bool = False
+    map_topic: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Course:
+    after: int | None
+    """The batch after whose end the new stream begins; None: from the very beginning."""
+    number: int | None
+    """That batch's number in the new checkpoint."""
+    in_flight: int | None
+    """The batch that is carried over uncommitted, to be run again over its range."""
+    highest: int
+    """The highest number that a sink may have seen."""
+    has_commit: bool = True
+    """False for Spark 2.1, which wrote no commit log."""
+
+    @property
+    def shift(self) -> int:
+        return 0 if self.after is None or self.number is None else self.number - self.after
+
+    @property
+    def top(self) -> int:
+        """The newest number in the new checkpoint's offsets."""
+        done = -1 if self.number is None else self.number
+        return done if self.in_flight is None else done + 1
+
+
+def choose_course(checkpoint: Checkpoint, wish: Wish) -> Course:
+    latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
+    if latest is None:
+        raise NoAnswer(
+            f"{checkpoint.path}: no batch was planned yet, so there is nothing to go on from",
+            do="Start the new stream with an empty checkpoint.",
+        )
+    if committed is not None and committed > latest:
+        raise WouldLose(
+            f"{checkpoint.path}: commits/{committed} is newer than the newest offset entry",
+            "The offset entries of the last batches are missing.",
+            "`floodmark doctor` says more; choose a batch that is whole with --from-batch.",
+        )
+    if wish.from_batch is not None:
+        return _from_batch(checkpoint, wish, wish.from_batch)
+    if committed is None:
+        return _without_commits(checkpoint, wish, latest)
+    require_entry(checkpoint, committed)
+    return _after_commit(checkpoint, wish, latest, committed)
+
+
+def _from_batch(checkpoint: Checkpoint, wish: Wish, batch: int) -> Course:
+    latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
+    assert latest is not None
+    require_committed(checkpoint, batch, "--from-batch")
+    if batch == committed:
+        return _after_commit(checkpoint, wish, latest, batch)
+    highest = max(latest, committed or 0)
+    return Course(batch, 0 if wish.restart_numbering else highest, None, highest)
+
+
+def _after_commit(checkpoint: Checkpoint, wish: Wish, latest: int, committed: int) -> Course:
+    if latest == committed or wish.drop_in_flight:
+        number = 0 if wish.restart_numbering else latest
+        return Course(committed, number, None, latest)
+    between = [batch for batch in checkpoint.offset_ids if committed < batch < latest]
+    if between:
+        raise WouldLose(
+            f"{checkpoint.path}: batches {committed + 1} to {latest} are planned and not committed",
+            f"Spark would run batch {latest} alone again, and nothing says whether "
+            f"batch {between[0]} was finished.",
+            f"--drop-in-flight goes on after batch {committed}, and reads them all again.",
+        )
+    require_entry(checkpoint, latest)
+    # Async progress tracking leaves numbers out: the batch in flight keeps its own.
+    number = 0 if wish.restart_numbering else latest - 1
+    return Course(committed, number, latest, latest)
+
+
+def _without_commits(checkpoint: Checkpoint, wish: Wish, latest: int) -> Course:
+    require_entry(checkpoint, latest)
+    if latest == 0:
+        if wish.drop_in_flight:
+            raise NoAnswer(
+                f"{checkpoint.path}: without its first batch there is nothing to go on from",
+                do="Start the new stream with an empty checkpoint.",
+            )
+        return Course(None, None, 0, 0)
+    # Spark 2.1 wrote no commits: it takes every batch before the newest as done.
+    before = latest - 1
+    require_entry(checkpoint, before)
+    if wish.drop_in_flight:
+        number = 0 if wish.restart_numbering else latest
+        return Course(before, number, None, latest, has_commit=False)
+    number = 0 if wish.restart_numbering else before
+    return Course(before, number, latest, latest, has_commit=False)
+
+
+def require_committed(checkpoint: Checkpoint, batch: int, option: str) -> None:
+    """The batch must have both entries, and they must be readable."""
+    if batch < 0:
+        raise WrongUse(f"{option} {batch}: batches are numbered from 0")
+    committed = checkpoint.committed_batch
+    if committed is None or batch > committed:
+        last = "none is" if committed is None else f"the last one is {committed}"
+        raise WrongUse(f"{option} {batch}: that batch is not committed; {last}")
+    there = sorted(set(checkpoint.offset_ids) & set(checkpoint.commit_ids))
+    if batch not in there:
+        oldest = f"the oldest batch still logged is {there[0]}" if there else "none is logged whole"
+        raise BatchPurged(
+            f"{option} {batch}: cannot go back to it; {oldest}",
+            "Spark deletes old entries (spark.sql.streaming.minBatchesToRetain), and async "
+            "progress tracking leaves some out.",
+            "`floodmark batches` lists what is there.",
+        )
+    require_entry(checkpoint, batch)
+
+
+def require_entry(checkpoint: Checkpoint, batch: int) -> None:
+    if batch in checkpoint.offsets:
+        return
+    broken = next((u for u in checkpoint.unreadable if u.path == f"offsets/{batch}"), None)
+    if broken:
+        raise MalformedFile(
+            f"{checkpoint.path}/{broken.path} cannot be read",
+            broken.reason,
+            "Restore it from a backup, or choose an earlier batch with --from-batch.",
+        )
+    raise BatchPurged(
+        f"{checkpoint.path}: batch {batch} has no offset entry",
+        "Spark deletes old entries (spark.sql.streaming.minBatchesToRetain).",
+        "`floodmark batches` lists what is there.",
+    )

@@ -1,0 +1,166 @@
+"""What a change has written down of itself: `_floodmark/journal/<plan>.json` in its target.
+
+The whole plan is there before anything is touched, so a change that was stopped midway
+can be finished or taken back with nothing else at hand. What a step replaces is kept in
+`_floodmark/kept/<plan>/`. While a change is under way, an entry that is no offset stands
+as the newest one in offsets/: every Spark refuses to start on it, and says its words.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from floodmark.changes.fingerprint import BLOCK
+from floodmark.changes.plan import Plan, plan_from_json, plan_to_json
+from floodmark.changes.refusals import StalePlan, Unfinished
+from floodmark.checkpoint.layout import NOTES, OFFSETS, batch_id
+from floodmark.errors import FileGone, MalformedFile
+from floodmark.storage.files import Files
+
+FOLDER = f"{NOTES}/journal"
+KEPT = f"{NOTES}/kept"
+VERSION = 1
+
+
+class Stage(str, Enum):
+    BEGUN = "begun"
+    FINISHED = "finished"
+    UNDOING = "undoing"
+    UNDONE = "undone"
+
+
+@dataclass(frozen=True)
+class Record:
+    plan: Plan
+    stage: Stage
+    number: int
+    """Changes of one place are numbered, so that the last one is known."""
+    after: str = ""
+    """The fingerprint that the finished change left."""
+
+    @property
+    def unfinished(self) -> bool:
+        return self.stage in (Stage.BEGUN, Stage.UNDOING)
+
+
+def path_of(plan: Plan) -> str:
+    return f"{FOLDER}/{plan.id}.json"
+
+
+def kept_folder(plan: Plan) -> str:
+    return f"{KEPT}/{plan.id}"
+
+
+def write_record(files: Files, record: Record) -> None:
+    value = {
+        "floodmark": "journal",
+        "version": VERSION,
+        "stage": record.stage.value,
+        "number": record.number,
+        "after": record.after,
+        "plan": plan_to_json(record.plan),
+    }
+    files.write(path_of(record.plan), json.dumps(value, ensure_ascii=False).encode())
+
+
+def read_records(files: Files) -> tuple[Record, ...]:
+    """Every change of this place that is not forgotten, oldest first."""
+    names = [name for name in files.level(FOLDER).files if name.endswith(".json")]
+    found = [_parse(files, f"{FOLDER}/{name}") for name in names if not name.startswith(".")]
+    return tuple(sorted(found, key=lambda record: record.number))
+
+
+def read_record(files: Files, plan: Plan) -> Record | None:
+    try:
+        return _parse(files, path_of(plan))
+    except FileGone:
+        return None
+
+
+def _parse(files: Files, path: str) -> Record:
+    data = files.read(path)
+    try:
+        value = json.loads(data)
+        return Record(
+            plan_from_json(value["plan"], path),
+            Stage(value["stage"]),
+            int(value["number"]),
+            str(value["after"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise MalformedFile(f"{files.root}/{path}: not a journal", str(error)) from None
+
+
+def begin(files: Files, plan: Plan) -> Record:
+    number = max((record.number for record in read_records(files)), default=0) + 1
+    record = Record(plan, Stage.BEGUN, number)
+    write_record(files, record)
+    return record
+
+
+def move(files: Files, record: Record, stage: Stage, after: str | None = None) -> Record:
+    moved = replace(record, stage=stage, after=record.after if after is None else after)
+    write_record(files, moved)
+    return moved
+
+
+def refuse_unfinished(files: Files, apart_from: Plan | None = None) -> None:
+    for record in read_records(files):
+        if record.unfinished and (apart_from is None or record.plan.id != apart_from.id):
+            raise Unfinished(
+                f"{files.root}: an earlier `{record.plan.verb}` stopped midway",
+                f"It is written down in {path_of(record.plan)}; no query can start until it is "
+                "finished or taken back.",
+                f"Repeat the same command with --execute, or: floodmark undo {files.root}",
+            )
+
+
+def block_path(number: int) -> str:
+    return f"{OFFSETS}/{number}"
+
+
+def block(files: Files, plan: Plan) -> None:
+    """Keeps Spark from starting, and a query that still runs from planning its next batch."""
+    path = block_path(plan.block)
+    text = (
+        f"{BLOCK.decode()}an unfinished `{plan.verb}` ({plan.id}) holds this checkpoint. Finish "
+        "it by repeating the command, or take it back: floodmark undo"
+    )
+    if files.create(path, text.encode()) or _is_ours(files, path, plan):
+        return
+    raise StalePlan(
+        f"{files.root}/{path} is there now, and was not when the plan was made",
+        "A query has planned its next batch meanwhile.",
+        "Stop the query, then plan again.",
+    )
+
+
+def is_blocked(files: Files, plan: Plan) -> bool:
+    return _is_ours(files, block_path(plan.block), plan)
+
+
+def unblock(files: Files, plan: Plan) -> None:
+    if is_blocked(files, plan):
+        files.delete([block_path(plan.block)])
+
+
+def _is_ours(files: Files, path: str, plan: Plan) -> bool:
+    try:
+        data = files.read(path)
+    except FileGone:
+        return False
+    return data.startswith(BLOCK) and f"({plan.id})".encode() in data
+
+
+def blocks(files: Files) -> frozenset[str]:
+    """The paths of blocking entries, ours or another plan's."""
+    numbers = sorted(
+        batch for name in files.level(OFFSETS).files if (batch := batch_id(name)) is not None
+    )
+    newest = [f"{OFFSETS}/{batch}" for batch in numbers[-2:]]
+    found = files.read_many(newest)
+    return frozenset(
+        path for path, data in found.items() if isinstance(data, bytes) and data.startswith(BLOCK)
+    )

@@ -1,0 +1,149 @@
+"""The state that a batch's successor starts from: which files it is, and that all are there.
+
+Batch N writes state version N + 1, so going on after batch N needs version N + 1 of
+every partition of every store: a snapshot, or none, and the changes after it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from floodmark.checkpoint.commits import StateIds
+from floodmark.checkpoint.layout import DEFAULT_STORE, FileInfo, StateFile, store_folder
+from floodmark.checkpoint.model import SHUFFLE_PARTITIONS, Checkpoint
+from floodmark.errors import BatchPurged
+from floodmark.storage.state_chain import Chain, StateFileMissing, chain_of
+
+Read = Callable[[str], bytes]
+# The order in which a join's stores stand in a commit's unique ids.
+_JOIN_STORES = (
+    "left-keyToNumValues",
+    "left-keyWithIndexToValue",
+    "right-keyToNumValues",
+    "right-keyWithIndexToValue",
+)
+
+
+@dataclass(frozen=True)
+class StoreState:
+    """One store of one partition, at one version."""
+
+    operator: int
+    partition: int
+    store: str
+    chain: Chain
+    tables: tuple[FileInfo, ...]
+    """RocksDB: the SSTs and archived logs that the snapshot names."""
+
+    @property
+    def folder(self) -> str:
+        return store_folder(self.operator, self.partition, self.store)
+
+    @property
+    def files(self) -> tuple[StateFile, ...]:
+        base = (self.chain.snapshot,) if self.chain.snapshot else ()
+        return (*base, *self.chain.changes)
+
+
+class StateGone(BatchPurged):
+    """The state of that batch cannot be put together any more."""
+
+
+def needed_state(checkpoint: Checkpoint, batch: int, read: Read) -> tuple[StoreState, ...]:
+    """Every store at the version that batch + 1 starts from; raises where one is incomplete."""
+    stores = _by_store(checkpoint.state_files)
+    ids = commit.state_unique_ids if (commit := checkpoint.commits.get(batch)) else {}
+    sizes = {file.path: file.size for file in checkpoint.files if file.path.startswith("state/")}
+    found = []
+    for operator in checkpoint.state_operators:
+        partitions = _partitions(checkpoint, batch, operator.operator, operator.partitions)
+        for partition in range(partitions):
+            for store in operator.stores or (DEFAULT_STORE,):
+                files = stores.get((operator.operator, partition, store), [])
+                found.append(
+                    _store((operator.operator, partition, store), files, batch, ids, read, sizes)
+                )
+    return tuple(found)
+
+
+def _by_store(files: Iterable[StateFile]) -> dict[tuple[int, int, str], list[StateFile]]:
+    stores: dict[tuple[int, int, str], list[StateFile]] = defaultdict(list)
+    for file in files:
+        stores[file.operator, file.partition, file.store].append(file)
+    return stores
+
+
+def _partitions(checkpoint: Checkpoint, batch: int, operator: int, otherwise: int) -> int:
+    """As the batch's own entry says; folders of an older, larger count may still lie there."""
+    described = checkpoint.operators.get(operator)
+    if described and described.stores:
+        alone = described.stores[0].num_partitions == 1
+    else:
+        alone = len({f.partition for f in checkpoint.state_files if f.operator == operator}) == 1
+    entry = checkpoint.offsets.get(batch)
+    conf = entry.metadata.conf if entry and entry.metadata else {}
+    declared = conf.get(SHUFFLE_PARTITIONS, "")
+    # A global aggregate or a limit has one partition whatever the setting says.
+    return otherwise if alone or not declared.isdecimal() else int(declared)
+
+
+def _store(
+    place: tuple[int, int, str],
+    files: list[StateFile],
+    batch: int,
+    ids: StateIds,
+    read: Read,
+    sizes: dict[str, int],
+) -> StoreState:
+    operator, partition, store = place
+    folder = store_folder(operator, partition, store)
+    unique_id = _unique_id(ids, place)
+    provider = max(files, key=lambda file: file.version).provider if files else "hdfs"
+    try:
+        chain = chain_of(files, provider, batch + 1, unique_id, folder, _lineage(read))
+        tables = _tables(folder, chain, read, sizes)
+    except (BatchPurged, StateFileMissing) as error:
+        raise StateGone(
+            f"the state of batch {batch} is not whole: {error.what}", error.why, error.do
+        ) from None
+    return StoreState(operator, partition, store, chain, tables)
+
+
+def _unique_id(ids: StateIds, place: tuple[int, int, str]) -> str | None:
+    operator, partition, store = place
+    if operator not in ids or partition >= len(ids[operator]):
+        return None
+    known = ids[operator][partition]
+    if len(known) == len(_JOIN_STORES) and store in _JOIN_STORES:
+        return known[_JOIN_STORES.index(store)]
+    return known[0] if known else None
+
+
+def _lineage(read: Read) -> Callable[[StateFile], tuple[tuple[int, str], ...]]:
+    def lineage(file: StateFile) -> tuple[tuple[int, str], ...]:
+        from floodmark.state.rocksdb import parse_changelog
+
+        return tuple(parse_changelog(read(file.path)).lineage)
+
+    return lineage
+
+
+def _tables(folder: str, chain: Chain, read: Read, sizes: dict[str, int]) -> tuple[FileInfo, ...]:
+    if chain.snapshot is None or chain.snapshot.kind != "zip":
+        return ()
+    from floodmark.state.rocksdb import read_snapshot
+
+    snapshot = read_snapshot(read(chain.snapshot.path))
+    named = [(f"{folder}/SSTs/{table.stored}", table.size) for table in snapshot.tables]
+    named += [(f"{folder}/logs/{log.stored}", log.size) for log in snapshot.logs]
+    for path, size in named:
+        if sizes.get(path) != size:
+            there = f"has {sizes[path]} bytes, not {size}" if path in sizes else "is missing"
+            raise StateFileMissing(
+                f"{path} {there}",
+                f"{chain.snapshot.path} names it.",
+                "Restore the file from a backup, or choose another batch.",
+            )
+    return tuple(FileInfo(path, size) for path, size in named)

@@ -1,0 +1,83 @@
+"""What a planner looks at: the checkpoint, and a way to read its other files."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from floodmark.changes import journal
+from floodmark.changes.belonging import STARTS
+from floodmark.changes.consequences import Sink, sink_of
+from floodmark.changes.fingerprint import Fingerprint, fingerprint
+from floodmark.changes.plan import NOT_IN_USE, UNCHANGED, Precondition
+from floodmark.checkpoint.layout import FileInfo, batch_id
+from floodmark.checkpoint.model import Checkpoint, Kind
+from floodmark.errors import FloodmarkError, NotACheckpoint
+from floodmark.storage.files import Files, Listing
+from floodmark.storage.load import Entries, load_listed
+
+
+@dataclass(frozen=True)
+class Origin:
+    location: str
+    """Absolute."""
+    files: Files
+    checkpoint: Checkpoint
+    standing: Fingerprint
+    sink: Sink | None
+    sizes: Mapping[str, int]
+
+    def read(self, path: str) -> bytes:
+        return self.files.read(path)
+
+    def size(self, path: str) -> int:
+        return self.sizes[path]
+
+    @property
+    def preconditions(self) -> tuple[Precondition, ...]:
+        return (
+            Precondition(UNCHANGED, f"{self.location} still stands at {self.standing.words}"),
+            Precondition(NOT_IN_USE, f"no query runs on {self.location}"),
+        )
+
+    def new_id(self, goal: str) -> str:
+        """A query id that is new, and the same each time this very change is planned."""
+        name = f"{self.checkpoint.query_id} {goal} {self.standing.digest}"
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, name))
+
+
+def open_origin(files: Files, location: str, entries: Entries = Entries.ALL) -> Origin:
+    journal.refuse_unfinished(files)
+    standing = fingerprint(files)
+    listing = without_blocks(files, files.list())
+    checkpoint = load_listed(files, listing, entries)
+    if checkpoint.kind is Kind.DSTREAMS:
+        raise NotACheckpoint(
+            f"{files.root} is a DStreams checkpoint: it cannot be moved",
+            "It is the whole application as one Java object, with the offsets inside.",
+            "Begin a Structured Streaming query from the offsets that the sink has.",
+        )
+    sizes = {file.path: file.size for file in listing.files}
+    return Origin(location, files, checkpoint, standing, sink_of(latest_note(files)), sizes)
+
+
+def without_blocks(files: Files, listing: Listing) -> Listing:
+    hidden = journal.blocks(files)
+    kept: tuple[FileInfo, ...] = tuple(f for f in listing.files if f.path not in hidden)
+    return Listing(kept, listing.complete)
+
+
+def latest_note(files: Files) -> dict[str, Any] | None:
+    """The newest note that a start of floodmark has left, as JSON data."""
+    names = (name.removesuffix(".json") for name in files.level(STARTS).files)
+    for number in sorted((n for name in names if (n := batch_id(name)) is not None), reverse=True):
+        try:
+            value = json.loads(files.read(f"{STARTS}/{number}.json"))
+        except (FloodmarkError, ValueError):
+            continue
+        if isinstance(value, dict):
+            return value
+    return None

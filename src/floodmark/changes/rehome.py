@@ -1,0 +1,125 @@
+"""Absolute paths inside a checkpoint, turned to where it or its data lies now.
+
+Spark follows them silently: with an old schema path it re-creates the old folder and
+takes the state as one without a schema.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, unquote
+
+from floodmark.checkpoint.filelog import SourceFile, parse_source_log, render_log
+from floodmark.checkpoint.sources import render_json
+from floodmark.checkpoint.text import decode, lines_of, parse_json_object
+from floodmark.errors import WrongUse
+from floodmark.storage.files import local_path
+
+Moves = Sequence[tuple[str, str]]
+"""(old prefix, new prefix) of the data that logs point to."""
+
+
+def hadoop_root(location: str, like: str) -> str:
+    """A checkpoint's root as Hadoop writes it; `like` is a path that Hadoop has written."""
+    path = local_path(location)
+    if path is not None:
+        return "file:" + quote(path, safe="/:@!$&'()*+,;=~-._ ") if path.startswith("/") else path
+    scheme = like.partition("://")[0]
+    own, _, rest = location.partition("://")
+    # fsspec says s3, Hadoop s3a: the name that the cluster knows is the one in the file.
+    return f"{scheme if scheme in ('s3a', 's3n') and own == 's3' else own}://{rest.rstrip('/')}"
+
+
+def is_operator_metadata(path: str) -> bool:
+    parts = path.split("/")
+    return len(parts) == 5 and parts[0] == "state" and parts[2:4] == ["_metadata", "v2"]
+
+
+def is_schema_log(path: str) -> bool:
+    return "_schema_log_" in path
+
+
+def moved_operator_metadata(data: bytes, location: str) -> bytes:
+    """v2 operator metadata whose schema files are those below `location`."""
+    line, _, body = decode(data).partition("\n")
+    fields = parse_json_object(body, "the operator metadata")
+    for store in fields.get("stateStoreInfo", []):
+        for key in ("stateSchemaFilePaths", "stateSchemaFilePath"):
+            if key in store:
+                store[key] = _each(store[key], lambda path: _below(path, "/state/", location))
+    return f"{line}\n{render_json(fields)}".encode()
+
+
+def moved_schema_log(data: bytes, location: str) -> bytes:
+    """A Delta source's log of schemas, which names the source's folder in the checkpoint."""
+    lines = lines_of(decode(data))
+    moved = []
+    for line in lines:
+        if line.startswith("{"):
+            fields = json.loads(line)
+            path = fields.get("sourceMetadataPath")
+            if isinstance(path, str):
+                fields["sourceMetadataPath"] = _below(path, "/sources/", location)
+                line = render_json(fields)
+        moved.append(line)
+    return "\n".join(moved).encode()
+
+
+def _each(value: Any, change: Any) -> Any:
+    return [change(item) for item in value] if isinstance(value, list) else change(value)
+
+
+def _below(path: str, folder: str, location: str) -> str:
+    at = path.rfind(folder)
+    return path if at < 0 else hadoop_root(location, path) + path[at:]
+
+
+def parse_moves(pairs: Sequence[str]) -> Moves:
+    moves = []
+    for pair in pairs:
+        old, equals, new = pair.partition("=")
+        if not (old and equals and new):
+            raise WrongUse(f"--rehome {pair!r} is not OLD=NEW")
+        moves.append((old.rstrip("/"), new.rstrip("/")))
+    return moves
+
+
+def moved_source_log(data: bytes, moves: Moves) -> tuple[bytes, int]:
+    """A file source's log with its input files moved, and how many were."""
+    files = parse_source_log(data)
+    moved = [_moved_file(file, moves) for file in files]
+    count = sum(a is not b for a, b in zip(files, moved, strict=True))
+    return (render_log(moved) if count else data), count
+
+
+def _moved_file(file: SourceFile, moves: Moves) -> SourceFile:
+    for old, new in moves:
+        path = _moved_path(file.path, old, new)
+        if path is not None:
+            fields: Mapping[str, Any] = {**json.loads(file.text), "path": path}
+            return SourceFile(path, file.timestamp, file.batch_id, render_json(fields))
+    return file
+
+
+def _moved_path(path: str, old: str, new: str) -> str | None:
+    """`path` is URI-encoded with its scheme; OLD and NEW are as people write them."""
+    readable = unquote(path)
+    for form in (readable, _without_scheme(readable)):
+        if form == old or form.startswith(old + "/"):
+            rest = form[len(old) :]
+            return _uri(new) + quote(rest, safe="/:@!$&'()*+,;=~-._")
+    return None
+
+
+def _without_scheme(path: str) -> str:
+    local = path.startswith("file:")
+    return "/" + path[len("file:") :].lstrip("/") if local else path
+
+
+def _uri(place: str) -> str:
+    path = local_path(place)
+    if path is None:
+        return place
+    return "file://" + quote(path, safe="/:@!$&'()*+,;=~-._")

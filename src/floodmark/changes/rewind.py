@@ -1,0 +1,191 @@
+"""`rewind CP`: the same checkpoint, back at the end of an earlier batch, or at given offsets.
+
+Batches that are run again get numbers that sinks have seen, with other records in them.
+So the query gets a new id, which sinks that remember (query, batch) do not know, and the
+file sink's log, which remembers numbers alone, is taken back as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from floodmark.changes import consequences
+from floodmark.changes.belonging import sidecar
+from floodmark.changes.course import require_committed
+from floodmark.changes.needed_state import needed_state
+from floodmark.changes.origin import Origin
+from floodmark.changes.plan import Plan, Step, delete, write
+from floodmark.changes.refusals import WouldLose
+from floodmark.changes.rehome import is_operator_metadata
+from floodmark.changes.sinklog import Trim, trim_sink_log
+from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, batch_id, state_files
+from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_offset
+from floodmark.checkpoint.query import new_metadata, render_metadata
+from floodmark.checkpoint.sources import SourceKind
+from floodmark.errors import NoAnswer
+from floodmark.storage.files import Files
+
+SinkPlace = tuple[str, Files]
+"""The file sink's output: where it is, and the way to it."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    batch: int
+    entry: OffsetEntry
+    """What offsets/<batch> shall hold."""
+    options: Mapping[str, Any]
+    moved: bool = False
+    """True where given offsets stand in for the batch's own."""
+
+
+def to_batch(origin: Origin, batch: int, option: str = "--to-batch") -> Goal:
+    require_committed(origin.checkpoint, batch, option)
+    if batch == origin.checkpoint.latest_batch:
+        raise NoAnswer(
+            f"{origin.location} stands at the end of batch {batch} already",
+            "There is nothing after it to take back.",
+        )
+    return Goal(batch, origin.checkpoint.offsets[batch], {"to_batch": batch})
+
+
+def to_offsets(origin: Origin, given: Mapping[str, str]) -> Goal:
+    """Given offsets, by source, in place of those of the last committed batch."""
+    checkpoint = origin.checkpoint
+    batch = checkpoint.committed_batch
+    if batch is None:
+        raise NoAnswer(f"{origin.location}: no batch is committed, so no offset can be moved")
+    require_committed(checkpoint, batch, "--to-offsets")
+    if checkpoint.state_operators:
+        raise WouldLose(
+            "--to-offsets: this stream has state, and state belongs to the batch it was made by",
+            "Records that are read again would be counted again; skipped ones would be missing.",
+            "Rewind to a batch, whose state is still there: --to-batch N.",
+        )
+    entry = checkpoint.offsets[batch]
+    for source, text in given.items():
+        entry = with_offset(entry, source, text)
+    if entry == checkpoint.offsets[batch] and batch == checkpoint.latest_batch:
+        raise NoAnswer(f"{origin.location} stands at these offsets already")
+    return Goal(batch, entry, {"to_offsets": dict(given)}, moved=True)
+
+
+def plan_rewind(
+    origin: Origin, goal: Goal, keep_identity: bool = False, sink: SinkPlace | None = None
+) -> Plan:
+    checkpoint = origin.checkpoint
+    if checkpoint.state_operators:
+        needed_state(checkpoint, goal.batch, origin.read)  # raises where it is not whole
+    trim = trim_sink_log(sink[1], goal.batch) if sink else Trim(())
+    highest = max(*checkpoint.offset_ids, *checkpoint.commit_ids)
+    steps = (
+        *_without_later_batches(origin, goal.batch),
+        *_later_state(origin, goal.batch),
+        *_entries(origin, goal),
+        *_identity(origin, goal, keep_identity),
+        *trim.steps,
+    )
+    return Plan(
+        "rewind",
+        f"Back to the end of batch {goal.batch}"
+        if not goal.moved
+        else f"To the given offsets, which batch {goal.batch + 1} begins at",
+        origin.location,
+        origin.location,
+        steps,
+        origin.preconditions,
+        origin.standing.digest,
+        origin.standing.words,
+        highest + 1,
+        {**goal.options, "keep_identity": keep_identity, "sink": sink[0] if sink else None},
+        _notes(origin, goal, keep_identity, trim),
+        consequences.reads_again(
+            goal.batch, highest, bool(sink) and not trim.words, goal.moved, origin.sink
+        ),
+        sink=sink[0] if sink else None,
+    )
+
+
+def _without_later_batches(origin: Origin, batch: int) -> Iterator[Step]:
+    # Commits go before offsets: stopped halfway, this still looks like a batch to rerun.
+    for log, ids in (
+        (COMMITS, origin.checkpoint.commit_ids),
+        (OFFSETS, origin.checkpoint.offset_ids),
+    ):
+        for later in sorted((number for number in ids if number > batch), reverse=True):
+            yield from _removal(origin, f"{log}/{later}", f"everything after batch {batch} goes")
+
+
+def _removal(origin: Origin, path: str, why: str) -> Iterator[Step]:
+    yield delete(path, why)
+    if sidecar(path) in origin.sizes:
+        # Hadoop's checksum alone would keep Spark from ever writing this name again.
+        yield delete(sidecar(path), why)
+
+
+def _later_state(origin: Origin, batch: int) -> Iterator[Step]:
+    """Versions that batches to come write anew: a store that never overwrites would keep these."""
+    why = "state of batches that are run again"
+    for file in state_files(origin.checkpoint.files):
+        if file.version > batch + 1 and file.unique_id is None:
+            yield from _removal(origin, file.path, why)
+            if f"{file.path}.crc" in origin.sizes:
+                yield from _removal(origin, f"{file.path}.crc", why)
+    for path in sorted(origin.sizes):
+        number = batch_id(path.rsplit("/", 1)[-1])
+        if is_operator_metadata(path) and number is not None and number > batch:
+            yield from _removal(origin, path, why)
+
+
+def _entries(origin: Origin, goal: Goal) -> Iterator[Step]:
+    before = goal.batch - 1
+    data = render_offsets(goal.entry)
+    if goal.moved:
+        why = "where the next batch begins"
+        # A source of the old interface is asked for the range between the two: it must not
+        # run backwards.
+        for number in (before, goal.batch) if before >= 0 else (goal.batch,):
+            yield from _rewrite(origin, f"{OFFSETS}/{number}", data, why)
+    elif before >= 0 and before not in origin.checkpoint.offset_ids:
+        yield from _rewrite(
+            origin, f"{OFFSETS}/{before}", data, "Spark wants the entry before, and it is purged"
+        )
+
+
+def _rewrite(origin: Origin, path: str, data: bytes, why: str) -> Iterator[Step]:
+    if sidecar(path) in origin.sizes:
+        yield delete(sidecar(path), "the checksum of what is replaced")
+    yield write(path, data, why, replaces=path in origin.sizes)
+
+
+def _identity(origin: Origin, goal: Goal, keep_identity: bool) -> Iterator[Step]:
+    if keep_identity:
+        return
+    fresh = new_metadata(origin.new_id(f"{origin.location} {goal.options}"))
+    why = "a new query id: sinks that remember the old one would skip the batches"
+    yield from _rewrite(origin, METADATA, render_metadata(fresh), why)
+
+
+def _notes(origin: Origin, goal: Goal, keep_identity: bool, trim: Trim) -> tuple[str, ...]:
+    notes = [f"The stream goes on with batch {goal.batch + 1}."]
+    kinds = {source.kind for source in origin.checkpoint.sources_of(goal.batch)}
+    if SourceKind.FILE in kinds:
+        notes.append(
+            "The file source's own list is not taken back: its next batch takes all files that "
+            "are listed already at once, whatever maxFilesPerTrigger says."
+        )
+    if keep_identity:
+        notes.append(
+            "--keep-identity: a sink that remembers (query, batch) SKIPS the batches it has, "
+            "whatever is in them now."
+        )
+    if trim.words:
+        notes.append(f"The file sink's log stays as it is: {trim.words}.")
+    return tuple(notes)
+
+
+def with_options(goal: Goal, options: Mapping[str, Any]) -> Goal:
+    """The goal under what the user asked for, where that was not a batch."""
+    return replace(goal, options=options)

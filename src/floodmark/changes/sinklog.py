@@ -1,0 +1,52 @@
+"""The file sink's own log, taken back with the checkpoint.
+
+It remembers batch numbers alone: a number that stands in it is skipped, whatever a new
+batch of that number holds. So going back to batch K means that nothing above K stands there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from floodmark.changes.belonging import sidecar
+from floodmark.changes.plan import SINK, Step, delete
+from floodmark.checkpoint.filelog import COMPACT, log_id
+from floodmark.storage.files import Files
+
+FOLDER = "_spark_metadata"
+
+
+@dataclass(frozen=True)
+class Trim:
+    steps: tuple[Step, ...]
+    words: str = ""
+    """Why it cannot be trimmed."""
+
+
+def trim_sink_log(sink: Files, batch: int) -> Trim:
+    names = sink.level(FOLDER).files
+    ids = {name: number for name in names if (number := log_id(name)) is not None}
+    beyond = sorted((name for name, at in ids.items() if at > batch), key=lambda name: -ids[name])
+    if not ids:
+        return Trim((), f"{sink.root} has no {FOLDER}: it is no output of the file sink")
+    if not beyond:
+        return Trim(())
+    kept = {name: at for name, at in ids.items() if at <= batch}
+    base = max((at for name, at in kept.items() if name.endswith(COMPACT)), default=-1)
+    plain = {at for name, at in kept.items() if not name.endswith(COMPACT)}
+    lost = [at for at in range(base + 1, batch + 1) if at not in plain]
+    if lost:
+        return Trim(
+            (),
+            f"the sink's log has compacted batch {lost[0]} into one after batch {batch}, so it "
+            "cannot be taken back to it",
+        )
+    why = f"the file sink would skip batches up to {ids[beyond[0]]}"
+    there = set(names)
+    steps = []
+    for name in beyond:
+        path = f"{FOLDER}/{name}"
+        steps.append(delete(path, why, SINK))
+        if sidecar(name) in there:
+            steps.append(delete(sidecar(path), why, SINK))
+    return Trim(tuple(steps))

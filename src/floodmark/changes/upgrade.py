@@ -1,0 +1,207 @@
+"""`upgrade CP NEW`: a new checkpoint that begins exactly after the last committed batch.
+
+The in-flight batch is carried over uncommitted, so that the new stream runs that very
+range again under the same id and number: a sink that has it skips it, one that has it
+not takes it. Pure but for reading what the plan copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.changes import consequences
+from floodmark.changes.carried_state import carry_state
+from floodmark.changes.course import Course, Wish, choose_course
+from floodmark.changes.origin import Origin
+from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
+from floodmark.changes.refusals import WouldLose
+from floodmark.changes.seeds import START_FILE, carry_sources, seed_sources, start_file, unseeded
+from floodmark.changes.topics import map_entry, require_topics
+from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS
+from floodmark.checkpoint.offsets import render_offsets
+from floodmark.checkpoint.query import new_metadata, render_metadata
+from floodmark.errors import WrongUse
+
+
+def plan_upgrade(origin: Origin, new: str, wish: Wish) -> Plan:
+    course = choose_course(origin.checkpoint, wish)
+    if wish.map_topic:
+        newest = course.after if course.in_flight is None else course.in_flight
+        assert newest is not None
+        require_topics(origin.checkpoint.offsets[newest], dict(wish.map_topic))
+    if wish.without_state:
+        return _begin_anew(origin, new, wish, course)
+    _refuse_renumbered_state(origin, wish, course)
+    steps = (
+        _identity(origin, new, wish),
+        *_logs(origin, wish, course),
+        *carry_sources(origin, course, dict(wish.map_topic), new),
+        *_state(origin, course, new),
+    )
+    return _plan(origin, new, wish, course, steps, course.top + 1, _notes(course))
+
+
+def _plan(
+    origin: Origin,
+    new: str,
+    wish: Wish,
+    course: Course,
+    steps: tuple[Step, ...],
+    block: int,
+    notes: tuple[str, ...],
+) -> Plan:
+    after = "at the beginning" if course.after is None else f"after batch {course.after}"
+    return Plan(
+        "upgrade",
+        f"A new checkpoint that goes on {after}",
+        origin.location,
+        new,
+        steps,
+        (*origin.preconditions, Precondition(EMPTY, f"{new} holds nothing yet")),
+        origin.standing.digest,
+        origin.standing.words,
+        block,
+        _options(wish),
+        notes,
+        _consequences(origin, wish, course),
+    )
+
+
+def _options(wish: Wish) -> dict[str, object]:
+    return {
+        "from_batch": wish.from_batch,
+        "new_identity": wish.new_identity,
+        "restart_numbering": wish.restart_numbering,
+        "drop_in_flight": wish.drop_in_flight,
+        "without_state": wish.without_state,
+        "map_topic": [list(pair) for pair in wish.map_topic],
+    }
+
+
+def _refuse_renumbered_state(origin: Origin, wish: Wish, course: Course) -> None:
+    if not origin.checkpoint.state_operators:
+        return
+    if wish.restart_numbering:
+        raise WouldLose(
+            "--restart-numbering: the state keeps its numbers, so the batches must as well",
+            "Batch N starts from state version N; a stream that begins at 0 begins empty.",
+            "Leave the option out, or begin with an empty state: --without-state.",
+        )
+    if course.shift and course.in_flight is not None:
+        raise WouldLose(
+            f"batch {course.in_flight} is in flight, and numbers before it are missing",
+            "A stateful stream never skips numbers: entries of its offset log are lost.",
+            "--drop-in-flight goes back to the last commit.",
+        )
+
+
+def _identity(origin: Origin, new: str, wish: Wish, always_new: bool = False) -> Step:
+    metadata = origin.checkpoint.metadata
+    if wish.new_identity or always_new or metadata is None:
+        fresh = render_metadata(new_metadata(origin.new_id(new)))
+        why = "a new query id: sinks do not know it"
+        if metadata is None:
+            why = "the old checkpoint has lost its query id, so this one is new"
+        return write(METADATA, fresh, why)
+    return copy(METADATA, "the same query id: sinks still know its batches", origin.size(METADATA))
+
+
+def _logs(origin: Origin, wish: Wish, course: Course) -> Iterator[Step]:
+    if course.after is not None and course.number is not None:
+        before = course.after - 1
+        if course.number > 0:
+            if before not in origin.checkpoint.offsets:
+                before = course.after
+            yield _entry(
+                origin, wish, before, course.number - 1, "Spark wants the entry before, too"
+            )
+        yield _entry(origin, wish, course.after, course.number, "where the new stream starts")
+        yield _commit(origin, course)
+    if course.in_flight is not None:
+        yield _entry(
+            origin,
+            wish,
+            course.in_flight,
+            course.top,
+            "the in-flight batch, to be run again over the same range",
+        )
+
+
+def _entry(origin: Origin, wish: Wish, batch: int, number: int, why: str) -> Step:
+    entry = origin.checkpoint.offsets[batch]
+    mapped = map_entry(entry, dict(wish.map_topic))
+    if mapped == entry:
+        path = f"{OFFSETS}/{batch}"
+        return copy(f"{OFFSETS}/{number}", why, origin.size(path), path)
+    return write(f"{OFFSETS}/{number}", render_offsets(mapped), f"{why}, with its topics renamed")
+
+
+def _commit(origin: Origin, course: Course) -> Step:
+    why = "everything up to here is done"
+    path = f"{COMMITS}/{course.after}"
+    if course.has_commit:
+        return copy(f"{COMMITS}/{course.number}", why, origin.size(path), path)
+    return write(f"{COMMITS}/{course.number}", b"v1\n{}", "Spark 2.1 kept no commits; " + why)
+
+
+def _state(origin: Origin, course: Course, new: str) -> Iterator[Step]:
+    if origin.checkpoint.state_operators and course.after is not None:
+        yield from carry_state(origin, course.after, course.shift, new)
+
+
+def _notes(course: Course) -> tuple[str, ...]:
+    notes = []
+    if course.in_flight is not None:
+        notes.append(
+            f"The new stream first runs batch {course.top} again, over exactly the range that was "
+            "planned."
+        )
+    elif course.after is not None and course.number is not None:
+        notes.append(f"The new stream goes on with batch {course.number + 1}.")
+    if course.shift > 0 and course.in_flight is None:
+        notes.append(
+            f"Numbers go on after {course.highest}: a sink may have seen batch "
+            f"{course.highest}, and would skip that number whatever were in it."
+        )
+    return tuple(notes)
+
+
+def _begin_anew(origin: Origin, new: str, wish: Wish, course: Course) -> Plan:
+    """With an empty state, Spark begins at batch 0: only the sources can be told their place."""
+    if course.after is None:
+        raise WrongUse(
+            "--without-state: no batch is committed, so there is no place to begin after",
+            do="Start the new stream with an empty checkpoint.",
+        )
+    topics = dict(wish.map_topic)
+    steps = (
+        _identity(origin, new, wish, always_new=True),
+        *seed_sources(origin, course.after, topics),
+        write(START_FILE, start_file(origin, course.after, topics), "for `floodmark run --start`"),
+    )
+    notes = [
+        "The state is left behind: sums, windows and joins begin empty, at batch 0.",
+        *unseeded(origin, course.after),
+    ]
+    if course.in_flight is not None:
+        notes.append(
+            f"Batch {course.in_flight} was in flight: its records are read again, under a new "
+            "number."
+        )
+    return _plan(origin, new, wish, course, steps, 0, tuple(notes))
+
+
+def _consequences(origin: Origin, wish: Wish, course: Course) -> tuple[Consequence, ...]:
+    sink = origin.sink
+    in_flight = course.in_flight
+    if wish.without_state:
+        return consequences.restarted_numbers(course.highest, True, sink)
+    if wish.restart_numbering:
+        return consequences.restarted_numbers(course.highest, wish.new_identity, sink)
+    if course.after is not None and in_flight is None and course.highest > course.after:
+        if course.highest == course.after + 1:
+            return consequences.dropped_in_flight(course.highest, sink)
+        return consequences.again(course.after, course.highest, sink)
+    if wish.new_identity:
+        return consequences.new_identity(in_flight, sink)
+    return consequences.goes_on(in_flight, sink)

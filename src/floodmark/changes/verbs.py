@@ -1,0 +1,368 @@
+"""From what a user asks to a plan, and from a plan to what is done. Opens the places."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from floodmark.changes import journal
+from floodmark.changes.apply import Outcome, Places, Progress, carry_out, refuse_not_empty
+from floodmark.changes.backing import (
+    BackupResult,
+    Retention,
+    plan_backup,
+    plan_restore,
+    take_backup,
+)
+from floodmark.changes.consequences import FILE_SINKS
+from floodmark.changes.copy import plan_copy
+from floodmark.changes.course import Wish
+from floodmark.changes.fingerprint import fingerprint
+from floodmark.changes.given_offsets import parse_given
+from floodmark.changes.journal import Stage
+from floodmark.changes.origin import Origin, open_origin
+from floodmark.changes.plan import Plan, parse_plan, plan_to_json, render_plan, seal
+from floodmark.changes.refusals import CannotWrite
+from floodmark.changes.rehome import parse_moves
+from floodmark.changes.rewind import SinkPlace, plan_rewind, to_batch, to_offsets, with_options
+from floodmark.changes.undo import forget, plan_forget, plan_undo, settle, undo
+from floodmark.changes.upgrade import plan_upgrade
+from floodmark.changes.use import Clock
+from floodmark.checkpoint.position import choose_batch
+from floodmark.errors import BatchPurged, CannotRead, FloodmarkError, WrongUse
+from floodmark.storage.backup import (
+    Damage,
+    Snapshot,
+    check,
+    choose_snapshot,
+    open_repository,
+    snapshots,
+)
+from floodmark.storage.files import Files, local_path, open_files
+
+Storage = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A plan, and what became of it."""
+
+    plan: Plan
+    executed: bool = False
+    words: str = ""
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        return {"plan": plan_to_json(self.plan), "executed": self.executed}
+
+
+@dataclass(frozen=True)
+class Carrying:
+    """How a change is carried out; without `execute` it is only planned."""
+
+    execute: bool = False
+    wait_seconds: float | None = None
+    storage: Storage | None = None
+    clock: Clock | None = None
+    progress: Progress | None = None
+
+
+def absolute(location: str) -> str:
+    """A plan is carried out from any folder."""
+    path = local_path(str(location))
+    return str(location).rstrip("/") if path is None else os.path.abspath(path)  # noqa: PTH100
+
+
+def upgrade(
+    path: str,
+    new: str,
+    wish: Wish,
+    carrying: Carrying,
+    check: Callable[[Origin], Sequence[str]] | None = None,
+) -> Change:
+    """`check` looks at the new code, and says what it found right."""
+
+    def make(origin: Origin) -> Plan:
+        checked = tuple(check(origin)) if check else ()
+        plan = plan_upgrade(origin, absolute(new), wish)
+        return _with_notes(plan, checked)
+
+    return _to_new_place("upgrade", path, new, make, carrying)
+
+
+def copy(
+    path: str, dest: str, rehome: Sequence[str], new_identity: bool, carrying: Carrying
+) -> Change:
+    moves = parse_moves(rehome)
+    return _to_new_place(
+        "copy", path, dest, lambda o: plan_copy(o, absolute(dest), moves, new_identity), carrying
+    )
+
+
+def _with_notes(plan: Plan, notes: tuple[str, ...]) -> Plan:
+    from dataclasses import replace
+
+    return replace(plan, notes=(*notes, *plan.notes))
+
+
+def _to_new_place(
+    verb: str, path: str, new: str, make: Callable[[Origin], Plan], carrying: Carrying
+) -> Change:
+    refuse_overlap(path, new)
+    origin_files = open_files(absolute(path), carrying.storage)
+    target = open_files(absolute(new), carrying.storage)
+    origin = open_origin(origin_files, absolute(path))
+    plan = seal(make(origin))
+    recorded = _recorded(target, plan)
+    if recorded is None:
+        journal.refuse_unfinished(target, apart_from=plan)
+        refuse_not_empty(target, plan)
+    return _carried(recorded or plan, carrying)
+
+
+def _recorded(target: Files, plan: Plan) -> Plan | None:
+    """This very change, begun earlier, or finished and untouched since."""
+    for record in reversed(journal.read_records(target)):
+        same = (record.plan.verb, record.plan.origin) == (plan.verb, plan.origin) and dict(
+            record.plan.options
+        ) == dict(plan.options)
+        if same and _can_repeat(target, record):
+            return record.plan
+    return None
+
+
+def _can_repeat(target: Files, record: journal.Record) -> bool:
+    if record.stage is Stage.BEGUN:
+        return True
+    return record.stage is Stage.FINISHED and fingerprint(target).digest == record.after
+
+
+def refuse_overlap(path: str, new: str) -> None:
+    first, second = _comparable(path), _comparable(new)
+    if first == second:
+        raise WrongUse(f"{path} and {new} are the same place")
+    for inner, outer in ((first, second), (second, first)):
+        if inner.startswith(outer + "/"):
+            raise WrongUse(
+                f"{path} and {new}: one lies inside the other",
+                "A checkpoint inside a checkpoint would be taken for a part of it.",
+            )
+
+
+def _comparable(location: str) -> str:
+    path = local_path(location)
+    if path is not None:
+        return os.path.realpath(path)
+    scheme, _, rest = location.rstrip("/").partition("://")
+    return f"{'s3' if scheme in ('s3a', 's3n') else scheme}://{rest}"
+
+
+def rewind(
+    path: str,
+    carrying: Carrying,
+    batch: int | None = None,
+    at_ms: int | None = None,
+    offsets_file: str | None = None,
+    keep_identity: bool = False,
+    sink: str | None = None,
+) -> Change:
+    chosen = [name for name in (batch, at_ms, offsets_file) if name is not None]
+    if len(chosen) != 1:
+        raise WrongUse("give one of --to-batch, --to-time and --to-offsets")
+    files = open_files(absolute(path), carrying.storage)
+    asked = {"to_batch": batch, "to_time_ms": at_ms, "keep_identity": keep_identity}
+    if offsets_file is None and (again := _repeated(files, "rewind", asked)):
+        return _carried(again, carrying)
+    origin = open_origin(files, absolute(path))
+    if offsets_file is not None:
+        given = parse_given(_bytes_of(offsets_file), origin.checkpoint, offsets_file)
+        goal = to_offsets(origin, given)
+    elif batch is not None:
+        goal = with_options(to_batch(origin, batch), {"to_batch": batch})
+    else:
+        assert at_ms is not None
+        goal = with_options(
+            to_batch(origin, _batch_at(origin, at_ms), "--to-time"), {"to_time_ms": at_ms}
+        )
+    place = _sink_place(origin, sink, carrying)
+    return _carried(seal(plan_rewind(origin, goal, keep_identity, place)), carrying)
+
+
+def _repeated(target: Files, verb: str, asked: Mapping[str, Any]) -> Plan | None:
+    """A change in place has changed what it would be planned from: its journal knows it."""
+    said = {key: value for key, value in asked.items() if value is not None}
+    for record in reversed(journal.read_records(target)):
+        options = record.plan.options
+        if (
+            record.plan.verb == verb
+            and all(options.get(key) == value for key, value in said.items())
+            and _can_repeat(target, record)
+        ):
+            return record.plan
+    return None
+
+
+def _batch_at(origin: Origin, at_ms: int) -> int:
+    try:
+        return choose_batch(origin.checkpoint, None, at_ms)
+    except BatchPurged as error:
+        first = origin.checkpoint.offsets.get(0)
+        if first is not None and first.metadata is not None:
+            raise WrongUse(
+                "--to-time: that is before the stream began",
+                f"Its first batch was planned at {first.metadata.batch_timestamp_ms} ms (epoch).",
+                "Begin a new stream to read from before that.",
+            ) from None
+        raise error
+
+
+def _sink_place(origin: Origin, sink: str | None, carrying: Carrying) -> SinkPlace | None:
+    if sink is not None:
+        return absolute(sink), open_files(absolute(sink), carrying.storage)
+    known = origin.sink
+    if known is None or known.kind not in FILE_SINKS or known.path is None:
+        return None
+    try:
+        files = open_files(known.path, carrying.storage)
+        there = bool(files.level("_spark_metadata").files)
+    except FloodmarkError:
+        return None
+    return (absolute(known.path), files) if there else None
+
+
+def _bytes_of(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise WrongUse(f"{path}: cannot read it ({error.strerror})") from None
+
+
+def back_up(
+    path: str, repository: str, retention: Retention, carrying: Carrying
+) -> tuple[Change, BackupResult | None]:
+    refuse_overlap(path, repository)
+    files = open_files(absolute(path), carrying.storage)
+    options: dict[str, object] = {
+        "keep_last": retention.keep_last,
+        "keep_daily": retention.keep_daily,
+    }
+    plan = seal(plan_backup(files, absolute(path), absolute(repository), options))
+    return _backed_up(plan, carrying)
+
+
+def _backed_up(plan: Plan, carrying: Carrying) -> tuple[Change, BackupResult | None]:
+    if not carrying.execute:
+        return Change(plan), None
+    retention = Retention(plan.options["keep_last"], plan.options["keep_daily"])
+    places = places_of(plan, carrying.storage)
+    try:
+        done = take_backup(places.origin, plan.origin, places.target, retention)
+    except OSError as error:
+        raise CannotWrite(
+            f"{plan.target} cannot be written to",
+            str(error),
+            "No snapshot was made, and the earlier ones are whole. Try again.",
+        ) from None
+    words = f"Snapshot {done.snapshot.id}: {done.new_bytes} of {done.snapshot.bytes} bytes are new."
+    if done.removed_snapshots:
+        words += f" {done.removed_snapshots} older snapshots are gone."
+    return Change(plan, True, words), done
+
+
+def check_repository(repository: str, storage: Storage | None) -> tuple[int, tuple[Damage, ...]]:
+    """How many snapshots there are, and what is wrong with them."""
+    files = open_files(absolute(repository), storage)
+    open_repository(files)
+    return len(snapshots(files)), check(files)
+
+
+def list_snapshots(repository: str, storage: Storage | None) -> tuple[Snapshot, ...]:
+    files = open_files(absolute(repository), storage)
+    open_repository(files)
+    return snapshots(files)
+
+
+def restore(repository: str, path: str, snapshot: str | None, carrying: Carrying) -> Change:
+    refuse_overlap(repository, path)
+    files = open_files(absolute(repository), carrying.storage)
+    open_repository(files)
+    target = open_files(absolute(path), carrying.storage)
+    chosen = choose_snapshot(files, snapshot)
+    if again := _repeated(target, "restore", {"snapshot": chosen.id}):
+        return _carried(again, carrying)
+    journal.refuse_unfinished(target)
+    plan = seal(plan_restore(files, absolute(repository), target, absolute(path), chosen))
+    return _carried(plan, carrying)
+
+
+def places_of(plan: Plan, storage: Storage | None) -> Places:
+    return Places(
+        open_files(plan.origin, storage),
+        open_files(plan.target, storage),
+        open_files(plan.sink, storage) if plan.sink else None,
+    )
+
+
+def _carried(plan: Plan, carrying: Carrying) -> Change:
+    if not carrying.execute:
+        return Change(plan)
+    outcome = _execute(plan, carrying)
+    return Change(outcome.plan, True, outcome.words)
+
+
+def _execute(plan: Plan, carrying: Carrying) -> Outcome:
+    return carry_out(
+        plan,
+        places_of(plan, carrying.storage),
+        carrying.wait_seconds,
+        carrying.clock,
+        carrying.progress,
+    )
+
+
+def save_plan(plan: Plan, path: str) -> None:
+    try:
+        Path(path).write_bytes(render_plan(plan))
+    except OSError as error:
+        raise WrongUse(f"{path}: the plan cannot be saved there ({error.strerror})") from None
+
+
+def read_plan(path: str) -> Plan:
+    return parse_plan(_bytes_of(path), path)
+
+
+def apply_saved(path: str, carrying: Carrying) -> Change:
+    plan = read_plan(path)
+    if plan.verb == "undo":
+        return take_back(plan.target, carrying)
+    if plan.verb == "forget":
+        return forget_kept(plan.target, carrying)
+    if plan.verb == "backup":
+        return _backed_up(plan, carrying)[0]
+    outcome = _execute(plan, carrying)
+    return Change(outcome.plan, True, outcome.words)
+
+
+def take_back(path: str, carrying: Carrying) -> Change:
+    target = open_files(absolute(path), carrying.storage)
+    if carrying.execute and (settled := settle(target, absolute(path))):
+        return Change(settled, True, "It was taken back already.")
+    plan = plan_undo(target, absolute(path))
+    if not carrying.execute:
+        return Change(plan)
+    outcome = undo(target, lambda plan: places_of(plan, carrying.storage), carrying.clock)
+    return Change(plan, True, outcome.words)
+
+
+def forget_kept(path: str, carrying: Carrying) -> Change:
+    target = open_files(absolute(path), carrying.storage)
+    plan = plan_forget(target, absolute(path))
+    if not carrying.execute:
+        return Change(plan)
+    try:
+        return Change(plan, True, forget(target, plan).words)
+    except OSError as error:
+        raise CannotRead(f"{path}: cannot delete", str(error)) from None

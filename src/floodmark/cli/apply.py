@@ -1,0 +1,27 @@
+"""`floodmark apply`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import changing, options
+
+
+@click.command("apply")
+@click.argument("plan", metavar="PLAN.json")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Wait this long for a running query to stop.",
+)
+@options.storage
+@options.as_json
+def command(plan: str, wait: float | None, storage: dict[str, Any], as_json: bool) -> None:
+    """Carry out a saved plan, if everything is still as it was when it was made."""
+    with changing.carrying(True, wait, storage) as how:
+        change = api.apply(plan, carrying=how)
+    changing.show(change, as_json)

@@ -1,0 +1,142 @@
+"""What every changing verb shares: its options, and its plan in words."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from floodmark.cli import options
+from floodmark.cli.words import count, size, style, table
+
+if TYPE_CHECKING:
+    from floodmark.changes.plan import Plan, Step
+    from floodmark.changes.verbs import Carrying, Change
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_SHOWN = 4
+_WIDEST = 44
+
+
+def execute(function: _Function) -> _Function:
+    return click.option(
+        "--execute", is_flag=True, help="Carry it out. Without this, nothing is changed."
+    )(function)
+
+
+def changing(function: _Function) -> _Function:
+    """--execute, --out, --wait, --storage and --json."""
+    for option in (
+        options.as_json,
+        options.storage,
+        click.option(
+            "--wait",
+            type=click.FloatRange(min=0),
+            metavar="SECONDS",
+            help="Wait this long for a running query to stop.",
+        ),
+        click.option("--out", metavar="PLAN.json", help="Save the plan; `apply` carries it out."),
+        execute,
+    ):
+        function = option(function)
+    return function
+
+
+@contextmanager
+def carrying(execute: bool, wait: float | None, storage: dict[str, Any]) -> Iterator[Carrying]:
+    from floodmark.changes.verbs import Carrying
+
+    if not (execute and sys.stderr.isatty()):
+        yield Carrying(execute, wait, storage)
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("files", total=None)
+        yield Carrying(
+            execute,
+            wait,
+            storage,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+
+
+def show(change: Change, as_json: bool, out: str | None = None) -> None:
+    if out is not None:
+        from floodmark.changes.verbs import save_plan
+
+        save_plan(change.plan, out)
+    if as_json:
+        options.show_json(change.as_json)
+        return
+    click.echo(render(change, out))
+
+
+def render(change: Change, out: str | None = None) -> str:
+    plan = change.plan
+    lines = [style(plan.title, "bold"), "", table(list(_rows(plan)))]
+    if plan.notes:
+        lines += ["", *(f"  {note}" for note in plan.notes)]
+    if plan.consequences:
+        lines += ["", "  What it means for the sink:"]
+        rows = [(item.sink, _mark(item.words, item.loses_or_repeats)) for item in plan.consequences]
+        lines.append(table(rows, "    "))
+    lines += ["", _ending(change, out)]
+    return "\n".join(lines)
+
+
+def _mark(words: str, marked: bool) -> str:
+    return style(words, "yellow") if marked else words
+
+
+def _ending(change: Change, out: str | None) -> str:
+    if change.executed:
+        return change.words
+    saved = f" It is saved: floodmark apply {out}" if out else ""
+    return f"Nothing has been changed. Carry it out with --execute.{saved}"
+
+
+def _rows(plan: Plan) -> Iterator[tuple[str, str, str]]:
+    for (do, why), group in groupby(plan.steps, key=lambda step: (step.do, step.why)):
+        yield do, _paths(list(group)), why
+
+
+def _paths(steps: list[Step]) -> str:
+    shown = [step for step in steps if not step.path.rsplit("/", 1)[-1].startswith(".")] or steps
+    named = list(_ranges([step.path for step in shown]))
+    if len(named) <= _SHOWN and len(", ".join(named)) <= _WIDEST:
+        return ", ".join(named)
+    folder = _common_folder([step.path for step in shown])
+    known = sum(step.size or 0 for step in shown)
+    bytes_ = f", {size(known)}" if known else ""
+    return f"{count(len(shown), 'file')}{f' in {folder}' if folder else ''}{bytes_}"
+
+
+def _ranges(paths: list[str]) -> Iterator[str]:
+    """offsets/5, offsets/6 as offsets/5–6."""
+    run: list[int] = []
+    folder = ""
+    for path in [*paths, "/"]:
+        parent, _, name = path.rpartition("/")
+        number = int(name) if name.isdecimal() else None
+        if run and (parent != folder or number is None or abs(number - run[-1]) != 1):
+            low, high = min(run), max(run)
+            yield f"{folder}/{low}" + (f"–{high}" if high > low else "")
+            run = []
+        if number is not None:
+            folder = parent
+            run.append(number)
+        elif path != "/":
+            yield path
+
+
+def _common_folder(paths: list[str]) -> str:
+    first, *rest = [path.split("/")[:-1] for path in paths]
+    for other in rest:
+        first = [a for a, b in zip(first, other, strict=False) if a == b][: len(first)]
+    return "/".join(first)

@@ -1,0 +1,35 @@
+"""`floodmark copy`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import changing
+
+
+@click.command("copy")
+@click.argument("checkpoint", metavar="CP")
+@click.argument("dest", metavar="DEST")
+@click.option("--new-identity", is_flag=True, help="A fork: a query of its own, with a new id.")
+@click.option(
+    "--rehome", multiple=True, metavar="OLD=NEW", help="Input files below OLD lie below NEW now."
+)
+@changing.changing
+def command(
+    checkpoint: str,
+    dest: str,
+    new_identity: bool,
+    rehome: tuple[str, ...],
+    execute: bool,
+    out: str | None,
+    wait: float | None,
+    storage: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Copy a checkpoint to another place or storage, with the paths inside made right."""
+    with changing.carrying(execute, wait, storage) as how:
+        change = api.copy(checkpoint, dest, new_identity=new_identity, rehome=rehome, carrying=how)
+    changing.show(change, as_json, out)

@@ -1,0 +1,34 @@
+"""`floodmark restore`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import changing
+
+
+@click.command("restore")
+@click.argument("repository", metavar="REPO")
+@click.argument("checkpoint", metavar="CP")
+@click.option("--snapshot", metavar="ID", help="Not the newest one; see `backup --list REPO`.")
+@changing.changing
+def command(
+    repository: str,
+    checkpoint: str,
+    snapshot: str | None,
+    execute: bool,
+    out: str | None,
+    wait: float | None,
+    storage: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Bring a checkpoint back from a snapshot, to where it was or anywhere else.
+
+    What stands at CP now is kept until `floodmark forget`.
+    """
+    with changing.carrying(execute, wait, storage) as how:
+        change = api.restore(repository, checkpoint, snapshot=snapshot, carrying=how)
+    changing.show(change, as_json, out)

@@ -1,0 +1,45 @@
+"""`floodmark rewind`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import changing
+
+
+@click.command("rewind")
+@click.argument("checkpoint", metavar="CP")
+@click.option("--to-batch", type=int, metavar="N", help="Back to the end of batch N.")
+@click.option("--to-time", metavar="TIME", help="To the last batch by 2026-11-15T10:00:00Z.")
+@click.option("--to-offsets", metavar="FILE", help="To offsets, as `floodmark offsets` gives them.")
+@click.option("--keep-identity", is_flag=True, help="Keep the query id; see the plan's words.")
+@click.option("--sink", metavar="FOLDER", help="The file sink's output, whose log goes back too.")
+@changing.changing
+def command(
+    checkpoint: str,
+    to_batch: int | None,
+    to_time: str | None,
+    to_offsets: str | None,
+    keep_identity: bool,
+    sink: str | None,
+    execute: bool,
+    out: str | None,
+    wait: float | None,
+    storage: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Take a stream back to the end of an earlier batch, so that it reads on from there."""
+    with changing.carrying(execute, wait, storage) as how:
+        change = api.rewind(
+            checkpoint,
+            to_batch=to_batch,
+            to_time=to_time,
+            to_offsets=to_offsets,
+            keep_identity=keep_identity,
+            sink=sink,
+            carrying=how,
+        )
+    changing.show(change, as_json, out)

@@ -1,0 +1,22 @@
+"""`floodmark undo`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import changing, options
+
+
+@click.command("undo")
+@click.argument("checkpoint", metavar="CP")
+@changing.execute
+@options.storage
+@options.as_json
+def command(checkpoint: str, execute: bool, storage: dict[str, Any], as_json: bool) -> None:
+    """Take back the last change of a checkpoint, whole or half done."""
+    with changing.carrying(execute, None, storage) as how:
+        change = api.undo(checkpoint, carrying=how)
+    changing.show(change, as_json)

@@ -1,0 +1,59 @@
+"""`floodmark upgrade`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import changing
+
+
+@click.command("upgrade")
+@click.argument("checkpoint", metavar="CP")
+@click.argument("new", metavar="NEW")
+@click.option("--app", metavar="APP.py[:P]", help="Check the new code's sources against it.")
+@click.option("--from-batch", type=int, metavar="N", help="Begin after batch N, not the last.")
+@click.option("--new-identity", is_flag=True, help="A new query id, for a new sink.")
+@click.option("--restart-numbering", is_flag=True, help="Number batches from 0, for a new sink.")
+@click.option("--drop-in-flight", is_flag=True, help="Go back to the last commit.")
+@click.option("--without-state", is_flag=True, help="Leave the state behind: begin empty.")
+@click.option(
+    "--map-topic", multiple=True, metavar="OLD=NEW", help="The Kafka topic has another name now."
+)
+@changing.changing
+def command(
+    checkpoint: str,
+    new: str,
+    app: str | None,
+    from_batch: int | None,
+    new_identity: bool,
+    restart_numbering: bool,
+    drop_in_flight: bool,
+    without_state: bool,
+    map_topic: tuple[str, ...],
+    execute: bool,
+    out: str | None,
+    wait: float | None,
+    storage: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Make NEW, a checkpoint that begins exactly after CP's last committed batch.
+
+    The batch in flight is carried over, to be run again over the same range.
+    """
+    with changing.carrying(execute, wait, storage) as how:
+        change = api.upgrade(
+            checkpoint,
+            new,
+            app=app,
+            from_batch=from_batch,
+            new_identity=new_identity,
+            restart_numbering=restart_numbering,
+            drop_in_flight=drop_in_flight,
+            without_state=without_state,
+            map_topic=map_topic,
+            carrying=how,
+        )
+    changing.show(change, as_json, out)

@@ -1,0 +1,266 @@
+"""A repository of snapshots: each file once, named by what is in it.
+
+    floodmark-backup.json       what the folder is
+    objects/ab/abcd…            a file's content, named by its SHA-256
+    snapshots/<id>.json         which files a checkpoint had, and their contents' names
+    running/<id>                a backup that has not finished; its objects are not swept
+
+A snapshot appears when its file does, last of all: a backup that dies leaves objects
+that nothing names, and the next retention sweeps them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from floodmark.errors import CannotRead, FileGone, MalformedFile, NoAnswer, NotACheckpoint, WrongUse
+from floodmark.storage.files import Files
+
+CONFIG = "floodmark-backup.json"
+OBJECTS, SNAPSHOTS, RUNNING = "objects", "snapshots", "running"
+VERSION = 1
+_AT_ONCE = 16
+_LEFT_BEHIND_MS = 86_400_000
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One file of a snapshot."""
+
+    path: str
+    size: int
+    sha256: str
+    mtime_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    id: str
+    made_ms: int
+    location: str
+    query_id: str | None
+    batch: int | None
+    """The last committed batch."""
+    files: tuple[Stored, ...] = field(repr=False)
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.size for file in self.files)
+
+
+@dataclass(frozen=True)
+class Damage:
+    snapshot: str
+    path: str
+    reason: str
+
+
+def object_path(sha256: str) -> str:
+    return f"{OBJECTS}/{sha256[:2]}/{sha256}"
+
+
+def open_repository(files: Files, create: bool = False) -> None:
+    """Says what is wrong if the place is not a repository; makes it one if it may."""
+    try:
+        value = json.loads(files.read(CONFIG))
+    except FileGone:
+        level = files.level()
+        if not create:
+            raise NotACheckpoint(
+                f"{files.root} is not a backup repository",
+                f"It has no {CONFIG}.",
+                "`floodmark backup CP REPO --execute` makes one.",
+            ) from None
+        if level.files or level.folders:
+            raise WrongUse(
+                f"{files.root} is not empty, and not a backup repository",
+                do="Name an empty folder, or an earlier repository.",
+            ) from None
+        files.write(CONFIG, json.dumps({"floodmark": "backup", "version": VERSION}).encode())
+        return
+    except ValueError:
+        raise MalformedFile(f"{files.root}/{CONFIG} is not JSON") from None
+    if not isinstance(value, dict) or value.get("version") != VERSION:
+        raise MalformedFile(
+            f"{files.root}: a backup repository of another version",
+            do="Use the floodmark that made it.",
+        )
+
+
+def is_repository(files: Files) -> bool:
+    return CONFIG in files.level().files
+
+
+def snapshots(files: Files) -> tuple[Snapshot, ...]:
+    """Every snapshot, oldest first."""
+    names = [name for name in files.level(SNAPSHOTS).files if _is_snapshot(name)]
+    found = files.read_many(f"{SNAPSHOTS}/{name}" for name in names)
+    parsed = [_parse(path, data) for path, data in found.items()]
+    return tuple(sorted(parsed, key=lambda snapshot: (snapshot.made_ms, snapshot.id)))
+
+
+def _is_snapshot(name: str) -> bool:
+    return name.endswith(".json") and not name.startswith(".")
+
+
+def choose_snapshot(files: Files, wanted: str | None) -> Snapshot:
+    there = snapshots(files)
+    if not there:
+        raise NoAnswer(f"{files.root} holds no snapshot yet")
+    if wanted is None:
+        return there[-1]
+    fitting = [snapshot for snapshot in there if snapshot.id.startswith(wanted)]
+    if len(fitting) != 1:
+        names = ", ".join(snapshot.id for snapshot in there[-5:])
+        raise WrongUse(
+            f"--snapshot {wanted}: {len(fitting) or 'no'} snapshots have such an id",
+            f"The newest are: {names}.",
+        )
+    return fitting[0]
+
+
+def _parse(path: str, data: bytes | Exception) -> Snapshot:
+    if isinstance(data, Exception):
+        raise data
+    try:
+        value = json.loads(data)
+        body = {key: item for key, item in value.items() if key not in ("digest", "floodmark")}
+        if value["digest"] != _digest(body):
+            raise MalformedFile(
+                f"{path}: the snapshot's list does not match its digest",
+                "It was cut short or changed.",
+                "Restore an older one: --snapshot ID.",
+            )
+        files = tuple(Stored(**item) for item in body.pop("files"))
+        return Snapshot(**body, files=files)
+    except (ValueError, KeyError, TypeError) as error:
+        raise MalformedFile(f"{path}: not a snapshot", str(error)) from None
+
+
+def _digest(body: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+def write_snapshot(files: Files, snapshot: Snapshot) -> None:
+    body = {**asdict(snapshot), "files": [asdict(file) for file in snapshot.files]}
+    value = {"floodmark": "snapshot", **body, "digest": _digest(body)}
+    files.write(f"{SNAPSHOTS}/{snapshot.id}.json", json.dumps(value).encode())
+
+
+class Store:
+    """Puts contents into a repository, each once."""
+
+    def __init__(self, files: Files, known: Iterable[Stored]) -> None:
+        self._files = files
+        self._unchanged: dict[tuple[str, int, int | None], Stored] = {
+            (file.path, file.size, file.mtime_ms): file
+            for file in known
+            if file.mtime_ms is not None
+        }
+        self._there: set[str] = {file.sha256 for file in known}
+        self.written = 0
+        """Bytes that were new."""
+
+    def earlier(self, path: str, size: int, mtime_ms: int | None) -> Stored | None:
+        """A file that the last snapshot has as it is now: its content need not be read."""
+        return self._unchanged.get((path, size, mtime_ms))
+
+    def put(self, path: str, data: bytes, mtime_ms: int | None) -> Stored:
+        sha256 = hashlib.sha256(data).hexdigest()
+        if sha256 not in self._there:
+            if self._files.create(object_path(sha256), data):
+                self.written += len(data)
+            self._there.add(sha256)
+        return Stored(path, len(data), sha256, mtime_ms)
+
+
+def fetch_object(files: Files, name: str, path: str) -> bytes:
+    """The content of an object, checked against its name. `path` is whose content it is."""
+    try:
+        data = files.read(name)
+    except FileGone:
+        raise CannotRead(
+            f"{path}: its content is gone from the repository",
+            f"{name} is missing.",
+            "`floodmark backup --check REPO` tells which snapshots are whole.",
+        ) from None
+    if hashlib.sha256(data).hexdigest() != name.rsplit("/", 1)[-1]:
+        raise CannotRead(
+            f"{path}: its content in the repository is damaged",
+            f"{name} does not have the content that its name says.",
+            "`floodmark backup --check REPO` tells which snapshots are whole.",
+        )
+    return data
+
+
+def fetch(files: Files, stored: Stored) -> bytes:
+    return fetch_object(files, object_path(stored.sha256), stored.path)
+
+
+def check(files: Files) -> tuple[Damage, ...]:
+    """Reads everything that a snapshot needs; each content once."""
+    wanted: dict[str, tuple[str, Stored]] = {}
+    for snapshot in snapshots(files):
+        for stored in snapshot.files:
+            wanted.setdefault(stored.sha256, (snapshot.id, stored))
+
+    def look(item: tuple[str, Stored]) -> Damage | None:
+        try:
+            fetch(files, item[1])
+        except CannotRead as error:
+            return Damage(item[0], item[1].path, error.why)
+        return None
+
+    with ThreadPoolExecutor(_AT_ONCE if files.reads_cost else 1) as pool:
+        return tuple(found for found in pool.map(look, wanted.values()) if found)
+
+
+def retained(
+    all_snapshots: Iterable[Snapshot],
+    keep_last: int | None,
+    keep_daily: int | None,
+    day_of: Callable[[int], str],
+) -> set[str]:
+    """The ids that stay: the newest, and the newest of each of the last days."""
+    newest_first = sorted(all_snapshots, key=lambda s: (s.made_ms, s.id), reverse=True)
+    if keep_last is None and keep_daily is None:
+        return {snapshot.id for snapshot in newest_first}
+    kept = {snapshot.id for snapshot in newest_first[: keep_last or 0]}
+    days: set[str] = set()
+    for snapshot in newest_first:
+        day = day_of(snapshot.made_ms)
+        if day not in days and len(days) < (keep_daily or 0):
+            days.add(day)
+            kept.add(snapshot.id)
+    return kept or {snapshot.id for snapshot in newest_first[:1]}
+
+
+def sweep(files: Files, keep: set[str], now_ms: int, mine: str) -> tuple[int, int]:
+    """Removes other snapshots, then the contents that none names: (snapshots, objects)."""
+    there = snapshots(files)
+    gone = [snapshot for snapshot in there if snapshot.id not in keep]
+    files.delete(f"{SNAPSHOTS}/{snapshot.id}.json" for snapshot in gone)
+    if _others_run(files, now_ms, mine):
+        return len(gone), 0  # their contents are not named by a snapshot yet
+    named = {object_path(f.sha256) for s in there if s.id in keep for f in s.files}
+    loose = [file.path for file in files.list(OBJECTS).files if file.path not in named]
+    files.delete(loose)
+    return len(gone), len(loose)
+
+
+def _others_run(files: Files, now_ms: int, mine: str) -> bool:
+    for name in files.level(RUNNING).files:
+        if name == mine or name.startswith("."):
+            continue
+        try:
+            began = int(files.read(f"{RUNNING}/{name}"))
+        except (FileGone, ValueError):
+            continue
+        if now_ms - began < _LEFT_BEHIND_MS:
+            return True
+    return False
