@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of e
     from floodmark.checkpoint.differences import Difference
     from floodmark.checkpoint.inputs import InputFile
     from floodmark.checkpoint.position import Position
+    from floodmark.rules.finding import Finding, Rule
     from floodmark.storage.backup import Damage, Snapshot
     from floodmark.storage.state import StateView
     from floodmark.storage.state_compare import StateDifference
@@ -423,6 +424,38 @@ def forget(path: str, *, carrying: Carrying | None = None) -> Change:
     from floodmark.changes import verbs
 
     return verbs.forget_kept(str(path), carrying or verbs.Carrying())
+
+
+def doctor(
+    path: str, read_data: float | None = None, storage: Storage | None = None
+) -> tuple[Finding, ...]:
+    """What is wrong with a checkpoint. `read_data`: how much of the state to read, 1.0 for all."""
+    from floodmark.rules.registry import examine
+    from floodmark.storage.evidence import gather
+
+    if read_data is not None:
+        _require_state_extra()
+    return examine(gather(open_files(str(path), storage), read_data))
+
+
+def lint(paths: Iterable[str]) -> tuple[Finding, ...]:
+    """What will hurt in streaming code: Python files, notebooks and folders of them."""
+    from floodmark.rules.code.reading import not_python, read_code
+    from floodmark.rules.linting import judge
+    from floodmark.storage.evidence_code import read_sources
+
+    return judge(
+        read_code(path, text) if isinstance(text, str) else not_python(path, text.what)
+        for path, text in read_sources(str(path) for path in paths)
+    )
+
+
+def explain(rule: str | None = None) -> tuple[Rule, ...]:
+    """The story of a rule, by code or name; of all of them without one."""
+    from floodmark.rules.registry import all_rules, find_rule
+
+    found = all_rules() if rule is None else (find_rule(rule),)
+    return tuple(known.rule for known in found)
 
 
 def _structured(checkpoint: Checkpoint) -> Checkpoint:

@@ -27,6 +27,11 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "run": ("run", "Run the pipelines of an application, recoverably."),
         "demo": ("demo", "See a stream killed and brought back, on this machine."),
     },
+    "Judging": {
+        "doctor": ("doctor", "Say whether a checkpoint is sound, and what to do if not."),
+        "lint": ("lint", "Say what will hurt in streaming code, without running it."),
+        "explain": ("explain", "Tell the whole story of a finding's rule."),
+    },
     "Changing": {
         "upgrade": ("upgrade", "Make a new checkpoint that begins right after the last commit."),
         "rewind": ("rewind", "Take a stream back to an earlier batch, time or offsets."),

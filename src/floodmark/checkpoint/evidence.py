@@ -1,0 +1,159 @@
+"""What the doctor judges by: a checkpoint and facts of files that the model leaves out.
+
+Storage gathers it, the rules read it; neither knows the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any
+
+from floodmark.checkpoint.layout import COMMITS, OFFSETS, FileInfo, batch_id, is_temporary
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.needs import StoreNeed, next_batch, state_needs
+from floodmark.checkpoint.sources import SourceOffset
+
+_NOTHING: Mapping[Any, Any] = MappingProxyType({})
+_HOLE_SHOWN = 100
+_TOO_FEW_TO_TELL = 3
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a file cannot be understood."""
+
+    reason: str
+    newer: bool = False
+    """It says a format version that this release does not know."""
+    empty: bool = False
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A file that a RocksDB snapshot names, beside its zip."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Evidence:
+    checkpoint: Checkpoint
+    """With every batch that is still logged."""
+    places: tuple[str, ...] = ()
+    """The checkpoint's own location, in each way that Spark may have written it."""
+    now_ms: int = 0
+    faults: Mapping[str, Fault] = field(default_factory=lambda: _NOTHING)
+    """Files that were read and do not parse."""
+    positions: Mapping[int, tuple[SourceOffset, ...]] = field(default_factory=lambda: _NOTHING)
+    """Where each source stands after each batch, as far as it can be understood."""
+    snapshots: Mapping[str, tuple[TableFile, ...]] = field(default_factory=lambda: _NOTHING)
+    """Zip → the SSTs and logs it names."""
+    disagreeing: frozenset[str] = frozenset()
+    """Files whose hidden `.crc` side file does not match their bytes."""
+    checksums: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    """State files that Spark's own checksum does not match: how."""
+    schemas: frozenset[str] = frozenset()
+    """State schema files that were read and are sound."""
+    seen_files: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
+    """File source → the newest entry of its log."""
+    read_data: bool = False
+    """State files were read in full."""
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        return {file.path: file.size for file in self.checkpoint.files}
+
+    @cached_property
+    def mtimes(self) -> Mapping[str, int | None]:
+        return {file.path: file.mtime_ms for file in self.checkpoint.files}
+
+    @cached_property
+    def needs(self) -> tuple[StoreNeed, ...]:
+        return state_needs(self.checkpoint)
+
+    @cached_property
+    def needed(self) -> frozenset[str]:
+        """The state files that the next start reads."""
+        return frozenset(file.path for need in self.needs for file in need.files)
+
+    @property
+    def next_batch(self) -> int | None:
+        return next_batch(self.checkpoint)
+
+    @cached_property
+    def deciding(self) -> frozenset[str]:
+        """What Spark opens at a start: the newest two offset entries, the newest commit."""
+        latest, committed = self.checkpoint.latest_batch, self.checkpoint.committed_batch
+        found = set()
+        if latest is not None:
+            found |= {f"{OFFSETS}/{latest}", f"{OFFSETS}/{latest - 1}"}
+        if committed is not None:
+            found.add(f"{COMMITS}/{committed}")
+        return frozenset(found)
+
+    @cached_property
+    def holes(self) -> tuple[int, ...]:
+        """Batches between the oldest and the newest that have no offset entry."""
+        planned = self.checkpoint.offset_ids
+        return tuple(
+            batch
+            for before, after in pairwise(planned)
+            # A stray file with a huge number must not be counted up to.
+            for batch in range(max(before + 1, after - _HOLE_SHOWN), after)
+        )
+
+    @cached_property
+    def sparse_by_design(self) -> bool:
+        """Both logs lack the same batches, again and again: async progress tracking."""
+        planned, committed = self.checkpoint.offset_ids, self.checkpoint.commit_ids
+        steps = sum(after - before > 1 for before, after in pairwise(planned))
+        repeated = steps > 1 or (steps == 1 and len(planned) <= _TOO_FEW_TO_TELL)
+        same = committed in (planned, planned[:-1])
+        return repeated and same and not self.checkpoint.state_files
+
+    @cached_property
+    def last_whole_batch(self) -> int | None:
+        """The newest batch before the last commit whose offsets and state are all there."""
+        checkpoint = self.checkpoint
+        planned = set(checkpoint.offset_ids)
+        for batch in reversed(checkpoint.commit_ids[:-1]):
+            entries = {f"{OFFSETS}/{batch}", f"{COMMITS}/{batch}"}
+            if batch not in planned or (batch and batch - 1 not in planned):
+                continue
+            needs = state_needs(checkpoint, batch + 1)
+            files = {file.path for need in needs for file in need.files}
+            if not any(need.missing for need in needs) and not (files | entries) & set(self.faults):
+                return batch
+        return None
+
+    @cached_property
+    def temporary(self) -> tuple[FileInfo, ...]:
+        return tuple(
+            file for file in self.checkpoint.files if is_temporary(file.path.rsplit("/", 1)[-1])
+        )
+
+
+def side_file(path: str) -> str:
+    """Where Hadoop keeps a local file's checksums: `.NAME.crc` beside it."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}.{name}.crc"
+
+
+def main_file(path: str) -> str | None:
+    """The file that a side file is of; None for every other name."""
+    folder, slash, name = path.rpartition("/")
+    if not (name.startswith(".") and name.endswith(".crc") and len(name) > 5):
+        return None
+    return f"{folder}{slash}{name[1:-4]}"
+
+
+def log_entry(path: str) -> tuple[str, int] | None:
+    """(`offsets` or `commits`, batch) of a log entry's path."""
+    folder, _, name = path.partition("/")
+    batch = batch_id(name) if folder in (OFFSETS, COMMITS) and name else None
+    return None if batch is None else (folder, batch)

@@ -1,0 +1,64 @@
+"""`floodmark doctor`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import options
+
+
+def _share(_ctx: click.Context, _option: click.Parameter, value: str | None) -> float | None:
+    if value is None:
+        return None
+    try:
+        share = float(value.removesuffix("%")) / 100
+    except ValueError:
+        share = -1.0
+    if not (value.endswith("%") and 0 < share <= 1):
+        raise click.BadParameter(f"{value!r} is not a part such as 10%")
+    return share
+
+
+@click.command("doctor")
+@click.argument("checkpoint", metavar="CP")
+@click.option("--read-data", is_flag=True, help="Also read every state file to its last byte.")
+@click.option(
+    "--read-data-subset",
+    metavar="10%",
+    callback=_share,
+    help="Read that part of the state files, the same part each time.",
+)
+@options.storage
+@options.as_json
+def command(
+    checkpoint: str,
+    read_data: bool,
+    read_data_subset: float | None,
+    storage: dict[str, Any],
+    as_json: bool,
+) -> int:
+    """Say whether a checkpoint is sound: what is wrong, why it matters, what to do.
+
+    It changes nothing. Exits 1 if there is an error or a warning.
+    """
+    from floodmark.rules.finding import is_bad
+
+    share = 1.0 if read_data else read_data_subset
+    found = api.doctor(checkpoint, share, storage)
+    if as_json:
+        options.show_json({"findings": found})
+    else:
+        from floodmark.cli import findings
+        from floodmark.cli.words import style
+
+        unread = "" if share else " State files were not opened: --read-data does."
+        if found:
+            click.echo(f"{style(checkpoint, 'bold')}   {findings.summary(found)}\n")
+            click.echo(findings.text(found))
+            click.echo(f"\nThe whole story of a rule: floodmark explain {found[0].code}.{unread}")
+        else:
+            click.echo(f"{checkpoint} is sound: no rule found anything.{unread}")
+    return 1 if is_bad(found) else 0

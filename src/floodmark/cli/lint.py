@@ -1,0 +1,43 @@
+"""`floodmark lint`"""
+
+from __future__ import annotations
+
+import click
+
+from floodmark import api
+from floodmark.cli import options
+
+
+@click.command("lint")
+@click.argument("paths", metavar="FILE|DIR…", nargs=-1, required=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "sarif", "github"]),
+    default="text",
+    help="sarif for code scanning, github for a workflow's annotations.",
+)
+@options.as_json
+def command(paths: tuple[str, ...], form: str, as_json: bool) -> int:
+    """Say what will hurt in streaming code, without running it: Python files and notebooks.
+
+    A comment on the line allows a finding: # floodmark: allow shared-checkpoint.
+    Exits 1 if there is an error or a warning.
+    """
+    from floodmark.cli import findings
+    from floodmark.rules.finding import is_bad
+
+    found = api.lint(paths)
+    if as_json or form == "json":
+        options.show_json({"findings": found})
+    elif form == "sarif":
+        options.show_json(findings.sarif(found))
+    elif form == "github":
+        if found:
+            click.echo(findings.github(found))
+    elif found:
+        click.echo(findings.text(found))
+        click.echo(f"\n{findings.summary(found)}.")
+    else:
+        click.echo("Nothing found.")
+    return 1 if is_bad(found) else 0

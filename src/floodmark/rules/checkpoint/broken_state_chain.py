@@ -1,0 +1,42 @@
+"""A hole in the files that a state version is rebuilt from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM117",
+    "broken-state-chain",
+    Severity.ERROR,
+    finds="A delta, changelog or snapshot missing between the last snapshot and the state version "
+    "that the next batch loads.",
+    matters="A version is the last snapshot and every change since: one missing file breaks all "
+    "that come after it.",
+    restart="The query goes on only as long as executors hold the state in memory; a start fails "
+    "with CANNOT_LOAD_STATE_STORE.",
+    instead="Restore the file from a backup.",
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    for need in evidence.needs:
+        if need.lacks_version or not need.missing:
+            continue
+        first, last = need.missing[0], need.missing[-1]
+        names = first if first == last else f"{first} to {last}"
+        whole = evidence.last_whole_batch
+        yield RULE.finding(
+            f"{need.folder}/{last}",
+            f"{need.folder}: version {need.version} cannot be rebuilt, {names} is missing.",
+            do=RULE.instead
+            + (
+                ""
+                if whole is None
+                else f" Or go back: batch {whole} is the last whose state is whole "
+                f"(`floodmark rewind CP --to-batch {whole}`)."
+            ),
+            repairable=whole is not None,
+        )

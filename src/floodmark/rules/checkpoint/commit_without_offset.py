@@ -1,0 +1,43 @@
+"""A commit whose batch has no offset entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM101",
+    "commit-without-offset",
+    Severity.ERROR,
+    finds="A file in commits/ whose batch has no file in offsets/, though older batches have one.",
+    matters="The offset entry is what says which records the batch took; without it nobody knows.",
+    restart="Spark wants the two newest offset entries side by side, and fails at a start if one "
+    "of them is the one that is gone.",
+    instead="Restore the offset entry from a backup, or go back to the batch before it with "
+    "`floodmark rewind`.",
+    repairable=True,
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    checkpoint = evidence.checkpoint
+    planned = checkpoint.offset_ids
+    lowest, latest = (planned[0], planned[-1]) if planned else (-1, None)
+    for batch in checkpoint.commit_ids:
+        # Older than the oldest offset: retention removes offsets first.
+        if batch in planned or batch < lowest or (latest is not None and batch > latest):
+            continue
+        blocks = latest is None or batch == latest - 1
+        yield RULE.finding(
+            f"commits/{batch}",
+            f"commits/{batch} is there and offsets/{batch} is not.",
+            severity=Severity.ERROR if blocks else Severity.WARNING,
+            why=RULE.matters
+            + (
+                f" Spark does not start: it wants offsets/{batch}."
+                if blocks
+                else " Spark starts; going back to this batch is not possible."
+            ),
+        )

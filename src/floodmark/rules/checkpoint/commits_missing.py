@@ -1,0 +1,31 @@
+"""No commit log at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM111",
+    "commits-missing",
+    Severity.ERROR,
+    finds="Several planned batches and not one commit, by a Spark that writes commits.",
+    matters="The folder commits/ was lost. Which batches finished is no longer known.",
+    restart="Spark runs the newest planned batch again and takes all before it as done.",
+    instead="Restore commits/ from a backup. If the sink has every batch but the newest, the "
+    "start does no harm.",
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    checkpoint = evidence.checkpoint
+    if checkpoint.commit_ids or len(checkpoint.offset_ids) < 2:
+        return
+    # Spark 2.1 wrote no commits, and no conf into its offset entries either.
+    if any(entry.metadata and entry.metadata.conf for entry in checkpoint.offsets.values()):
+        yield RULE.finding(
+            "commits",
+            f"{len(checkpoint.offset_ids)} batches are planned and commits/ has none of them.",
+        )

@@ -1,0 +1,40 @@
+"""A pinned setting that changed between batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM126",
+    "conf-changed",
+    Severity.WARNING,
+    finds="A setting in the offset entries' conf whose value differs from one batch to the next.",
+    matters="These settings say how the state is written. Spark pins them for the life of a "
+    "checkpoint, so something else changed them: an editor, or a second query.",
+    restart="Spark goes on with the newest entry's values and reads state that was written with "
+    "others.",
+    instead="Find out which value the state files were written with, and put it back into the "
+    "newest entry.",
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    entries = sorted(evidence.checkpoint.offsets.items())
+    for (_, before), (batch, entry) in pairwise(entries):
+        if before.metadata is None or entry.metadata is None:
+            continue
+        old, new = before.metadata.conf, entry.metadata.conf
+        if old is new:
+            continue
+        for key in sorted(old.keys() & new.keys() - {SHUFFLE_PARTITIONS}):
+            # A change of the partition count is a repartition, which rules of its own watch.
+            if old[key] != new[key]:
+                yield RULE.finding(
+                    f"offsets/{batch}",
+                    f"From batch {batch} on, {key} is {new[key]}; before, it was {old[key]}.",
+                )

@@ -1,0 +1,43 @@
+"""A state file that is empty or does not decode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM118",
+    "damaged-state-file",
+    Severity.ERROR,
+    finds="A delta, snapshot, changelog or zip that has no bytes, is cut short, or does not "
+    "decode. Their content is read with --read-data.",
+    matters="The state of a whole partition hangs on each of these files.",
+    restart="The batch that loads it fails (CANNOT_LOAD_STATE_STORE). Spark 4.2 and later pass "
+    "over a bad newest snapshot if an older one and all changes since are there.",
+    instead="Restore the file from a backup.",
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    for file in evidence.checkpoint.state_files:
+        fault = evidence.faults.get(file.path)
+        reason = "it is empty" if file.size == 0 else fault and fault.reason
+        if not reason or (fault is not None and fault.newer):
+            continue
+        needed = file.path in evidence.needed
+        whole = evidence.last_whole_batch if needed else None
+        yield RULE.finding(
+            file.path,
+            f"{file.path} is damaged: {reason}.",
+            severity=Severity.ERROR if needed else Severity.WARNING,
+            why=None
+            if needed
+            else f"{RULE.matters} The next start does not need this one: only going back would.",
+            do=None
+            if whole is None
+            else RULE.instead + f" Or go back: batch {whole} is the last "
+            f"whose state is whole (`floodmark rewind CP --to-batch {whole}`).",
+            repairable=whole is not None,
+        )

@@ -1,0 +1,34 @@
+"""A state file that Spark's own checksum does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM121",
+    "disagreeing-checksum",
+    Severity.ERROR,
+    finds="A state file whose length or CRC-32C differs from the `<file>.crc` that Spark 4.1 and "
+    "later write beside it, or such a .crc that cannot be read. Lengths are always compared, "
+    "content with --read-data.",
+    matters="The state file or its checksum was changed after Spark wrote them.",
+    restart="Loading it fails: CHECKPOINT_FILE_CHECKSUM_VERIFICATION_FAILED.",
+    instead="Restore the file from a backup. If you changed it on purpose, remove its .crc: "
+    "without one Spark only warns.",
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    for path, how in evidence.checksums.items():
+        needed = path in evidence.needed
+        yield RULE.finding(
+            path,
+            f"{path} does not fit {path}.crc: {how}.",
+            severity=Severity.ERROR if needed else Severity.WARNING,
+        )
+    for path, fault in evidence.faults.items():
+        if path.startswith("state/") and path.endswith(".crc"):
+            yield RULE.finding(path, f"{path} cannot be read: {fault.reason}.")

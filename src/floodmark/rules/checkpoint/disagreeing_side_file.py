@@ -1,0 +1,38 @@
+"""A file that changed after Hadoop wrote its checksums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence, main_file, side_file
+from floodmark.checkpoint.sidefiles import side_file_size
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM115",
+    "disagreeing-side-file",
+    Severity.WARNING,
+    finds="A file whose bytes do not fit the checksums in its hidden `.NAME.crc`.",
+    matters="The file was changed after Spark wrote it: by hand, by a copy without its side file, "
+    "or by a failing disk.",
+    restart="Spark does not check these for logs and state, and goes on with what it finds; SST "
+    "files, `hadoop fs -cat` and spark.read do check, and fail.",
+    instead="If you changed the file on purpose, remove the side file. If not, restore the file "
+    "from a backup.",
+    repairable=True,
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    for path in sorted(evidence.disagreeing):
+        yield RULE.finding(path, f"{path} does not fit the checksums in {side_file(path)}.")
+    for path, size in evidence.sizes.items():
+        main = main_file(path)
+        if main is None or main in evidence.disagreeing:
+            continue
+        found = evidence.sizes.get(main, -1)
+        # An empty file needs no side file, and one of a store's own `.crc` has none either.
+        if found > 0 and size != side_file_size(found):
+            yield RULE.finding(
+                main, f"{main} has {found:,} bytes, and its side file {path} is for another length."
+            )

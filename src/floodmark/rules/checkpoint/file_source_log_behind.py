@@ -1,0 +1,39 @@
+"""A file source that has forgotten files it has taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.sources import SourceKind, parse_log_offset
+from floodmark.errors import MalformedFile
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM129",
+    "file-source-log-behind",
+    Severity.ERROR,
+    finds="A file source whose log ends before the entry that the offset log names.",
+    matters="The source writes its log first and the offset after it, so entries were lost.",
+    restart="The files of the lost entries are new to the source: it reads them again.",
+    instead="Restore sources/ from a backup.",
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    newest = max(evidence.positions, default=None)
+    for source in evidence.positions.get(newest, ()) if newest is not None else ():
+        if source.kind is not SourceKind.FILE or source.offset is None:
+            continue
+        try:
+            wanted = parse_log_offset(source.offset)
+        except MalformedFile:
+            continue
+        seen = evidence.seen_files.get(source.id, -1)
+        if wanted > seen:
+            has = "is gone" if seen < 0 else f"ends at {seen}"
+            yield RULE.finding(
+                f"sources/{source.id}",
+                f"Batch {newest} took entry {wanted} of source {source.id}'s list of files, "
+                f"and the list {has}.",
+            )

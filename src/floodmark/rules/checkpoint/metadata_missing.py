@@ -1,0 +1,31 @@
+"""The query's identity is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import METADATA
+from floodmark.checkpoint.model import Kind
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM102",
+    "metadata-missing",
+    Severity.ERROR,
+    finds="A checkpoint that has batches and no `metadata` file.",
+    matters="The file holds the query's id, and exactly-once sinks such as Delta know a batch by "
+    "that id and its number: with another id they take a batch twice.",
+    restart="Spark 4.2 and later refuse to start (STREAMING_CHECKPOINT_MISSING_METADATA_FILE); "
+    "earlier ones make up a new id without a word.",
+    instead="Restore `metadata` from a backup. For a Delta sink the old id stands in the table's "
+    'log, as the appId of its txn actions: write it as {"id":"…"}.',
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    checkpoint = evidence.checkpoint
+    if checkpoint.kind is Kind.DSTREAMS or METADATA in evidence.sizes:
+        return
+    if checkpoint.offset_ids or checkpoint.commit_ids:
+        yield RULE.finding(METADATA, "The metadata file is missing, and batches are there.")

@@ -1,0 +1,26 @@
+"""The query's identity cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import METADATA
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM103",
+    "metadata-unreadable",
+    Severity.ERROR,
+    finds="A `metadata` file that is empty, cut short, or not JSON with an id.",
+    matters="Without its id the query is a stranger to its own sink.",
+    restart="Every start fails while reading the file; Spark does not write it anew.",
+    instead="Restore `metadata` from a backup. If no batch was planned yet, remove the file: "
+    "Spark then makes a new one.",
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    fault = evidence.faults.get(METADATA)
+    if fault is not None:
+        yield RULE.finding(METADATA, f"The metadata file cannot be read: {fault.reason}.")

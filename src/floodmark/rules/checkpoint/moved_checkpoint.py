@@ -1,0 +1,54 @@
+"""A checkpoint whose own files point elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM136",
+    "moved-checkpoint",
+    Severity.WARNING,
+    finds="Operator metadata whose absolute schema paths lie outside this checkpoint.",
+    matters="transformWithState and joins of format 3 write down where their schema files are; a "
+    "copy still points to the original.",
+    restart="Spark does not fail: it takes the state as having no schema, compares nothing, "
+    "numbers schemas from 0 again (rows in Avro are then misread), and makes empty folders at "
+    "the old place.",
+    instead="Copy with `floodmark copy`, which rewrites the paths.",
+    repairable=True,
+)
+_ALIKE = {"s3a": "s3", "s3n": "s3", "hdfs": "", "webhdfs": "", "viewfs": "", "file": ""}
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    here = {_place(place) for place in evidence.places}
+    for operator, metadata in sorted(evidence.checkpoint.operators.items()):
+        marker = f"/state/{operator}/_stateSchema/"
+        elsewhere = sorted(
+            {
+                path.partition(marker)[0]
+                for store in metadata.stores
+                for path in store.schema_paths
+                if marker in path and _place(path.partition(marker)[0]) not in here
+            }
+        )
+        if elsewhere and here:
+            yield RULE.finding(
+                f"state/{operator}/_metadata",
+                f"Operator {operator} has its schema files at {elsewhere[0]}, which is not this "
+                "checkpoint.",
+            )
+
+
+def _place(location: str) -> str:
+    """The place without what differs between two ways of writing it."""
+    scheme, colon, rest = location.partition(":")
+    if not colon or "/" in scheme:
+        return "/" + location.strip("/")
+    kind = _ALIKE.get(scheme, scheme)
+    if scheme in ("hdfs", "webhdfs", "viewfs") and rest.startswith("//"):
+        rest = rest[2:].partition("/")[2]  # a name node's address differs by protocol
+    return f"{kind}/{rest.strip('/')}"

@@ -1,0 +1,43 @@
+"""A hole in the offset log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM107",
+    "offset-gap",
+    Severity.ERROR,
+    finds="A batch between the oldest and the newest that is in neither log.",
+    matters="Batches have consecutive numbers: one was removed by hand or lost by a copy.",
+    restart="Spark wants the entry before the newest one: 'batch N doesn't exist'. A hole further "
+    "back goes unnoticed.",
+    instead="Restore the entry from a backup, or go on after the last whole batch with "
+    "`floodmark upgrade`.",
+    repairable=True,
+)
+_TOLD = 20
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    checkpoint = evidence.checkpoint
+    planned, committed = set(checkpoint.offset_ids), set(checkpoint.commit_ids)
+    if not planned or evidence.sparse_by_design:
+        return
+    latest = max(planned)
+    for batch in evidence.holes[-_TOLD:]:
+        if batch in committed:
+            continue
+        blocks = batch == latest - 1
+        yield RULE.finding(
+            f"offsets/{batch}",
+            f"Batch {batch} is missing from the logs, and later batches are there.",
+            severity=Severity.ERROR if blocks else Severity.WARNING,
+            why=None
+            if blocks
+            else f"{RULE.matters} Spark starts all the same: it opens the newest entries only.",
+            repairable=blocks,
+        )

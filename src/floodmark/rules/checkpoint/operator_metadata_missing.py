@@ -1,0 +1,37 @@
+"""A stateful operator that does not say what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM124",
+    "operator-metadata-missing",
+    Severity.WARNING,
+    finds="State without `_metadata`, by a Spark that writes it (4.0 and later).",
+    matters="It names the operator; Spark compares the names with the query's plan.",
+    restart="The comparison is left out, so a query whose operators changed starts and reads "
+    "another operator's state; the statestore reader does not work.",
+    instead="Restore the file from a backup; Spark does not write it anew on its own.",
+)
+_SINCE_4_0 = "spark.sql.streaming.stateStore.encodingFormat"
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    checkpoint = evidence.checkpoint
+    # An upgraded query gets the file in its first batch on 4.0: that entry is the proof.
+    first = next((entry for _, entry in sorted(checkpoint.offsets.items())), None)
+    if first is None or first.metadata is None or _SINCE_4_0 not in first.metadata.conf:
+        return
+    for operator in sorted({file.operator for file in checkpoint.state_files}):
+        folder = f"state/{operator}/_metadata/"
+        if not any(
+            path.startswith(folder) and not path.rsplit("/", 1)[-1].startswith(".")
+            for path in evidence.sizes
+        ):
+            yield RULE.finding(
+                f"{folder}metadata", f"Operator {operator} has state and no {folder}metadata."
+            )

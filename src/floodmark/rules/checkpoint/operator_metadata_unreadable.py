@@ -1,0 +1,25 @@
+"""An operator's description that does not parse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM125",
+    "operator-metadata-unreadable",
+    Severity.ERROR,
+    finds="A file in state/<operator>/_metadata that is empty, cut short or garbled.",
+    matters="Spark 4.0 and later compare it with the query's plan before the first batch.",
+    restart="The start fails while reading it.",
+    instead="Restore the file from a backup, or remove it: Spark then leaves the comparison out.",
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    for path, fault in evidence.faults.items():
+        parts = path.split("/")
+        if len(parts) > 3 and parts[0] == "state" and parts[2] == "_metadata" and not fault.newer:
+            yield RULE.finding(path, f"{path} cannot be read: {fault.reason}.")

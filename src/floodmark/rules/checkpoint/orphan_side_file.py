@@ -1,0 +1,38 @@
+"""A hidden checksum file whose file is gone, in the way of a later write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence, log_entry, main_file
+from floodmark.checkpoint.layout import METADATA
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM114",
+    "orphan-side-file",
+    Severity.ERROR,
+    finds="A hidden `.N.crc` in offsets/ or commits/ without its N, where N is yet to be written; "
+    "or `.metadata.crc` without `metadata`.",
+    matters="On a local disk, Hadoop moves the side file together with its file and does not "
+    "overwrite one that is there.",
+    restart="The write of N fails, as 'Multiple streaming queries are concurrently using …', "
+    "though there is only one.",
+    instead="Remove the side file.",
+    repairable=True,
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    checkpoint = evidence.checkpoint
+    newest = {
+        "offsets": -1 if checkpoint.latest_batch is None else checkpoint.latest_batch,
+        "commits": -1 if checkpoint.committed_batch is None else checkpoint.committed_batch,
+    }
+    for path in evidence.sizes:
+        main = main_file(path)
+        if main is None or main in evidence.sizes:
+            continue
+        entry = log_entry(main)
+        if main == METADATA or (entry is not None and entry[1] > newest[entry[0]]):
+            yield RULE.finding(path, f"{path} is left over: {main} is not there.")

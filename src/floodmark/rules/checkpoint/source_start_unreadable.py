@@ -1,0 +1,26 @@
+"""A source's note of where it began that does not parse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM130",
+    "source-start-unreadable",
+    Severity.ERROR,
+    finds="A Kafka or rate source's sources/<id>/0 that is empty, cut short or garbled.",
+    matters="It says where batch 0 began; a rate source counts its seconds from it.",
+    restart="A rate source reads it at every start and fails. Kafka reads it only while no batch "
+    "is planned; its older reader always.",
+    instead="Restore it from a backup. For Kafka with planned batches, the file can be removed.",
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    for path, fault in evidence.faults.items():
+        parts = path.split("/")
+        if parts[0] == "sources" and parts[1] not in evidence.seen_files and not fault.newer:
+            yield RULE.finding(path, f"{path} cannot be read: {fault.reason}.")

@@ -1,0 +1,58 @@
+"""Another source in a source's place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.sources import SourceKind, SourceOffset
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM132",
+    "sources-changed",
+    Severity.ERROR,
+    finds="Two neighbouring batches with a different number of sources, another kind of source "
+    "in a place, another Delta table, or all of a Kafka source's topics replaced.",
+    matters="Spark knows sources by their place in the plan alone. A query whose sources were "
+    "added, removed or swapped reads another's offsets.",
+    restart="Another number fails ('There are [1] sources in the checkpoint offsets'); another "
+    "kind fails in the source, or is misread silently if the shapes agree.",
+    instead="Start the code that the newest entries belong to, or go on with a new checkpoint: "
+    "`floodmark upgrade`.",
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    checkpoint = evidence.checkpoint
+    entries = sorted(evidence.positions.items())
+    for (before, old), (batch, new) in pairwise(entries):
+        named = checkpoint.offsets[batch].version != 1
+        if len(old) != len(new) and not named:
+            yield RULE.finding(
+                f"offsets/{batch}",
+                f"Batch {batch} has {len(new)} sources, and batch {before} had {len(old)}.",
+            )
+            continue
+        earlier = {source.id: source for source in old}
+        for source in new:
+            change = _change(earlier.get(source.id), source)
+            if change:
+                yield RULE.finding(
+                    f"offsets/{batch}", f"From batch {batch} on, source {source.id} {change}."
+                )
+
+
+def _change(old: SourceOffset | None, new: SourceOffset) -> str | None:
+    if old is None or old.offset is None or new.offset is None:
+        return None
+    if old.kind is not new.kind:
+        return f"is {new.kind.value}; before, it was {old.kind.value}"
+    if not (isinstance(old.offset, dict) and isinstance(new.offset, dict)):
+        return None
+    if new.kind is SourceKind.DELTA and old.offset["reservoirId"] != new.offset["reservoirId"]:
+        return "reads another Delta table"
+    if new.kind is SourceKind.KAFKA and old.offset and not old.offset.keys() & new.offset.keys():
+        return f"reads {', '.join(new.offset)}; before, it was {', '.join(old.offset)}"
+    return None

@@ -1,0 +1,32 @@
+"""A RocksDB table that a snapshot names and that is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM119",
+    "sst-missing",
+    Severity.ERROR,
+    finds="A table or log file (SSTs/, logs/) that a snapshot's zip names and the folder lacks.",
+    matters="The zip holds only RocksDB's manifest; the rows are in the tables, which several "
+    "snapshots share.",
+    restart="The first batch fails while fetching the snapshot (CANNOT_LOAD_STATE_STORE).",
+    instead="Restore the file from a backup, or go back to a batch whose snapshot does not name "
+    "it.",
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    for snapshot, tables in evidence.snapshots.items():
+        needed = snapshot in evidence.needed
+        for table in tables:
+            if table.path not in evidence.sizes:
+                yield RULE.finding(
+                    table.path,
+                    f"{snapshot} names {table.path}, which is not there.",
+                    severity=Severity.ERROR if needed else Severity.WARNING,
+                )

@@ -1,0 +1,34 @@
+"""A RocksDB table of another length than its snapshot says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM120",
+    "sst-wrong-size",
+    Severity.ERROR,
+    finds="A table or log file whose length differs from what the snapshot's zip says of it.",
+    matters="Tables are copied without a rename, so a crash can leave half of one; and two tasks "
+    "that wrote the same version may have mixed their files.",
+    restart="Spark compares the lengths when it fetches the snapshot, and fails "
+    "(UNEXPECTED_FILE_SIZE).",
+    instead="Restore the file from a backup, or go back to a batch whose snapshot does not name "
+    "it.",
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    for snapshot, tables in evidence.snapshots.items():
+        needed = snapshot in evidence.needed
+        for table in tables:
+            found = evidence.sizes.get(table.path, table.size)
+            if found != table.size:
+                yield RULE.finding(
+                    table.path,
+                    f"{table.path} has {found:,} bytes; {snapshot} says {table.size:,}.",
+                    severity=Severity.ERROR if needed else Severity.WARNING,
+                )

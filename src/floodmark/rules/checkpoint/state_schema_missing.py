@@ -1,0 +1,43 @@
+"""State whose schema file is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import store_folder
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM122",
+    "state-schema-missing",
+    Severity.WARNING,
+    finds="A state store without its schema file, by a Spark that writes one (3.1 and later).",
+    matters="The schema file is what a changed query is compared with, and what readers of the "
+    "state go by.",
+    restart="Spark writes the running query's schema in its place, without a comparison: if the "
+    "query has changed, rows are misread.",
+    instead="Restore the file from a backup, before the next start.",
+)
+# In the conf of every offset entry since 3.1, the first Spark that wrote schema files.
+_SINCE_3_1 = "spark.sql.streaming.stateStore.compression.codec"
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    checkpoint = evidence.checkpoint
+    if _SINCE_3_1 not in checkpoint.conf:
+        return
+    stores = {(file.operator, file.store) for file in checkpoint.state_files}
+    for operator, store in sorted(stores):
+        metadata = checkpoint.operators.get(operator)
+        named = [
+            f"state/{operator}/_stateSchema/{info.store_name}/{path.rsplit('/', 1)[-1]}"
+            for info in (metadata.stores if metadata else ())
+            for path in info.schema_paths
+        ]
+        plain = f"{store_folder(operator, 0, store)}/_metadata/schema"
+        for path in named or [plain]:
+            if path not in evidence.sizes:
+                yield RULE.finding(
+                    path, f"Operator {operator}, store {store}: the schema file {path} is missing."
+                )

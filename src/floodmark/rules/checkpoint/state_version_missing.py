@@ -1,0 +1,40 @@
+"""State that the next batch loads and that is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM116",
+    "state-version-missing",
+    Severity.ERROR,
+    finds="A partition's store without the state version that the next batch starts from.",
+    matters="Batch N starts from state version N, in every partition and store, empty ones too.",
+    restart="The first batch fails: CANNOT_LOAD_STATE_STORE, with "
+    "CANNOT_READ_DELTA_FILE_NOT_EXISTS or CANNOT_READ_STREAMING_STATE_FILE below it.",
+    instead="Restore the file from a backup.",
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    for need in evidence.needs:
+        if not need.lacks_version:
+            continue
+        name = need.missing[-1]
+        whole = evidence.last_whole_batch
+        yield RULE.finding(
+            f"{need.folder}/{name}",
+            f"Batch {need.version} starts from state version {need.version}, and "
+            f"{need.folder} has no {name}.",
+            do=RULE.instead
+            + (
+                ""
+                if whole is None
+                else f" Or go back: batch {whole} is the last whose state is whole "
+                f"(`floodmark rewind CP --to-batch {whole}`)."
+            ),
+            repairable=whole is not None,
+        )

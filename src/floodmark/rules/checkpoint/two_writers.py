@@ -1,0 +1,42 @@
+"""Entries that one query alone cannot have written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM133",
+    "two-writers",
+    Severity.WARNING,
+    finds="A batch that was planned no later than the batch before it, or with a lower watermark.",
+    matters="One query's batches follow each other in time. Two queries that share a checkpoint, "
+    "or an entry taken from elsewhere, break the order.",
+    restart="Nothing guards a checkpoint against a second application: both go on until one "
+    "fails with CONCURRENT_STREAM_LOG_UPDATE; until then records are read by both.",
+    instead="Find the other query (`floodmark lint` finds shared checkpoints in code) and give "
+    "it a checkpoint of its own.",
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    entries = sorted(evidence.checkpoint.offsets.items())
+    for (before, old), (batch, new) in pairwise(entries):
+        if old.metadata is None or new.metadata is None:
+            continue
+        was, now = old.metadata, new.metadata
+        if 0 < now.batch_timestamp_ms <= was.batch_timestamp_ms:
+            late = was.batch_timestamp_ms - now.batch_timestamp_ms
+            when = f"{late:,} ms before" if late else "at the same moment as"
+            yield RULE.finding(
+                f"offsets/{batch}", f"Batch {batch} was planned {when} batch {before}."
+            )
+        elif now.batch_watermark_ms < was.batch_watermark_ms:
+            yield RULE.finding(
+                f"offsets/{batch}",
+                f"Batch {batch} has an earlier watermark ({now.batch_watermark_ms}) than batch "
+                f"{before} ({was.batch_watermark_ms}).",
+            )

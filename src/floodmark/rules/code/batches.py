@@ -1,0 +1,58 @@
+"""What the function given to foreachBatch does."""
+
+from __future__ import annotations
+
+import ast
+
+from floodmark.rules.code.facts import BatchFunction
+from floodmark.rules.code.scopes import Function, Scope, Walk
+
+_WRITES = frozenset({"save", "saveAsTable", "insertInto", "jdbc", "parquet", "csv", "json", "orc"})
+_APPENDS = frozenset({"append", "writeTo", "executemany", "to_sql", "insert_many", "bulk_write"})
+
+
+def batch_function(walk: Walk, call: ast.Call, scope: Scope) -> BatchFunction | None:
+    """None where the function is not in this file."""
+    given = call.args[0] if call.args else None
+    if given is None and call.keywords:
+        given = call.keywords[0].value
+    node = _function(walk, given)
+    if node is None:
+        return None
+    names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+    if names and names[0] in ("self", "cls"):
+        names = names[1:]
+    if len(names) < 2 or node.args.vararg is not None:
+        return None
+    body = node.body if isinstance(node.body, list) else [node.body]
+    inside = [item for part in body for item in ast.walk(part)]
+    used = any(
+        isinstance(item, ast.Name) and item.id == names[1] and isinstance(item.ctx, ast.Load)
+        for item in inside
+    )
+    return BatchFunction(node.lineno, used, _write(inside))
+
+
+def _function(walk: Walk, given: ast.expr | None) -> Function | None:
+    if isinstance(given, ast.Lambda):
+        return given
+    name = given.id if isinstance(given, ast.Name) else getattr(given, "attr", None)
+    found = walk.functions.get(name or "", ())
+    return found[-1][0] if len(found) == 1 else None
+
+
+def _write(inside: list[ast.AST]) -> str | None:
+    """The name of a write that a second run would do a second time."""
+    names = {item.attr for item in inside if isinstance(item, ast.Attribute)}
+    texts = {
+        item.value.lower()
+        for item in inside
+        if isinstance(item, ast.Constant) and isinstance(item.value, str)
+    }
+    if "overwrite" in texts or names & {"merge", "overwritePartitions", "createOrReplace"}:
+        return None  # running it again leaves the same
+    if any("merge into" in text or "on conflict" in text for text in texts):
+        return None
+    if "write" in names:
+        return next(iter(sorted(names & _WRITES)), None)
+    return next(iter(sorted(names & _APPENDS - {"append"})), None)

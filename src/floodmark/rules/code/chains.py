@@ -1,0 +1,63 @@
+"""Fluent chains, made whole: `writer.start()` with what `writer` was before it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from floodmark.rules.code.scopes import Scope
+from floodmark.rules.code.values import dotted
+
+_LONGEST = 400
+_DEEPEST = 20
+
+
+@dataclass(frozen=True)
+class Link:
+    """One attribute or method call of a chain."""
+
+    name: str
+    line: int
+    call: ast.Call | None
+    scope: Scope
+    node: int
+    """Which attribute it is: the same one may be met through several variables."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    links: tuple[Link, ...]
+    root: str
+    """Dotted name of what it begins with; `?` where it is not a name."""
+    root_call: ast.Call | None
+
+    def index(self, name: str) -> int | None:
+        """Where a name stands last."""
+        return next(
+            (at for at in range(len(self.links) - 1, -1, -1) if self.links[at].name == name), None
+        )
+
+
+def chain_of(node: ast.expr, scope: Scope, depth: int = 0) -> Chain:
+    links: list[Link] = []
+    call: ast.Call | None = None
+    while len(links) < _LONGEST:
+        if isinstance(node, ast.Call):
+            if not isinstance(node.func, ast.Attribute):
+                return Chain(tuple(reversed(links)), dotted(node.func), node)
+            call, node = node, node.func
+        elif isinstance(node, ast.Attribute):
+            line = node.end_lineno or node.lineno
+            links.append(Link(node.attr, line, call, scope, id(node)))
+            call, node = None, node.value
+        elif isinstance(node, ast.Name):
+            found = scope.value(node.id, node.lineno) if depth < _DEEPEST else None
+            if found is None:
+                return Chain(tuple(reversed(links)), node.id, None)
+            before = chain_of(found[0], found[1], depth + 1)
+            return Chain(
+                (*before.links, *reversed(links)), before.root or node.id, before.root_call
+            )
+        else:
+            break
+    return Chain(tuple(reversed(links)), "?", None)

@@ -1,0 +1,119 @@
+"""Text to facts: parsed once, walked once."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from floodmark.rules.code.chains import Chain, chain_of
+from floodmark.rules.code.deletions import deletions_of
+from floodmark.rules.code.dstreams import dstreams_of
+from floodmark.rules.code.facts import Code, DStreams, Option
+from floodmark.rules.code.notebook import to_python
+from floodmark.rules.code.scopes import Place, walk
+from floodmark.rules.code.streams import options_of, streams_of
+from floodmark.rules.code.values import value_of
+
+# A file without any of these has nothing to say of streams: its syntax is checked, and that is all.
+_OF_STREAMS = re.compile(r"Stream|checkpoint|txnAppId|foreachBatch", re.IGNORECASE)
+_ALLOW = re.compile(r"#\s*floodmark:\s*allow\s+([a-z0-9-]+(?:\s*,\s*[a-z0-9-]+)*)")
+
+
+def read_code(path: str, text: str) -> Code:
+    if path.endswith(".ipynb"):
+        return _read_notebook(path, text)
+    return _read(path, text)
+
+
+def not_python(path: str, reason: str, line: int | None = None) -> Code:
+    return Code(path, reason, line)
+
+
+def _read_notebook(path: str, text: str) -> Code:
+    try:
+        python, places = to_python(text)
+    except (ValueError, RecursionError) as error:
+        return not_python(path, f"not a notebook: {error}")
+    return replace(_read(path, python), lines=tuple(places))
+
+
+def _read(path: str, text: str) -> Code:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the code that is looked at, not ours
+            if not _OF_STREAMS.search(text):
+                compile(text, path, "exec", dont_inherit=True)
+                return Code(path)
+            tree = ast.parse(text, path)
+    except SyntaxError as error:
+        return not_python(path, error.msg or "invalid syntax", error.lineno)
+    except (ValueError, RecursionError, MemoryError, OverflowError) as error:
+        return not_python(path, str(error) or "nested too deeply")
+    try:
+        return _facts(path, text, tree)
+    except RecursionError:
+        return not_python(path, "nested too deeply to be looked at")
+
+
+def _facts(path: str, text: str, tree: ast.Module) -> Code:
+    found = walk(tree)
+    places = [(place, chain_of(place.node, place.scope)) for place in found.places]
+    uses_dstreams = "StreamingContext" in text
+    confs, master = _confs(places)
+    return Code(
+        path,
+        streams=streams_of(found, places),
+        write_options=_write_options(places),
+        confs=confs,
+        deletions=deletions_of(places),
+        dstreams=dstreams_of(found, places) if uses_dstreams else DStreams(),
+        runs_locally=master,
+        allowed=_allowed(text),
+    )
+
+
+def _allowed(text: str) -> Mapping[int, frozenset[str]]:
+    if "floodmark:" not in text:
+        return MappingProxyType({})
+    return MappingProxyType(
+        {
+            number: frozenset(name.strip() for name in found[1].split(","))
+            for number, line in enumerate(text.split("\n"), 1)
+            if (found := _ALLOW.search(line))
+        }
+    )
+
+
+def _confs(places: list[tuple[Place, Chain]]) -> tuple[tuple[Option, ...], bool]:
+    """Settings of the session, and whether its master is local."""
+    confs: dict[tuple[str, int], Option] = {}
+    local = False
+    for _, chain in places:
+        for link in chain.links:
+            if link.call is None or not link.call.args:
+                continue
+            first = value_of(link.call.args[0], link.scope)
+            if link.name in ("master", "setMaster"):
+                local = local or first.pattern.startswith("local")
+            elif link.name in ("set", "config") and len(link.call.args) > 1:
+                key = first.literal or ""
+                if not key.startswith("spark."):
+                    continue
+                value = value_of(link.call.args[1], link.scope)
+                local = local or (key == "spark.master" and value.pattern.startswith("local"))
+                confs[key, link.line] = Option(key, value, link.line)
+    return tuple(confs.values()), local
+
+
+def _write_options(places: list[tuple[Place, Chain]]) -> tuple[Option, ...]:
+    found: dict[tuple[str, int], Option] = {}
+    for _, chain in places:
+        at = chain.index("write")
+        if at is not None:
+            for option in options_of(chain.links[at + 1 :])[0]:
+                found[option.key, option.line] = option
+    return tuple(found.values())

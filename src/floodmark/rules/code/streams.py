@@ -1,0 +1,220 @@
+"""From chains to streams: what is read, what is done to it, where it is written."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from floodmark.rules.code.batches import batch_function
+from floodmark.rules.code.chains import Chain, Link, chain_of
+from floodmark.rules.code.facts import Operation, Option, Read, Stream, Value
+from floodmark.rules.code.scopes import Place, Scope, Walk
+from floodmark.rules.code.values import value_of
+
+_STARTS = frozenset({"start", "toTable"})
+_WRITER_ONLY = frozenset({"outputMode", "trigger", "queryName", "foreachBatch"})
+_FILE_FORMATS = frozenset({"csv", "json", "orc", "parquet", "text", "xml", "table", "load"})
+_NOT_OPTIONS = frozenset({"path", "format", "outputMode", "partitionBy", "queryName", "tableName"})
+
+
+def streams_of(walk: Walk, places: Sequence[tuple[Place, Chain]]) -> tuple[Stream, ...]:
+    found: dict[int, list[tuple[Place, Chain]]] = {}
+    for place, chain in places:
+        at = _writer_at(chain)
+        if at is not None:
+            found.setdefault(chain.links[at].node if at >= 0 else id(place.node), []).append(
+                (place, chain)
+            )
+    streams = []
+    for group in found.values():
+        started = [item for item in group if any(link.name in _STARTS for link in item[1].links)]
+        # A writer kept in a variable is met twice: what counts is how it ends.
+        for place, chain in started or group[-1:]:
+            streams.append(_stream(walk, place, chain))
+    return tuple(streams)
+
+
+def _writer_at(chain: Chain) -> int | None:
+    """Where writing begins; -1 if the chain begins with a writer that is not seen."""
+    at = chain.index("writeStream")
+    if at is not None:
+        return at
+    names = {link.name for link in chain.links}
+    if names & _WRITER_ONLY and names & (_STARTS | {"option", "options"}):
+        return -1
+    return None
+
+
+def _stream(walk: Walk, place: Place, chain: Chain) -> Stream:
+    at = _writer_at(chain)
+    assert at is not None
+    links = chain.links[at + 1 :]
+    by_name = {link.name: link for link in links}
+    options, options_known = options_of(links)
+    start = next((link for link in links if link.name in _STARTS), None)
+    if start is not None and start.call is not None:
+        options += _keyword_options(start)
+    each = by_name.get("foreachBatch")
+    operations, reads = _way(chain.links[: max(at, 0)])
+    writer_line = chain.links[at].line if at >= 0 else links[0].line
+    return Stream(
+        writer_line,
+        _argument(by_name.get("format"), 0) or _argument(start, 1, "format", only_keyword=True),
+        options,
+        options_known and at >= 0,
+        start.line if start else None,
+        start is not None and start.name == "toTable",
+        _argument(start, 0, "path") if start and start.name == "start" else None,
+        _mode(by_name.get("outputMode"), start),
+        _argument(by_name.get("queryName"), 0) or _argument(start, 9, "queryName"),
+        batch_function(walk, each.call, each.scope) if each and each.call else None,
+        "foreachBatch" in by_name or "foreach" in by_name,
+        operations,
+        reads,
+        start is None and _abandoned(walk, place),
+        place.loop,
+        place.branches,
+    )
+
+
+def _abandoned(walk: Walk, place: Place) -> bool:
+    statement = place.statement
+    if isinstance(statement, ast.Expr):
+        return statement.value is place.node
+    if isinstance(statement, ast.Assign) and statement.value is place.node:
+        targets = [target for target in statement.targets if isinstance(target, ast.Name)]
+        last = statement.end_lineno or statement.lineno
+        return len(targets) == len(statement.targets) and not any(
+            line > last for target in targets for line in walk.loads.get(target.id, ())
+        )
+    return False
+
+
+def _mode(link: Link | None, start: Link | None) -> str | None:
+    value = _argument(link, 0) or _argument(start, 2, "outputMode", only_keyword=True)
+    return value.literal.lower() if value and value.literal else None
+
+
+def _argument(
+    link: Link | None, at: int, keyword: str = "", only_keyword: bool = False
+) -> Value | None:
+    if link is None or link.call is None:
+        return None
+    for item in link.call.keywords:
+        if item.arg == keyword and keyword:
+            return value_of(item.value, link.scope)
+    if not only_keyword and at < len(link.call.args):
+        return value_of(link.call.args[at], link.scope)
+    return None
+
+
+def _keyword_options(link: Link) -> tuple[Option, ...]:
+    assert link.call is not None
+    return tuple(
+        Option(item.arg, value_of(item.value, link.scope), item.value.lineno)
+        for item in link.call.keywords
+        if item.arg is not None and item.arg not in _NOT_OPTIONS
+    )
+
+
+def options_of(links: Sequence[Link]) -> tuple[tuple[Option, ...], bool]:
+    """The options of a reader or a writer, and whether all of them are seen."""
+    options: list[Option] = []
+    complete = True
+    for link in links:
+        if link.call is None:
+            continue
+        if link.name == "option" and link.call.args:
+            key = value_of(link.call.args[0], link.scope)
+            value = _argument(link, 1, "value") or Value("{}")
+            if key.literal is None:
+                complete = False
+            else:
+                options.append(Option(key.literal, value, link.call.args[0].lineno))
+        elif link.name == "options":
+            found, whole = _spread(link)
+            options += found
+            complete = complete and whole
+        elif link.name in _STARTS or link.name in _FILE_FORMATS:
+            complete = complete and all(item.arg is not None for item in link.call.keywords)
+    return tuple(options), complete
+
+
+def _spread(link: Link) -> tuple[list[Option], bool]:
+    """options(a=1, **{"b": 2}, **settings)"""
+    assert link.call is not None
+    options: list[Option] = []
+    complete = not link.call.args
+    for item in link.call.keywords:
+        if item.arg is not None:
+            options.append(Option(item.arg, value_of(item.value, link.scope), item.value.lineno))
+            continue
+        table, scope = _dictionary(item.value, link.scope)
+        if table is None:
+            complete = False
+            continue
+        for key, value in zip(table.keys, table.values, strict=True):
+            name = value_of(key, scope).literal if key is not None else None
+            if key is None or name is None:
+                complete = False
+            else:
+                options.append(Option(name, value_of(value, scope), key.lineno))
+    return options, complete
+
+
+def _dictionary(node: ast.expr, scope: Scope) -> tuple[ast.Dict | None, Scope]:
+    if isinstance(node, ast.Name):
+        found = scope.value(node.id, node.lineno)
+        if found is not None:
+            node, scope = found
+    return (node if isinstance(node, ast.Dict) else None), scope
+
+
+def _way(links: Sequence[Link]) -> tuple[tuple[Operation, ...], tuple[Read, ...]]:
+    """What happens between readStream and writeStream, joined streams included."""
+    operations: list[Operation] = []
+    reads: list[Read] = []
+    begin = next((at for at, link in enumerate(links) if link.name == "readStream"), None)
+    if begin is None:
+        return tuple(_operations(links)), ()
+    loaded = next(
+        (at for at in range(begin, len(links)) if links[at].name in _FILE_FORMATS), len(links)
+    )
+    reads.append(read_of(links[begin : loaded + 1]))
+    for operation in _operations(links[loaded + 1 :]):
+        operations.append(operation)
+    for link in links[loaded + 1 :]:
+        if link.name in ("join", "union", "unionByName", "unionAll") and link.call:
+            for argument in link.call.args[:1]:
+                more, others = _way(chain_of(argument, link.scope).links)
+                operations += more
+                reads += others
+    return tuple(operations), tuple(reads)
+
+
+def _operations(links: Sequence[Link]) -> list[Operation]:
+    return [
+        Operation(
+            link.name,
+            link.line,
+            tuple(value_of(argument, link.scope) for argument in link.call.args),
+            link.name == "join" and bool(link.call.args) and _is_stream(link),
+        )
+        for link in links
+        if link.call is not None
+    ]
+
+
+def _is_stream(link: Link) -> bool:
+    assert link.call is not None
+    other = chain_of(link.call.args[0], link.scope)
+    return any(item.name == "readStream" for item in other.links)
+
+
+def read_of(links: Sequence[Link]) -> Read:
+    by_name = {link.name: link for link in links}
+    options, complete = options_of(links)
+    last = links[-1].name
+    kind = _argument(by_name.get("format"), 0)
+    named = kind.literal if kind else (last if last in _FILE_FORMATS - {"load"} else None)
+    return Read(links[0].line, named.lower() if named else None, options, complete)

@@ -1,0 +1,131 @@
+"""What an expression comes to, without running it: literals, names, f-strings, joined paths."""
+
+from __future__ import annotations
+
+import ast
+
+from floodmark.rules.code.facts import Value
+from floodmark.rules.code.scopes import Scope
+
+_DEEPEST = 12
+_JOINING = frozenset({"os.path.join", "posixpath.join", "join"})
+_SAME = frozenset({"str", "Path", "pathlib.Path", "PurePosixPath", "os.path.abspath", "os.fspath"})
+_SAME_METHODS = frozenset(
+    {"rstrip", "lstrip", "strip", "as_posix", "as_uri", "resolve", "absolute"}
+)
+UNKNOWN = Value("{}")
+
+
+def dotted(node: ast.expr) -> str:
+    """`a.b.c` of a name or attribute; a call in between shows as `()`."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}"
+    if isinstance(node, ast.Call):
+        return f"{dotted(node.func)}()"
+    return "?"
+
+
+def value_of(node: ast.expr, scope: Scope, depth: int = 0) -> Value:
+    if depth > _DEEPEST:
+        return UNKNOWN
+    if isinstance(node, ast.Constant):
+        return _constant(node.value)
+    if isinstance(node, ast.Name):
+        return _name(node, scope, depth)
+    if isinstance(node, ast.JoinedStr):
+        return _joined(node, scope, depth)
+    if isinstance(node, ast.BinOp):
+        return _operation(node, scope, depth)
+    if isinstance(node, ast.Call):
+        return _call(node, scope, depth)
+    if isinstance(node, ast.Attribute):
+        return Value("{}", frozenset({dotted(node), node.attr}))
+    if isinstance(node, ast.Subscript):
+        inner = value_of(node.value, scope, depth + 1)
+        key = value_of(node.slice, scope, depth + 1)
+        return Value("{}", inner.names | key.names | ({key.pattern} if key.known else set()))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = value_of(node.operand, scope, depth + 1)
+        return Value(f"-{inner.pattern}", known=inner.known, number=_negative(inner.number))
+    return UNKNOWN
+
+
+def _negative(number: float | None) -> float | None:
+    return None if number is None else -number
+
+
+def _constant(value: object) -> Value:
+    if isinstance(value, bool):
+        return Value(str(value).lower(), known=True)
+    if isinstance(value, (int, float)):
+        return Value(str(value), known=True, number=float(value))
+    return Value(value, known=True) if isinstance(value, str) else Value(str(value), known=True)
+
+
+def _name(node: ast.Name, scope: Scope, depth: int) -> Value:
+    found = scope.value(node.id, node.lineno)
+    if found is None:
+        return Value("{}", frozenset({node.id}))
+    inner = value_of(found[0], found[1], depth + 1)
+    return Value(inner.pattern, inner.names | {node.id}, inner.calls, inner.known, inner.number)
+
+
+def _together(parts: list[Value], between: str = "") -> Value:
+    return Value(
+        between.join(part.pattern for part in parts),
+        frozenset().union(*(part.names for part in parts)),
+        frozenset().union(*(part.calls for part in parts)),
+        all(part.known for part in parts),
+    )
+
+
+def _joined(node: ast.JoinedStr, scope: Scope, depth: int) -> Value:
+    parts = [
+        value_of(part.value if isinstance(part, ast.FormattedValue) else part, scope, depth + 1)
+        for part in node.values
+    ]
+    return _together(parts) if parts else Value("", known=True)
+
+
+def _operation(node: ast.BinOp, scope: Scope, depth: int) -> Value:
+    left, right = value_of(node.left, scope, depth + 1), value_of(node.right, scope, depth + 1)
+    if isinstance(node.op, ast.Div) and left.number is None:
+        return _together([left, right], "/")  # Path("a") / "b"
+    if isinstance(node.op, ast.Mult) and left.number is not None and right.number is not None:
+        return Value(str(left.number * right.number), known=True, number=left.number * right.number)
+    joined = _together([left, right])
+    if isinstance(node.op, ast.Add) and left.number is None:
+        return joined
+    return Value(left.pattern.replace("%s", "{}"), joined.names, joined.calls)
+
+
+def _call(node: ast.Call, scope: Scope, depth: int) -> Value:
+    name = dotted(node.func)
+    arguments = [value_of(argument, scope, depth + 1) for argument in node.args]
+    if name in _JOINING and arguments:
+        return _together(
+            [
+                Value(
+                    part.pattern.strip("/") if at else part.pattern.rstrip("/"),
+                    part.names,
+                    part.calls,
+                    part.known,
+                )
+                for at, part in enumerate(arguments)
+            ],
+            "/",
+        )
+    if name in _SAME and arguments:
+        return _together(arguments, "/")
+    if isinstance(node.func, ast.Attribute):
+        if node.func.attr in _SAME_METHODS:
+            return value_of(node.func.value, scope, depth + 1)
+        if node.func.attr == "format" and isinstance(node.func.value, ast.Constant):
+            inner = _together([value_of(node.func.value, scope, depth + 1), *arguments])
+            return Value(str(node.func.value.value), inner.names, inner.calls)
+        before = value_of(node.func.value, scope, depth + 1)
+        arguments.append(Value("", before.names, before.calls))
+    inner = _together(arguments) if arguments else UNKNOWN
+    return Value("{}", inner.names, inner.calls | {name})

@@ -1,0 +1,105 @@
+"""What a rule says of itself, and what it found.
+
+A finding has the fields that `doctor --json` and `lint --json` promise, and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Severity(str, Enum):
+    ERROR = "error"
+    """Spark does not start, or records are lost or repeated."""
+    WARNING = "warning"
+    """It goes well until something else happens."""
+    ADVICE = "advice"
+    """It works, and could cost less or be safer."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    code: str
+    rule: str
+    severity: Severity
+    path: str
+    line: int | None
+    what: str
+    why: str
+    do: str
+    repairable: bool
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule's name and story. It is named after the bad thing: 'allow <rule>' reads well."""
+
+    code: str
+    name: str
+    severity: Severity
+    """Of its worst finding."""
+    finds: str
+    matters: str
+    restart: str
+    """What Spark does when the query is started like this."""
+    instead: str
+    repairable: bool = False
+
+    def finding(
+        self,
+        path: str,
+        what: str,
+        *,
+        line: int | None = None,
+        why: str | None = None,
+        do: str | None = None,
+        severity: Severity | None = None,
+        repairable: bool | None = None,
+    ) -> Finding:
+        return Finding(
+            self.code,
+            self.name,
+            severity or self.severity,
+            path,
+            line,
+            what,
+            why if why is not None else f"{self.matters} {self.restart}",
+            do if do is not None else self.instead,
+            self.repairable if repairable is None else repairable,
+        )
+
+
+_RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.ADVICE: 2}
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The worst first; then by rule and place."""
+    return tuple(
+        sorted(
+            findings,
+            key=lambda item: (
+                _RANK[item.severity],
+                item.code,
+                _natural(item.path),
+                item.line or 0,
+            ),
+        )
+    )
+
+
+def _natural(path: str) -> list[tuple[int, int, str]]:
+    """offsets/9 before offsets/10."""
+    parts = path.replace(".", "/").split("/")
+    return [
+        (0, int(part), "")
+        if part.isascii() and part.isdecimal() and len(part) < 19
+        else (1, 0, part)
+        for part in parts
+    ]
+
+
+def is_bad(findings: Iterable[Finding]) -> bool:
+    """True where the answer is no: advice alone is no reason to stop a job."""
+    return any(item.severity is not Severity.ADVICE for item in findings)

@@ -1,0 +1,1 @@
+"""Lint's rules, one a file: FM2xx. The registry finds them by their files."""

@@ -1,0 +1,45 @@
+"""A checkpoint where files are thrown away."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from floodmark.rules.code.facts import Code, Option
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM202",
+    "checkpoint-in-temporary-folder",
+    Severity.WARNING,
+    finds="A checkpoint under /tmp, /var/tmp, /dev/shm, %TEMP% or in a folder that tempfile made.",
+    matters="Such folders are emptied at a reboot or by age, and are on one machine.",
+    restart="With the folder gone the query begins anew: without its state, and at its source's "
+    "starting offsets.",
+    instead="A folder on storage that outlives the machine: S3, HDFS, ABFS, a volume.",
+)
+_TEMPORARY = re.compile(
+    r"(dbfs:|file:)?/*(local_disk0/)?(private/)?(var/)?tmp(/|$)|(file:)?/*dev/shm/|.*%temp%",
+    re.IGNORECASE,
+)
+_MAKERS = ("mkdtemp", "TemporaryDirectory", "gettempdir", "NamedTemporaryFile", "mktemp")
+
+
+def check(code: Code) -> Iterator[Finding]:
+    for option in _checkpoints(code):
+        value = option.value
+        absolute = value.pattern.startswith(("/", "file:", "dbfs:", "%"))
+        made = [call for call in value.calls if call.rsplit(".", 1)[-1] in _MAKERS]
+        if made or (absolute and _TEMPORARY.match(value.pattern)):
+            where = f"made by {made[0]}()" if made else value.pattern.replace("{}", "…")
+            yield RULE.finding(
+                code.path, f"The checkpoint is in a temporary folder: {where}.", line=option.line
+            )
+
+
+def _checkpoints(code: Code) -> list[Option]:
+    return [
+        *(stream.checkpoint for stream in code.streams if stream.checkpoint),
+        *code.dstreams.directories,
+        *(conf for conf in code.confs if conf.key == "spark.sql.streaming.checkpointLocation"),
+    ]

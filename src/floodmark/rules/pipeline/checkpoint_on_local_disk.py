@@ -1,0 +1,39 @@
+"""A checkpoint on one machine's disk."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from floodmark.rules.code.facts import Code
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM203",
+    "checkpoint-on-local-disk",
+    Severity.WARNING,
+    finds="A checkpoint at a file: URL, in a home folder, or on a cluster node's own disk, in "
+    "code that does not set its master to local.",
+    matters="On a cluster every executor has a disk of its own: the state of a partition is on "
+    "whichever machine ran it, and is lost with it.",
+    restart="State files are not found on another node, and the query fails or begins anew.",
+    instead="A folder on storage that every node reaches: S3, HDFS, ABFS, a volume.",
+)
+_LOCAL = re.compile(
+    r"file:|~|/home/|/Users/|/root/|/mnt/local|/local_disk|/databricks/driver|[A-Za-z]:[\\/]"
+)
+_TEMPORARY = re.compile(r"file:/*(private/)?(var/)?tmp(/|$)|file:/*dev/shm/")
+
+
+def check(code: Code) -> Iterator[Finding]:
+    if code.runs_locally:
+        return
+    options = [stream.checkpoint for stream in code.streams if stream.checkpoint]
+    options += code.dstreams.directories
+    for option in options:
+        pattern = option.value.pattern
+        if _LOCAL.match(pattern) and not _TEMPORARY.match(pattern):
+            shown = pattern.replace("{}", "…")
+            yield RULE.finding(
+                code.path, f"The checkpoint is on a local disk: {shown}.", line=option.line
+            )

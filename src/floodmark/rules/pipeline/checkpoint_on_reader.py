@@ -1,0 +1,30 @@
+"""checkpointLocation where nobody looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.code.facts import Code
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM225",
+    "checkpoint-on-reader",
+    Severity.ERROR,
+    finds="checkpointLocation as an option of readStream.",
+    matters="Sources ignore it: it belongs to the query, which writeStream makes.",
+    restart="The query has no checkpoint, or another one than you think.",
+    instead='.writeStream.option("checkpointLocation", path)',
+)
+
+
+def check(code: Code) -> Iterator[Finding]:
+    for stream in code.streams:
+        for read in stream.reads:
+            option = read.option("checkpointLocation")
+            if option is not None:
+                yield RULE.finding(
+                    code.path,
+                    "checkpointLocation is given to readStream, which ignores it.",
+                    line=option.line,
+                )

@@ -1,0 +1,71 @@
+"""A checkpoint that is another one at every start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.code.facts import Code
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM204",
+    "checkpoint-path-changes",
+    Severity.ERROR,
+    finds="A time, a random part or a process id in the checkpoint's path; or a default "
+    "checkpoint folder for a query without a name, which then gets a random one.",
+    matters="The query never finds the checkpoint it wrote.",
+    restart="Every start begins anew: state is empty, and records are skipped or read again.",
+    instead="A path that stays the same for the life of the query, and a version that you "
+    "change yourself: …/checkpoints/sales-v2.",
+)
+_CHANGING = frozenset(
+    {
+        "now",
+        "utcnow",
+        "today",
+        "time",
+        "time_ns",
+        "monotonic",
+        "perf_counter",
+        "strftime",
+        "uuid1",
+        "uuid4",
+        "random",
+        "randint",
+        "randrange",
+        "choice",
+        "getrandbits",
+        "token_hex",
+        "token_urlsafe",
+        "urandom",
+        "getpid",
+        "current_timestamp",
+    }
+)
+_DEFAULT = "spark.sql.streaming.checkpointLocation"
+
+
+def check(code: Code) -> Iterator[Finding]:
+    options = [stream.checkpoint for stream in code.streams if stream.checkpoint]
+    options += code.dstreams.directories
+    for option in options:
+        changing = sorted(
+            call for call in option.value.calls if call.rsplit(".", 1)[-1].strip("()") in _CHANGING
+        )
+        if changing:
+            yield RULE.finding(
+                code.path,
+                f"The checkpoint's path has {changing[0]}() in it: it is new at every start.",
+                line=option.line,
+            )
+    if code.conf(_DEFAULT) is None:
+        return
+    for stream in code.streams:
+        named = stream.checkpoint or stream.query_name or not stream.options_known
+        if stream.started_at and not named:
+            yield RULE.finding(
+                code.path,
+                f"The query has no name, so its folder below {_DEFAULT} is a random one.",
+                line=stream.started_at,
+                do='Give it a name, .queryName("sales"), or a checkpointLocation of its own.',
+            )

@@ -1,0 +1,47 @@
+"""A sink that needs a checkpoint and gets none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.code.facts import Code, Stream
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM206",
+    "missing-checkpoint",
+    Severity.ERROR,
+    finds="A query that is started without a checkpointLocation, on a sink that keeps its output.",
+    matters="Without one, Spark refuses (files, Kafka, Delta), or makes a temporary one that is "
+    "gone after the run (foreach, foreachBatch).",
+    restart="The query begins anew, and writes again what it had written.",
+    instead='.option("checkpointLocation", path), with a path that stays the same.',
+)
+_DEFAULT = "spark.sql.streaming.checkpointLocation"
+_FOR_EYES = frozenset({"console", "memory", "noop"})
+
+
+def check(code: Code) -> Iterator[Finding]:
+    if code.conf(_DEFAULT) is not None:
+        return
+    for stream in code.streams:
+        if stream.started_at is None or stream.checkpoint or not stream.options_known:
+            continue
+        sink = _sink(stream)
+        if sink is not None:
+            yield RULE.finding(
+                code.path,
+                f"This query writes to {sink} and has no checkpointLocation.",
+                line=stream.started_at,
+            )
+
+
+def _sink(stream: Stream) -> str | None:
+    if stream.each:
+        return "foreachBatch" if stream.batch_function else "foreach or foreachBatch"
+    if stream.to_table:
+        return "a table"
+    if stream.format is None:
+        return "files (parquet, the default)"
+    literal = stream.format.literal
+    return None if literal is None or literal.lower() in _FOR_EYES else literal

@@ -1,0 +1,24 @@
+"""A query that is described and not run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.code.facts import Code
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM223",
+    "never-started",
+    Severity.WARNING,
+    finds="A writeStream without start() or toTable() whose result is not used.",
+    matters="Until it is started, a query only is a description of one.",
+    restart="Nothing runs, and no checkpoint is written.",
+    instead=".start() at its end.",
+)
+
+
+def check(code: Code) -> Iterator[Finding]:
+    for stream in code.streams:
+        if stream.abandoned:
+            yield RULE.finding(code.path, "This query is never started.", line=stream.line)

@@ -1,0 +1,41 @@
+"""A source that cannot be read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.code.facts import Code
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM207",
+    "non-replayable-source",
+    Severity.WARNING,
+    finds="A socket source in a query that keeps a checkpoint or writes to more than a screen.",
+    matters="A checkpoint holds offsets, not records: the batch in flight is read again from the "
+    "source. A socket has forgotten it.",
+    restart="The records of the batch in flight are lost, and the offsets of the checkpoint mean "
+    "nothing to the new connection.",
+    instead="Kafka, files or a Delta table; a socket for trying things only.",
+)
+_FOR_EYES = frozenset({"console", "memory", "noop"})
+
+
+def check(code: Code) -> Iterator[Finding]:
+    for stream in code.streams:
+        sink = (stream.format.literal or "").lower() if stream.format else ""
+        if stream.started_at is None or (stream.checkpoint is None and sink in _FOR_EYES):
+            continue
+        for read in stream.reads:
+            if read.format == "socket":
+                yield RULE.finding(
+                    code.path, "This query reads a socket, which cannot replay.", line=read.line
+                )
+    if code.dstreams.directories or code.dstreams.recoveries:
+        for line in code.dstreams.sockets:
+            yield RULE.finding(
+                code.path,
+                "socketTextStream cannot replay what was received before a crash.",
+                line=line,
+                do="Kafka or files; or spark.streaming.receiver.writeAheadLog.enable=true.",
+            )

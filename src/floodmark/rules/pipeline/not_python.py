@@ -1,0 +1,27 @@
+"""A file that Python cannot parse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.code.facts import Code
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM200",
+    "not-python",
+    Severity.ERROR,
+    finds="A .py or .ipynb file whose code does not parse.",
+    matters="Nothing else can be said of it.",
+    restart="Python stops at the same place.",
+    instead="Mend the syntax; a notebook in another language needs no lint.",
+)
+
+
+def check(code: Code) -> Iterator[Finding]:
+    if code.problem is not None:
+        yield RULE.finding(
+            code.path,
+            f"This is not Python that can be read: {code.problem}.",
+            line=code.problem_line,
+        )

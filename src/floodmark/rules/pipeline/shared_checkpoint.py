@@ -1,0 +1,60 @@
+"""One checkpoint for two queries."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from floodmark.rules.code.facts import Code, Option, Stream
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM205",
+    "shared-checkpoint",
+    Severity.ERROR,
+    finds="Two queries with the same checkpointLocation, in one file or, for absolute paths, in "
+    "two; or a for loop that starts queries on one.",
+    matters="A checkpoint belongs to one query: it holds one list of sources, one count of "
+    "batches, one state.",
+    restart="Both write the same batch numbers. One fails with CONCURRENT_STREAM_LOG_UPDATE, or "
+    "reads the other's offsets as its own.",
+    instead="A folder of its own for each query: …/checkpoints/orders, …/checkpoints/clicks.",
+)
+
+
+def check_together(codes: Sequence[Code]) -> Iterator[Finding]:
+    users: dict[str, list[tuple[Code, Stream, Option]]] = defaultdict(list)
+    for code in codes:
+        for stream in code.streams:
+            option = stream.checkpoint
+            if option is None or stream.started_at is None:
+                continue
+            if stream.loop and not stream.loop & option.value.names:
+                yield RULE.finding(
+                    code.path,
+                    "A loop starts several queries, all on this checkpoint.",
+                    line=option.line,
+                )
+            if option.value.literal:
+                users[option.value.literal.rstrip("/")].append((code, stream, option))
+    for place, found in users.items():
+        for at, (code, stream, option) in enumerate(found):
+            for other_code, other, other_option in found[:at]:
+                if _both(code, stream, other_code, other, place):
+                    yield RULE.finding(
+                        code.path,
+                        f"The query at {other_code.path}:{other_code.place(other_option.line)} "
+                        f"has the same checkpoint, {place}.",
+                        line=option.line,
+                    )
+                    break
+
+
+def _both(code: Code, stream: Stream, other_code: Code, other: Stream, place: str) -> bool:
+    if code is not other_code:
+        # A relative path is another folder for another application.
+        return place.startswith("/") or "://" in place
+    if stream.line == other.line:
+        return False
+    arms = dict(other.branches)
+    return not any(arms.get(branch, arm) != arm for branch, arm in stream.branches)

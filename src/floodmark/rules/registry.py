@@ -1,0 +1,69 @@
+"""Finds the rules by the files of `rules/checkpoint` and `rules/pipeline`, when first asked.
+
+So a rule is added by adding a file: no list has to be kept.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.errors import WrongUse
+from floodmark.rules.finding import Finding, Rule, in_order
+
+FAMILIES = ("checkpoint", "pipeline")
+
+
+class Known(NamedTuple):
+    rule: Rule
+    family: str
+    check: Callable[[Any], Iterator[Finding]]
+    together: bool
+    """Lint: it looks at every file at once."""
+
+
+@lru_cache(maxsize=len(FAMILIES))
+def rules_of(family: str) -> tuple[Known, ...]:
+    package = importlib.import_module(f"floodmark.rules.{family}")
+    found = []
+    for module in pkgutil.iter_modules(package.__path__):
+        loaded = importlib.import_module(f"{package.__name__}.{module.name}")
+        together = hasattr(loaded, "check_together")
+        check = loaded.check_together if together else loaded.check
+        found.append(Known(loaded.RULE, family, check, together))
+    return tuple(sorted(found, key=lambda known: known.rule.code))
+
+
+def all_rules() -> tuple[Known, ...]:
+    return tuple(known for family in FAMILIES for known in rules_of(family))
+
+
+def examine(evidence: Evidence) -> tuple[Finding, ...]:
+    """Every finding of every doctor's rule: none stops another."""
+    return in_order(
+        finding for known in rules_of("checkpoint") for finding in known.check(evidence)
+    )
+
+
+def find_rule(name: str) -> Known:
+    """By code or by name."""
+    wanted = name.strip()
+    for known in all_rules():
+        if wanted.upper() == known.rule.code or wanted.lower() == known.rule.name:
+            return known
+    close = _close(wanted, (known.rule.name for known in all_rules()))
+    raise WrongUse(
+        f"no rule is called {name!r}",
+        f"Close to it: {', '.join(close)}." if close else "",
+        "`floodmark explain --all` lists them.",
+    )
+
+
+def _close(name: str, known: Iterable[str]) -> list[str]:
+    import difflib
+
+    return difflib.get_close_matches(name.lower(), list(known), n=3, cutoff=0.5)

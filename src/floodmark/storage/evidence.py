@@ -1,0 +1,331 @@
+"""Gathers what the doctor judges by: every log entry, the small files, and which of them fail.
+
+A file that cannot be read or understood becomes a fault; nothing stops the rest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from floodmark.checkpoint.commits import parse_commit
+from floodmark.checkpoint.evidence import Evidence, Fault, TableFile, log_entry, side_file
+from floodmark.checkpoint.filelog import log_id, names_to_read, parse_source_log
+from floodmark.checkpoint.layout import (
+    METADATA,
+    OFFSETS,
+    SOURCES,
+    is_dstreams_checkpoint,
+    names_in,
+    source_ids,
+)
+from floodmark.checkpoint.model import Checkpoint, Kind
+from floodmark.checkpoint.needs import state_needs
+from floodmark.checkpoint.offsets import parse_offsets
+from floodmark.checkpoint.operators import parse_operator_metadata
+from floodmark.checkpoint.query import parse_metadata
+from floodmark.checkpoint.sidefiles import agrees
+from floodmark.checkpoint.sources import (
+    SourceKind,
+    SourceOffset,
+    parse_kafka_initial,
+    parse_rate_initial,
+    read_source_offset,
+)
+from floodmark.errors import CannotRead, FileGone, FloodmarkError, MalformedFile, UnknownVersion
+from floodmark.storage.files import Files, Folder, Listing, local_path
+from floodmark.storage.load import Entries, load
+
+# A file source's compaction may reach hundreds of megabytes: it is parsed on --read-data.
+_PARSED_AT_ONCE = 16 << 20
+_JAVA_STREAMS = (b"LZ4Block", b"\x28\xb5\x2f\xfd", b"\x82SNAPPY\0", b"ZV", b"\xac\xed")
+_LZ4_END = 21
+_Parser = Callable[[bytes], Any]
+
+
+def gather(files: Files, share: float | None = None) -> Evidence:
+    """The evidence on one checkpoint. `share`: how much of the state to read, 1.0 for all."""
+    kept = _Kept(files)
+    checkpoint = load(kept, Entries.ALL)
+    found = _Gathering(kept, checkpoint)
+    if checkpoint.kind is Kind.DSTREAMS:
+        found.dstreams()
+    else:
+        found.logs()
+        found.sources()
+        found.operators()
+        found.snapshots()
+        found.spark_checksums()
+    if share is not None:
+        from floodmark.storage.evidence_state import read_state
+
+        read_state(found, share)
+    found.side_files()
+    return found.evidence(share is not None)
+
+
+class _Kept:
+    """`Files` that remembers what was read, so that the logs are not read twice."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self.root = files.root
+        self.reads_cost = files.reads_cost
+        self.contents: dict[str, bytes] = {}
+
+    def list(self, folder: str = "", most: int | None = None) -> Listing:
+        return self._files.list(folder, most)
+
+    def level(self, folder: str = "") -> Folder:
+        return self._files.level(folder)
+
+    def read(self, path: str) -> bytes:
+        return self._files.read(path)
+
+    def read_many(self, paths: Iterable[str]) -> dict[str, bytes | FloodmarkError]:
+        found = self._files.read_many(paths)
+        self.contents.update((path, data) for path, data in found.items() if type(data) is bytes)
+        return found
+
+    def write(self, path: str, data: bytes) -> None:
+        raise NotImplementedError("the doctor changes nothing")
+
+    def create(self, path: str, data: bytes) -> bool:
+        raise NotImplementedError("the doctor changes nothing")
+
+    def delete(self, paths: Iterable[str]) -> None:
+        raise NotImplementedError("the doctor changes nothing")
+
+    def below(self, folder: str) -> Files:
+        return self._files.below(folder)
+
+
+class _Gathering:
+    """Facts as they come in."""
+
+    def __init__(self, files: _Kept, checkpoint: Checkpoint) -> None:
+        self.files = files
+        self.checkpoint = checkpoint
+        self.sizes = {file.path: file.size for file in checkpoint.files}
+        self.faults: dict[str, Fault] = {}
+        self.positions: dict[int, tuple[SourceOffset, ...]] = {}
+        self.tables: dict[str, tuple[TableFile, ...]] = {}
+        self.disagreeing: set[str] = set()
+        self.checksums: dict[str, str] = {}
+        self.schemas: set[str] = set()
+        self.seen_files: dict[str, int] = {}
+
+    def evidence(self, read_data: bool) -> Evidence:
+        return Evidence(
+            self.checkpoint,
+            _places(self.files.root),
+            int(time.time() * 1000),
+            MappingProxyType(self.faults),
+            MappingProxyType(self.positions),
+            MappingProxyType(self.tables),
+            frozenset(self.disagreeing),
+            MappingProxyType(self.checksums),
+            frozenset(self.schemas),
+            MappingProxyType(self.seen_files),
+            read_data,
+        )
+
+    def read(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """Those that can be read; the others become faults."""
+        wanted = list(paths)
+        found = self.files.read_many(path for path in wanted if path not in self.files.contents)
+        for path, data in found.items():
+            if isinstance(data, FloodmarkError):
+                self.fail(path, data)
+        contents = self.files.contents
+        return {path: contents[path] for path in wanted if path in contents}
+
+    def fail(self, path: str, error: FloodmarkError) -> None:
+        if isinstance(error, FileGone):
+            return  # a running query removed it after it was listed
+        reason = f"{error.what}: {error.why}" if isinstance(error, CannotRead) else error.what
+        self.faults[path] = Fault(
+            reason, isinstance(error, UnknownVersion), self.sizes.get(path) == 0
+        )
+
+    def parse(self, path: str, data: bytes, parser: _Parser) -> Any:
+        try:
+            return parser(data)
+        except FloodmarkError as error:
+            self.fail(path, error)
+            return None
+
+    def logs(self) -> None:
+        for item in self.checkpoint.unreadable:
+            entry = log_entry(item.path)
+            if entry is None and item.path != METADATA:
+                continue  # operator metadata: its own turn comes
+            self.faults[item.path] = Fault(item.reason, empty=self.sizes.get(item.path) == 0)
+            data = self.files.contents.get(item.path)
+            if data is not None:
+                self.parse(item.path, data, _log_parser(item.path))
+        for batch in self.checkpoint.offsets:
+            self._positions_of(batch)
+
+    def _positions_of(self, batch: int) -> None:
+        try:
+            self.positions[batch] = self.checkpoint.sources_of(batch)
+        except MalformedFile as error:
+            self.fail(f"{OFFSETS}/{batch}", error)
+
+    def sources(self) -> None:
+        newest = self.positions.get(max(self.positions, default=-1), ())
+        kinds = {source.id: source for source in newest}
+        for name in source_ids(self.checkpoint.files):
+            source = kinds.get(name)
+            if source is not None and source.kind is SourceKind.FILE:
+                self._file_source(name)
+            else:
+                self._source_start(name, source)
+
+    def _file_source(self, name: str) -> None:
+        folder = f"{SOURCES}/{name}"
+        names = names_in(self.checkpoint.files, folder)
+        ids = [entry for entry in map(log_id, names) if entry is not None]
+        if ids:
+            self.seen_files[name] = max(ids)
+        paths = [f"{folder}/{entry}" for entry in names_to_read(names)]
+        small = [path for path in paths if self.sizes.get(path, 0) <= _PARSED_AT_ONCE]
+        for path, data in self.read(small).items():
+            self.parse(path, data, parse_source_log)
+
+    def _source_start(self, name: str, source: SourceOffset | None) -> None:
+        path = f"{SOURCES}/{name}/0"
+        if path not in self.sizes:
+            return
+        for found, data in self.read([path]).items():
+            if not data:
+                self.faults[found] = Fault("the file is empty", empty=True)
+            elif source is not None and source.kind is SourceKind.KAFKA:
+                self.parse(found, data, parse_kafka_initial)
+            elif source is not None and type(source.offset) is int:
+                self.parse(found, data, parse_rate_initial)
+
+    def operators(self) -> None:
+        from floodmark.state.schema import parse_schema
+
+        described, schemas = [], []
+        for path in self.sizes:
+            parts = path.split("/")
+            name = parts[-1]
+            if parts[0] != "state" or len(parts) < 4 or name.startswith("."):
+                continue
+            if path.endswith("/_metadata/schema") or parts[2] == "_stateSchema":
+                schemas.append(path)
+            elif parts[2] == "_metadata":
+                described.append(path)
+        for path, data in self.read(described).items():
+            self.parse(path, data, parse_operator_metadata)
+        for path, data in self.read(schemas).items():
+            if self.parse(path, data, parse_schema) is not None:
+                self.schemas.add(path)
+
+    def snapshots(self) -> None:
+        """What the zips name that the next start unpacks."""
+        bases = [need.files[0] for need in state_needs(self.checkpoint) if need.files]
+        zips = [file.path for file in bases if file.kind == "zip" and file.size != 0]
+        for path, data in self.read(zips).items():
+            self.snapshot(path, data)
+
+    def snapshot(self, path: str, data: bytes) -> Any:
+        from floodmark.state.rocksdb import read_snapshot
+
+        found = self.parse(path, data, read_snapshot)
+        if found is not None:
+            folder = path.rsplit("/", 1)[0]
+            self.tables[path] = tuple(
+                TableFile(f"{folder}/{place}/{table.stored}", table.size)
+                for place, tables in (("SSTs", found.tables), ("logs", found.logs))
+                for table in tables
+            )
+        return found
+
+    def spark_checksums(self) -> None:
+        """`<file>.crc`, as Spark 4.1 and later write it, of the files at the chains' ends."""
+        ends = {
+            file.path
+            for need in state_needs(self.checkpoint)
+            for file in (*need.files[:1], *need.files[-1:])
+        }
+        for path, data in self.read(
+            f"{end}.crc" for end in ends if f"{end}.crc" in self.sizes
+        ).items():
+            self.spark_checksum(path, data)
+
+    def spark_checksum(self, path: str, data: bytes) -> int | None:
+        """The CRC-32C that Spark wrote, if its size fits the file."""
+        checksum = self.parse(path, data, _parse_checksum)
+        if checksum is None:
+            return None
+        value, size = checksum
+        main = path.removesuffix(".crc")
+        found = self.sizes.get(main, size)
+        if found != size:
+            self.checksums[main] = f"it has {found:,} bytes, and Spark wrote {size:,}"
+            return None
+        return int(value)
+
+    def side_files(self) -> None:
+        sides = {
+            side: path for path in self.files.contents if (side := side_file(path)) in self.sizes
+        }
+        for side, data in self.read(sides).items():
+            self.check_side(sides[side], self.files.contents[sides[side]], data)
+
+    def check_side(self, path: str, data: bytes, side: bytes) -> None:
+        if not agrees(side, data):
+            self.disagreeing.add(path)
+
+    def dstreams(self) -> None:
+        graphs = [path for path in self.sizes if is_dstreams_checkpoint(path)]
+        for path, data in self.read(graphs).items():
+            reason = _java_stream_fault(data)
+            if reason:
+                self.faults[path] = Fault(reason, empty=not data)
+
+
+def _java_stream_fault(data: bytes) -> str | None:
+    if not data:
+        return "the file is empty"
+    if not data.startswith(_JAVA_STREAMS):
+        return f"it begins with {data[:8].hex(' ')}, as no stream that Spark writes"
+    if data.startswith(b"LZ4Block") and data[-_LZ4_END:][:8] != b"LZ4Block":
+        return "it is cut short: the block that ends an lz4 stream is missing"
+    return None
+
+
+def _log_parser(path: str) -> _Parser:
+    if path == METADATA:
+        return parse_metadata
+    return _parse_whole_offsets if path.startswith(OFFSETS) else parse_commit
+
+
+def _parse_whole_offsets(data: bytes) -> None:
+    for source, text in parse_offsets(data).offsets:
+        read_source_offset(source, text)
+
+
+def _parse_checksum(data: bytes) -> tuple[int, int]:
+    from floodmark.checkpoint.text import decode, long_of, parse_json_object
+
+    fields = parse_json_object(decode(data), "the checksum file")
+    return (
+        long_of(fields, "value", "the checksum file"),
+        long_of(fields, "mainFileSize", "the checksum file"),
+    )
+
+
+def _places(root: str) -> tuple[str, ...]:
+    local = local_path(root)
+    if local is None:
+        return (root.rstrip("/"),)
+    # Spark writes a path as it was given; its links may be resolved by whoever looks.
+    return str(Path(local).absolute()), str(Path(local).resolve())

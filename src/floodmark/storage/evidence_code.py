@@ -1,0 +1,62 @@
+"""Finds and reads the Python files and notebooks that lint looks at."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from floodmark.errors import MalformedFile
+from floodmark.storage.files import unreadable
+
+SUFFIXES = (".py", ".ipynb")
+# Folders of other people's code, or of none.
+_PASSED_OVER = frozenset({"__pycache__", "node_modules", "site-packages", "venv", "build", "dist"})
+
+
+def read_sources(paths: Iterable[str]) -> Iterator[tuple[str, str | MalformedFile]]:
+    """(path, its text); a file that is no text has the reason in its place."""
+    for path in paths:
+        for file in _files(Path(path)):
+            yield str(file), _text(file)
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if not path.exists():
+        raise unreadable(str(path), FileNotFoundError())
+    if not path.is_dir():
+        yield path
+        return
+    try:
+        inside = sorted(path.iterdir())
+    except OSError as error:
+        raise unreadable(str(path), error) from None
+    for item in inside:
+        if item.is_dir():
+            if not item.name.startswith(".") and item.name not in _PASSED_OVER:
+                yield from _files(item)
+        elif item.suffix in SUFFIXES and item.is_file():
+            yield item
+
+
+def _text(path: Path) -> str | MalformedFile:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise unreadable(str(path), error) from None
+    try:
+        return _decode(data, path.suffix == ".ipynb")
+    except (SyntaxError, UnicodeDecodeError, LookupError):
+        return MalformedFile("it is not text in the encoding that it says")
+
+
+def _decode(data: bytes, is_notebook: bool) -> str:
+    if is_notebook:
+        return data.decode("utf-8-sig")
+    encoding = "utf-8"
+    head = data[:400]
+    if b"coding" in head or head.startswith(b"\xef\xbb\xbf"):
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    # As Python itself reads them: whatever ends a line counts as a line feed.
+    return data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
