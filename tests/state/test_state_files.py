@@ -25,6 +25,7 @@ from floodmark.state.hdfs import (
     live_records,
     write_delta,
     write_snapshot,
+    write_snapshot_rows,
 )
 from floodmark.state.javadata import encode_utf
 from floodmark.state.keyset import KeySet, hash_rows, last_of_each
@@ -117,7 +118,7 @@ def test_the_newest_word_about_a_key_counts(files: list[Pairs]) -> None:
 @given(CHANGES, CHANGES)
 def test_deltas_after_a_snapshot(before: Pairs, after: Pairs) -> None:
     state = _applied([before])
-    snapshot = write_snapshot(list(state), list(state.values()))
+    snapshot = write_snapshot_rows(row_bytes(state), row_bytes(state.values()))
     sources = [
         hdfs_source("2.delta", True, lambda: _delta(after)),
         hdfs_source("1.snapshot", False, lambda: snapshot),
@@ -340,6 +341,13 @@ def test_a_changed_byte_of_a_zip(at: int, change: int) -> None:
 def test_lz4_matches_what_java_checks() -> None:
     # The end mark of lz4-java's stream: no bytes, no checksum.
     assert compress(b"")[-12:] == b"\0" * 12
+
+
+@given(st.dictionaries(st.binary(max_size=20), st.binary(max_size=20), max_size=20))
+def test_a_snapshot_of_rows_of_any_length(rows: dict[bytes, bytes]) -> None:
+    content = decompress(write_snapshot_rows(row_bytes(rows), row_bytes(rows.values())))
+    assert content == render_records(list(rows), list(rows.values()))
+    assert content == decompress(write_snapshot(list(rows), list(rows.values())))
 
 
 def test_sources_are_read_lazily() -> None:

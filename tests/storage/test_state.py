@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from floodmark.errors import CannotRead, FloodmarkError, MalformedFile, NoAnswer, WrongUse
-from floodmark.state.hdfs import write_delta, write_snapshot
+from floodmark.state.hdfs import write_delta, write_snapshot_rows
 from floodmark.state.partitioning import partition_of
 from floodmark.state.rowbytes import RowBytes
 from floodmark.state.schema import ColumnFamily, StateSchema, render_schema
@@ -175,9 +175,9 @@ def test_a_snapshot_stands_for_the_deltas_before_it(place: Files) -> None:
     every = _view(place, batch=1).rows()
     for partition in range(PARTITIONS):
         rows = [row for row in every if row["partition"] == partition]
-        keys = _encoded([row["key"] for row in rows], KEYS).to_list()
-        values = _encoded([row["value"] for row in rows], VALUES).to_list()
-        place.write(f"state/0/{partition}/2.snapshot", write_snapshot(keys, values))
+        keys = _encoded([row["key"] for row in rows], KEYS)
+        values = _encoded([row["value"] for row in rows], VALUES)
+        place.write(f"state/0/{partition}/2.snapshot", write_snapshot_rows(keys, values))
         place.delete([f"state/0/{partition}/1.delta", f"state/0/{partition}/2.delta"])
     assert _totals(_view(place)) == {"ann": 100, None: 3, "carl": 4, "dora": 5}
     with pytest.raises(FloodmarkError, match=r"batch 0|1\.delta"):

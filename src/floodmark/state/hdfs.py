@@ -15,7 +15,7 @@ from floodmark.errors import FloodmarkError, MalformedFile
 from floodmark.state.crc32c import crc_rows
 from floodmark.state.framing import compress, pieces, segments
 from floodmark.state.keyset import KeySet, hash_rows, last_of_each
-from floodmark.state.records import Records, render_records, scan
+from floodmark.state.records import Records, render_records, render_rows, scan
 from floodmark.state.rowbytes import RowBytes, as_bytes, gather
 
 if TYPE_CHECKING:
@@ -180,5 +180,11 @@ def write_snapshot(keys: list[bytes], values: list[bytes], codec: str = "lz4") -
     return compress(render_records(keys, list(values)), codec)
 
 
+def write_snapshot_rows(keys: RowBytes, values: RowBytes, codec: str = "lz4") -> bytes:
+    """The same for many rows, as `encode_rows` gives them."""
+    return compress(render_rows(keys, values), codec)
+
+
 def write_delta(keys: list[bytes], values: list[bytes | None], codec: str = "lz4") -> bytes:
+    """None removes its key."""
     return compress(render_records(keys, values), codec)

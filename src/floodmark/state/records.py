@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from floodmark.errors import MalformedFile
-from floodmark.state.rowbytes import RowBytes
+from floodmark.state.rowbytes import RowBytes, gather, starts_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -249,3 +249,29 @@ def render_records(keys: list[bytes], values: list[bytes | None]) -> bytes:
         parts += [_INT.pack(len(key)), key]
         parts += [_INT.pack(-1)] if value is None else [_INT.pack(len(value)), value]
     return b"".join([*parts, _INT.pack(-1)])
+
+
+def render_rows(keys: RowBytes, values: RowBytes) -> bytes:
+    """The records of many rows and the closing -1, without a Python object a row."""
+    import numpy as np
+
+    if len(keys) and int(((keys.lengths | values.lengths) & 3).max()):
+        return render_records(keys.to_list(), list(values.to_list()))
+    starts = starts_of(8 + keys.lengths + values.lengths)
+    total = int((8 + keys.lengths + values.lengths).sum())
+    words = np.empty(total // 4 + 1, "<u4")
+    words[-1] = 0xFFFFFFFF
+    _put_words(words, starts, keys)
+    _put_words(words, starts + 4 + keys.lengths, values)
+    return words.tobytes()
+
+
+def _put_words(words: NDArray[np.uint32], places: Ints, rows: RowBytes) -> None:
+    """A length and a row at every place; all of it is whole 4-byte words."""
+    import numpy as np
+
+    words[places // 4] = rows.lengths.astype(">u4").view("<u4")
+    counts = rows.lengths // 4
+    steps = np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(starts_of(counts), counts)
+    source = np.repeat(rows.starts, counts) + steps * 4
+    words[np.repeat(places // 4 + 1, counts) + steps] = gather(rows.data, source, "<u4")

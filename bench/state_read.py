@@ -1,0 +1,228 @@
+"""State of a million keys: this project beside Spark's own `statestore` reader, in one run.
+
+    python bench/state_read.py [--keys 1000000] [--export-keys 10000000]
+
+The state (a string key, a sum and a count) is made by Spark. Each reader counts the rows
+and adds up a column, so that every value is really decoded. Cold means a new process,
+with all that starting it costs; warm is the best of several reads in a process that has
+read before. Prints one JSON object a measure, and exits 1 where a ratio is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+PROVIDERS = {
+    "hdfs": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
+    "rocksdb": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+}
+PARTITIONS = 4
+REPEATS = 5
+WARM = {"hdfs": 2.0, "rocksdb": 1.5}
+COLD = {"hdfs": 8.0}
+LOOKUP = 20.0
+EXPORT_MB = 512
+
+
+def session() -> Any:
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.memory", "3g")
+        .config("spark.sql.shuffle.partitions", str(PARTITIONS))
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def make(spark: Any, folder: Path, provider: str, keys: int) -> str:
+    """Two batches, of which the second changes one key in ten."""
+    from pyspark.sql import functions
+
+    source, checkpoint = folder / f"in-{provider}", folder / f"ck-{provider}"
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", PROVIDERS[provider])
+    for step in (1, 10):
+        rows = spark.range(0, keys, step, 2)
+        named = rows.select(
+            functions.concat(functions.lit("customer-"), functions.col("id")).alias("customer"),
+            functions.col("id").alias("amount"),
+        )
+        named.write.mode("append").parquet(str(source))
+        events = spark.readStream.schema("customer string, amount long").parquet(str(source))
+        totals = events.groupBy("customer").agg(functions.sum("amount"), functions.count("*"))
+        query = (
+            totals.writeStream.format("noop")
+            .outputMode("update")
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+    return str(checkpoint)
+
+
+def read_spark(spark: Any, checkpoint: str) -> tuple[int, int]:
+    from pyspark.sql import functions
+
+    _ = spark.streams.active
+    rows = spark.read.format("statestore").load(checkpoint)
+    total = rows.agg(
+        functions.count("*"), functions.sum("value.sum"), functions.max("key.customer")
+    ).first()
+    return int(total[0]), int(total[1])
+
+
+def read_floodmark(checkpoint: str) -> tuple[int, int]:
+    import pyarrow.compute as pc
+
+    from floodmark.storage.files import open_files
+    from floodmark.storage.load import load
+    from floodmark.storage.state import open_state
+
+    files = open_files(checkpoint)
+    rows = total = 0
+    for batch in open_state(files, load(files)).batches():
+        rows += batch.num_rows
+        total += pc.sum(batch.column(2).field(0)).as_py() or 0
+        pc.max(batch.column(1).field(0))
+    return rows, total
+
+
+def lookup_spark(spark: Any, checkpoint: str, customer: str) -> int:
+    _ = spark.streams.active
+    rows = spark.read.format("statestore").load(checkpoint)
+    return int(rows.where(rows.key.customer == customer).first()["value"]["sum"])
+
+
+def lookup_floodmark(checkpoint: str, customer: str) -> int:
+    from floodmark.storage.files import open_files
+    from floodmark.storage.load import load
+    from floodmark.storage.state import open_state
+
+    files = open_files(checkpoint)
+    return int(open_state(files, load(files)).lookup({"customer": customer})[0]["value"]["sum"])
+
+
+def one(what: str, checkpoint: str, customer: str) -> Any:
+    """What a cold process does."""
+    if what == "read-floodmark":
+        return read_floodmark(checkpoint)
+    if what == "lookup-floodmark":
+        return lookup_floodmark(checkpoint, customer)
+    if what == "export-floodmark":
+        return export(checkpoint)
+    spark = session()
+    if what == "read-spark":
+        return read_spark(spark, checkpoint)
+    return lookup_spark(spark, checkpoint, customer)
+
+
+def export(checkpoint: str) -> tuple[int, int]:
+    from floodmark.storage.files import open_files
+    from floodmark.storage.load import load
+    from floodmark.storage.state import open_state
+
+    files = open_files(checkpoint)
+    with tempfile.TemporaryDirectory() as folder:
+        rows = open_state(files, load(files)).export(f"{folder}/state.parquet")
+    return rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def cold(what: str, checkpoint: str, customer: str = "") -> tuple[float, Any]:
+    command = [sys.executable, __file__, "--one", what, checkpoint, customer]
+    begun = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return time.perf_counter() - begun, json.loads(done.stdout.splitlines()[-1])
+
+
+def warm(read: Any) -> tuple[float, Any]:
+    read()
+    times = []
+    for _ in range(REPEATS):
+        begun = time.perf_counter()
+        found = read()
+        times.append(time.perf_counter() - begun)
+    return min(times), found
+
+
+class Report:
+    def __init__(self) -> None:
+        self.missed = 0
+
+    def compare(self, what: str, theirs: float, ours: float, wanted: float | None) -> None:
+        ratio = theirs / ours
+        met = wanted is None or ratio >= wanted
+        self.missed += not met
+        line = {"measure": what, "spark_s": round(theirs, 3), "floodmark_s": round(ours, 3)}
+        print(
+            json.dumps({**line, "ratio": round(ratio, 2), "wanted": wanted, "met": met}), flush=True
+        )
+
+
+def compare_provider(report: Report, spark: Any, folder: Path, provider: str, keys: int) -> None:
+    checkpoint = make(spark, folder, provider, keys)
+    theirs, expected = warm(lambda: read_spark(spark, checkpoint))
+    ours, found = warm(lambda: read_floodmark(checkpoint))
+    if found != expected:
+        raise SystemExit(f"{provider}: Spark found {expected}, floodmark {found}")
+    report.compare(f"{provider}: {keys} keys, warm", theirs, ours, WARM[provider])
+    theirs, _ = cold("read-spark", checkpoint)
+    ours, _ = cold("read-floodmark", checkpoint)
+    report.compare(f"{provider}: {keys} keys, cold", theirs, ours, COLD.get(provider))
+    customer = f"customer-{keys // 3}"
+    theirs, expected = cold("lookup-spark", checkpoint, customer)
+    ours, found = cold("lookup-floodmark", checkpoint, customer)
+    if found != expected:
+        raise SystemExit(f"{provider}: Spark found {expected}, floodmark {found}")
+    report.compare(f"{provider}: one key, cold", theirs, ours, LOOKUP)
+
+
+def measure_export(report: Report, spark: Any, folder: Path, keys: int) -> None:
+    for share in (keys // 10, keys):
+        checkpoint = make(spark, folder / str(share), "hdfs", share)
+        seconds, (rows, megabytes) = cold("export-floodmark", checkpoint)
+        met = rows == share and megabytes < EXPORT_MB
+        report.missed += not met
+        line = {"measure": f"export of {share} keys", "seconds": round(seconds, 2)}
+        line |= {"seconds_per_million": round(seconds * 1e6 / share, 3), "megabytes": megabytes}
+        print(json.dumps({**line, "most_megabytes": EXPORT_MB, "met": met}), flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--keys", type=int, default=1_000_000)
+    parser.add_argument("--export-keys", type=int, default=10_000_000, help="0 leaves it out")
+    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.one:
+        print(json.dumps(one(*asked.one)))
+        return 0
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="floodmark-bench-") as place:
+        spark = session()
+        for provider in PROVIDERS:
+            compare_provider(report, spark, Path(place), provider, asked.keys)
+        if asked.export_keys:
+            measure_export(report, spark, Path(place), asked.export_keys)
+        spark.stop()
+    return 1 if report.missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
