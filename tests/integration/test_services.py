@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -103,6 +104,53 @@ def test_postgres_keeps_what_is_committed_and_only_that(postgres: PostgresServer
     engine.dispose()
 
 
+def test_postgres_runs_from_a_folder_that_is_closed_to_others(
+    fetched: ModuleType, tmp_path: Path
+) -> None:
+    import psycopg
+
+    from services.postgres import PostgresServer
+
+    wheel = fetched.FOLDER / "postgres"
+    if not wheel.is_dir():
+        pytest.skip("PostgreSQL is the system's here, open to all")
+    copy = Path(shutil.copytree(wheel, tmp_path / "closed" / "wheel"))
+    copy.parent.chmod(0o700)
+
+    with PostgresServer(copy / fetched.POSTGRES_PROGRAMS) as server:
+        plain = server.url.replace("+psycopg", "")
+        with psycopg.connect(plain) as connection:
+            assert connection.execute("SELECT 6 * 7").fetchone() == (42,)
+
+
+def test_kafka_comes_back_with_what_it_had(kafka: KafkaServer) -> None:
+    topic = kafka.create_topic(partitions=1)
+    kafka.produce(topic, ["kept"])
+    bootstrap = kafka.bootstrap
+
+    kafka.stop()
+    kafka.start()
+
+    assert kafka.bootstrap == bootstrap
+    assert kafka.consume(topic) == [b"kept"]
+
+
+def test_postgres_comes_back_with_what_it_had(postgres: PostgresServer) -> None:
+    import psycopg
+
+    url = postgres.create_database("kept").replace("+psycopg", "")
+    # Left open: a client that stays must not keep the server from ending.
+    client = psycopg.connect(url, autocommit=True)
+    client.execute("CREATE TABLE kept AS SELECT 7 AS number")
+
+    postgres.stop()
+    postgres.start()
+
+    client.close()
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT number FROM kept").fetchone() == (7,)
+
+
 def test_a_server_ends_with_the_process_that_started_it(
     fetched: ModuleType, tmp_path: Path
 ) -> None:
@@ -169,7 +217,7 @@ def test_spark_reads_kafka_and_writes_delta(
             .trigger(availableNow=True)
             .start(str(tmp_path / "table"))
         )
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(250)
 
     run()
     kafka.produce(topic, ["order 10"])
@@ -193,7 +241,7 @@ def test_spark_streams_from_delta_to_delta(spark: SparkSession, tmp_path: Path) 
         .trigger(availableNow=True)
         .start(str(tmp_path / "out"))
     )
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(250)
 
     assert spark.read.format("delta").load(str(tmp_path / "out")).first()[0] == 45
 

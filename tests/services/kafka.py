@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import subprocess
+import time
 import uuid
 from collections.abc import Iterable
 from functools import cached_property
@@ -14,6 +15,12 @@ from typing import Any
 from services.server import READY_WITHIN, Server, free_port, java
 
 WITHIN = 30.0
+UNSETTLED = {
+    "UNKNOWN_LEADER_EPOCH",
+    "FENCED_LEADER_EPOCH",
+    "NOT_LEADER_FOR_PARTITION",
+    "LEADER_NOT_AVAILABLE",
+}
 
 
 class KafkaServer(Server):
@@ -102,6 +109,20 @@ class KafkaServer(Server):
         return values
 
     def end_offsets(self, topic: str) -> dict[int, int]:
+        from confluent_kafka import KafkaException
+
+        deadline = time.monotonic() + WITHIN
+        while True:
+            try:
+                return self._end_offsets(topic)
+            except KafkaException as error:
+                # A broker that has just come back elects its leaders anew, and says for
+                # a moment that it knows less than this client does.
+                if error.args[0].name() not in UNSETTLED or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+    def _end_offsets(self, topic: str) -> dict[int, int]:
         from confluent_kafka import TopicPartition
         from confluent_kafka.admin import OffsetSpec
 

@@ -75,9 +75,11 @@ class PostgresServer(Server):
 
     def _initdb(self, data: Path) -> None:
         if not self._runs():
-            # A checkout in a home folder that is closed to nobody.
-            installation = shutil.copytree(self._programs.parent, self.folder / "installation")
-            self._programs = installation / self._programs.name
+            # A checkout in a home folder that is closed to nobody. The programs find
+            # their libraries three folders up, so the whole wheel comes along.
+            wheel = self._programs.parents[2]
+            copy = shutil.copytree(wheel, self.folder / "wheel")
+            self._programs = copy / self._programs.relative_to(wheel)
         options = ["-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
         done = self._run("initdb", "-D", str(data), *options)
         if done.returncode:
