@@ -56,15 +56,17 @@ def next_batch(checkpoint: Checkpoint) -> int | None:
     return latest + 1 if checkpoint.committed_batch == latest else latest
 
 
-def partitions_of(checkpoint: Checkpoint, operator: int) -> int:
-    """How many partitions an operator's state has to have."""
+def partitions_of(checkpoint: Checkpoint, operator: int, version: int) -> int:
+    """How many partitions an operator's state has to have at a version."""
     found = {file.partition for file in checkpoint.state_files if file.operator == operator}
     metadata = checkpoint.operators.get(operator)
     described = metadata.stores[0].num_partitions if metadata and metadata.stores else None
     # A limit, or an aggregation without keys, has one partition whatever is written down.
     if found == {0}:
         return 1
-    pinned = checkpoint.conf.get(SHUFFLE_PARTITIONS, "")
+    # Batch N leaves version N + 1; the entry after it may be of a repartition.
+    entry = checkpoint.offsets.get(version - 1) or checkpoint.latest_entry
+    pinned = entry.metadata.conf.get(SHUFFLE_PARTITIONS, "") if entry and entry.metadata else ""
     if pinned.isascii() and pinned.isdecimal() and len(pinned) < 7:
         return int(pinned)
     if described is not None:
@@ -86,7 +88,7 @@ def state_needs(checkpoint: Checkpoint, version: int | None = None) -> tuple[Sto
     needs = []
     for operator in (described.operator for described in checkpoint.state_operators):
         names = sorted(stores.get(operator) or {"default"})
-        for partition in range(partitions_of(checkpoint, operator)):
+        for partition in range(partitions_of(checkpoint, operator, version)):
             for store in names:
                 files = by_store.get((operator, partition, store), [])
                 ids = _unique_ids(checkpoint, operator, partition, store, names)

@@ -1,0 +1,7 @@
+from broken.damage import Tree, put
+
+FROM = "3.5/sales-hdfs"
+
+
+def damage(tree: Tree) -> None:
+    put(tree, "commits/2", b"v9\n{}")

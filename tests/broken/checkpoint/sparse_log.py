@@ -1,0 +1,7 @@
+from broken.damage import Tree, drop
+
+FROM = "3.5/rate"
+
+
+def damage(tree: Tree) -> None:
+    drop(tree, "offsets/1", "commits/1")

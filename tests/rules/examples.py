@@ -1,0 +1,75 @@
+"""Finds golden checkpoints and the broken examples made of them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+
+from samples import HeldFiles, Listing
+
+from floodmark.checkpoint.layout import FileInfo
+from floodmark.rules.finding import Finding
+from floodmark.rules.registry import examine
+from floodmark.storage.evidence import gather
+
+TESTS = Path(__file__).resolve().parents[1]
+GOLDEN = TESTS / "golden"
+BROKEN = TESTS / "broken"
+Tree = dict[str, bytes]
+
+
+def golden(name: str) -> Tree:
+    """A golden checkpoint's files: `3.5/sales-hdfs`."""
+    return read_tree(GOLDEN / name / "checkpoint")
+
+
+def read_tree(folder: Path) -> Tree:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def home(name: str) -> str:
+    """Where a golden checkpoint was made, which some of its files remember."""
+    return f"/tmp/floodmark-golden/{name.split('/')[1]}/checkpoint"
+
+
+def golden_names() -> list[str]:
+    return sorted(
+        path.parent.relative_to(GOLDEN).as_posix() for path in GOLDEN.glob("*/*/checkpoint")
+    )
+
+
+class AgedFiles(HeldFiles):
+    """Held files, some of them of another time."""
+
+    def __init__(self, tree: Tree, root: str, mtimes: Mapping[str, int]) -> None:
+        super().__init__(tree, root=root)
+        self.mtimes = mtimes
+
+    def list(self, folder: str = "", most: int | None = None) -> Listing:
+        listed = super().list(folder, most)
+        return Listing(
+            tuple(
+                FileInfo(path, size, self.mtimes.get(path, mtime))
+                for path, size, mtime in listed.files
+            ),
+            listed.complete,
+        )
+
+
+def diagnose(
+    tree: Tree,
+    root: str = "held",
+    mtimes: Mapping[str, int] | None = None,
+    share: float | None = None,
+) -> tuple[Finding, ...]:
+    return examine(gather(AgedFiles(tree, root, mtimes or {}), share))
+
+
+def example(family: str, module: str) -> ModuleType:
+    return importlib.import_module(f"broken.{family}.{module}")

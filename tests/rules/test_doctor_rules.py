@@ -1,0 +1,63 @@
+"""Every doctor's rule fires on its broken example, and only there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rules.examples import BROKEN, diagnose, example, golden, golden_names, home, read_tree
+
+from floodmark.rules.registry import rules_of
+
+RULES = [known.rule for known in rules_of("checkpoint")]
+CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
+# True of these checkpoints, and no trouble where they are used as they are meant to.
+TRUE = {"async-progress": {"sparse-log"}, "offset-log-v2": {"partition-count-missing"}}
+TRUE_IN_CORPUS = {
+    "checkpoint-version-4.0.0-tws-unsaferow": {"disagreeing-side-file", "moved-checkpoint"},
+    "checkpoint-test-offsetId-commitId-inconsistent": {"offset-gap", "two-writers"},
+}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_fires_on_its_example_and_on_nothing_else_there(rule):
+    broken = example("checkpoint", rule.name.replace("-", "_"))
+    place = home(broken.FROM)
+    healthy = golden(broken.FROM)
+    assert {item.rule for item in diagnose(healthy, place)} == set()
+
+    tree = dict(healthy)
+    broken.damage(tree)
+    findings = diagnose(tree, getattr(broken, "PLACE", place), getattr(broken, "MTIMES", None))
+
+    assert {item.rule for item in findings} == {rule.name}
+    for finding in findings:
+        assert finding.code == rule.code
+        assert finding.path
+        assert all(words.endswith((".", "…")) for words in (finding.what, finding.why)), finding
+        assert finding.do
+
+
+def test_every_rule_has_one_example():
+    examples = {path.stem.replace("_", "-") for path in (BROKEN / "checkpoint").glob("*.py")}
+    assert examples == {rule.name for rule in RULES}
+
+
+@pytest.mark.parametrize("name", golden_names())
+@pytest.mark.parametrize("share", [None, 1.0], ids=["names", "read-data"])
+def test_no_false_alarm_on_golden_checkpoints(name, share):
+    expected = TRUE.get(name.split("/")[1], set())
+    assert {item.rule for item in diagnose(golden(name), home(name), share=share)} == expected
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of other Sparks' checkpoints is absent")
+def test_no_false_alarm_on_the_corpus():
+    folders = sorted(path.parent for path in CORPUS.rglob("offsets") if path.is_dir())
+    assert folders
+    found = {
+        folder.relative_to(CORPUS).as_posix(): {
+            item.rule for item in diagnose(read_tree(folder), share=1.0)
+        }
+        for folder in folders
+    }
+    assert {name: rules for name, rules in found.items() if rules} == TRUE_IN_CORPUS
