@@ -193,7 +193,7 @@ def test_diff_of_two_checkpoints(tmp_path: Path, capsys: Capture) -> None:
     assert {"where": "committed_batch", "left": 1, "right": 2} in seen
     assert {"where": "in_flight_batch", "left": 2, "right": None} in seen
     text = _text(capsys, 1, "diff", left, right)
-    assert "committed_batch" in text
+    assert "committed batch" in text
     assert "2 differences." in text
 
 

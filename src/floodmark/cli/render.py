@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from floodmark.checkpoint.position import Position
 
 _PARTITIONS_SHOWN = 6
+_FINDING = 70
+_DAY_MS = 86_400_000
 _COLOUR = {
     Status.COMMITTED: "green",
     Status.IN_FLIGHT: "yellow",
@@ -57,7 +59,7 @@ def _steps(found: Checkpoint) -> list[tuple[str, str, str]]:
         )
     finished = ("no batch yet", "")
     if committed is not None:
-        finished = (f"commits/{committed}", _when(_mtime(found, f"commits/{committed}")))
+        finished = (f"commits/{committed}", _written(found, f"commits/{committed}"))
     return [
         ("1  planned", *planned),
         ("2  processed", *processed),
@@ -69,8 +71,11 @@ def _when(time_ms: int | None) -> str:
     return "" if time_ms is None else f"{clock(time_ms)}   {ago(time_ms)}"
 
 
-def _mtime(found: Checkpoint, path: str) -> int | None:
-    return next((file.mtime_ms for file in found.files if file.path == path), None)
+def _written(found: Checkpoint, path: str) -> str:
+    """A commit says no time of its own; its file's does, unless the checkpoint was copied."""
+    time_ms = next((file.mtime_ms for file in found.files if file.path == path), None)
+    copied = time_ms and found.batch_time_ms and time_ms - found.batch_time_ms > _DAY_MS
+    return "" if copied else _when(time_ms)
 
 
 def _sources(found: Checkpoint) -> list[tuple[str, ...]]:
@@ -181,7 +186,8 @@ def _distance(watermark: int, batch_time: int | None) -> str:
 
 def _pinned(found: Checkpoint) -> str:
     partitions = found.conf.get("spark.sql.shuffle.partitions")
-    return f"among them {partitions} shuffle partitions" if partitions else ""
+    words = "they win over the session's"
+    return f"{words}; {partitions} shuffle partitions" if partitions else words
 
 
 def _dstreams(found: Checkpoint) -> str:
@@ -218,7 +224,7 @@ def batches(found: Sequence[Batch]) -> str:
             batch.status.value,
             clock(batch.time_ms) if batch.time_ms else "–",
             clock(batch.watermark_ms) if batch.watermark_ms else "–",
-            " · ".join(_reaches(source) for source in batch.sources) or _no_offsets(batch),
+            _all_reach(batch) or _no_offsets(batch),
         )
         for batch in found
     ]
@@ -235,8 +241,11 @@ def _no_offsets(batch: Batch) -> str:
     return "cannot be read: `floodmark inspect` says why" if unread else "–"
 
 
-def _reaches(source: SourceOffset) -> str:
-    return " ".join(_progress(source, None))
+def _all_reach(batch: Batch) -> str:
+    reached = [(source.id, " ".join(_progress(source, None))) for source in batch.sources]
+    if len(reached) == 1:
+        return reached[0][1]
+    return " · ".join(f"{source}: {words}" for source, words in reached)
 
 
 def position(found: Position) -> str:
@@ -272,12 +281,33 @@ def differences(found: Sequence[Difference], left: str, right: str) -> str:
     if not found:
         return f"No difference between {left} and {right}."
     rows = [("", left, right)]
-    rows += [(item.where, _side(item.left), _side(item.right)) for item in found]
+    rows += [(_where(item), *_sides(item)) for item in found]
     return table(rows, indent="") + f"\n\n{count(len(found), 'difference')}."
+
+
+def _where(item: Difference) -> str:
+    """Our own fields in words; topics, tables and settings as they are."""
+    if " " in item.where:
+        return item.where
+    return item.where.removesuffix("_ms").replace("_", " ")
+
+
+def _sides(item: Difference) -> tuple[str, str]:
+    if item.where.endswith("_ms"):
+        return tuple(clock(ms) if ms else "–" for ms in (item.left, item.right))  # type: ignore[return-value]
+    return _side(item.left), _side(item.right)
 
 
 def _side(value: Any) -> str:
     return "–" if value is None else (_plain(getattr(value, "value", value)) or "–")
+
+
+def _summary(entry: ScanEntry) -> str:
+    if not entry.findings:
+        return "DStreams" if entry.kind is Kind.DSTREAMS else ""
+    first, *others = entry.findings
+    short = first if len(first) <= _FINDING else first[: _FINDING - 1] + "…"
+    return f"{short} (and {len(others)} more)" if others else short
 
 
 def scan(found: Sequence[ScanEntry]) -> str:
@@ -290,7 +320,7 @@ def scan(found: Sequence[ScanEntry]) -> str:
             "–" if entry.committed_batch is None else str(entry.committed_batch),
             "–" if entry.in_flight_batch is None else str(entry.in_flight_batch),
             size(entry.bytes),
-            "; ".join(entry.findings) or ("DStreams" if entry.kind is Kind.DSTREAMS else ""),
+            _summary(entry),
         )
         for entry in found
     ]
