@@ -254,6 +254,25 @@ def test_folders_of_an_older_partition_count_are_left_alone(place: Files) -> Non
     assert _view(place).partitions == (0, 1, 2)
 
 
+def test_a_total_over_everything_has_one_partition(tmp_path: Path) -> None:
+    files = open_files(str(tmp_path))
+    _log(files, 1, partitions=5)
+    schema = StateSchema(2, (ColumnFamily("default", '{"type":"struct","fields":[]}', VALUE),))
+    files.write("state/0/0/_metadata/schema", render_schema(schema))
+    value = _encoded([{"total": 42}], VALUES)[0]
+    files.write("state/0/0/1.delta", write_delta([b""], [value]))
+    view = _view(files)
+    row = {"partition": 0, "key": {}, "value": {"total": 42}}
+    assert view.rows() == [row]
+    assert view.lookup({}) == [row]
+
+
+def test_a_partition_that_is_lost_is_no_empty_one(place: Files) -> None:
+    place.delete([f.path for f in load(place).files if f.path.startswith("state/0/2/")])
+    with pytest.raises(StateFileMissing, match=r"state/0/2/1\.delta"):
+        _view(place, batch=0).rows()
+
+
 def _rocksdb(place: Files, tmp_path: Path, rows: dict[str, int], version: int = 1) -> None:
     """A snapshot as Spark uploads it: a zip of the manifest, the tables beside."""
     import rocksdict

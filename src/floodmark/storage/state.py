@@ -27,7 +27,7 @@ from floodmark.state.layout import BYTES, Layout
 from floodmark.state.operators import JOIN_STORES, JoinCounts, Reading, Shape, readings
 from floodmark.state.partitioning import partition_of
 from floodmark.state.schema import PLAIN, ColumnFamily, StateSchema, parse_schema
-from floodmark.state.types import Struct, arrow_type, ddl, distinct
+from floodmark.state.types import Atom, Struct, arrow_type, ddl, distinct
 from floodmark.state.unsafewrite import encode_rows
 from floodmark.state.values import coerce, plain
 from floodmark.storage.files import Files
@@ -330,7 +330,7 @@ def open_state(
     properties = metadata.properties_json if metadata else ""
     choices = readings(stores, schemas, properties, prefix)
     reading = _choose(choices, store, operator)
-    partitions = _partitions(conf, metadata, found, number)
+    partitions = _partitions(conf, reading.key, found, number)
     crcs = frozenset(
         file.path for file in listed if file.path.endswith(".crc") and "/." not in file.path
     )
@@ -512,25 +512,24 @@ def _choose(choices: tuple[Reading, ...], store: str | None, operator: int) -> R
 
 
 def _partitions(
-    conf: Mapping[str, str],
-    metadata: OperatorMetadata | None,
-    found: list[StateFile],
-    batch: int,
+    conf: Mapping[str, str], key: Struct | None, found: list[StateFile], batch: int
 ) -> tuple[int, ...]:
     declared = conf.get(SHUFFLE_PARTITIONS, "")
-    if _is_limit(metadata):
-        # A global limit runs in one task, whatever the number of shuffle partitions.
+    there = {file.partition for file in found if file.version <= batch + 1}
+    if there == {0} and not _is_keyed(key):
+        # A limit and a total over everything run in one task, whatever the conf says.
         return (0,)
     if declared.isdecimal() and int(declared) > 0:
         return tuple(range(int(declared)))
     # Spark 4.2's v2 offset log forgets the number in its first run; a folder without this
     # version is left from a repartition.
-    there = {file.partition for file in found if file.version <= batch + 1}
     return tuple(sorted(there))
 
 
-def _is_limit(metadata: OperatorMetadata | None) -> bool:
-    return metadata is not None and metadata.operator_name == "globalLimit"
+def _is_keyed(key: Struct | None) -> bool:
+    return key is not None and any(
+        not (isinstance(field.type, Atom) and field.type.name == "void") for field in key.fields
+    )
 
 
 def _unique_ids(
