@@ -33,16 +33,27 @@ def _latest(
 
 
 def _offset_entry(version: Version, batch: int, entry: Any) -> dict[str, Any]:
-    offsets = entry.offsets()
+    # Only 4.2 and later know a second version.
+    log_version = entry.version() if version >= (4, 2) else 1
     metadata = getattr(entry, "metadataOpt" if version >= (4, 2) else "metadata")()
     return {
         "batch": batch,
-        # Only 4.2 and later know a second version.
-        "version": entry.version() if version >= (4, 2) else 1,
-        "offsets": [_json(offsets.apply(index)) for index in range(offsets.size())],
+        "version": log_version,
+        "offsets": _by_name(entry) if log_version == 2 else _by_position(entry),
         "watermark_ms": None if metadata.isEmpty() else metadata.get().batchWatermarkMs(),
         "time_ms": None if metadata.isEmpty() else metadata.get().batchTimestampMs(),
     }
+
+
+def _by_position(entry: Any) -> dict[str, str | None]:
+    offsets = entry.offsets()
+    return {str(index): _json(offsets.apply(index)) for index in range(offsets.size())}
+
+
+def _by_name(entry: Any) -> dict[str, str | None]:
+    pairs = entry.offsetsMap().toSeq()
+    named = [pairs.apply(index) for index in range(pairs.size())]
+    return {pair._1(): _json(pair._2()) for pair in named}
 
 
 def _json(offset: Any) -> str | None:
