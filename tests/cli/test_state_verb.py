@@ -1,0 +1,111 @@
+"""`floodmark state`: what it prints, what it exports, and how it says no."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import floodmark
+from floodmark.cli.main import run
+
+SALES = str(Path(__file__).parents[1] / "golden" / "4.1" / "sales-rocksdb" / "checkpoint")
+STATELESS = str(Path(__file__).parents[1] / "golden" / "4.1" / "files" / "checkpoint")
+
+
+def _json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
+    assert run(["state", *arguments, "--json"]) == 0
+    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_rows_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    found = _json(capsys, SALES)
+    assert list(found) == ["operator", "store", "batch", "key_schema", "value_schema", "rows"]
+    assert (found["operator"], found["store"], found["batch"]) == (0, "default", 2)
+    rows = {row["key"]["customerId"]: row["value"] for row in found["rows"]}  # type: ignore[attr-defined]
+    assert rows["c1"] == {"sum": 22.5, "count": 3}
+    assert len(rows) == 5
+
+
+def test_an_earlier_batch_and_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(_json(capsys, SALES, "--batch", "0")["rows"]) == 3  # type: ignore[arg-type]
+    assert len(_json(capsys, SALES, "--limit", "2")["rows"]) == 2  # type: ignore[arg-type]
+
+
+def test_one_key(capsys: pytest.CaptureFixture[str]) -> None:
+    found = _json(capsys, SALES, "--key", '{"customerId": "Zoë"}')
+    assert [row["value"] for row in found["rows"]] == [{"sum": 7.25, "count": 1}]  # type: ignore[attr-defined]
+
+
+def test_a_key_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["state", SALES, "--key", '{"customerId": "nobody"}', "--json"]) == 1
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["rows"] == []
+    assert "no such key" in printed.err
+
+
+def test_stats(capsys: pytest.CaptureFixture[str]) -> None:
+    found = _json(capsys, SALES, "--stats")
+    assert list(found) == ["keys", "bytes", "partitions", "skew"]
+    partitions = found["partitions"]
+    assert found["keys"] == 5 == sum(part["keys"] for part in partitions)  # type: ignore[attr-defined]
+    assert found["skew"] == 1.2
+    assert run(["state", SALES, "--stats"]) == 0
+    assert "█" in capsys.readouterr().out
+
+
+def test_export_holds_every_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "state.parquet"
+    assert _json(capsys, SALES, "--export", str(target)) == {"file": str(target), "rows": 5}
+    table = pq.read_table(target)
+    assert table.column_names == ["partition", "key", "value"]
+    assert table == floodmark.open(SALES).state(operator=0).to_arrow()
+
+
+def test_changes(capsys: pytest.CaptureFixture[str]) -> None:
+    found = _json(capsys, SALES, "--changes", "0..2")
+    assert (found["added"], found["removed"]) == (2, 0)
+    assert {change["change"] for change in found["first"]} <= {"added", "changed"}  # type: ignore[attr-defined]
+    assert run(["state", SALES, "--changes", "0..2"]) == 0
+    assert "2 keys added, 0 removed" in capsys.readouterr().out
+
+
+def test_the_text_has_names_and_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["state", SALES, "--limit", "2"]) == 0
+    text = capsys.readouterr().out
+    assert "stateStoreSave 0, store default, after batch 2" in text
+    assert "customerId" in text
+    assert "… and more" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        ((STATELESS,), 1, "has no state"),
+        ((SALES, "--operator", "7"), 2, "no operator 7"),
+        ((SALES, "--store", "left"), 2, "no store 'left'"),
+        ((SALES, "--batch", "99"), 1, "batch 99"),
+        ((SALES, "--key", "c1"), 2, "not a JSON object"),
+        ((SALES, "--key", '{"nothing": 1}'), 2, "fields do not fit"),
+        ((SALES, "--stats", "--changes", "0..1"), 2, "different questions"),
+        ((SALES, "--key-schema", "a INT"), 2, "go together"),
+    ],
+)
+def test_wrong_questions(
+    arguments: tuple[str, ...], status: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["state", *arguments]) == status
+    printed = capsys.readouterr()
+    assert words in printed.err
+    assert printed.out == ""
+
+
+def test_diff_counts_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["diff", SALES, "--batches", "0..2", "--json"]) == 1
+    state = json.loads(capsys.readouterr().out)["state"]
+    assert [(one["operator"], one["store"]) for one in state] == [(0, "default")]
+    assert state[0]["keys"]["added"] == 2
+    assert run(["diff", SALES, SALES]) == 0
