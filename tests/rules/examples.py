@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
-from samples import HeldFiles, Listing
-
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.rules.finding import Finding
 from floodmark.rules.registry import examine
 from floodmark.storage.evidence import gather
+from samples import HeldFiles, Listing
 
 TESTS = Path(__file__).resolve().parents[1]
 GOLDEN = TESTS / "golden"

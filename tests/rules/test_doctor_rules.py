@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rules.examples import BROKEN, diagnose, example, golden, golden_names, home, read_tree
 
 from floodmark.rules.registry import rules_of
+from rules.examples import BROKEN, diagnose, example, golden, golden_names, home, read_tree
 
 RULES = [known.rule for known in rules_of("checkpoint")]
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"

@@ -5,6 +5,7 @@ A file that cannot be read or understood becomes a fault; nothing stops the rest
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from floodmark.checkpoint.commits import parse_commit
 from floodmark.checkpoint.evidence import Evidence, Fault, TableFile, log_entry, side_file
-from floodmark.checkpoint.filelog import log_id, names_to_read, parse_source_log
+from floodmark.checkpoint.filelog import COMPACT, log_id, names_to_read, parse_source_log
 from floodmark.checkpoint.layout import (
     METADATA,
     OFFSETS,
@@ -43,6 +44,8 @@ from floodmark.storage.load import Entries, load
 _PARSED_AT_ONCE = 16 << 20
 _JAVA_STREAMS = (b"LZ4Block", b"\x28\xb5\x2f\xfd", b"\x82SNAPPY\0", b"ZV", b"\xac\xed")
 _LZ4_END = 21
+# As lenient as Java's, which Spark reads it with.
+_UUID = re.compile("[0-9a-fA-F]{1,8}(-[0-9a-fA-F]{1,4}){3}-[0-9a-fA-F]{1,12}")
 _Parser = Callable[[bytes], Any]
 
 
@@ -167,6 +170,8 @@ class _Gathering:
             data = self.files.contents.get(item.path)
             if data is not None:
                 self.parse(item.path, data, _log_parser(item.path))
+        if self.checkpoint.query_id is not None and not _UUID.fullmatch(self.checkpoint.query_id):
+            self.fail(METADATA, MalformedFile(f"the id {self.checkpoint.query_id!r} is no UUID"))
         for batch in self.checkpoint.offsets:
             self._positions_of(batch)
 
@@ -195,7 +200,7 @@ class _Gathering:
         paths = [f"{folder}/{entry}" for entry in names_to_read(names)]
         small = [path for path in paths if self.sizes.get(path, 0) <= _PARSED_AT_ONCE]
         for path, data in self.read(small).items():
-            self.parse(path, data, parse_source_log)
+            self.parse(path, data, lambda data, path=path: _parse_entry(path, data))
 
     def _source_start(self, name: str, source: SourceOffset | None) -> None:
         path = f"{SOURCES}/{name}/0"
@@ -306,6 +311,15 @@ def _log_parser(path: str) -> _Parser:
     if path == METADATA:
         return parse_metadata
     return _parse_whole_offsets if path.startswith(OFFSETS) else parse_commit
+
+
+def _parse_entry(path: str, data: bytes) -> None:
+    """An entry of a file source's log, whose lines say which entry they are of."""
+    name = path.rsplit("/", 1)[1]
+    own = log_id(name)
+    for file in parse_source_log(data):
+        if file.batch_id != own and not (name.endswith(COMPACT) and file.batch_id < (own or 0)):
+            raise MalformedFile(f"it holds a line of entry {file.batch_id}")
 
 
 def _parse_whole_offsets(data: bytes) -> None:

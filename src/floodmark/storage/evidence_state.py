@@ -79,10 +79,9 @@ def _check_spark_checksum(found: _Gathering, file: StateFile, data: bytes) -> No
     path = f"{file.path}.crc"
     if path not in found.sizes or file.path in found.checksums:
         return
-    try:
-        checksum = found.files.read(path)
-    except FloodmarkError as error:
-        found.fail(path, error)
+    checksum = found.files.read_many([path])[path]
+    if isinstance(checksum, FloodmarkError):
+        found.fail(path, checksum)
         return
     value = found.spark_checksum(path, checksum)
     if value is not None and value & 0xFFFFFFFF != crc_of(data):

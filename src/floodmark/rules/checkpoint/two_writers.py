@@ -20,9 +20,11 @@ RULE = Rule(
     instead="Find the other query (`floodmark lint` finds shared checkpoints in code) and give "
     "it a checkpoint of its own.",
 )
+_WATERMARK = '"nextBatchWatermarkMs"'
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
+    commits = evidence.checkpoint.commits
     entries = sorted(evidence.checkpoint.offsets.items())
     for (before, old), (batch, new) in pairwise(entries):
         if old.metadata is None or new.metadata is None:
@@ -40,3 +42,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                 f"Batch {batch} has an earlier watermark ({now.batch_watermark_ms}) than batch "
                 f"{before} ({was.batch_watermark_ms}).",
             )
+        elif batch == before + 1 and before in commits and _WATERMARK in commits[before].text:
+            handed_on = commits[before].next_batch_watermark_ms
+            if now.batch_watermark_ms != handed_on:
+                yield RULE.finding(
+                    f"commits/{before}",
+                    f"commits/{before} hands on watermark {handed_on}, and batch {batch} began "
+                    f"with {now.batch_watermark_ms}.",
+                )
