@@ -96,15 +96,15 @@ class _Ledger:
 
     def write(self, query: str, batch: int, write: Callable[[Any], None]) -> bool:
         """False if the batch was there already."""
-        sqlalchemy = _sqlalchemy()
-        with self._engine.connect() as connection, connection.begin():
+        with self._engine.connect() as connection, connection.begin() as transaction:
             if self._has(connection, query, batch):
                 return False
             # The entry first: a second driver of the same query waits here for the first.
+            # No savepoint around it: SQLite's driver would commit at its end.
             try:
-                with connection.begin_nested():
-                    connection.execute(self._entry(query, batch))
-            except sqlalchemy.exc.IntegrityError:
+                connection.execute(self._entry(query, batch))
+            except _sqlalchemy().exc.IntegrityError:
+                transaction.rollback()
                 return False
             write(connection)
             self._prune(connection, query, batch)

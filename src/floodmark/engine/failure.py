@@ -12,7 +12,6 @@ from floodmark.errors import FloodmarkError
 from floodmark.storage.files import Files
 
 _TRACEBACK = "Traceback (most recent call last)"
-_PYTHON_ERROR = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*): ?(?P<message>.*)$|^(?P<bare>[A-Z]\w+)$")
 _CHANGING = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+")
 
 
@@ -36,7 +35,9 @@ def failure_of(query: Any, files: Files) -> Failure | None:
     if exception.isEmpty():
         return None
     batch, offsets = _in_flight(files)
-    return Failure(batch, offsets, _cause(exception.get()))
+    # The outermost only repeats the cause, between the query's plan and its offsets.
+    outermost = exception.get()
+    return Failure(batch, offsets, _cause(outermost.getCause() or outermost))
 
 
 def _cause(exception: Any) -> str:
@@ -53,11 +54,13 @@ def _cause(exception: Any) -> str:
 
 def python_cause(message: str) -> str | None:
     """`ValueError: no such region` out of a traceback that stands in a Java exception."""
-    _, found, trace = message.partition(_TRACEBACK)
-    if not found:
+    if _TRACEBACK not in message:
         return None
-    errors = [line for line in trace.splitlines() if _PYTHON_ERROR.match(line)]
-    return shorten(errors[-1].strip(), 400) if errors else None
+    # The last of chained tracebacks is what came out; its frames are indented, its error is not.
+    _, _, trace = message.rpartition(_TRACEBACK)
+    lines = (line for line in trace.splitlines()[1:] if line.strip())
+    error = next((line for line in lines if not line[0].isspace()), None)
+    return None if error is None else shorten(error.strip(), 400)
 
 
 def _first_line(message: str) -> str:

@@ -1,0 +1,65 @@
+"""Which Java Spark would start, and whether it can."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from floodmark.engine.java import find_java, major_of, require_java
+from floodmark.errors import WrongUse
+
+VECTOR = "java.base jdk.incubator.vector"
+
+
+def fake_java(folder: Path, version: str, modules: str = VECTOR) -> Path:
+    (folder / "bin").mkdir(parents=True)
+    command = folder / "bin" / "java"
+    command.write_text("#!/bin/sh\nexit 1\n")
+    command.chmod(0o755)
+    (folder / "release").write_text(f'JAVA_VERSION="{version}"\nMODULES="{modules}"\n')
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("version", "major"), [("17.0.15", 17), ("1.8.0_392", 8), ("21", 21), ("", 0)]
+)
+def test_major_versions(version: str, major: int) -> None:
+    assert major_of(version) == major
+
+
+def test_java_home_is_the_java_that_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "jdk", "21.0.2")))
+    found = find_java()
+    assert found.major == 21
+    assert found.command == str(tmp_path / "jdk" / "bin" / "java")
+
+
+def test_a_java_home_with_no_java_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(WrongUse, match="no bin/java"):
+        require_java("4.2.0")
+
+
+def test_no_java_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(WrongUse, match="Java is not installed"):
+        require_java("4.2.0")
+
+
+def test_a_java_that_is_too_old_for_this_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "jdk", "11.0.2")))
+    with pytest.raises(WrongUse, match=r"Java 11 is too old: Spark 4\.2\.0 needs Java 17"):
+        require_java("4.2.0")
+    assert require_java("3.5.9").major == 11
+
+
+def test_a_cut_down_java_cannot_start_spark_4(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "jdk", "17.0.1", "java.base")))
+    with pytest.raises(WrongUse, match=r"jdk\.incubator\.vector"):
+        require_java("4.2.0")

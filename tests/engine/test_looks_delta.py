@@ -1,0 +1,93 @@
+"""A Delta source whose table has moved on, judged before Spark fails on it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from floodmark.engine.hadoop import checkpoint_files
+from floodmark.engine.launch import start
+from floodmark.engine.looks.delta import table_id
+from floodmark.errors import Refused
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def table(spark: Any, tmp_path: Path) -> Path:
+    path = tmp_path / "table"
+    for version in range(3):
+        add(spark, path, version)
+    return path
+
+
+def add(spark: Any, path: Path, value: int) -> None:
+    spark.range(value, value + 1).coalesce(1).write.format("delta").mode("append").save(str(path))
+
+
+def run(spark: Any, table: Path, checkpoint: Path) -> Any:
+    query = start(writer(spark, table), checkpoint)
+    assert query.awaitTermination(120)
+    assert query.exception() is None
+    return query
+
+
+def writer(spark: Any, table: Path) -> Any:
+    rows = spark.readStream.format("delta").option("maxFilesPerTrigger", 1).load(str(table))
+    return rows.writeStream.format("noop").trigger(availableNow=True)
+
+
+def test_a_table_as_it_was_goes_on(spark: Any, table: Path, tmp_path: Path) -> None:
+    first = run(spark, table, tmp_path / "ck")
+    add(spark, table, 9)
+    assert run(spark, table, tmp_path / "ck").id == first.id
+
+
+def test_what_is_gone_is_named(spark: Any, table: Path, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "ck"
+    run(spark, table, checkpoint)
+    add(spark, table, 9)  # version 3, not read yet
+    log = table / "_delta_log"
+    action = [json.loads(line) for line in (log / f"{3:020d}.json").read_text().splitlines()]
+    added = next(line["add"]["path"] for line in action if "add" in line)
+
+    (table / added).rename(tmp_path / "vacuumed")
+    with pytest.raises(Refused, match=f"version 3 adds {added}, and the file is gone") as file:
+        start(writer(spark, table), checkpoint)
+    assert "--allow delta-file-gone" in file.value.do
+    (tmp_path / "vacuumed").rename(table / added)
+
+    # Retention removes commits once a checkpoint of the log, every ten versions, holds them.
+    for value in range(10, 18):
+        add(spark, table, value)
+    for version in range(10):
+        (log / f"{version:020d}.json").unlink()
+    with pytest.raises(Refused, match="no longer has version 3 in its log: the earliest is 10"):
+        start(writer(spark, table), checkpoint)
+
+
+def test_another_table_in_the_same_place(spark: Any, table: Path, tmp_path: Path) -> None:
+    run(spark, table, tmp_path / "ck")
+    shutil.rmtree(table)
+    for version in range(4):
+        add(spark, table, version)
+    with pytest.raises(Refused, match="is another one than the checkpoint read") as error:
+        start(writer(spark, table), tmp_path / "ck")
+    assert "--allow delta-table-replaced" in error.value.do
+
+
+def test_the_tables_id_is_found_in_a_checkpoint_of_the_log(
+    spark: Any, table: Path, tmp_path: Path
+) -> None:
+    files = checkpoint_files(spark, str(table))
+    from_commit = table_id(spark, files, [0, 1, 2])
+    for version in range(3, 12):  # Delta writes a checkpoint every ten commits
+        add(spark, table, version)
+    log = table / "_delta_log"
+    assert list(log.glob("*.checkpoint*.parquet"))
+    (log / f"{0:020d}.json").unlink()
+    assert table_id(spark, files, list(range(1, 12))) == from_commit

@@ -1,0 +1,97 @@
+"""What is written beside a checkpoint about each start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from floodmark.engine.notes import (
+    HIDDEN,
+    KEPT,
+    StartNote,
+    latest_note,
+    note_numbers,
+    without_secrets,
+    write_note,
+)
+from floodmark.storage.files import open_files
+
+
+def note(**changes: Any) -> StartNote:
+    fields: dict[str, Any] = {
+        "pipeline": "sales",
+        "application": "sales.py",
+        "code_fingerprint": "abc",
+        "parameters": {},
+        "query_id": "q",
+        "run_id": "r",
+        "query_name": None,
+        "spark_version": "4.2.0",
+        "java_version": "17",
+        "connectors": {},
+        "master": "local[2]",
+        "sources": (),
+        "sink": "delta",
+        "sink_options": {},
+        "output_mode": "Append",
+        "trigger": "",
+        "schema_json": "{}",
+        "plan": "",
+        "conf": {},
+        "host": "h",
+        "pid": 1,
+    }
+    return StartNote(**{**fields, **changes})
+
+
+def test_notes_are_numbered_and_the_newest_is_found(tmp_path: Path) -> None:
+    files = open_files(str(tmp_path))
+    assert latest_note(files) is None
+    write_note(files, note(run_id="first"))
+    assert write_note(files, note(run_id="second")) == "_floodmark/starts/2.json"
+    found = latest_note(files)
+    assert found is not None
+    assert found["run_id"] == "second"
+    assert found["floodmark"] == "start-note"
+
+
+def test_a_broken_note_is_passed_over(tmp_path: Path) -> None:
+    files = open_files(str(tmp_path))
+    write_note(files, note(run_id="first"))
+    files.write("_floodmark/starts/2.json", b"{")
+    found = latest_note(files)
+    assert found is not None
+    assert found["run_id"] == "first"
+    assert write_note(files, note()) == "_floodmark/starts/3.json"
+
+
+def test_old_notes_go(tmp_path: Path) -> None:
+    files = open_files(str(tmp_path))
+    for _ in range(KEPT + 5):
+        write_note(files, note())
+    numbers = note_numbers(files)
+    assert len(numbers) == KEPT
+    assert numbers[-1] == KEPT + 5
+
+
+def test_secrets_are_not_written_down() -> None:
+    found = without_secrets(
+        {
+            "kafka.sasl.jaas.config": 'password="x"',
+            "kafka.ssl.keystore.password": "x",
+            "fs.s3a.access.key": "x",
+            "fs.azure.account.key.name": "x",
+            "url": "jdbc:postgresql://me:hush@db/orders",
+            "kafka.bootstrap.servers": "broker:9092",
+            "path": "s3a://bucket/orders",
+        }
+    )
+    assert [key for key, value in found.items() if value == HIDDEN] == [
+        "kafka.sasl.jaas.config",
+        "kafka.ssl.keystore.password",
+        "fs.s3a.access.key",
+        "fs.azure.account.key.name",
+    ]
+    assert found["url"] == f"jdbc:postgresql://{HIDDEN}@db/orders"
+    assert found["kafka.bootstrap.servers"] == "broker:9092"
+    assert found["path"] == "s3a://bucket/orders"
