@@ -220,6 +220,14 @@ def test_no_state_at_all(tmp_path: Path) -> None:
         _view(files)
 
 
+def test_an_operator_whose_first_batch_has_not_ended(tmp_path: Path) -> None:
+    files = open_files(str(tmp_path))
+    _log(files, 1)
+    _schema(files)
+    with pytest.raises(NoAnswer, match="operator 0 has no state yet"):
+        _view(files)
+
+
 def test_without_a_schema_rows_are_bytes(place: Files) -> None:
     place.delete(["state/0/0/_metadata/schema"])
     view = _view(place)

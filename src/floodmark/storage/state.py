@@ -293,7 +293,7 @@ def _layout(
         rocksdb,
         schema.encoding if schema else PLAIN,
         opened.family_number(reading.family) if rocksdb else None,
-        reading.shape is Shape.LIST,
+        reading.shape in (Shape.LIST, Shape.VALUES),
         store.delimiter,
         store.row_checksums and rocksdb,
         avro,
@@ -380,6 +380,10 @@ def _no_such_operator(checkpoint: Checkpoint, operator: int) -> FloodmarkError:
         return NoAnswer(
             f"{checkpoint.path} has no state",
             "Its query keeps none: only aggregations, joins, deduplication and the like do.",
+        )
+    if str(operator) in known:
+        return NoAnswer(
+            f"operator {operator} has no state yet", "No batch of it has come to its end."
         )
     return WrongUse(f"{checkpoint.path} has no operator {operator}", f"It has {', '.join(known)}.")
 
