@@ -1,0 +1,72 @@
+"""What a kill has really hit, judged from what it left behind and from nothing else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from chaos.scenario import Point
+from chaos.sinks import Sink, names
+from chaos.trap import STATE_FILE, batches
+
+
+@dataclass(frozen=True)
+class Aftermath:
+    point: Point
+    planned: int | None
+    """The highest batch in offsets/."""
+    committed: int | None
+    state_written: int
+    """Partitions that had written the in-flight batch's state in this run."""
+    sink_has_it: bool
+    half_written: bool
+
+    @property
+    def in_flight(self) -> int | None:
+        return None if self.planned == self.committed else self.planned
+
+
+def judge(checkpoint: Path, sink: Sink, partitions: int, since: float) -> Aftermath:
+    """`since` is when the killed driver began: older left-overs are an earlier kill's."""
+    planned = max(batches(checkpoint / "offsets"), default=None)
+    committed = max(batches(checkpoint / "commits"), default=None)
+    if planned is None:
+        return Aftermath(Point.STARTING, None, None, 0, False, False)
+    if planned == committed:
+        return Aftermath(Point.AFTER_COMMIT, planned, committed, 0, True, False)
+    query_id = json.loads((checkpoint / "metadata").read_text())["id"]
+    state = _partitions_written(checkpoint, planned + 1, since)
+    has_it = sink.has_batch(query_id, planned)
+    half = not has_it and sink.half_written(since)
+    if has_it:
+        point = Point.AFTER_SINK
+    elif 0 < state < partitions:
+        point = Point.DURING_STATE
+    elif half:
+        point = Point.DURING_SINK
+    elif state:
+        # All the state is there and the sink was not begun: the state's write is what ended.
+        point = Point.DURING_STATE
+    else:
+        point = Point.AFTER_OFFSET
+    return Aftermath(point, planned, committed, state, has_it, half)
+
+
+def _partitions_written(checkpoint: Path, version: int, since: float) -> int:
+    """Temporary files count: a store that was being written was being written."""
+    operator = checkpoint / "state" / "0"
+    written = 0
+    for partition in names(operator):
+        if partition.isdecimal():
+            folder = operator / partition
+            written += any(
+                _of_version(name, version) and (folder / name).stat().st_mtime >= since
+                for name in names(folder)
+            )
+    return written
+
+
+def _of_version(name: str, version: int) -> bool:
+    match = STATE_FILE.match(name.removeprefix("."))
+    return match is not None and int(match[1]) == version and not name.endswith(".crc")

@@ -1,0 +1,235 @@
+"""One scenario's campaign: feed, run, kill, judge, run again; at the end, ask the oracle."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chaos.aftermath import Aftermath, judge
+from chaos.driver import CONF, Driver
+from chaos.inputs import (
+    ROWS,
+    DeltaInput,
+    Event,
+    Events,
+    FileInput,
+    Input,
+    KafkaInput,
+    distinct,
+    totals,
+)
+from chaos.scenario import Point, Scenario
+from chaos.sinks import DeltaSink, PostgresSink, Row, Sink
+from chaos.trap import trap_for, wait_for
+from floodmark import api
+
+if TYPE_CHECKING:
+    from services.kafka import KafkaServer
+    from services.postgres import PostgresServer
+
+PORTIONS = 3
+"""Fed before each run, so that a kill in its second batch leaves some to go on with."""
+LATEST_BATCH = 2
+TRIES = 4
+SLOW_MS = 25
+ENDS_WITHIN = 240.0
+PARTITIONS = int(CONF["spark.sql.shuffle.partitions"])
+
+
+@dataclass
+class Tally:
+    """Kills by where they hit."""
+
+    hits: Counter[Point] = field(default_factory=Counter)
+    at_random: int = 0
+    missed: Counter[Point] = field(default_factory=Counter)
+    """Wanted, and not hit in any of the tries."""
+
+    @property
+    def kills(self) -> int:
+        return sum(self.hits.values())
+
+    def add(self, other: Tally) -> None:
+        self.hits.update(other.hits)
+        self.missed.update(other.missed)
+        self.at_random += other.at_random
+
+    def words(self) -> str:
+        hits = ", ".join(f"{point.value} {self.hits[point]}" for point in Point)
+        words = f"{self.kills} kills ({hits}); {self.at_random} of them at random times"
+        if self.missed:
+            missed = ", ".join(f"{point.value} {n}" for point, n in self.missed.items())
+            words += f"; wanted and not hit: {missed}"
+        return words
+
+
+class Campaign:
+    def __init__(
+        self,
+        scenario: Scenario,
+        base: Path,
+        seed: str,
+        kafka: KafkaServer | None = None,
+        postgres: PostgresServer | None = None,
+    ) -> None:
+        self.scenario = scenario
+        self._base = base
+        self._rng = random.Random(f"{seed} {scenario.name}")
+        self._checkpoint = base / "checkpoint"
+        (base / "held").mkdir(parents=True)
+        self._events = Events(self._rng)
+        self._settings = {
+            "base": str(base),
+            "source": scenario.source,
+            "shape": scenario.shape,
+            "sink": scenario.sink,
+            "rows_per_batch": str(ROWS),
+        }
+        self._input = self._make_input(kafka)
+        self._sink = self._make_sink(postgres)
+        self.tally = Tally()
+
+    def kill_at(self, point: Point | None) -> None:
+        """Kills until the point was hit, or it was tried often enough; None: at a random time."""
+        for _ in range(TRIES):
+            aftermath = self._kill_once(point)
+            if aftermath is None:
+                continue
+            self.tally.hits[aftermath.point] += 1
+            self.tally.at_random += point is None
+            if point is None or aftermath.point is point:
+                return
+        if point is not None:
+            self.tally.missed[point] += 1
+
+    def finish(self) -> None:
+        """Runs what is left to its end; the sink must then equal the oracle."""
+        self._feed(1)
+        with self._driver(available_now=True, environment={}) as driver:
+            status = driver.wait(ENDS_WITHIN)
+            assert status == 0, f"{self.scenario.name}: status {status}\n{driver.last_words()}"
+        inspection = api.inspect(str(self._checkpoint))
+        assert inspection.in_flight_batch is None
+        self._require_equal()
+
+    def _kill_once(self, point: Point | None) -> Aftermath | None:
+        """None where the driver came to its end first."""
+        self._feed(PORTIONS)
+        nth = self._rng.randint(1, LATEST_BATCH)
+        environment = {}
+        if point in (None, Point.DURING_STATE, Point.DURING_SINK):
+            environment["FLOODMARK_CHAOS_SLOW_MS"] = str(SLOW_MS)
+        if point is not None and self.scenario.holds(point):
+            environment["FLOODMARK_CHAOS_HOLD"] = f"{point.value}:{nth}"
+        trap = trap_for(point, self.scenario, self._checkpoint, self._sink, nth, self._rng)
+        available_now = self._rng.random() < 0.5
+        with self._driver(available_now=available_now, environment=environment) as driver:
+            if not wait_for(trap, driver):
+                assert driver.status == 0, f"{self.scenario.name}\n{driver.last_words()}"
+                return None
+            driver.kill()
+        aftermath = judge(self._checkpoint, self._sink, PARTITIONS, driver.began)
+        self._require_same_reading(aftermath)
+        self._require_nothing_twice()
+        return aftermath
+
+    def _driver(self, *, available_now: bool, environment: dict[str, str]) -> Driver:
+        return Driver(
+            self._base,
+            self._settings,
+            self.scenario.conf,
+            available_now=available_now,
+            environment=environment,
+        )
+
+    def _feed(self, portions: int) -> None:
+        for _ in range(portions):
+            self._input.feed(self._events.portion())
+
+    def _make_input(self, kafka: KafkaServer | None) -> Input:
+        if self.scenario.source == "files":
+            return FileInput(self._base)
+        if self.scenario.source == "delta":
+            return DeltaInput(self._base)
+        assert kafka is not None
+        found = KafkaInput(kafka)
+        self._settings.update(servers=kafka.bootstrap, topic=found.topic)
+        return found
+
+    def _make_sink(self, postgres: PostgresServer | None) -> Sink:
+        if self.scenario.sink != "postgres":
+            return DeltaSink(self._base / "sink")
+        assert postgres is not None
+        url = postgres.create_database("chaos")
+        self._settings["database"] = url
+        return PostgresSink(url, self._columns, self._base / "held")
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        if self.scenario.shape == "totals":
+            return ("key", "total", "events")
+        return ("id", "key", "amount")
+
+    def _expected(self) -> Counter[Row]:
+        """What a batch query over all input gives."""
+        events = self._events.made
+        if self.scenario.shape == "totals":
+            return Counter((key, *found) for key, found in totals(events).items())
+        return Counter(
+            _row(one) for one in (distinct(events) if self.scenario.shape == "distinct" else events)
+        )
+
+    def _found(self) -> Counter[Row]:
+        """The sink's rows; of a history of totals, the last of each key."""
+        rows = self._sink.rows(self._columns)
+        if self.scenario.shape != "totals":
+            return rows
+        last: dict[str, Row] = {}
+        for row in sorted(rows, key=lambda row: int(row[2])):
+            last[row[0]] = row
+        return Counter(last.values())
+
+    def _require_equal(self) -> None:
+        self._require_nothing_twice()
+        expected, found = self._expected(), self._found()
+        assert found == expected, (
+            f"{self.scenario.name}: lost {dict(expected - found)}, too much "
+            f"{dict(found - expected)}; {self.tally.words()}; in {self._base}"
+        )
+
+    def _require_nothing_twice(self) -> None:
+        """Holds at any moment, also right after a kill."""
+        rows = self._sink.rows(self._columns)
+        if self.scenario.shape == "totals":
+            # A key's number of events grows with each of its rows: the same again is a repeat.
+            found = Counter((key, events) for key, _, events in rows.elements())
+            too_many = found - Counter(found.keys())
+        else:
+            too_many = rows - self._expected()
+        assert not too_many, (
+            f"{self.scenario.name}: twice or never fed: {dict(too_many)}; in {self._base}"
+        )
+
+    def _require_same_reading(self, aftermath: Aftermath) -> None:
+        """Floodmark reads from the dead stream's checkpoint what the folders say."""
+        if aftermath.planned is None:
+            return
+        inspection = api.inspect(str(self._checkpoint))
+        assert inspection.latest_batch == aftermath.planned
+        assert inspection.committed_batch == aftermath.committed
+        assert inspection.in_flight_batch == aftermath.in_flight
+
+
+def _row(event: Event) -> Row:
+    return (event.id, event.key, event.amount)
+
+
+def run_campaign(campaign: Campaign, wanted: Sequence[Point | None]) -> Tally:
+    for point in wanted:
+        campaign.kill_at(point)
+    campaign.finish()
+    return campaign.tally
