@@ -1,4 +1,4 @@
-"""Every file of a checkpoint × {missing, empty, cut, one bit flipped, another's}: found, or why not.
+"""Every file × {missing, empty, cut, one bit flipped, another's}: found, or why not.
 
 `pytest tests/rules/test_mutations.py -s` prints found of tried, and what was not found with the
 reason: changes that do no harm, and changes that Spark cannot see either.
@@ -49,7 +49,7 @@ def kind_of(path: str) -> str:
 
 
 def damaged(tree: Tree, path: str, how: str, chance: random.Random) -> bytes | None:
-    """The bytes after the damage; None for no file, the same bytes where there is no such damage."""
+    """The bytes after the damage; None for no file, the same where there is no such damage."""
     data = tree[path]
     if how == "missing":
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -200,7 +201,7 @@ class _Gathering:
         paths = [f"{folder}/{entry}" for entry in names_to_read(names)]
         small = [path for path in paths if self.sizes.get(path, 0) <= _PARSED_AT_ONCE]
         for path, data in self.read(small).items():
-            self.parse(path, data, lambda data, path=path: _parse_entry(path, data))
+            self.parse(path, data, partial(_parse_entry, path))
 
     def _source_start(self, name: str, source: SourceOffset | None) -> None:
         path = f"{SOURCES}/{name}/0"

@@ -43,6 +43,8 @@ def _is_checkpoint(deletion: Deletion, places: set[str]) -> bool:
     literal = (target.literal or "").rstrip("/")
     if literal and any(place == literal or place.startswith(literal + "/") for place in places):
         return True
+    if any(place in target.pattern.split() for place in places):
+        return True  # a word of a shell's command
     words = [target.pattern, *target.names]
     # `rm` of one file named so, as of a model's weights, is none of ours.
     return any(_LOOKS.search(word) for word in words) and not literal.endswith(_WEIGHTS)

@@ -1,0 +1,16 @@
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+orders = spark.readStream.schema("id STRING, time TIMESTAMP").json("s3://lake/orders")
+
+import tempfile
+
+BASE = "/tmp"
+out = orders.writeStream.format("parquet")
+out.option("checkpointLocation", "/tmp/ck").start("s3://lake/a")  # bad
+out.option("checkpointLocation", f"{BASE}/checkpoints/b").start("s3://lake/b")  # bad
+out.option("checkpointLocation", tempfile.mkdtemp()).start("s3://lake/c")  # bad
+out.option("checkpointLocation", "file:///var/tmp/ck").start("s3://lake/d")  # bad
+out.option("checkpointLocation", "dbfs:/tmp/ck").start("s3://lake/e")  # bad
+out.option("checkpointLocation", "s3://lake/tmp/ck").start("s3://lake/f")
+out.option("checkpointLocation", "/data/tmpl/ck").start("s3://lake/g")

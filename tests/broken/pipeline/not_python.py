@@ -1,0 +1,4 @@
+import pyspark
+
+def stream(:  # bad
+    return pyspark

@@ -1,0 +1,156 @@
+"""What doctor, lint and explain print, and the exit status they give."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import pytest
+
+from floodmark.cli.main import run
+from rules.examples import BROKEN, GOLDEN
+
+FIELDS = ["code", "rule", "severity", "path", "line", "what", "why", "do", "repairable"]
+BAD = str(BROKEN / "pipeline" / "misspelt_checkpoint_option.py")
+
+
+@pytest.fixture
+def sales(tmp_path):
+    return shutil.copytree(GOLDEN / "3.5/sales-hdfs/checkpoint", tmp_path / "sales")
+
+
+def json_of(capsys):
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_sound_checkpoint_exits_0(sales, capsys):
+    assert run(["doctor", str(sales)]) == 0
+    assert "is sound" in capsys.readouterr().out
+    assert run(["doctor", str(sales), "--json", "--read-data"]) == 0
+    assert json_of(capsys) == {"findings": []}
+
+
+def test_a_finding_has_the_promised_fields_and_exits_1(sales, capsys):
+    (sales / "offsets/1").unlink()
+    assert run(["doctor", str(sales), "--json"]) == 1
+    (finding,) = json_of(capsys)["findings"]
+    assert list(finding) == FIELDS
+    assert finding["code"] == "FM101"
+    assert finding["rule"] == "commit-without-offset"
+    assert finding["path"] == "commits/1"
+    assert finding["line"] is None
+    assert finding["repairable"] is True
+
+
+def test_the_text_says_what_why_and_what_to_do(sales, capsys):
+    (sales / "commits/2").write_bytes(b"")
+    (sales / "commits/.2.crc").unlink()
+    assert run(["doctor", str(sales)]) == 1
+    out = capsys.readouterr().out
+    assert "1 error" in out
+    assert "error  empty-log-entry (FM104)\n  commits/2  The entry of batch 2" in out
+    assert re.search(r"^  why  A crash", out, re.M)
+    assert re.search(r"^  do   Remove the file", out, re.M)
+    assert "floodmark explain FM104" in out
+    assert all(len(line) <= 100 for line in out.splitlines())
+
+
+def test_many_of_a_kind_are_one_paragraph(sales, capsys):
+    for file in sales.glob("state/0/*/*.delta"):
+        file.write_bytes(b"")
+    assert run(["doctor", str(sales)]) == 1
+    assert capsys.readouterr().out.count("damaged-state-file") == 1
+
+
+def test_damage_inside_a_state_file_needs_read_data(sales, capsys):
+    path = sales / "state/0/1/3.delta"
+    data = bytearray(path.read_bytes())
+    data[25] ^= 1
+    path.write_bytes(data)
+    (sales / "state/0/1/.3.delta.crc").unlink()
+    assert run(["doctor", str(sales)]) == 0
+    assert "--read-data" in capsys.readouterr().out
+    assert run(["doctor", str(sales), "--read-data", "--json"]) == 1
+    assert [item["rule"] for item in json_of(capsys)["findings"]] == ["damaged-state-file"]
+
+
+@pytest.mark.parametrize(("part", "status"), [("100%", 1), ("10", 2), ("0%", 2), ("x%", 2)])
+def test_a_part_of_the_data(sales, part, status):
+    path = sales / "state/0/1/3.delta"
+    path.write_bytes(path.read_bytes()[:-30])
+    assert run(["doctor", str(sales), "--read-data-subset", part]) == status
+
+
+def test_advice_alone_exits_0(capsys):
+    assert run(["doctor", str(GOLDEN / "3.5/async-progress/checkpoint"), "--json"]) == 0
+    assert [item["severity"] for item in json_of(capsys)["findings"]] == ["advice"]
+
+
+def test_what_is_no_checkpoint_exits_3(tmp_path, capsys):
+    assert run(["doctor", str(tmp_path / "none")]) == 3
+    assert run(["doctor", str(tmp_path)]) == 3
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_lint_exits_1_and_says_where(capsys):
+    assert run(["lint", BAD]) == 1
+    out = capsys.readouterr().out
+    assert "misspelt-checkpoint-option (FM201)" in out
+    assert f"{BAD}:7" in out
+    assert run(["lint", BAD, "--json"]) == 1
+    findings = json_of(capsys)["findings"]
+    assert list(findings[0]) == FIELDS
+    assert findings[0]["path"] == BAD
+
+
+def test_lint_of_nothing_bad_exits_0(tmp_path, capsys):
+    (tmp_path / "fine.py").write_text("x = 1\n")
+    assert run(["lint", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "Nothing found.\n"
+    assert run(["lint", str(tmp_path), "--format", "github"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_lint_wants_something_that_is_there(tmp_path, capsys):
+    assert run(["lint"]) == 2
+    assert run(["lint", str(tmp_path / "none.py")]) == 3
+    assert "no such file" in capsys.readouterr().err
+
+
+def test_github_annotations_are_one_line_each(capsys):
+    assert run(["lint", BAD, "--format", "github"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 8
+    pattern = r"::error file=[^,]+,line=\d+,title=misspelt-checkpoint-option \(FM201\)::.+"
+    assert all(re.fullmatch(pattern, line) for line in lines)
+
+
+def test_sarif_names_every_rule_it_uses(capsys):
+    assert run(["lint", BAD, "--format", "sarif"]) == 1
+    document = json_of(capsys)
+    assert document["version"] == "2.1.0"
+    (ran,) = document["runs"]
+    rules = ran["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == ["FM201"]
+    for result in ran["results"]:
+        assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
+        assert result["level"] == "error"
+        place = result["locations"][0]["physicalLocation"]
+        assert place["region"]["startLine"] > 0
+        assert place["artifactLocation"]["uri"].endswith("misspelt_checkpoint_option.py")
+
+
+def test_explain(capsys):
+    assert run(["explain", "FM201"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("misspelt-checkpoint-option (FM201)\nWhat it finds   writeStream")
+    assert 'Instead         .option("checkpointLocation", path)' in out
+    assert run(["explain", "--all", "--json"]) == 0
+    rules = json_of(capsys)["rules"]
+    assert {"FM101", "FM201"} <= {rule["code"] for rule in rules}
+    assert run(["explain", "misspelt-checkpoint-option", "--json"]) == 0
+    assert json_of(capsys)["rule"] == "misspelt-checkpoint-option"
+    assert run(["explain", "FM999"]) == 2
+    assert run(["explain"]) == 2
+    assert run(["explain", "FM101", "--all"]) == 2

@@ -1,0 +1,113 @@
+"""Every lint rule finds the lines marked `# bad` in its example, and nothing else there."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from floodmark import api
+from floodmark.rules.registry import rules_of
+from rules.examples import BROKEN
+
+RULES = [known.rule for known in rules_of("pipeline")]
+EXAMPLES = BROKEN / "pipeline"
+
+
+def found_in(path):
+    return [(item.rule, item.line) for item in api.lint([str(path)])]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_finds_the_bad_lines_and_no_others(rule):
+    path = EXAMPLES / f"{rule.name.replace('-', '_')}.py"
+    bad = [
+        number
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if line.endswith("# bad")
+    ]
+    assert bad
+    assert sorted(found_in(path)) == [(rule.name, line) for line in bad]
+
+
+def test_every_rule_has_one_example():
+    assert {path.stem.replace("_", "-") for path in EXAMPLES.glob("*.py")} == {
+        rule.name for rule in RULES
+    }
+
+
+def test_two_files_that_share_an_absolute_checkpoint(tmp_path):
+    line = (
+        "spark.readStream.text('in').writeStream.option('checkpointLocation', {!r}).start('out')\n"
+    )
+    for name, checkpoint in (("a", "/ck"), ("b", "/ck"), ("c", "ck"), ("d", "ck")):
+        (tmp_path / f"{name}.py").write_text(line.format(checkpoint))
+    found = [(item.rule, item.path.rsplit("/", 1)[1]) for item in api.lint([str(tmp_path)])]
+    assert found == [("shared-checkpoint", "b.py")]
+
+
+def notebook(*cells, indent=1):
+    return json.dumps(
+        {
+            "cells": [
+                {"cell_type": "code", "source": source, "outputs": [], "metadata": {}}
+                for source in cells
+            ],
+            "nbformat": 4,
+        },
+        indent=indent,
+    )
+
+
+def test_a_notebook_is_read_with_its_magics_and_its_own_lines(tmp_path):
+    text = notebook(
+        ["%pip install pyspark\n", "frame = spark.readStream.text('in')"],
+        ["%%sql\n", "SELECT broken python"],
+        ["!rm -rf /data/checkpoints/orders\n", "out = frame.writeStream.format('console')\n"],
+        ["out.option('checkPoint', 'x').start()  # été"],
+    )
+    path = tmp_path / "n.ipynb"
+    path.write_text(text)
+    found = api.lint([str(path)])
+    assert [item.rule for item in found] == [
+        "misspelt-checkpoint-option",
+        "checkpoint-deleted-by-code",
+    ]
+    lines = text.splitlines()
+    assert "checkPoint" in lines[found[0].line - 1]
+    assert "rm -rf" in lines[found[1].line - 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("a.py", b"\xff\xfe\x00", "not text"),
+        ("a.py", b"x = (\n", "never closed"),
+        ("a.py", b"x = 1\0", "null"),
+        ("a.py", b"(" * 500 + b")" * 500, ""),
+        ("a.ipynb", b"{]", "not a notebook"),
+        ("a.ipynb", b"[1]", "no cells"),
+        ("a.txt", b"dear stream\n", "syntax"),
+        ("a.py", b"checkpoint = " + b"-" * 100_000 + b"1", ""),
+    ],
+)
+def test_what_is_not_python_is_said_to_be_so(tmp_path, name, data, words):
+    path = tmp_path / name
+    path.write_bytes(data)
+    (finding,) = api.lint([str(path)])
+    assert finding.rule == "not-python"
+    assert words in finding.what
+
+
+def test_other_peoples_folders_are_passed_over(tmp_path):
+    for folder in (".venv", "node_modules", "__pycache__"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "bad.py").write_text("(")
+    assert api.lint([str(tmp_path)]) == ()
+
+
+def test_encodings_and_line_ends_are_pythons(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_bytes("# coding: latin-1\r\nname = 'é'\r\nx = (\r\n".encode("latin-1"))
+    (finding,) = api.lint([str(path)])
+    assert finding.line == 3
