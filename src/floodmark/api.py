@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of e
     from floodmark.checkpoint.position import Position
     from floodmark.rules.finding import Finding, Rule
     from floodmark.storage.backup import Damage, Snapshot
-    from floodmark.storage.state import StateView
+    from floodmark.storage.state_view import StateView
     from floodmark.storage.state_compare import StateDifference
     from floodmark.storage.state_diff import StateDiff
 
@@ -225,7 +225,9 @@ def missing_for_state() -> list[str]:
     """Which packages of the `state` extra are not installed."""
     from importlib.util import find_spec
 
-    return [name for name in ("pyarrow", "numpy", "lz4", "rocksdict") if not find_spec(name)]
+    return [
+        name for name in ("pyarrow", "numpy", "lz4", "rocksdict", "xxhash") if not find_spec(name)
+    ]
 
 
 def _require_state_extra() -> None:

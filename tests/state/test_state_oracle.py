@@ -16,7 +16,8 @@ from floodmark.engine.state import state_frame
 from floodmark.state.operators import Shape
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
-from floodmark.storage.state import StateView, open_state
+from floodmark.storage.state import open_state
+from floodmark.storage.state_view import StateView
 
 from spark_states import ROWS, STATES, make_state  # isort: skip
 
@@ -57,7 +58,7 @@ def _conf(spark: SparkSession, name: str) -> Iterator[None]:
 
 def _in_its_partition(view: StateView, row: dict[str, Any]) -> bool:
     """The hash alone leads there: no other partition is looked at."""
-    from floodmark.storage.state import with_partitions
+    from floodmark.storage.state_view import with_partitions
 
     return row in with_partitions(view, (row["partition"],)).lookup(row["key"])
 

@@ -24,9 +24,10 @@ from floodmark.state.types import Struct, arrow_type, parse_struct
 from floodmark.state.unsafewrite import encode_rows
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import load
-from floodmark.storage.state import KeyNotThere, StateView, UnknownProvider, open_state
+from floodmark.storage.state import UnknownProvider, open_state
 from floodmark.storage.state_chain import StateFileMissing, StatePurged
 from floodmark.storage.state_diff import state_changes
+from floodmark.storage.state_view import KeyNotThere, StateView
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 KEY = '{"type":"struct","fields":[{"name":"name","type":"string","nullable":true,"metadata":{}}]}'
@@ -363,3 +364,16 @@ def test_a_missing_changelog(rocks: Files) -> None:
     rocks.delete(["state/0/0/2.changelog"])
     with pytest.raises(StateFileMissing, match=r"2\.changelog is missing|2\.zip is missing"):
         _view(rocks).rows()
+
+
+def test_a_total_without_a_key_is_exported(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from floodmark.storage.state_export import export_parquet
+
+    schema = pa.schema([("partition", pa.int32()), ("key", pa.struct([])), ("value", pa.int64())])
+    rows = pa.RecordBatch.from_pylist([{"partition": 0, "key": {}, "value": 7}], schema)
+    target = tmp_path / "total.parquet"
+    assert export_parquet([rows], schema, str(target)) == 1
+    assert pq.read_table(target).to_pylist() == [{"partition": 0, "key": None, "value": 7}]

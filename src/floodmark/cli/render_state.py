@@ -9,7 +9,7 @@ from floodmark.checkpoint.sources import render_json
 from floodmark.cli.words import count, size, style, table
 
 if TYPE_CHECKING:
-    from floodmark.storage.state import StateStats, StateView
+    from floodmark.storage.state_view import StateStats, StateView
     from floodmark.storage.state_compare import StateDifference
     from floodmark.storage.state_diff import StateChange, StateDiff
 

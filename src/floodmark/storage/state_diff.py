@@ -15,7 +15,8 @@ from floodmark.errors import WrongUse
 from floodmark.state.keyset import hash_rows
 from floodmark.state.unsafewrite import encode_rows
 from floodmark.storage.files import Files
-from floodmark.storage.state import StateView, open_state, plain_rows
+from floodmark.storage.state import open_state
+from floodmark.storage.state_view import StateView, plain_rows
 
 if TYPE_CHECKING:
     import numpy as np

@@ -20,9 +20,10 @@ def export_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: s
     beside = Path(f"{path}.{os.getpid()}.part")
     rows = 0
     try:
-        with pq.ParquetWriter(beside, schema, compression="zstd") as writer:
+        written = _without_empty_structs(schema)
+        with pq.ParquetWriter(beside, written, compression="zstd") as writer:
             for batch in batches:
-                writer.write_batch(batch)
+                writer.write_batch(_fitted(batch, written))
                 rows += batch.num_rows
         beside.replace(path)
     except pa.ArrowNotImplementedError as error:
@@ -32,3 +33,27 @@ def export_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: s
     finally:
         beside.unlink(missing_ok=True)
     return rows
+
+
+def _without_empty_structs(schema: pa.Schema) -> pa.Schema:
+    """Parquet has no struct without fields, which is the key of a total over everything."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            pa.field(field.name, pa.null())
+            if pa.types.is_struct(field.type) and field.type.num_fields == 0
+            else field
+            for field in schema
+        ]
+    )
+
+
+def _fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    columns = [
+        pa.nulls(batch.num_rows) if pa.types.is_null(field.type) else column
+        for field, column in zip(schema, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
