@@ -26,9 +26,9 @@ if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of e
     from floodmark.checkpoint.position import Position
     from floodmark.rules.finding import Finding, Rule
     from floodmark.storage.backup import Damage, Snapshot
-    from floodmark.storage.state_view import StateView
     from floodmark.storage.state_compare import StateDifference
     from floodmark.storage.state_diff import StateDiff
+    from floodmark.storage.state_view import StateView
 
 Storage = Mapping[str, Any]
 

@@ -9,9 +9,9 @@ from floodmark.checkpoint.sources import render_json
 from floodmark.cli.words import count, size, style, table
 
 if TYPE_CHECKING:
-    from floodmark.storage.state_view import StateStats, StateView
     from floodmark.storage.state_compare import StateDifference
     from floodmark.storage.state_diff import StateChange, StateDiff
+    from floodmark.storage.state_view import StateStats, StateView
 
 _BAR = 30
 _PARTITIONS_SHOWN = 24
