@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import uuid
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -81,7 +83,7 @@ class Campaign:
         self._rng = random.Random(f"{seed} {scenario.name}")
         self._checkpoint = base / "checkpoint"
         (base / "held").mkdir(parents=True)
-        self._events = Events(self._rng)
+        self.events = Events(self._rng)
         self._settings = {
             "base": str(base),
             "source": scenario.source,
@@ -92,6 +94,15 @@ class Campaign:
         self._input = self._make_input(kafka)
         self._sink = self._make_sink(postgres)
         self.tally = Tally()
+
+    def leave_first_offset_half_written(self) -> None:
+        """As a kill between its first byte and its rename does: too short a time to hit."""
+        offsets = self._checkpoint / "offsets"
+        offsets.mkdir(parents=True)
+        (self._checkpoint / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
+        name = f".0.{uuid.uuid4()}.tmp"
+        (offsets / name).write_text("v1\n")
+        (offsets / f".{name}.crc").write_bytes(b"crc\0")
 
     def kill_at(self, point: Point | None) -> None:
         """Kills until the point was hit, or it was tried often enough; None: at a random time."""
@@ -108,17 +119,17 @@ class Campaign:
 
     def finish(self) -> None:
         """Runs what is left to its end; the sink must then equal the oracle."""
-        self._feed(1)
+        self.feed(1)
         with self._driver(available_now=True, environment={}) as driver:
             status = driver.wait(ENDS_WITHIN)
             assert status == 0, f"{self.scenario.name}: status {status}\n{driver.last_words()}"
         inspection = api.inspect(str(self._checkpoint))
         assert inspection.in_flight_batch is None
-        self._require_equal()
+        self.require_equal()
 
     def _kill_once(self, point: Point | None) -> Aftermath | None:
         """None where the driver came to its end first."""
-        self._feed(PORTIONS)
+        self.feed(PORTIONS)
         nth = self._rng.randint(1, LATEST_BATCH)
         environment = {}
         if point in (None, Point.DURING_STATE, Point.DURING_SINK):
@@ -146,15 +157,15 @@ class Campaign:
             environment=environment,
         )
 
-    def _feed(self, portions: int) -> None:
+    def feed(self, portions: int) -> None:
         for _ in range(portions):
-            self._input.feed(self._events.portion())
+            self._input.feed(self.events.portion())
 
     def _make_input(self, kafka: KafkaServer | None) -> Input:
         if self.scenario.source == "files":
             return FileInput(self._base)
         if self.scenario.source == "delta":
-            return DeltaInput(self._base)
+            return DeltaInput(self._base / "input")
         assert kafka is not None
         found = KafkaInput(kafka)
         self._settings.update(servers=kafka.bootstrap, topic=found.topic)
@@ -176,7 +187,7 @@ class Campaign:
 
     def _expected(self) -> Counter[Row]:
         """What a batch query over all input gives."""
-        events = self._events.made
+        events = self.events.made
         if self.scenario.shape == "totals":
             return Counter((key, *found) for key, found in totals(events).items())
         return Counter(
@@ -193,7 +204,7 @@ class Campaign:
             last[row[0]] = row
         return Counter(last.values())
 
-    def _require_equal(self) -> None:
+    def require_equal(self) -> None:
         self._require_nothing_twice()
         expected, found = self._expected(), self._found()
         assert found == expected, (

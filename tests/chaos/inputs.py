@@ -79,8 +79,8 @@ class KafkaInput:
 class DeltaInput:
     """A Delta table written by its protocol alone: a commit and a file a portion, no JVM."""
 
-    def __init__(self, base: Path) -> None:
-        self._table = base / "input"
+    def __init__(self, table: Path) -> None:
+        self._table = table
         (self._table / "_delta_log").mkdir(parents=True)
         fields = [("id", "long"), ("key", "string"), ("amount", "long")]
         schema = {

@@ -58,6 +58,16 @@ def test_a_killed_driver_loses_and_repeats_nothing(
     assert tally.kills >= len(wanted)
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "campaign", [Scenario("files", "distinct", "rocksdb", "delta-batch")], indirect=True, ids=str
+)
+def test_a_first_offset_cut_short_does_not_block_the_restart(campaign: Campaign) -> None:
+    campaign.leave_first_offset_half_written()
+
+    campaign.finish()
+
+
 def soaked() -> list[Scenario]:
     """In the seed's order: a campaign that is cut short meets a bit of everything."""
     scenarios = [one for one in matrix() if ONLY in one.name]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from floodmark.checkpoint.layout import COMMITS, OFFSETS
 from floodmark.engine.hadoop import checkpoint_files, qualified
 from floodmark.engine.lease import Lease, take
 from floodmark.engine.look import Situation, look, require_known
@@ -101,6 +102,7 @@ def begin(prepared: Prepared, name: str | None = None) -> Launched:
     lease = take(files, str(uuid.uuid4()), origin.pipeline, _jvm_process(spark))
     named = name if situation.query.name is None else None
     try:
+        _clear_first_write(situation)
         started = _start(prepared.writer, situation.location, named)
     except BaseException:
         lease.release()
@@ -136,6 +138,19 @@ def _sentence(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     useful = [line for line in lines if not line.startswith(("An error occurred", "at ", "JVM"))]
     return (useful or lines or [type(error).__name__])[0].lstrip(": ")
+
+
+def _clear_first_write(situation: Situation) -> None:
+    """What a driver left that was killed while it wrote its very first log entry.
+
+    Spark never reads these files, and since 4.1 refuses to begin beside them.
+    """
+    if situation.saved.resumes:
+        return
+    for folder in (OFFSETS, COMMITS):
+        names = situation.files.level(folder).files
+        left = [name for name in names if name.startswith(".") and ".tmp" in name]
+        situation.files.delete(f"{folder}/{name}" for name in left)
 
 
 def remove_half_made(situation: Situation) -> None:
