@@ -14,7 +14,7 @@ from typing import Any
 
 from floodmark.checkpoint.layout import COMMITS, OFFSETS, FileInfo, batch_id, is_temporary
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.needs import StoreNeed, next_batch, state_needs
+from floodmark.checkpoint.needs import StateIndex, StoreNeed, next_batch
 from floodmark.checkpoint.sources import SourceOffset
 
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
@@ -74,7 +74,11 @@ class Evidence:
 
     @cached_property
     def needs(self) -> tuple[StoreNeed, ...]:
-        return state_needs(self.checkpoint)
+        return self.state.needs(self.next_batch or 0)
+
+    @cached_property
+    def state(self) -> StateIndex:
+        return StateIndex(self.checkpoint)
 
     @cached_property
     def needed(self) -> frozenset[str]:
@@ -125,7 +129,7 @@ class Evidence:
             entries = {f"{OFFSETS}/{batch}", f"{COMMITS}/{batch}"}
             if batch not in planned or (batch and batch - 1 not in planned):
                 continue
-            needs = state_needs(checkpoint, batch + 1)
+            needs = self.state.needs(batch + 1)
             files = {file.path for need in needs for file in need.files}
             if not any(need.missing for need in needs) and not (files | entries) & set(self.faults):
                 return batch

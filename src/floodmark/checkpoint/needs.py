@@ -5,15 +5,18 @@ Nothing is read: with unique ids, the commits tell which files count.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from floodmark.checkpoint.layout import StateFile, store_folder
+from floodmark.checkpoint.layout import DEFAULT_STORE, StateFile, store_folder
 from floodmark.checkpoint.model import SHUFFLE_PARTITIONS, Checkpoint
 
 _BASES = ("snapshot", "zip")
 _Store = tuple[int, int, str]
+_DIGITS = 7
+_MISSING_TOLD = 100
 # The order in which a join's ids stand in a commit.
 JOIN_STORES = (
     "left-keyToNumValues",
@@ -35,8 +38,6 @@ class StoreNeed:
     """The base, if there is one, and the changes after it, oldest first."""
     missing: tuple[str, ...]
     """Names of the files that should stand among them and do not, oldest first."""
-    begun: bool
-    """Some file of this store is there, of whatever version."""
 
     @property
     def folder(self) -> str:
@@ -56,60 +57,67 @@ def next_batch(checkpoint: Checkpoint) -> int | None:
     return latest + 1 if checkpoint.committed_batch == latest else latest
 
 
-def partitions_of(checkpoint: Checkpoint, operator: int, version: int) -> int:
-    """How many partitions an operator's state has to have at a version."""
-    found = {file.partition for file in checkpoint.state_files if file.operator == operator}
-    metadata = checkpoint.operators.get(operator)
-    described = metadata.stores[0].num_partitions if metadata and metadata.stores else None
-    # A limit, or an aggregation without keys, has one partition whatever is written down.
-    if found == {0}:
-        return 1
-    # Batch N leaves version N + 1; the entry after it may be of a repartition.
-    entry = checkpoint.offsets.get(version - 1) or checkpoint.latest_entry
-    pinned = entry.metadata.conf.get(SHUFFLE_PARTITIONS, "") if entry and entry.metadata else ""
-    if pinned.isascii() and pinned.isdecimal() and len(pinned) < 7:
-        return int(pinned)
-    if described is not None:
-        return described
-    return max(found, default=-1) + 1
+class StateIndex:
+    """The state files by store, to be asked for the needs of one version after another."""
 
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.checkpoint = checkpoint
+        self.files: dict[_Store, list[StateFile]] = defaultdict(list)
+        self.stores: dict[int, set[str]] = defaultdict(set)
+        self.partitions: dict[int, set[int]] = defaultdict(set)
+        for file in checkpoint.state_files:
+            self.files[file.operator, file.partition, file.store].append(file)
+            self.stores[file.operator].add(file.store)
+            self.partitions[file.operator].add(file.partition)
 
-def state_needs(checkpoint: Checkpoint, version: int | None = None) -> tuple[StoreNeed, ...]:
-    """Every store of every partition at a version: by default what the next batch loads."""
-    if version is None:
-        version = next_batch(checkpoint)
-    if not version:
-        return ()  # version 0 is the empty store, and has no file
-    by_store: dict[_Store, list[StateFile]] = defaultdict(list)
-    stores: dict[int, set[str]] = defaultdict(set)
-    for file in checkpoint.state_files:
-        by_store[file.operator, file.partition, file.store].append(file)
-        stores[file.operator].add(file.store)
-    needs = []
-    for operator in (described.operator for described in checkpoint.state_operators):
-        names = sorted(stores.get(operator) or {"default"})
-        for partition in range(partitions_of(checkpoint, operator, version)):
-            for store in names:
-                files = by_store.get((operator, partition, store), [])
-                ids = _unique_ids(checkpoint, operator, partition, store, names)
-                needs.append(_need(operator, partition, store, version, files, ids))
-    return tuple(needs)
+    def needs(self, version: int) -> tuple[StoreNeed, ...]:
+        """Every store of every partition, at a version."""
+        if version < 1:
+            return ()  # version 0 is the empty store, and has no file
+        needs = []
+        for operator in (described.operator for described in self.checkpoint.state_operators):
+            names = sorted(self.stores.get(operator) or {DEFAULT_STORE})
+            for partition in range(self.partition_count(operator, version)):
+                for store in names:
+                    files = self.files.get((operator, partition, store), [])
+                    ids = self._unique_ids(operator, partition, store, names)
+                    needs.append(_need(operator, partition, store, version, files, ids))
+        return tuple(needs)
 
+    def partition_count(self, operator: int, version: int) -> int:
+        """How many partitions an operator's state has to have at a version."""
+        found = self.partitions.get(operator, set())
+        # A limit, or an aggregation without keys, has one partition whatever is written down.
+        if found == {0}:
+            return 1
+        # Batch N leaves version N + 1; the entry after it may be of a repartition.
+        entry = self.checkpoint.offsets.get(version - 1) or self.checkpoint.latest_entry
+        pinned = entry.metadata.conf.get(SHUFFLE_PARTITIONS, "") if entry and entry.metadata else ""
+        metadata = self.checkpoint.operators.get(operator)
+        if pinned.isascii() and pinned.isdecimal() and len(pinned) < _DIGITS:
+            count = int(pinned)
+        elif metadata and metadata.stores:
+            count = metadata.stores[0].num_partitions
+        else:
+            count = 0
+        there = max(found, default=-1) + 1
+        # A wild number must not become as many needs.
+        return min(count, there + _MISSING_TOLD) if count > 0 else there
 
-def _unique_ids(
-    checkpoint: Checkpoint, operator: int, partition: int, store: str, stores: list[str]
-) -> Mapping[int, str]:
-    """version → the unique id that its commit names; empty for plain names."""
-    order = JOIN_STORES if set(stores) & set(JOIN_STORES) else tuple(stores)
-    if store not in order:
-        return {}
-    at = order.index(store)
-    found = {}
-    for batch, commit in checkpoint.commits.items():
-        partitions = commit.state_unique_ids.get(operator, ())
-        if partition < len(partitions) and at < len(partitions[partition]):
-            found[batch + 1] = partitions[partition][at]
-    return found
+    def _unique_ids(
+        self, operator: int, partition: int, store: str, stores: list[str]
+    ) -> Mapping[int, str]:
+        """version → the unique id that its commit names; empty for plain names."""
+        order = JOIN_STORES if set(stores) & set(JOIN_STORES) else tuple(stores)
+        if store not in order:
+            return {}
+        at = order.index(store)
+        found = {}
+        for batch, commit in self.checkpoint.commits.items():
+            partitions = commit.state_unique_ids.get(operator, ())
+            if partition < len(partitions) and at < len(partitions[partition]):
+                found[batch + 1] = partitions[partition][at]
+        return found
 
 
 def _need(
@@ -125,26 +133,31 @@ def _need(
         for file in files
         if file.version <= version and file.unique_id == ids.get(file.version)
     }
-    rocksdb = any(file.provider == "rocksdb" for file in files)
+    versions = sorted({found for found, _ in there})
+    kind = _kind_of_change(files, there)
     chain: list[StateFile] = []
     missing: list[str] = []
+    # The commits that name older files may be purged: below, only a lineage tells.
+    least = max(min(ids, default=1), 1)
     at = version
-    known_to = min(ids, default=1) if ids else 1
-    while at > 0:
+    while at >= least or (at, True) in there:
         base = there.get((at, True))
+        change = there.get((at, False))
         if base is not None:
             chain.append(base)
             break
-        if at < known_to:
-            break  # the commits that name older files are purged: only a lineage tells
-        change = there.get((at, False))
         if change is not None:
             chain.append(change)
-        else:
-            missing.append(_name(at, ids.get(at), rocksdb, there))
-        at -= 1
-        if missing and not any(found <= at for found, _ in there):
+            at -= 1
+            continue
+        # Down to the next file that is there: a hole may be as wide as a wild name makes it.
+        below = bisect_left(versions, at) - 1
+        lower = versions[below] if below >= 0 else max(at - 1, least - 1)
+        gap = range(at, max(lower, at - _MISSING_TOLD), -1)
+        missing += [f"{_stem(number, ids)}.{kind}" for number in gap]
+        if below < 0:
             break  # nothing older is left: the rest of the chain is one hole
+        at = lower
     return StoreNeed(
         operator,
         partition,
@@ -152,15 +165,15 @@ def _need(
         version,
         tuple(reversed(chain)),
         tuple(reversed(missing)),
-        bool(files),
     )
 
 
-def _name(
-    version: int, unique_id: str | None, rocksdb: bool, there: Mapping[tuple[int, bool], StateFile]
-) -> str:
-    kind = "delta"
-    if rocksdb:
-        changes = any(not is_base for _, is_base in there)
-        kind = "changelog" if changes else "zip"
-    return f"{version}_{unique_id}.{kind}" if unique_id else f"{version}.{kind}"
+def _stem(version: int, ids: Mapping[int, str]) -> str:
+    return f"{version}_{ids[version]}" if version in ids else str(version)
+
+
+def _kind_of_change(files: list[StateFile], there: Mapping[tuple[int, bool], StateFile]) -> str:
+    """What the provider would have written where a file is missing."""
+    if not any(file.provider == "rocksdb" for file in files):
+        return "delta"
+    return "changelog" if any(not is_base for _, is_base in there) else "zip"

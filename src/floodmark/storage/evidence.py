@@ -25,7 +25,7 @@ from floodmark.checkpoint.layout import (
     source_ids,
 )
 from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.checkpoint.needs import state_needs
+from floodmark.checkpoint.needs import StateIndex, next_batch
 from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.operators import parse_operator_metadata
 from floodmark.checkpoint.query import parse_metadata
@@ -114,6 +114,7 @@ class _Gathering:
         self.files = files
         self.checkpoint = checkpoint
         self.sizes = {file.path: file.size for file in checkpoint.files}
+        self.needs = StateIndex(checkpoint).needs(next_batch(checkpoint) or 0)
         self.faults: dict[str, Fault] = {}
         self.positions: dict[int, tuple[SourceOffset, ...]] = {}
         self.tables: dict[str, tuple[TableFile, ...]] = {}
@@ -236,7 +237,7 @@ class _Gathering:
 
     def snapshots(self) -> None:
         """What the zips name that the next start unpacks."""
-        bases = [need.files[0] for need in state_needs(self.checkpoint) if need.files]
+        bases = [need.files[0] for need in self.needs if need.files]
         zips = [file.path for file in bases if file.kind == "zip" and file.size != 0]
         for path, data in self.read(zips).items():
             self.snapshot(path, data)
@@ -256,11 +257,7 @@ class _Gathering:
 
     def spark_checksums(self) -> None:
         """`<file>.crc`, as Spark 4.1 and later write it, of the files at the chains' ends."""
-        ends = {
-            file.path
-            for need in state_needs(self.checkpoint)
-            for file in (*need.files[:1], *need.files[-1:])
-        }
+        ends = {file.path for need in self.needs for file in (*need.files[:1], *need.files[-1:])}
         for path, data in self.read(
             f"{end}.crc" for end in ends if f"{end}.crc" in self.sizes
         ).items():

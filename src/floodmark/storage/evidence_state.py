@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from floodmark.checkpoint.evidence import side_file
 from floodmark.checkpoint.layout import StateFile
-from floodmark.checkpoint.needs import state_needs
 from floodmark.errors import FloodmarkError, MalformedFile
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ def _check_tables(found: _Gathering, share: float) -> None:
     from floodmark.state.rocksdb import read_snapshot
     from floodmark.storage.state_rocksdb import opened
 
-    for need in state_needs(found.checkpoint):
+    for need in found.needs:
         base = need.files[0] if need.files else None
         if base is None or base.path not in found.tables or not _chosen(base.path, share):
             continue

@@ -64,7 +64,7 @@ def _steps(old: SourceOffset, new: SourceOffset) -> Iterator[tuple[str, Any, Any
             places = _delta(was), _delta(now)
             if None not in places:
                 yield "", *places
-    elif new.kind is SourceKind.FILE:
+    elif new.kind is SourceKind.FILE and {type(was["logOffset"]), type(now["logOffset"])} == {int}:
         yield "", was["logOffset"], now["logOffset"]
 
 
