@@ -230,6 +230,20 @@ KILLED = (
     ),
 )
 
+# Each in a JVM of its own, and only when it is named.
+ALONE = (
+    Scenario(
+        "sales-format-2-alone",
+        "unique ids in a JVM that never knew format 1: 4.0 writes v2 into its zips, "
+        "and no later Spark reads them",
+        sales,
+        THREE_ORDERS,
+        ONE_MORE,
+        conf={**ROCKSDB, **FORMAT_2},
+        only=frozenset({(4, 0)}),
+    ),
+)
+
 SCENARIOS = (
     Scenario(
         "files",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 from pyspark.sql import SparkSession
-from scripts.golden.catalogue import KILLED, SCENARIOS
+from scripts.golden.catalogue import ALONE, KILLED, SCENARIOS
 from scripts.golden.drive import make, make_killed, spark_version
 from scripts.golden.dstreams import make_dstreams
 from scripts.golden.session import session
@@ -20,8 +20,10 @@ Makers = dict[str, Callable[[], None]]
 def main(wanted: list[str]) -> int:
     spark = session()
     failed = []
+    alone = {scenario.name for scenario in ALONE}
     for name, maker in _makers(spark).items():
-        if wanted and name not in wanted:
+        chosen = name in wanted if wanted else name not in alone
+        if not chosen:
             continue
         print(f"{spark.version}  {name}", flush=True)
         try:
@@ -38,7 +40,7 @@ def main(wanted: list[str]) -> int:
 def _makers(spark: SparkSession) -> Makers:
     version = spark_version(spark)
     makers: Makers = {scenario.name: partial(make_killed, spark, scenario) for scenario in KILLED}
-    for scenario in (*SCENARIOS, *CLOCKED):
+    for scenario in (*SCENARIOS, *CLOCKED, *ALONE):
         if scenario.runs_on(version):
             makers[scenario.name] = partial(make, spark, scenario)
     makers[ASYNC.name] = partial(make_async, spark)
