@@ -54,7 +54,7 @@ def gather(files: Files, share: float | None = None) -> Evidence:
     """The evidence on one checkpoint. `share`: how much of the state to read, 1.0 for all."""
     kept = _Kept(files)
     checkpoint = load(kept, Entries.ALL)
-    found = _Gathering(kept, checkpoint)
+    found = Gathering(kept, checkpoint)
     if checkpoint.kind is Kind.DSTREAMS:
         found.dstreams()
     else:
@@ -107,7 +107,7 @@ class _Kept:
         return self._files.below(folder)
 
 
-class _Gathering:
+class Gathering:
     """Facts as they come in."""
 
     def __init__(self, files: _Kept, checkpoint: Checkpoint) -> None:

@@ -11,14 +11,14 @@ from floodmark.checkpoint.layout import StateFile
 from floodmark.errors import FloodmarkError, MalformedFile
 
 if TYPE_CHECKING:
-    from floodmark.storage.evidence import _Gathering
+    from floodmark.storage.evidence import Gathering
 
 _ROW_CHECKSUMS = "spark.sql.streaming.stateStore.rowChecksum.enabled"
 _AT_ONCE = 64 << 20
 _BUCKETS = 1 << 16
 
 
-def read_state(found: _Gathering, share: float) -> None:
+def read_state(found: Gathering, share: float) -> None:
     """Decodes state files; `share` below 1 takes that part, the same part each time."""
     chosen = [file for file in found.checkpoint.state_files if _chosen(file.path, share)]
     for files in _portions(chosen):
@@ -54,7 +54,7 @@ def _portions(files: list[StateFile]) -> Iterator[list[StateFile]]:
         yield portion
 
 
-def _decode(found: _Gathering, file: StateFile, data: bytes) -> None:
+def _decode(found: Gathering, file: StateFile, data: bytes) -> None:
     from floodmark.state.hdfs import file_records
     from floodmark.state.rocksdb import parse_changelog
 
@@ -72,7 +72,7 @@ def _decode(found: _Gathering, file: StateFile, data: bytes) -> None:
         found.fail(file.path, type(error)(error.what.removeprefix(": "), error.why, error.do))
 
 
-def _check_spark_checksum(found: _Gathering, file: StateFile, data: bytes) -> None:
+def _check_spark_checksum(found: Gathering, file: StateFile, data: bytes) -> None:
     from floodmark.state.crc32c import crc_of
 
     path = f"{file.path}.crc"
@@ -88,7 +88,7 @@ def _check_spark_checksum(found: _Gathering, file: StateFile, data: bytes) -> No
 
 
 def _check_side_files(
-    found: _Gathering, files: list[StateFile], contents: dict[str, bytes | FloodmarkError]
+    found: Gathering, files: list[StateFile], contents: dict[str, bytes | FloodmarkError]
 ) -> None:
     sides = {side: file.path for file in files if (side := side_file(file.path)) in found.sizes}
     for side, data in found.files.read_many(sides).items():
@@ -98,7 +98,7 @@ def _check_side_files(
         found.files.contents.pop(side, None)
 
 
-def _check_tables(found: _Gathering, share: float) -> None:
+def _check_tables(found: Gathering, share: float) -> None:
     """RocksDB reads the snapshots that the next start opens, to their last block."""
     from floodmark.state.rocksdb import read_snapshot
     from floodmark.storage.state_rocksdb import opened
@@ -122,7 +122,7 @@ def _check_tables(found: _Gathering, share: float) -> None:
         _check_table_sides(found, [table.path for table in tables])
 
 
-def _check_table_sides(found: _Gathering, paths: list[str]) -> None:
+def _check_table_sides(found: Gathering, paths: list[str]) -> None:
     sides = {side: path for path in paths if (side := side_file(path)) in found.sizes}
     contents = found.files.read_many([*sides, *sides.values()])
     for side, path in sides.items():

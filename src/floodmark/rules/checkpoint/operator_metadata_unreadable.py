@@ -10,11 +10,13 @@ from floodmark.rules.finding import Finding, Rule, Severity
 RULE = Rule(
     "FM125",
     "operator-metadata-unreadable",
-    Severity.ERROR,
+    Severity.WARNING,
     finds="A file in state/<operator>/_metadata that is empty, cut short or garbled.",
     matters="Spark 4.0 and later compare it with the query's plan before the first batch.",
-    restart="The start fails while reading it.",
-    instead="Restore the file from a backup, or remove it: Spark then leaves the comparison out.",
+    restart="Spark only logs a warning and leaves the comparison out, at every start: a query whose "
+    "operators changed starts on another operator's state. The statestore reader fails.",
+    instead="Restore the file from a backup, or remove it while the query is unchanged: Spark "
+    "writes it anew.",
 )
 
 
