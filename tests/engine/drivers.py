@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 MAIN = "from floodmark.cli.main import main; main()"
-PATIENCE_SECONDS = 240.0
+PATIENCE_SECONDS = 480.0
 
 
 def floodmark(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:

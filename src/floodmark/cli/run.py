@@ -99,6 +99,8 @@ def command(
             log,
             as_json,
         )
+        if sys.stderr.isatty():
+            click.echo("Spark is starting …", err=True)
         try:
             report = run_application(loaded, wish)
         except FloodmarkError as error:

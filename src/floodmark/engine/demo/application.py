@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from floodmark import pipeline
+from floodmark.engine.pipeline import pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

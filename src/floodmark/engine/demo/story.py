@@ -75,7 +75,9 @@ def prepare_folder(folder: Path) -> None:
     folder.mkdir(parents=True)
     (folder / MARK).write_text("made by floodmark demo\n")
     application = resources("floodmark.engine.demo").joinpath("application.py")
-    (folder / "sales.py").write_text(application.read_text(encoding="utf-8"))
+    # Inside the package the engine may not import the public names, which are above it.
+    code = application.read_text(encoding="utf-8").replace("floodmark.engine.pipeline", "floodmark")
+    (folder / "sales.py").write_text(code, encoding="utf-8")
 
 
 def tell_story(folder: Path, tell: Tell) -> Story:

@@ -1,0 +1,50 @@
+"""The demonstration does what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from drivers import floodmark
+
+from floodmark.engine.application import load_application
+from floodmark.engine.demo.orders import CUSTOMERS, HEADER, ROWS, write_orders
+from floodmark.engine.demo.story import VICTIM, prepare_folder
+from floodmark.errors import WrongUse
+
+
+def test_its_orders_are_always_the_same(tmp_path: Path) -> None:
+    assert write_orders(tmp_path / "a", range(2)) == 2 * ROWS
+    write_orders(tmp_path / "b", range(1, 2))
+    first, second = sorted((tmp_path / "a").iterdir())
+    assert first.read_text() != second.read_text()
+    assert second.read_text() == (tmp_path / "b" / second.name).read_text()
+    lines = second.read_text().splitlines()
+    assert lines[0] + "\n" == HEADER
+    assert len({line.split(",")[1] for line in lines[1:]}) == CUSTOMERS
+
+
+def test_it_replaces_its_own_folder_and_no_other(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    prepare_folder(folder)
+    (folder / "old").touch()
+    prepare_folder(folder)
+    assert not (folder / "old").exists()
+    assert "from floodmark import pipeline\n" in (folder / "sales.py").read_text()
+    assert [one.name for one in load_application(str(folder / "sales.py")).pipelines] == ["sales"]
+    with pytest.raises(WrongUse, match="no demonstration made it"):
+        prepare_folder(tmp_path)
+
+
+@pytest.mark.spark
+def test_killed_in_the_middle_of_a_batch_nothing_is_lost(tmp_path: Path) -> None:
+    found = floodmark("demo", "--folder", "demo", "--json", cwd=tmp_path)
+    assert found.returncode == 0, found.stderr
+    story = json.loads(found.stdout)
+    assert story["equal"]
+    assert story["batch_query_total"] == story["stream_total"]
+    assert [batch["batch"] for batch in story["batches"]] == list(range(6))
+    assert [batch["run"] for batch in story["batches"]] == [1] * VICTIM + [2] * (6 - VICTIM)
+    assert f"batch {VICTIM} is in flight" in found.stderr
+    assert (tmp_path / "demo/checkpoints/sales/commits/5").exists()
