@@ -13,9 +13,9 @@ RULE = Rule(
     Severity.WARNING,
     finds="State without `_metadata`, by a Spark that writes it (4.0 and later).",
     matters="It names the operator; Spark compares the names with the query's plan.",
-    restart="Spark leaves the comparison out and writes down what now runs: a query whose operators "
-    "changed starts on another operator's state. If other operators still have theirs, the start "
-    "fails (STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA).",
+    restart="Spark leaves the comparison out and writes down what now runs: a query whose "
+    "operators changed starts on another operator's state. If other operators still have theirs, "
+    "the start fails (STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA).",
     instead="Restore the file from a backup before the next start; an unchanged query with this "
     "one operator does not need it.",
 )

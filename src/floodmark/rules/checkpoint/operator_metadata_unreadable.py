@@ -13,8 +13,8 @@ RULE = Rule(
     Severity.WARNING,
     finds="A file in state/<operator>/_metadata that is empty, cut short or garbled.",
     matters="Spark 4.0 and later compare it with the query's plan before the first batch.",
-    restart="Spark only logs a warning and leaves the comparison out, at every start: a query whose "
-    "operators changed starts on another operator's state. The statestore reader fails.",
+    restart="Spark only logs a warning and leaves the comparison out, at every start: a query "
+    "whose operators changed starts on another operator's state. The statestore reader fails.",
     instead="Restore the file from a backup, or remove it while the query is unchanged: Spark "
     "writes it anew.",
 )
