@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench soak services golden clean java
+.PHONY: help setup demo test lint bench soak services golden rule clean java
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ soak: setup java services ## The long campaigns; docs/reliability.md keeps their
 
 golden: setup java ## Make tests/golden anew, with every Spark version
 	@$(BIN)/python scripts/make_golden.py
+
+rule: setup ## Begin a rule: make rule NAME=orphan-side-file KIND=checkpoint
+	@$(BIN)/python scripts/new_rule.py $(NAME) $(KIND)
 
 clean: ## Remove what the other targets made
 	rm -rf $(VENV) .cache data
