@@ -34,6 +34,35 @@ def carry_state(origin: Origin, batch: int, shift: int, location: str) -> Iterat
             yield copy(table.path, why, table.size)
 
 
+def carry_in_flight_state(origin: Origin, in_flight: int) -> Iterator[Step]:
+    """What the in-flight batch has written of its state, be it whole or not.
+
+    A sink that has the batch skips it, and then the batch is not computed: nobody would
+    write its state in the new place.
+    """
+    why = f"what batch {in_flight} has written: a sink that has it does not compute it again"
+    named: set[str] = set()
+    for file in origin.checkpoint.state_files:
+        if file.version != in_flight + 1:
+            continue
+        named.add(file.path)
+        if file.kind == "zip":
+            named |= _tables_of(origin, file)
+    for path in sorted(named):
+        for each in (path, f"{path}.crc"):
+            if each in origin.sizes:
+                yield copy(each, why, origin.size(each))
+
+
+def _tables_of(origin: Origin, file: StateFile) -> set[str]:
+    from floodmark.state.rocksdb import read_snapshot
+
+    folder = file.path.rpartition("/")[0]
+    snapshot = read_snapshot(origin.read(file.path))
+    tables = {f"{folder}/SSTs/{table.stored}" for table in snapshot.tables}
+    return tables | {f"{folder}/logs/{log.stored}" for log in snapshot.logs}
+
+
 def describing_files(origin: Origin, batch: int, location: str) -> Iterator[Step]:
     """Schemas and operator metadata; paths in them lead to the new place."""
     for path in sorted(origin.sizes):

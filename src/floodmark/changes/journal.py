@@ -73,10 +73,9 @@ def read_records(files: Files) -> tuple[Record, ...]:
 
 
 def read_record(files: Files, plan: Plan) -> Record | None:
-    try:
-        return _parse(files, path_of(plan))
-    except FileGone:
+    if f"{plan.id}.json" not in files.level(FOLDER).files:
         return None
+    return _parse(files, path_of(plan))
 
 
 def _parse(files: Files, path: str) -> Record:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.changes import consequences
-from floodmark.changes.carried_state import carry_state
+from floodmark.changes.carried_state import carry_in_flight_state, carry_state
 from floodmark.changes.course import Course, Wish, choose_course
 from floodmark.changes.origin import Origin
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
@@ -145,8 +145,17 @@ def _commit(origin: Origin, course: Course) -> Step:
 
 
 def _state(origin: Origin, course: Course, new: str) -> Iterator[Step]:
-    if origin.checkpoint.state_operators and course.after is not None:
-        yield from carry_state(origin, course.after, course.shift, new)
+    if not origin.checkpoint.state_operators:
+        return
+    carried: set[str] = set()
+    if course.after is not None:
+        for step in carry_state(origin, course.after, course.shift, new):
+            carried.add(step.path)
+            yield step
+    if course.in_flight is not None:
+        for step in carry_in_flight_state(origin, course.in_flight):
+            if step.path not in carried:
+                yield step
 
 
 def _notes(course: Course) -> tuple[str, ...]:

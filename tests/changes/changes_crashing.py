@@ -1,0 +1,57 @@
+"""Dies at the k-th change of storage, as a killed process does: nothing after it happens.
+
+On a local disk it is the system's calls that are counted, so each half-done write is a
+place to die at; on other storage it is the driver's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import fsspec
+
+
+class Killed(BaseException):
+    """No except clause of the project catches it, and no finally gets anything done."""
+
+
+class Countdown:
+    def __init__(self, at: int | None) -> None:
+        self.at = at
+        self.count = 0
+
+    def step(self) -> None:
+        self.count += 1
+        if self.at is not None and self.count >= self.at:
+            raise Killed
+
+
+LOCAL = ("replace", "link", "unlink", "mkdir", "fsync")
+MEMORY = ("pipe_file", "cp_file", "rm_file", "makedirs")
+
+
+@contextmanager
+def dying(at: int | None) -> Iterator[Countdown]:
+    """Dies before the `at`-th change; None only counts them."""
+    countdown = Countdown(at)
+    memory = type(fsspec.filesystem("memory"))
+    patched: list[tuple[Any, str, Any]] = [(os, name, getattr(os, name)) for name in LOCAL]
+    patched += [(memory, name, getattr(memory, name)) for name in MEMORY]
+    for owner, name, original in patched:
+        setattr(owner, name, _counted(original, countdown))
+    try:
+        yield countdown
+    finally:
+        for owner, name, original in patched:
+            setattr(owner, name, original)
+
+
+def _counted(original: Callable[..., Any], countdown: Countdown) -> Callable[..., Any]:
+    def counted(*arguments: Any, **named: Any) -> Any:
+        countdown.step()
+        return original(*arguments, **named)
+
+    return counted

@@ -1,0 +1,119 @@
+"""Copies: what belongs, and the absolute paths inside."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import samples
+from floodmark import api
+from floodmark.changes.use import Clock
+from floodmark.changes.verbs import Carrying
+from floodmark.checkpoint.operators import parse_operator_metadata
+from floodmark.errors import WrongUse
+from floodmark.storage.files import open_files
+
+GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
+
+
+def operator_v2(root: str) -> bytes:
+    schema = f"file:{root}/state/0/_stateSchema/default/0_uuid"
+    store = {
+        "storeName": "default",
+        "numColsPrefixKey": 0,
+        "numPartitions": 4,
+        "stateSchemaFilePaths": [schema],
+    }
+    info = {"operatorId": 0, "operatorName": "transformWithStateExec"}
+    body = {"operatorInfo": info, "stateStoreInfo": [store], "operatorPropertiesJson": "{}"}
+    return b"v2\n" + json.dumps(body).encode()
+
+
+def test_only_what_belongs_is_copied(tmp_path: Path) -> None:
+    tree = samples.sales(batches=3)
+    litter = {
+        "offsets/.3.0f.tmp": b"",
+        "offsets/.2.crc": b"crc\0",
+        "commits/readme": b"",
+        "state/0/0/.4.delta.abc.TID812.tmp": b"",
+        "state/0/0/temp-123": b"",
+        "_floodmark/lease.json": b"{}",
+        "_floodmark/progress.jsonl": b"{}",
+    }
+    note = {"_floodmark/starts/1.json": b"{}"}
+    samples.write(tmp_path / "cp", tree | litter | note)
+    api.copy(str(tmp_path / "cp"), str(tmp_path / "new"), carrying=GO)
+    found = {
+        str(p.relative_to(tmp_path / "new")): p.read_bytes()
+        for p in (tmp_path / "new").rglob("*")
+        if p.is_file() and "journal" not in p.parts
+    }
+    assert found == tree | note
+
+
+def test_schema_paths_lead_to_the_copy(tmp_path: Path) -> None:
+    tree = samples.sales(batches=2)
+    tree["state/0/_metadata/v2/0"] = operator_v2(str(tmp_path / "cp"))
+    tree["state/0/_stateSchema/default/0_uuid"] = b"schema"
+    samples.write(tmp_path / "cp", tree)
+    api.copy(str(tmp_path / "cp"), str(tmp_path / "new"), carrying=GO)
+    moved = parse_operator_metadata((tmp_path / "new/state/0/_metadata/v2/0").read_bytes())
+    (path,) = moved.stores[0].schema_paths
+    assert path == f"file:{tmp_path}/new/state/0/_stateSchema/default/0_uuid"
+    assert Path(path.removeprefix("file:")).read_bytes() == b"schema"
+
+
+def test_a_delta_sources_schema_log_leads_to_the_copy(tmp_path: Path) -> None:
+    tree = samples.logs(range(2), range(2))
+    line = json.dumps({"tableId": "t", "sourceMetadataPath": f"file:{tmp_path}/cp/sources/0"})
+    tree["_schemas/_schema_log_t/0"] = f"v1\n{line}".encode()
+    samples.write(tmp_path / "cp", tree)
+    api.copy(str(tmp_path / "cp"), str(tmp_path / "new"), carrying=GO)
+    text = (tmp_path / "new/_schemas/_schema_log_t/0").read_text()
+    assert json.loads(text.split("\n")[1])["sourceMetadataPath"] == f"file:{tmp_path}/new/sources/0"
+
+
+@pytest.mark.parametrize("old", ["/in", "file:///in"])
+def test_input_files_that_moved(tmp_path: Path, old: str) -> None:
+    samples.write(tmp_path / "cp", samples.file_stream())
+    api.copy(
+        str(tmp_path / "cp"), str(tmp_path / "new"), rehome=[f"{old}=s3://lake/in"], carrying=GO
+    )
+    assert api.files(str(tmp_path / "new"))[0].path == "s3://lake/in/day 0.json"
+    text = (tmp_path / "new/sources/0/1").read_text()
+    assert '"path":"s3://lake/in/day%201.json"' in text
+
+
+def test_input_files_that_are_not_there(tmp_path: Path) -> None:
+    samples.write(tmp_path / "cp", samples.file_stream())
+    with pytest.raises(WrongUse, match="no input file of this checkpoint lies there"):
+        api.copy(str(tmp_path / "cp"), str(tmp_path / "new"), rehome=["/other=/x"])
+
+
+def test_a_copy_keeps_its_id_and_a_fork_does_not(tmp_path: Path) -> None:
+    samples.write(tmp_path / "cp", samples.sales(batches=2))
+    api.copy(str(tmp_path / "cp"), str(tmp_path / "moved"), carrying=GO)
+    api.copy(str(tmp_path / "cp"), str(tmp_path / "fork"), new_identity=True, carrying=GO)
+    assert api.inspect(str(tmp_path / "moved")).query_id == samples.QUERY_ID
+    assert api.inspect(str(tmp_path / "fork")).query_id != samples.QUERY_ID
+
+
+def test_files_of_one_disk_are_linked_and_a_new_one_does_not_reach_the_old(tmp_path: Path) -> None:
+    samples.write(tmp_path / "cp", samples.sales(batches=2))
+    api.copy(str(tmp_path / "cp"), str(tmp_path / "new"), carrying=GO)
+    old, new = tmp_path / "cp/state/0/0/1.delta", tmp_path / "new/state/0/0/1.delta"
+    assert old.stat().st_ino == new.stat().st_ino
+    open_files(str(tmp_path / "new")).write("state/0/0/1.delta", b"other")
+    assert old.read_bytes() == samples.sales(batches=2)["state/0/0/1.delta"]
+
+
+def test_to_other_storage(tmp_path: Path) -> None:
+    tree = samples.sales(batches=2)
+    samples.write(tmp_path / "cp", tree)
+    there = f"memory://copies{id(tree)}/new"
+    api.copy(str(tmp_path / "cp"), there, carrying=GO)
+    files = open_files(there)
+    assert {f.path for f in files.list().files if "_floodmark" not in f.path} == set(tree)
+    assert files.read("offsets/1") == tree["offsets/1"]

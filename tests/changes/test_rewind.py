@@ -1,0 +1,248 @@
+"""The same checkpoint, earlier: what goes, what stays, and what would hurt."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import samples
+from floodmark import api
+from floodmark.changes.refusals import WouldLose
+from floodmark.changes.use import Clock
+from floodmark.changes.verbs import Carrying, Change
+from floodmark.errors import BatchPurged, FloodmarkError, NoAnswer, WrongUse
+
+GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
+
+
+def crc_of(path: str) -> str:
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}.{name}.crc"
+
+
+def names(folder: Path) -> set[str]:
+    return {
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_file() and "_floodmark" not in path.parts
+    }
+
+
+def rewound(folder: Path, tree: samples.Tree, **goal: object) -> Change:
+    samples.write(folder, tree)
+    return api.rewind(str(folder), carrying=GO, **goal)  # type: ignore[arg-type]
+
+
+def test_later_entries_go_and_the_one_before_stays(tmp_path: Path) -> None:
+    rewound(tmp_path, samples.sales(batches=6), to_batch=2)
+    left = names(tmp_path)
+    assert {n for n in left if n.startswith("offsets/")} == {f"offsets/{n}" for n in range(3)}
+    assert {n for n in left if n.startswith("commits/")} == {f"commits/{n}" for n in range(3)}
+    assert "sources/0/0" in left
+    assert api.inspect(str(tmp_path)).committed_batch == 2
+
+
+def test_no_orphan_checksum_is_left_to_block_the_name(tmp_path: Path) -> None:
+    tree = samples.sales(batches=5)
+    rewound(tmp_path, tree | {crc_of(path): b"crc\0" for path in tree}, to_batch=1)
+    left = names(tmp_path)
+    orphans = {crc_of(path) for path in tree if path not in left} & left
+    assert orphans == set()
+    assert "offsets/.1.crc" in left
+    assert ".metadata.crc" not in left  # its file was replaced, so it would not fit
+
+
+def test_state_that_later_batches_write_anew_goes(tmp_path: Path) -> None:
+    tree = samples.sales(batches=6)
+    tree["state/0/1/4.delta.crc"] = b"{}"  # Spark's own checksum, beside its file
+    rewound(tmp_path, tree, to_batch=1)
+    left = {n for n in names(tmp_path) if n.startswith("state/0/1/")}
+    assert left == {"state/0/1/1.delta", "state/0/1/2.delta"}
+
+
+def test_state_with_unique_ids_stays(tmp_path: Path) -> None:
+    tree = samples.logs(range(4), [])
+    for batch in range(4):
+        ids = json.dumps({"0": [[f"id{batch}"]]})
+        tree[f"commits/{batch}"] = (
+            f'v2\n{{"nextBatchWatermarkMs":0,"stateUniqueIds":{ids}}}'.encode()
+        )
+        tree[f"state/0/0/{batch + 1}_id{batch}.zip"] = zip_of()
+    tree["state/0/_metadata/metadata"] = samples.operator_metadata(0, 1)
+    rewound(tmp_path, tree, to_batch=1)
+    assert (tmp_path / "state/0/0/4_id3.zip").exists()
+    assert api.inspect(str(tmp_path)).committed_batch == 1
+
+
+def zip_of(*tables: tuple[str, int]) -> bytes:
+    import io
+    import zipfile
+
+    listed = [
+        {"localFileName": "1.sst", "dfsSstFileName": name, "sizeBytes": size}
+        for name, size in tables
+    ]
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("metadata", "v1\n" + json.dumps({"sstFiles": listed, "numKeys": 1}))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(("table", "fits"), [(b"x" * 7, True), (b"x" * 6, False), (None, False)])
+def test_the_tables_that_a_rocksdb_snapshot_names_must_be_there(
+    tmp_path: Path, table: bytes | None, fits: bool
+) -> None:
+    tree = samples.logs(range(3), range(3))
+    for version in range(1, 4):
+        tree[f"state/0/0/{version}.zip"] = zip_of(("000008-a.sst", 7))
+    if table is not None:
+        tree["state/0/0/SSTs/000008-a.sst"] = table
+    samples.write(tmp_path, tree)
+    if fits:
+        assert api.rewind(str(tmp_path), to_batch=0).plan.steps
+    else:
+        with pytest.raises(BatchPurged, match=r"000008-a\.sst"):
+            api.rewind(str(tmp_path), to_batch=0)
+
+
+def test_state_that_is_purged_cannot_be_gone_back_to(tmp_path: Path) -> None:
+    tree = samples.sales(batches=6)
+    for partition in range(4):
+        for version in (1, 2, 3):
+            del tree[f"state/0/{partition}/{version}.delta"]
+        tree[f"state/0/{partition}/3.snapshot"] = b"whole"
+    samples.write(tmp_path, tree)
+    with pytest.raises(BatchPurged, match="the state of batch 1 is not whole"):
+        api.rewind(str(tmp_path), to_batch=1)
+    assert api.rewind(str(tmp_path), to_batch=2).plan.steps
+
+
+def test_sinks_that_remember_get_a_new_id(tmp_path: Path) -> None:
+    change = rewound(tmp_path, samples.sales(), to_batch=3)
+    assert api.inspect(str(tmp_path)).query_id != samples.QUERY_ID
+    assert any("batch 4 to 7 a second time" in c.words for c in change.plan.consequences)
+
+
+def test_keep_identity_says_what_it_means(tmp_path: Path) -> None:
+    change = rewound(tmp_path, samples.sales(), to_batch=3, keep_identity=True)
+    assert api.inspect(str(tmp_path)).query_id == samples.QUERY_ID
+    assert any("SKIPS the batches it has" in note for note in change.plan.notes)
+
+
+def test_the_file_source_is_said_not_to_go_back(tmp_path: Path) -> None:
+    change = rewound(tmp_path, samples.file_stream(), to_batch=0)
+    assert any("whatever maxFilesPerTrigger says" in note for note in change.plan.notes)
+    assert (tmp_path / "sources/0/3").exists()
+
+
+def sink_log(batches: int, gone: int = 0) -> samples.Tree:
+    tree: samples.Tree = {}
+    for batch in range(gone, batches):
+        compact = (batch + 1) % 10 == 0
+        name = f"{batch}.compact" if compact else str(batch)
+        tree[f"_spark_metadata/{name}"] = b"v1"
+        tree[f"_spark_metadata/.{name}.crc"] = b"crc\0"
+    return tree
+
+
+def test_the_file_sinks_log_goes_back_too(tmp_path: Path) -> None:
+    samples.write(tmp_path / "out", sink_log(6))
+    rewound(tmp_path / "cp", samples.sales(batches=6), to_batch=2, sink=str(tmp_path / "out"))
+    assert names(tmp_path / "out") == set(sink_log(3))
+    api.undo(str(tmp_path / "cp"), carrying=GO)
+    assert names(tmp_path / "out") == set(sink_log(6))
+
+
+def test_a_sinks_log_that_is_compacted_beyond_the_batch(tmp_path: Path) -> None:
+    samples.write(tmp_path / "out", sink_log(12, gone=9))
+    change = rewound(
+        tmp_path / "cp",
+        samples.logs(range(12), range(12)),
+        to_batch=5,
+        sink=str(tmp_path / "out"),
+    )
+    assert names(tmp_path / "out") == set(sink_log(12, gone=9))
+    assert any("stays as it is" in note for note in change.plan.notes)
+    assert any("SKIPS new batches up to 11" in c.words for c in change.plan.consequences)
+
+
+def test_the_sink_is_known_from_an_earlier_run(tmp_path: Path) -> None:
+    samples.write(tmp_path / "out", sink_log(4))
+    note = {"sink": "parquet", "sink_options": {"path": str(tmp_path / "out")}}
+    tree = samples.logs(range(4), range(4)) | {
+        "_floodmark/starts/1.json": json.dumps(note).encode()
+    }
+    change = rewound(tmp_path / "cp", tree, to_batch=1)
+    assert names(tmp_path / "out") == set(sink_log(2))
+    assert [c.sink for c in change.plan.consequences] == ["files (csv, json, parquet, orc, text)"]
+
+
+def test_to_a_time(tmp_path: Path) -> None:
+    rewound(tmp_path, samples.sales(), to_time="2026-11-15T00:54:00Z")
+    assert api.inspect(str(tmp_path)).committed_batch is not None
+
+
+@pytest.mark.parametrize(
+    ("planned", "error", "words"),
+    [(range(8), WrongUse, "before the stream began"), (range(3, 8), BatchPurged, "oldest is")],
+)
+def test_a_time_that_is_too_early(
+    tmp_path: Path, planned: range, error: type[FloodmarkError], words: str
+) -> None:
+    samples.write(tmp_path, samples.logs(planned, planned))
+    with pytest.raises(error, match=words):
+        api.rewind(str(tmp_path), to_time="2001-01-01T00:00:00Z")
+
+
+def test_to_given_offsets_which_offsets_prints(tmp_path: Path) -> None:
+    tree = samples.logs(range(6), range(5))
+    samples.write(tmp_path / "cp", tree)
+    given = tmp_path / "offsets.json"
+    given.write_text('{"orders": {"0": 401}}')
+    api.rewind(str(tmp_path / "cp"), to_offsets=str(given), carrying=GO)
+    found = api.offsets(str(tmp_path / "cp"))
+    assert found.sources[0].offset == {"orders": {"0": 401, "1": 536}}
+    assert api.inspect(str(tmp_path / "cp")).in_flight_batch is None
+    before = (tmp_path / "cp/offsets/3").read_bytes()
+    assert before == (tmp_path / "cp/offsets/4").read_bytes()  # ranges never run backwards
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"clicks": {"0": 1}}', '{"9": {"orders": {"0": 1}}}', "nonsense", '{"orders": {"0": -2}}'],
+)
+def test_offsets_that_do_not_fit(tmp_path: Path, text: str) -> None:
+    samples.write(tmp_path / "cp", samples.logs(range(3), range(3)))
+    given = tmp_path / "offsets.json"
+    given.write_text(text)
+    with pytest.raises(FloodmarkError) as caught:
+        api.rewind(str(tmp_path / "cp"), to_offsets=str(given))
+    assert caught.value.status in (2, 3)
+
+
+def test_given_offsets_do_not_fit_a_state(tmp_path: Path) -> None:
+    samples.write(tmp_path / "cp", samples.sales())
+    given = tmp_path / "offsets.json"
+    given.write_text('{"orders": {"0": 1}}')
+    with pytest.raises(WouldLose, match="this stream has state"):
+        api.rewind(str(tmp_path / "cp"), to_offsets=str(given))
+
+
+def test_already_there(tmp_path: Path) -> None:
+    samples.write(tmp_path, samples.sales(batches=3, in_flight=False))
+    with pytest.raises(NoAnswer, match="already"):
+        api.rewind(str(tmp_path), to_batch=2)
+
+
+def test_spark_gets_the_entry_before_even_if_it_is_purged(tmp_path: Path) -> None:
+    tree = samples.logs(range(3, 8), range(3, 8))
+    rewound(tmp_path, tree, to_batch=3)
+    assert (tmp_path / "offsets/2").read_bytes() == tree["offsets/3"]
+
+
+@pytest.mark.parametrize("goal", [{}, {"to_batch": 1, "to_time": "2026-11-15T00:00:00Z"}])
+def test_one_goal_has_to_be_given(tmp_path: Path, goal: dict[str, object]) -> None:
+    with pytest.raises(WrongUse):
+        api.rewind(str(tmp_path), **goal)  # type: ignore[arg-type]
