@@ -21,7 +21,7 @@ def main() -> None:
         seconds = best(
             3,
             *(
-                lambda root=root: call_cpu_seconds(lambda: list(api.scan([str(root)])))  # type: ignore[misc]
+                lambda root=root: call_cpu_seconds(lambda: list(api.scan([str(root)])))
                 for root in roots.values()
             ),
         )
