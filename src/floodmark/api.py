@@ -263,6 +263,8 @@ def upgrade(
     drop_in_flight: bool = False,
     without_state: bool = False,
     map_topic: Iterable[str] = (),
+    kafka: str | None = None,
+    by_time: bool = False,
     carrying: Carrying | None = None,
 ) -> Change:
     """A new checkpoint that begins exactly after the last committed batch."""
@@ -277,6 +279,8 @@ def upgrade(
         drop_in_flight,
         without_state,
         parse_topics(tuple(map_topic)),
+        kafka,
+        by_time,
     )
     check = _app_check(app, wish.map_topic) if app is not None else None
     return verbs.upgrade(str(path), str(new), wish, carrying or verbs.Carrying(), check)

@@ -24,6 +24,12 @@ class Wish:
     drop_in_flight: bool = False
     without_state: bool = False
     map_topic: tuple[tuple[str, str], ...] = ()
+    kafka: str | None = None
+    """The cluster to ask whether it still has what comes next."""
+    by_time: bool = False
+    """The cluster is another one: its offsets are looked up by the time of the batch."""
+    moved_offsets: tuple[tuple[str, str], ...] = ()
+    """source → the offset that the cluster gave for that time."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from floodmark.changes.refusals import WouldLose
 from floodmark.changes.seeds import START_FILE, carry_sources, seed_sources, start_file, unseeded
 from floodmark.changes.topics import map_entry, require_topics
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS
-from floodmark.checkpoint.offsets import render_offsets
+from floodmark.checkpoint.offsets import render_offsets, with_offset
 from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.errors import WrongUse
 
@@ -75,6 +75,8 @@ def _options(wish: Wish) -> dict[str, object]:
         "drop_in_flight": wish.drop_in_flight,
         "without_state": wish.without_state,
         "map_topic": [list(pair) for pair in wish.map_topic],
+        "kafka": wish.kafka,
+        "by_time": wish.by_time,
     }
 
 
@@ -130,10 +132,13 @@ def _logs(origin: Origin, wish: Wish, course: Course) -> Iterator[Step]:
 def _entry(origin: Origin, wish: Wish, batch: int, number: int, why: str) -> Step:
     entry = origin.checkpoint.offsets[batch]
     mapped = map_entry(entry, dict(wish.map_topic))
+    for source, text in wish.moved_offsets:
+        mapped = with_offset(mapped, source, text)
     if mapped == entry:
         path = f"{OFFSETS}/{batch}"
         return copy(f"{OFFSETS}/{number}", why, origin.size(path), path)
-    return write(f"{OFFSETS}/{number}", render_offsets(mapped), f"{why}, with its topics renamed")
+    how = "with the new cluster's offsets" if wish.moved_offsets else "with its topics renamed"
+    return write(f"{OFFSETS}/{number}", render_offsets(mapped), f"{why}, {how}")
 
 
 def _commit(origin: Origin, course: Course) -> Step:

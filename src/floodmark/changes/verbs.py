@@ -17,6 +17,7 @@ from floodmark.changes.backing import (
     plan_restore,
     take_backup,
 )
+from floodmark.changes.broker import ask_kafka
 from floodmark.changes.consequences import FILE_SINKS
 from floodmark.changes.copy import plan_copy
 from floodmark.changes.course import Wish
@@ -87,8 +88,9 @@ def upgrade(
 
     def make(origin: Origin) -> Plan:
         checked = tuple(check(origin)) if check else ()
-        plan = plan_upgrade(origin, absolute(new), wish)
-        return _with_notes(plan, checked)
+        asked = ask_kafka(origin.checkpoint, wish)
+        plan = plan_upgrade(origin, absolute(new), asked.wish)
+        return _with_notes(plan, (*checked, *asked.notes))
 
     return _to_new_place("upgrade", path, new, make, carrying)
 

@@ -22,6 +22,8 @@ from floodmark.cli import changing
 @click.option(
     "--map-topic", multiple=True, metavar="OLD=NEW", help="The Kafka topic has another name now."
 )
+@click.option("--kafka", metavar="HOST:PORT", help="Ask this cluster what it still has.")
+@click.option("--by-time", is_flag=True, help="The cluster is another: find offsets by time.")
 @changing.changing
 def command(
     checkpoint: str,
@@ -33,6 +35,8 @@ def command(
     drop_in_flight: bool,
     without_state: bool,
     map_topic: tuple[str, ...],
+    kafka: str | None,
+    by_time: bool,
     execute: bool,
     out: str | None,
     wait: float | None,
@@ -54,6 +58,8 @@ def command(
             drop_in_flight=drop_in_flight,
             without_state=without_state,
             map_topic=map_topic,
+            kafka=kafka,
+            by_time=by_time,
             carrying=how,
         )
     changing.show(change, as_json, out)

@@ -1,0 +1,141 @@
+"""Moved Kafka streams, on a real broker: renamed topics, retention, another cluster by time."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import samples
+from floodmark import api
+from floodmark.changes.broker import Bounds, reach
+from floodmark.changes.use import Clock
+from floodmark.changes.verbs import Carrying
+from floodmark.errors import CannotRead, WrongUse
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from services.kafka import KafkaServer
+
+GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
+
+
+def stream_at(topic: str, offsets: dict[int, int], time_ms: int) -> samples.Tree:
+    """Two batches of one Kafka source; the second stands at the offsets, at that time."""
+    place = ",".join(f'"{partition}":{at}' for partition, at in offsets.items())
+    line = f'{{"{topic}":{{{place}}}}}'
+    tree = samples.logs(range(2), range(2), lambda batch: line)
+    for batch in range(2):
+        stamp = str(samples.time_of(batch)).encode()
+        path = f"offsets/{batch}"
+        tree[path] = tree[path].replace(stamp, str(time_ms).encode())
+    return tree
+
+
+def test_what_is_out_of_reach_is_counted() -> None:
+    found = reach(
+        {"orders": {0: 5, 1: 9, 2: 1, 3: 4}},
+        {"orders": {0: Bounds(8, 20), 1: Bounds(0, 3), 3: Bounds(0, 9), 4: Bounds(0, 1)}},
+    )
+    assert len(found.lost) == 3
+    assert "3 records from offset 5 on are out of reach" in found.lost[0]
+    assert "ends at 3, before offset 9" in found.lost[1]
+    assert "partition 2 is gone" in found.lost[2]
+    assert "new partitions (4)" in found.notes[0]
+
+
+@pytest.mark.services
+def test_retention_that_has_passed_is_said_before(kafka: KafkaServer, tmp_path: Path) -> None:
+    topic = kafka.create_topic("orders", partitions=2)
+    kafka.produce(topic, [str(number) for number in range(20)])
+    kafka.drop_before(topic, 0, 7)
+    samples.write(tmp_path / "cp", stream_at(topic, {0: 3, 1: 4}, 1))
+    change = api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new"), kafka=kafka.bootstrap)
+    (note,) = [note for note in change.plan.notes if "OUT OF REACH" in note]
+    assert "partition 0: 4 records from offset 3" in note
+
+
+@pytest.mark.services
+def test_another_cluster_by_time(kafka: KafkaServer, tmp_path: Path) -> None:
+    topic = kafka.create_topic("mirror", partitions=2)
+    kafka.produce(topic, ["before"] * 6)
+    time.sleep(0.05)  # records carry milliseconds: the next ones must be later than the batch
+    moment = int(time.time() * 1000)
+    kafka.produce(topic, ["after"] * 4)
+    samples.write(tmp_path / "cp", stream_at("orders", {0: 900, 1: 901}, moment))
+    api.upgrade(
+        str(tmp_path / "cp"),
+        str(tmp_path / "new"),
+        kafka=kafka.bootstrap,
+        by_time=True,
+        map_topic=[f"orders={topic}"],
+        carrying=GO,
+    )
+    found = api.offsets(str(tmp_path / "new")).sources[0].offset
+    assert found == {topic: {"0": 3, "1": 3}}
+
+
+@pytest.mark.services
+def test_a_topic_that_the_other_cluster_has_not(kafka: KafkaServer, tmp_path: Path) -> None:
+    samples.write(tmp_path / "cp", stream_at("nowhere", {0: 1}, 1))
+    with pytest.raises(WrongUse, match="has no topic nowhere"):
+        api.upgrade(
+            str(tmp_path / "cp"), str(tmp_path / "new"), kafka=kafka.bootstrap, by_time=True
+        )
+    change = api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new"), kafka=kafka.bootstrap)
+    assert any("topic nowhere is not there" in note for note in change.plan.notes)
+
+
+def test_a_cluster_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("floodmark.changes.broker._PATIENCE_SECONDS", 0.5)
+    samples.write(tmp_path / "cp", samples.sales())
+    with pytest.raises(CannotRead, match="does not answer"):
+        api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new"), kafka="127.0.0.1:9")
+    with pytest.raises(WrongUse, match="asks a cluster"):
+        api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new"), by_time=True)
+
+
+@pytest.mark.spark
+@pytest.mark.services
+@pytest.mark.parametrize("stateful", [False, True], ids=["stateless", "stateful"])
+def test_an_upgraded_kafka_stream_reads_every_record_once(
+    kafka: KafkaServer, spark: SparkSession, tmp_path: Path, stateful: bool
+) -> None:
+    topic = kafka.create_topic("orders", partitions=2)
+
+    def run(checkpoint: Path, starting: str) -> None:
+        reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", kafka.bootstrap)
+        frame: DataFrame = (
+            reader.option("subscribe", topic)
+            .option("startingOffsets", starting)
+            .option("maxOffsetsPerTrigger", 10)
+            .load()
+            .selectExpr("cast(value as string) as value")
+        )
+        if stateful:
+            frame = frame.groupBy("value").count()
+        query = (
+            frame.writeStream.format("delta")
+            .outputMode("complete" if stateful else "append")
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+            .start(str(tmp_path / "out"))
+        )
+        query.awaitTermination(300)
+        assert not query.isActive
+
+    kafka.produce(topic, [f"r{number}" for number in range(30)])
+    run(tmp_path / "cp", "earliest")
+    last = api.inspect(str(tmp_path / "cp")).committed_batch
+    (tmp_path / f"cp/commits/{last}").unlink()  # the sink has it, Spark does not know
+    (tmp_path / f"cp/commits/.{last}.crc").unlink()
+    api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new"), kafka=kafka.bootstrap, carrying=GO)
+    kafka.produce(topic, [f"r{number}" for number in range(30, 45)])
+    run(tmp_path / "new", "latest")
+    found: list[Any] = [
+        row.value for row in spark.read.format("delta").load(str(tmp_path / "out")).collect()
+    ]
+    assert sorted(found) == sorted(f"r{number}" for number in range(45))

@@ -1,0 +1,262 @@
+"""Moved streams, run on by Spark itself: the sink must equal a batch query over all input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from floodmark import api
+from floodmark.changes.use import Clock
+from floodmark.changes.verbs import Carrying
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
+SCHEMA = "customer string, amount long"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+Shape = Callable[["DataFrame"], "DataFrame"]
+
+
+class Stream:
+    """Files of orders in, a Delta table out; each file is a batch."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark = spark
+        self.folder = folder
+        self.input = folder / "in"
+        self.input.mkdir()
+        self.out = folder / "out"
+        self.files = 0
+
+    @property
+    def cp(self) -> Path:
+        return self.folder / "cp"
+
+    def feed(self, files: int = 1) -> None:
+        for _ in range(files):
+            rows = [{"customer": f"c{i % 3}", "amount": 10 * self.files + i} for i in range(5)]
+            text = "\n".join(json.dumps(row) for row in rows)
+            (self.input / f"{self.files:03}.json").write_text(text)
+            self.files += 1
+
+    def read(self) -> DataFrame:
+        reader = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+        return reader.json(str(self.input))
+
+    def run(
+        self,
+        checkpoint: Path,
+        shape: Shape = lambda frame: frame,
+        mode: str = "append",
+        out: Path | None = None,
+        kind: str = "delta",
+        source: DataFrame | None = None,
+    ) -> None:
+        frame = shape(self.read() if source is None else source)
+        query = (
+            frame.writeStream.format(kind)
+            .outputMode(mode)
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+            .start(str(out or self.out))
+        )
+        query.awaitTermination(300)
+        assert not query.isActive
+
+    def expected(self, shape: Shape = lambda frame: frame) -> list[Any]:
+        return rows(shape(self.spark.read.schema(SCHEMA).json(str(self.input))))
+
+    def found(self, kind: str = "delta") -> list[Any]:
+        return rows(self.spark.read.format(kind).load(str(self.out)))
+
+
+def rows(frame: DataFrame) -> list[Any]:
+    return sorted(tuple(row) for row in frame.collect())
+
+
+def totals(frame: DataFrame) -> DataFrame:
+    return frame.groupBy("customer").sum("amount").withColumnRenamed("sum(amount)", "total")
+
+
+def uncommit(checkpoint: Path) -> int:
+    """As after a crash between the sink's commit and Spark's own."""
+    last = max(int(path.name) for path in (checkpoint / "commits").glob("[0-9]*"))
+    (checkpoint / "commits" / str(last)).unlink()
+    (checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
+    return last
+
+
+@pytest.fixture
+def stream(spark: SparkSession, tmp_path: Path) -> Stream:
+    return Stream(spark, tmp_path)
+
+
+@pytest.fixture
+def conf(spark: SparkSession) -> Any:
+    """Settings for one test."""
+    before: dict[str, str | None] = {}
+
+    def set_all(values: Mapping[str, str]) -> None:
+        for key, value in values.items():
+            before.setdefault(key, spark.conf.get(key, None))
+            spark.conf.set(key, value)
+
+    yield set_all
+    for key, value in before.items():
+        if value is None:
+            spark.conf.unset(key)
+        else:
+            spark.conf.set(key, value)
+
+
+def test_upgrade_runs_the_in_flight_batch_again_and_the_sink_skips_it(stream: Stream) -> None:
+    stream.feed(3)
+    stream.run(stream.cp)
+    in_flight = uncommit(stream.cp)
+    new = stream.folder / "new"
+    api.upgrade(str(stream.cp), str(new), carrying=GO)
+    assert api.inspect(str(new)).in_flight_batch == in_flight
+    stream.feed(2)
+    stream.run(new)
+    assert stream.found() == stream.expected()
+
+
+@pytest.mark.parametrize("provider", [HDFS, ROCKSDB], ids=["hdfs", "rocksdb"])
+def test_upgrade_carries_the_state(stream: Stream, provider: str, conf: Any) -> None:
+    conf({PROVIDER: provider})
+    stream.feed(3)
+    stream.run(stream.cp, totals, "complete")
+    uncommit(stream.cp)
+    new = stream.folder / "new"
+    api.upgrade(str(stream.cp), str(new), carrying=GO)
+    stream.feed(2)
+    stream.run(new, totals, "complete")
+    assert stream.found() == stream.expected(totals)
+
+
+def test_a_dropped_batch_moves_the_state_to_later_numbers(stream: Stream, conf: Any) -> None:
+    conf({PROVIDER: HDFS})
+    stream.feed(3)
+    stream.run(stream.cp, totals, "complete")
+    uncommit(stream.cp)
+    new = stream.folder / "new"
+    api.upgrade(str(stream.cp), str(new), drop_in_flight=True, carrying=GO)
+    assert api.inspect(str(new)).in_flight_batch is None
+    stream.feed(2)
+    stream.run(new, totals, "complete")
+    assert stream.found() == stream.expected(totals)
+
+
+def test_without_state_only_what_was_not_read_is_read(stream: Stream) -> None:
+    stream.feed(3)
+    stream.run(stream.cp, totals, "complete")
+    new, out = stream.folder / "new", stream.folder / "out2"
+    api.upgrade(str(stream.cp), str(new), without_state=True, carrying=GO)
+    stream.feed(2)
+    stream.run(new, lambda frame: frame.groupBy("customer").count(), "complete", out)
+    found = rows(stream.spark.read.format("delta").load(str(out)))
+    unread = [str(stream.input / f"{number:03}.json") for number in (3, 4)]
+    frame = stream.spark.read.schema(SCHEMA).json(unread)
+    assert found == rows(frame.groupBy("customer").count())
+
+
+@pytest.mark.parametrize("provider", [HDFS, ROCKSDB], ids=["hdfs", "rocksdb"])
+def test_rewind_takes_the_state_back(stream: Stream, provider: str, conf: Any) -> None:
+    conf({PROVIDER: provider})
+    stream.feed(4)
+    stream.run(stream.cp, totals, "complete")
+    api.rewind(str(stream.cp), to_batch=1, carrying=GO)
+    stream.feed(1)
+    stream.run(stream.cp, totals, "complete")
+    assert stream.found() == stream.expected(totals)
+
+
+def test_rewind_takes_the_file_sinks_log_back(stream: Stream) -> None:
+    stream.feed(4)
+    stream.run(stream.cp, kind="parquet")
+    api.rewind(str(stream.cp), to_batch=1, sink=str(stream.out), carrying=GO)
+    stream.feed(1)
+    stream.run(stream.cp, kind="parquet")
+    assert stream.found("parquet") == stream.expected()
+
+
+def test_an_undone_rewind_goes_on_as_if_nothing_had_been(stream: Stream) -> None:
+    stream.feed(3)
+    stream.run(stream.cp)
+    api.rewind(str(stream.cp), to_batch=0, carrying=GO)
+    api.undo(str(stream.cp), carrying=GO)
+    stream.feed(1)
+    stream.run(stream.cp)
+    assert stream.found() == stream.expected()
+
+
+def test_spark_refuses_a_change_that_is_half_done(stream: Stream) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    stream.feed(2)
+    stream.run(stream.cp)
+    (stream.cp / "offsets" / "2").write_bytes(b"floodmark: an unfinished `rewind` holds this")
+    with pytest.raises(StreamingQueryException, match="floodmark: an unfinished"):
+        stream.run(stream.cp)
+
+
+def test_a_delta_source_goes_on_in_the_middle_of_a_version(stream: Stream) -> None:
+    table = stream.folder / "table"
+    numbers = stream.spark.range(0, 60, 1, 6)
+    numbers.write.format("delta").option("maxRecordsPerFile", 5).save(str(table))
+
+    def source(limit: int) -> DataFrame:
+        reader = stream.spark.readStream.format("delta").option("maxFilesPerTrigger", limit)
+        return reader.load(str(table))
+
+    query = (
+        source(2)
+        .writeStream.format("delta")
+        .option("checkpointLocation", str(stream.cp))
+        .trigger(availableNow=True)
+        .start(str(stream.out))
+    )
+    query.awaitTermination(300)
+    # Back into the middle of version 0, as if it had been stopped there.
+    api.rewind(str(stream.cp), to_batch=2, keep_identity=True, carrying=GO)
+    place = api.offsets(str(stream.cp)).sources[0].offset
+    assert place["index"] >= 0
+    new, out = stream.folder / "new", stream.folder / "out2"
+    api.upgrade(str(stream.cp), str(new), new_identity=True, carrying=GO)
+    stream.spark.range(100, 110).write.format("delta").mode("append").save(str(table))
+    stream.run(new, out=out, source=source(3))
+    found = rows(stream.spark.read.format("delta").load(str(out)))
+    read_before = place["index"] + 1
+    everything = rows(stream.spark.read.format("delta").load(str(table)))
+    assert len(found) == len(everything) - 5 * read_before
+    assert len(set(found)) == len(found)
+    assert set(found) <= set(everything)
+
+
+def test_a_copy_goes_on_elsewhere(stream: Stream, conf: Any) -> None:
+    conf({PROVIDER: ROCKSDB})
+    stream.feed(2)
+    stream.run(stream.cp, totals, "complete")
+    api.copy(str(stream.cp), str(stream.folder / "moved"), carrying=GO)
+    stream.feed(1)
+    stream.run(stream.folder / "moved", totals, "complete")
+    assert stream.found() == stream.expected(totals)
+
+
+def test_a_restored_checkpoint_goes_on(stream: Stream) -> None:
+    stream.feed(2)
+    stream.run(stream.cp, totals, "complete")
+    api.backup(str(stream.cp), str(stream.folder / "repo"), carrying=GO)
+    api.restore(str(stream.folder / "repo"), str(stream.folder / "again"), carrying=GO)
+    stream.feed(2)
+    stream.run(stream.folder / "again", totals, "complete")
+    assert stream.found() == stream.expected(totals)
