@@ -71,7 +71,8 @@ def test_without_a_batch_in_flight_the_next_one_follows(tmp_path: Path) -> None:
 
 def test_a_first_batch_in_flight_is_carried_over_with_where_it_began(tmp_path: Path) -> None:
     _, new = upgraded(tmp_path, samples.sales(batches=1))
-    assert names(new) == {"metadata", "offsets/0", "sources/0/0"}
+    described = {"state/0/_metadata/metadata", "state/0/0/_metadata/schema"}
+    assert names(new) == {"metadata", "offsets/0", "sources/0/0"} | described
 
 
 def test_a_new_identity_is_new_and_always_the_same(tmp_path: Path) -> None:

@@ -85,6 +85,8 @@ class Cluster:
         from confluent_kafka import KafkaException, TopicPartition
 
         bounds = self.bounds(topic)
+        if not bounds:
+            return {}
         asked = [TopicPartition(topic, partition, time_ms) for partition in bounds]
         try:
             answers = self._client.offsets_for_times(asked, timeout=_PATIENCE_SECONDS)

@@ -15,13 +15,12 @@ _NO_ROWS = b"\xff\xff\xff\xff"
 _CODEC = "spark.sql.streaming.stateStore.compression.codec"
 
 
-def carry_state(origin: Origin, batch: int, shift: int, location: str) -> Iterator[Step]:
-    """The state after `batch`, its versions moved by `shift`, for a checkpoint at `location`."""
+def carry_state(origin: Origin, batch: int, shift: int) -> Iterator[Step]:
+    """The state after `batch`, its versions moved by `shift`."""
     stores = needed_state(origin.checkpoint, batch, origin.read)
     why = f"the state after batch {batch}"
     if shift:
         why += f", as version {batch + 1 + shift}"
-    yield from describing_files(origin, batch, location)
     for store in stores:
         if shift:
             yield from _base_for_shift(origin, store, shift)

@@ -77,16 +77,13 @@ def _by_store(files: Iterable[StateFile]) -> dict[tuple[int, int, str], list[Sta
 
 def _partitions(checkpoint: Checkpoint, batch: int, operator: int, otherwise: int) -> int:
     """As the batch's own entry says; folders of an older, larger count may still lie there."""
-    described = checkpoint.operators.get(operator)
-    if described and described.stores:
-        alone = described.stores[0].num_partitions == 1
-    else:
-        alone = len({f.partition for f in checkpoint.state_files if f.operator == operator}) == 1
+    folders = {file.partition for file in checkpoint.state_files if file.operator == operator}
     entry = checkpoint.offsets.get(batch)
     conf = entry.metadata.conf if entry and entry.metadata else {}
     declared = conf.get(SHUFFLE_PARTITIONS, "")
-    # A global aggregate or a limit has one partition whatever the setting says.
-    return otherwise if alone or not declared.isdecimal() else int(declared)
+    # A limit or an aggregate without keys has one partition, whatever the setting and even
+    # its own metadata say.
+    return otherwise if folders == {0} or not declared.isdecimal() else int(declared)
 
 
 def _store(

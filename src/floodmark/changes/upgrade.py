@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.changes import consequences
-from floodmark.changes.carried_state import carry_in_flight_state, carry_state
+from floodmark.changes.carried_state import carry_in_flight_state, carry_state, describing_files
 from floodmark.changes.course import Course, Wish, choose_course
 from floodmark.changes.origin import Origin
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
@@ -152,9 +152,12 @@ def _commit(origin: Origin, course: Course) -> Step:
 def _state(origin: Origin, course: Course, new: str) -> Iterator[Step]:
     if not origin.checkpoint.state_operators:
         return
+    newest = course.after if course.in_flight is None else course.in_flight
+    assert newest is not None
+    yield from describing_files(origin, newest, new)
     carried: set[str] = set()
     if course.after is not None:
-        for step in carry_state(origin, course.after, course.shift, new):
+        for step in carry_state(origin, course.after, course.shift):
             carried.add(step.path)
             yield step
     if course.in_flight is not None:
