@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from floodmark import api
+from floodmark.changes.refusals import WouldLose
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying
 
@@ -260,3 +261,33 @@ def test_a_restored_checkpoint_goes_on(stream: Stream) -> None:
     stream.feed(2)
     stream.run(stream.folder / "again", totals, "complete")
     assert stream.found() == stream.expected(totals)
+
+
+APP = """
+from floodmark import pipeline
+
+@pipeline(checkpoint="unused")
+def orders(spark, start):
+    first = spark.readStream.schema("customer string, amount long").json({folder!r})
+    return {frame}.writeStream.format("noop")
+"""
+
+
+def app(folder: Path, frame: str) -> str:
+    path = folder / "app.py"
+    path.write_text(APP.format(folder=str(folder / "in"), frame=frame))
+    return str(path)
+
+
+def test_the_new_codes_sources_are_checked(stream: Stream) -> None:
+    stream.feed(1)
+    stream.run(stream.cp)
+    fitting = app(stream.folder, "first")
+    change = api.upgrade(str(stream.cp), str(stream.folder / "new"), app=fitting)
+    assert any("reads json, as the checkpoint does" in note for note in change.plan.notes)
+    two = app(stream.folder, 'first.unionByName(spark.readStream.format("rate").load(), True)')
+    with pytest.raises(WouldLose, match="has 2 sources, the checkpoint 1"):
+        api.upgrade(str(stream.cp), str(stream.folder / "new"), app=two)
+    other = app(stream.folder, 'spark.readStream.format("rate").load()')
+    with pytest.raises(WouldLose, match="was file, and is rate now"):
+        api.upgrade(str(stream.cp), str(stream.folder / "new"), app=other)
