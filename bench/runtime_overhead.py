@@ -24,7 +24,12 @@ SLICES = 10
 BATCHES_A_SLICE = 20
 ROUNDS = 3
 MASTER = "local[2]"
-CONF = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.log.level": "ERROR"}
+CONF = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.log.level": "ERROR",
+}
 
 APPLICATION = """
 from floodmark import pipeline

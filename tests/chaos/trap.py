@@ -18,7 +18,7 @@ from chaos.sinks import DeltaSink, names
 
 POLL_SECONDS = 0.002
 REACHED_WITHIN = 150.0
-RANDOM_WITHIN = 5.0
+RANDOM_WITHIN = 8.0
 STATE_FILE = re.compile(r"(\d+)\.(?:delta|snapshot|changelog|zip)")
 
 Trap = Callable[[], bool]

@@ -49,13 +49,43 @@ def delta(
     in several queries.
     """
 
+    started: list[int] = []
+
     def write(batch: Any, batch_id: int) -> None:
+        # Only the first batch after a start may be one that died after it was written.
+        first = not started
+        started[:] = [batch_id]
+        if first and _table_has(batch, path, batch_id):
+            _compute_only(batch)
+            return
         rows = batch if transform is None else transform(batch)
         writer = rows.write.format("delta").mode(mode).options(**options)
         writer = writer.option("txnAppId", query_id(batch)).option("txnVersion", batch_id)
         writer.save(path)
 
     return write
+
+
+def _table_has(batch: Any, path: str, batch_id: int) -> bool:
+    """Whether the table's log records the batch; where it cannot be asked, Delta looks itself."""
+    from py4j.protocol import Py4JError
+
+    spark = batch.sparkSession
+    try:
+        log = spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)
+        recorded = log.unsafeVolatileSnapshot().transactions().get(query_id(batch))
+        return bool(recorded.isDefined()) and int(recorded.get()) >= batch_id
+    except (Py4JError, TypeError):  # TypeError: this Delta has no such class
+        return False
+
+
+def _compute_only(batch: Any) -> None:
+    """For a batch that the sink has: its state still has to be written by this run.
+
+    Since 4.1 Spark ends a stateful query whose foreachBatch left the batch unread
+    (STATE_STORE_COMMIT_VALIDATION_FAILED), and the watermark moves by the rows that are read.
+    """
+    batch.write.format("noop").mode("overwrite").save()
 
 
 def sql(
@@ -71,7 +101,8 @@ def sql(
     def write_once(batch: Any, batch_id: int) -> None:
         if not books:  # not before the first batch: a pipeline is built without a database
             books.append(_Ledger(target, ledger))
-        books[0].write(query_id(batch), batch_id, lambda at: write(at, batch, batch_id))
+        if not books[0].write(query_id(batch), batch_id, lambda at: write(at, batch, batch_id)):
+            _compute_only(batch)
 
     return write_once
 
