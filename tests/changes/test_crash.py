@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import fsspec
 import pytest
 from changes_crashing import Killed, dying
 
@@ -114,6 +115,8 @@ class Storage:
     def drop(self, root: str) -> None:
         if self.kind == "local":
             shutil.rmtree(root)
+        else:  # every look at the memory file system walks over all that is in it
+            fsspec.filesystem("memory").rm(root, recursive=True)
 
 
 @pytest.fixture(params=["local", "memory"])
