@@ -9,6 +9,8 @@ from scripts.golden.drive import write_expected
 from scripts.golden.place import Place
 from scripts.golden.unending import until
 
+SECONDS = 2
+
 
 def make_dstreams(spark: SparkSession) -> None:
     """Counts words by updateStateByKey over a folder of text files."""
@@ -27,7 +29,7 @@ def make_dstreams(spark: SparkSession) -> None:
         {
             "spark": spark.version,
             "scenario": "dstreams",
-            "about": "word counts by updateStateByKey over text files, batches of 1 second",
+            "about": "word counts by updateStateByKey over text files, batches of 2 seconds",
             "kind": "dstreams",
             "counts": counted[-1],
             **_as_recovered(spark, place),
@@ -38,7 +40,7 @@ def make_dstreams(spark: SparkSession) -> None:
 def _word_counts(spark: SparkSession, place: Place) -> tuple[Any, list[dict[str, int]]]:
     from pyspark.streaming import StreamingContext
 
-    streaming = StreamingContext(spark.sparkContext, 1)
+    streaming = StreamingContext(spark.sparkContext, SECONDS)
     streaming.checkpoint(str(place.checkpoint))
     counted: list[dict[str, int]] = []
     words = streaming.textFileStream(str(place.input())).flatMap(lambda line: line.split())
@@ -53,10 +55,15 @@ def _as_recovered(spark: SparkSession, place: Place) -> dict[str, Any]:
     """What Spark itself reads back when it recovers from the folder."""
     jvm: Any = spark._jvm
     reader = getattr(jvm, "org.apache.spark.streaming.CheckpointReader")
+    files = getattr(jvm, "org.apache.spark.streaming.Checkpoint").getCheckpointFiles(
+        str(place.checkpoint), jvm.scala.Option.empty()
+    )
     java = spark.sparkContext._jsc.sc()
     read = reader.read(str(place.checkpoint), java.conf(), java.hadoopConfiguration(), False)
     checkpoint = read.get()
     return {
+        # Oldest first; recovery begins at the end.
+        "checkpoint_files": [files.apply(index).getName() for index in range(files.size())],
         "checkpoint_time_ms": checkpoint.checkpointTime().milliseconds(),
         "pending_times_ms": [time.milliseconds() for time in checkpoint.pendingTimes()],
         "batch_interval_ms": checkpoint.graph().batchDuration().milliseconds(),
