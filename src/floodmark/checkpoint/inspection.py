@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from floodmark.checkpoint.model import Checkpoint, Kind, Unreadable
+from floodmark.checkpoint.model import Checkpoint, Kind, StateOperator, Unreadable
 from floodmark.checkpoint.sources import SourceKind, SourceOffset
 from floodmark.checkpoint.timeline import Action, Batch, Restart, Status, restart
 
@@ -28,17 +28,6 @@ class BatchSummary:
 
 
 @dataclass(frozen=True)
-class StateSummary:
-    operator: int
-    name: str | None
-    provider: str
-    partitions: int
-    stores: tuple[str, ...]
-    version: int | None
-    bytes: int
-
-
-@dataclass(frozen=True)
 class Inspection:
     path: str
     kind: Kind
@@ -52,7 +41,7 @@ class Inspection:
     commit_log_version: int | None
     sources: tuple[SourceSummary, ...]
     conf: Mapping[str, str]
-    state: tuple[StateSummary, ...]
+    state: tuple[StateOperator, ...]
     files: int
     bytes: int
     files_complete: bool
@@ -106,18 +95,7 @@ def inspection(checkpoint: Checkpoint) -> Inspection:
         checkpoint.commit_log_version,
         summarize_sources(checkpoint.sources),
         checkpoint.conf,
-        tuple(
-            StateSummary(
-                operator.operator,
-                operator.name,
-                operator.provider,
-                operator.partitions,
-                operator.stores,
-                operator.version,
-                operator.bytes,
-            )
-            for operator in checkpoint.state_operators
-        ),
+        checkpoint.state_operators,
         len(checkpoint.files),
         checkpoint.bytes,
         checkpoint.complete,
