@@ -2,7 +2,8 @@
 
 Both sides' times are read from the checkpoints that they leave: when the first offset
 was written, and when the last commit was. The batches are taken in slices, in turns, in
-one JVM, so that a noisy neighbour hits both sides alike.
+one JVM, so that a noisy neighbour hits both sides; the sums of all slices are compared,
+not the best ones, which on a busy machine are luck.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from typing import Any
 
 from measure import FLOODMARK, Claims, best
 
-SLICES = 10
-BATCHES_A_SLICE = 20
-ROUNDS = 3
+SLICES = 20
+BATCHES_A_SLICE = 10
+STARTS = 5
 MASTER = "local[2]"
 CONF = {
     "spark.ui.enabled": "false",
@@ -155,33 +156,43 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "app.py").write_text(APPLICATION)
-        with one_session() as spark:
-            streams = in_session(folder, spark)
-            for stream in streams:
-                stream.slice_seconds(BATCHES_A_SLICE)  # the JVM warms up
-            rounds = [_round(streams) for _ in range(ROUNDS)]
-        ours, plain = (min(column) for column in zip(*rounds, strict=True))
-        processes = as_processes(folder)
-        for stream in processes:
-            stream.first_commit_seconds()  # makes the checkpoint that the others go on from
-        begun, begun_plain = best(ROUNDS, *(one.first_commit_seconds for one in processes))
-    batches = SLICES * BATCHES_A_SLICE
-    every = ", ".join(f"{one:.1f}/{other:.1f}" for one, other in rounds)
-    print(f"{batches} batches: floodmark {ours:.1f} s, plain {plain:.1f} s; rounds {every}")
-    print(f"start to first commit: floodmark {begun:.2f} s, plain {begun_plain:.2f} s")
-    claims.at_most(f"times plain Spark's time for {batches} batches", ours / plain, 1.03)
-    allowed = max(begun_plain * 0.1, 1.0)
-    claims.at_most("seconds more from start to first commit", begun - begun_plain, allowed)
+        compare_batches(folder, claims)
+        compare_starts(folder, claims)
     claims.finish()
 
 
-def _round(streams: tuple[Stream, Stream]) -> tuple[float, float]:
-    """Seconds of all slices of each; who goes first takes turns, too."""
+def compare_batches(folder: Path, claims: Claims) -> None:
+    with one_session() as spark:
+        streams = in_session(folder, spark)
+        for stream in streams:
+            stream.slice_seconds(BATCHES_A_SLICE)  # the JVM warms up
+        pairs = [_pair(streams, number) for number in range(SLICES)]
+    batches = SLICES * BATCHES_A_SLICE
+    ours, plain = (sum(column) for column in zip(*pairs, strict=True))
+    ratios = sorted(one / other for one, other in pairs)
+    print(
+        f"{batches} batches: floodmark {ours:.1f} s, plain {plain:.1f} s; "
+        f"slice by slice {ratios[0]:.2f} to {ratios[-1]:.2f}"
+    )
+    claims.at_most(f"times plain Spark's time for {batches} batches", ours / plain, 1.03)
+
+
+def _pair(streams: tuple[Stream, Stream], number: int) -> tuple[float, float]:
+    """Seconds of a slice of each; who goes first takes turns, too."""
     seconds = [0.0, 0.0]
-    for number in range(SLICES):
-        for side in (0, 1) if number % 2 else (1, 0):
-            seconds[side] += streams[side].slice_seconds(BATCHES_A_SLICE)
+    for side in (0, 1) if number % 2 else (1, 0):
+        seconds[side] = streams[side].slice_seconds(BATCHES_A_SLICE)
     return seconds[0], seconds[1]
+
+
+def compare_starts(folder: Path, claims: Claims) -> None:
+    streams = as_processes(folder)
+    for stream in streams:
+        stream.first_commit_seconds()  # makes the checkpoint that the others go on from
+    ours, plain = best(STARTS, *(stream.first_commit_seconds for stream in streams))
+    print(f"start to first commit: floodmark {ours:.2f} s, plain {plain:.2f} s")
+    allowed = max(plain * 0.1, 1.0)
+    claims.at_most("seconds more from start to first commit", ours - plain, allowed)
 
 
 if __name__ == "__main__":
