@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from floodmark.checkpoint.inspection import Inspection, ScanEntry, inspection
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.timeline import Batch, timeline
-from floodmark.errors import NoAnswer, NotACheckpoint, WrongUse
+from floodmark.errors import MalformedFile, NoAnswer, NotACheckpoint, WrongUse
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import Entries, load, load_logs
 
@@ -120,6 +120,14 @@ def files(
         raise WrongUse(
             f"source {source!r} is not a file source of this checkpoint",
             f"File sources here: {', '.join(chosen) or 'none'}.",
+        )
+    newest = f"offsets/{checkpoint.latest_batch}"
+    broken = next((item for item in checkpoint.unreadable if item.path == newest), None)
+    if broken:
+        raise MalformedFile(
+            f"{path}/{newest} cannot be read, so its sources are not known",
+            broken.reason,
+            "`floodmark doctor` says what to do about it.",
         )
     if not chosen:
         kinds = ", ".join(f"{item.id} ({item.kind.value})" for item in checkpoint.sources)

@@ -186,7 +186,7 @@ def test_to_a_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("planned", "error", "words"),
-    [(range(8), WrongUse, "before the stream began"), (range(3, 8), BatchPurged, "oldest is")],
+    [(range(8), NoAnswer, "before the stream began"), (range(3, 8), BatchPurged, "oldest is")],
 )
 def test_a_time_that_is_too_early(
     tmp_path: Path, planned: range, error: type[FloodmarkError], words: str

@@ -14,7 +14,7 @@ from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying, Change
 from floodmark.checkpoint.filelog import names_to_read, parse_source_log
 from floodmark.checkpoint.sources import parse_kafka_initial
-from floodmark.errors import BatchPurged, NoAnswer, NotACheckpoint, WrongUse
+from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, NotACheckpoint, WrongUse
 
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 
@@ -275,3 +275,11 @@ def test_nothing_to_go_on_from(tmp_path: Path) -> None:
     samples.write(tmp_path / "dstreams", {"checkpoint-1700000000000": b"\xac\xed"})
     with pytest.raises(NotACheckpoint):
         api.upgrade(str(tmp_path / "dstreams"), str(tmp_path / "new"))
+
+
+@pytest.mark.parametrize("damaged", ["commits/6", "offsets/7", "metadata"])
+def test_damage_is_not_carried_over(damaged: str, tmp_path: Path) -> None:
+    samples.write(tmp_path / "cp", {**samples.sales(8), damaged: b""})
+    with pytest.raises(MalformedFile, match=damaged):
+        api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new"))
+    assert not (tmp_path / "new").exists()

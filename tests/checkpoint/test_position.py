@@ -38,8 +38,11 @@ def test_by_time() -> None:
     assert choose_batch(found, None, samples.time_of(4) - 1) == 3
     # Batch 7 was planned by then, and is not committed.
     assert choose_batch(found, None, samples.time_of(99)) == 6
-    with pytest.raises(BatchPurged, match="the oldest is batch 0"):
+    with pytest.raises(NoAnswer, match="before the stream began"):
         choose_batch(found, None, samples.time_of(0) - 1)
+    purged = samples.checkpoint(samples.logs(range(4, 8), range(4, 7)))
+    with pytest.raises(BatchPurged, match="the oldest is batch 4"):
+        choose_batch(purged, None, samples.time_of(4) - 1)
 
 
 def test_both_at_once() -> None:
@@ -53,6 +56,10 @@ def test_batches_that_are_not_there() -> None:
     with pytest.raises(BatchPurged, match="batch 40 is not logged") as caught:
         choose_batch(found, 40, None)
     assert "713 to 719" in caught.value.why
+    with pytest.raises(NoAnswer, match="batch 900 is not planned yet"):
+        choose_batch(found, 900, None)
+    with pytest.raises(WrongUse, match="no batch -1"):
+        choose_batch(found, -1, None)
     with pytest.raises(NoAnswer, match="no batch was planned"):
         choose_batch(samples.checkpoint(samples.logs([], [])), None, None)
     with pytest.raises(NoAnswer, match="no batch is committed") as none_yet:

@@ -168,7 +168,7 @@ def test_wrong_use_of_offsets(
 @pytest.mark.parametrize("at", ["0001-01-01T00:00:00", "0001-01-01T00:00:00+14:00"])
 def test_a_time_before_all_batches(at: str, tmp_path: Path, capsys: Capture) -> None:
     samples.write(tmp_path, samples.sales(3))
-    assert "oldest is batch 0" in _refused(capsys, 1, "offsets", tmp_path, "--at", at)
+    assert "before the stream began" in _refused(capsys, 1, "offsets", tmp_path, "--at", at)
 
 
 def test_a_purged_batch(tmp_path: Path, capsys: Capture) -> None:
@@ -203,7 +203,7 @@ def test_nothing_committed_yet(tmp_path: Path, capsys: Capture) -> None:
 
 def test_files_of_a_batch_that_is_not_logged(tmp_path: Path, capsys: Capture) -> None:
     samples.write(tmp_path, samples.file_stream())
-    assert "batch 9 is not logged" in _refused(capsys, 1, "files", tmp_path, "--batch", 9)
+    assert "batch 9 is not planned yet" in _refused(capsys, 1, "files", tmp_path, "--batch", 9)
 
 
 def test_no_file_source(tmp_path: Path, capsys: Capture) -> None:

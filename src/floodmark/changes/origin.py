@@ -15,7 +15,7 @@ from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.plan import NOT_IN_USE, UNCHANGED, Precondition
 from floodmark.checkpoint.layout import FileInfo, batch_id
 from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.errors import FloodmarkError, NotACheckpoint
+from floodmark.errors import FloodmarkError, MalformedFile, NotACheckpoint
 from floodmark.storage.files import Files, Listing
 from floodmark.storage.load import Entries, load_listed
 
@@ -60,8 +60,25 @@ def open_origin(files: Files, location: str, entries: Entries = Entries.ALL) -> 
             "It is the whole application as one Java object, with the offsets inside.",
             "Begin a Structured Streaming query from the offsets that the sink has.",
         )
+    _refuse_damaged(checkpoint)
     sizes = {file.path: file.size for file in listing.files}
     return Origin(location, files, checkpoint, standing, sink_of(latest_note(files)), sizes)
+
+
+def _refuse_damaged(checkpoint: Checkpoint) -> None:
+    """What every change carries over must be readable: a copy of damage would not start."""
+    needed = {
+        "metadata",
+        f"offsets/{checkpoint.latest_batch}",
+        f"commits/{checkpoint.committed_batch}",
+    }
+    broken = next((item for item in checkpoint.unreadable if item.path in needed), None)
+    if broken:
+        raise MalformedFile(
+            f"{checkpoint.path}/{broken.path} cannot be read: nothing can be moved from it",
+            broken.reason,
+            "`floodmark doctor` says what to do about it; a backup may hold the file.",
+        )
 
 
 def without_blocks(files: Files, listing: Listing) -> Listing:

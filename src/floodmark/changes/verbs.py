@@ -33,7 +33,7 @@ from floodmark.changes.undo import forget, plan_forget, plan_undo, settle, undo
 from floodmark.changes.upgrade import plan_upgrade
 from floodmark.changes.use import Clock
 from floodmark.checkpoint.position import choose_batch
-from floodmark.errors import BatchPurged, CannotRead, FloodmarkError, WrongUse
+from floodmark.errors import CannotRead, FloodmarkError, WrongUse
 from floodmark.storage.backup import (
     Damage,
     Snapshot,
@@ -186,9 +186,8 @@ def rewind(
         goal = with_options(to_batch(origin, batch), {"to_batch": batch})
     else:
         assert at_ms is not None
-        goal = with_options(
-            to_batch(origin, _batch_at(origin, at_ms), "--to-time"), {"to_time_ms": at_ms}
-        )
+        batch = choose_batch(origin.checkpoint, None, at_ms)
+        goal = with_options(to_batch(origin, batch, "--to-time"), {"to_time_ms": at_ms})
     place = _sink_place(origin, sink, carrying)
     return _carried(seal(plan_rewind(origin, goal, keep_identity, place)), carrying)
 
@@ -205,20 +204,6 @@ def _repeated(target: Files, verb: str, asked: Mapping[str, Any]) -> Plan | None
         ):
             return record.plan
     return None
-
-
-def _batch_at(origin: Origin, at_ms: int) -> int:
-    try:
-        return choose_batch(origin.checkpoint, None, at_ms)
-    except BatchPurged as error:
-        first = origin.checkpoint.offsets.get(0)
-        if first is not None and first.metadata is not None:
-            raise WrongUse(
-                "--to-time: that is before the stream began",
-                f"Its first batch was planned at {first.metadata.batch_timestamp_ms} ms (epoch).",
-                "Begin a new stream to read from before that.",
-            ) from None
-        raise error
 
 
 def _sink_place(origin: Origin, sink: str | None, carrying: Carrying) -> SinkPlace | None:

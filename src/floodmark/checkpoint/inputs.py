@@ -19,7 +19,7 @@ from floodmark.checkpoint.sources import SourceKind, parse_log_offset
 class Taken(str, Enum):
     BY_BATCH = "batch"
     EARLIER = "earlier"
-    """By a batch that the offset log no longer holds."""
+    """By a batch whose entry, or the one before it, is no longer in the offset log."""
     WAITING = "waiting"
     """Seen by the source, not planned yet: the next batch takes it."""
 
@@ -52,15 +52,14 @@ def _of_source(
 ) -> list[InputFile]:
     ends = _ends(checkpoint, source)
     last_ids = [end for _, end in ends]
-    oldest = min(checkpoint.offset_ids, default=0)
     taken = []
     for file in files:
         at = bisect_left(last_ids, file.batch_id)
         batch: int | None = ends[at][0] if at < len(ends) else None
         if batch is None:
             how = Taken.WAITING
-        elif batch == oldest and batch != 0:
-            # The oldest entry tells where it ends, not where it began.
+        elif batch != 0 and batch - 1 not in checkpoint.offsets:
+            # An entry tells where its batch ends; where it began stands in the one before.
             how, batch = Taken.EARLIER, None
         else:
             how = Taken.BY_BATCH

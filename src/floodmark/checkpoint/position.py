@@ -85,7 +85,9 @@ def _last_committed(checkpoint: Checkpoint) -> int:
         raise NoAnswer(f"{checkpoint.path}: no batch was planned yet, so there is no offset")
     raise NoAnswer(
         f"{checkpoint.path}: no batch is committed",
-        "Spark 2.1 wrote no commit log, and a first batch may still be running.",
+        "Its first batch is still running, or died."
+        if checkpoint.latest_batch == 0
+        else "There is no commit log: Spark 2.1 wrote none, or it was removed.",
         f"Choose a batch yourself, for example --batch {checkpoint.latest_batch}.",
     )
 
@@ -102,6 +104,12 @@ def _last_committed_at(checkpoint: Checkpoint, at_ms: int) -> int:
     if not times:
         return _last_committed(checkpoint)
     oldest = min(times)
+    if oldest == 0:
+        raise NoAnswer(
+            "that is before the stream began",
+            "Batch 0 was planned later.",
+            "Choose a later time, or --batch 0.",
+        )
     raise BatchPurged(
         f"no batch of that time is logged; the oldest is batch {oldest}",
         "Spark deletes old entries (spark.sql.streaming.minBatchesToRetain).",
@@ -119,6 +127,13 @@ def _require_readable(checkpoint: Checkpoint, batch: int) -> None:
         raise MalformedFile(f"{checkpoint.path}/{broken.path} cannot be read", broken.reason)
     if not checkpoint.offset_ids:
         raise BatchPurged(f"batch {batch} has no offset entry; there is none at all")
+    if batch < 0:
+        raise WrongUse(f"there is no batch {batch}", "Batches are numbered from 0.")
+    if batch > checkpoint.offset_ids[-1]:
+        raise NoAnswer(
+            f"batch {batch} is not planned yet; the newest is batch {checkpoint.offset_ids[-1]}",
+            do="`floodmark batches` lists them.",
+        )
     raise BatchPurged(
         f"batch {batch} is not logged",
         f"The log holds batches {checkpoint.offset_ids[0]} to {checkpoint.offset_ids[-1]}; Spark "

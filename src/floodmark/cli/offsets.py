@@ -38,11 +38,9 @@ def command(
     found = of_source(api.offsets(checkpoint, batch, at, storage), source)
     if starting_offsets:
         option = starting_option(found)
-        if as_json:
-            options.show_json(option)
-        else:
+        if not as_json:
             click.echo(option.form)
-        return
+            return
     if as_json:
         options.show_json(found)
         return
