@@ -44,7 +44,11 @@ def test_killed_in_the_middle_of_a_batch_nothing_is_lost(tmp_path: Path) -> None
     story = json.loads(found.stdout)
     assert story["equal"]
     assert story["batch_query_total"] == story["stream_total"]
-    assert [batch["batch"] for batch in story["batches"]] == list(range(6))
-    assert [batch["run"] for batch in story["batches"]] == [1] * VICTIM + [2] * (6 - VICTIM)
+    # Two files a batch, or one more batch where the last files came apart.
+    count = len(story["batches"])
+    assert count in (6, 7)
+    assert [batch["batch"] for batch in story["batches"]] == list(range(count))
+    assert [batch["run"] for batch in story["batches"]] == [1] * VICTIM + [2] * (count - VICTIM)
+    assert story["orders"] == 12 * ROWS
     assert f"batch {VICTIM} is in flight" in found.stderr
     assert (tmp_path / "demo/checkpoints/sales/commits/5").exists()

@@ -20,8 +20,12 @@ def write_orders(folder: Path, numbers: range) -> int:
             f"i{dice.randrange(500)},{dice.randrange(100, 50000) / 100:.2f}\n"
             for row in range(ROWS)
         )
-        # A stream must never see half a file: it is renamed into place.
-        hidden = folder / f".sales-{number:03d}.csv.tmp"
-        hidden.write_text(HEADER + rows)
-        hidden.rename(folder / f"sales-{number:03d}.csv")
+        _hidden(folder, number).write_text(HEADER + rows)
+    # A stream must never see half a file: all are renamed into place, at one moment nearly.
+    for number in numbers:
+        _hidden(folder, number).rename(folder / f"sales-{number:03d}.csv")
     return len(numbers) * ROWS
+
+
+def _hidden(folder: Path, number: int) -> Path:
+    return folder / f".sales-{number:03d}.csv.tmp"

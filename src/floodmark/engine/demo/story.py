@@ -19,10 +19,12 @@ from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any
 
+from floodmark.checkpoint.inputs import input_files
 from floodmark.engine.demo.orders import write_orders
 from floodmark.errors import StoppedMidway, WrongUse
 from floodmark.storage.files import open_files
-from floodmark.storage.load import load
+from floodmark.storage.inputs import read_source_log
+from floodmark.storage.load import load, load_logs
 
 MARK = ".floodmark-demo"
 FIRST_FILES = range(8)
@@ -93,8 +95,8 @@ def tell_story(folder: Path, tell: Tell) -> Story:
         driver.watch(checkpoint, VICTIM + 1, tell)
         orders += write_orders(folder / "orders", MORE_FILES)
         tell(f"{len(MORE_FILES)} more sales files arrive while it runs")
-        last = (len(FIRST_FILES) + len(MORE_FILES)) // 2 - 1
-        driver.watch(checkpoint, last, tell)
+        # By files, not by batches: a file that is a moment late makes one batch more.
+        driver.watch_files(checkpoint, len(FIRST_FILES) + len(MORE_FILES), VICTIM + 2, tell)
         driver.process.send_signal(signal.SIGTERM)
         status = driver.process.wait(_PATIENCE_SECONDS)
         tell(f"SIGTERM: the driver stops between two batches, exit status {status}")
@@ -185,6 +187,21 @@ class _Driver:
             if not (commits / str(batch)).exists():
                 self.until((commits / str(batch)).exists)
                 tell(f"batch {batch} committed")
+
+    def watch_files(self, checkpoint: Path, files: int, batch: int, tell: Tell) -> None:
+        """Tells of each batch from one on, until so many files are in committed ones."""
+        while files_committed(checkpoint) < files:
+            self.until((checkpoint / "commits" / str(batch)).exists)
+            tell(f"batch {batch} committed")
+            batch += 1
+
+
+def files_committed(checkpoint: Path) -> int:
+    """How many input files the committed batches have taken."""
+    place = open_files(str(checkpoint))
+    found = load_logs(place)
+    taken = input_files(found, {"0": read_source_log(place, found, "0")})
+    return sum(file.batch in found.commit_ids for file in taken)
 
 
 def timeline(checkpoint: Path) -> tuple[StoryBatch, ...]:
