@@ -1,0 +1,65 @@
+"""One typed function per verb. The command line and the web only translate.
+
+`storage` are the options that fsspec takes for the checkpoint's place.
+"""
+
+from __future__ import annotations
+
+from floodmark.api.asked import Storage, missing_for_state
+from floodmark.api.changing import (
+    apply,
+    backup,
+    check_backups,
+    copy,
+    forget,
+    restore,
+    rewind,
+    snapshots,
+    undo,
+    upgrade,
+)
+from floodmark.api.judging import doctor, explain, lint
+from floodmark.api.reading import (
+    OpenCheckpoint,
+    batches,
+    diff,
+    diff_state,
+    files,
+    inspect,
+    look,
+    offsets,
+    open,
+    scan,
+    state,
+    state_changes,
+)
+
+__all__ = [
+    "OpenCheckpoint",
+    "Storage",
+    "apply",
+    "backup",
+    "batches",
+    "check_backups",
+    "copy",
+    "diff",
+    "diff_state",
+    "doctor",
+    "explain",
+    "files",
+    "forget",
+    "inspect",
+    "lint",
+    "look",
+    "missing_for_state",
+    "offsets",
+    "open",
+    "restore",
+    "rewind",
+    "scan",
+    "snapshots",
+    "state",
+    "state_changes",
+    "undo",
+    "upgrade",
+]

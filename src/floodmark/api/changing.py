@@ -1,0 +1,196 @@
+"""The verbs that change something: each gives a plan, and carries it out when told to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from floodmark.api.asked import Storage, milliseconds
+from floodmark.errors import WrongUse
+
+if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
+    from floodmark.changes.origin import Origin
+    from floodmark.changes.sources import Declared
+    from floodmark.changes.verbs import Carrying, Change
+    from floodmark.storage.backup import Damage, Snapshot
+
+
+def upgrade(
+    path: str,
+    new: str,
+    *,
+    app: str | None = None,
+    from_batch: int | None = None,
+    new_identity: bool = False,
+    restart_numbering: bool = False,
+    drop_in_flight: bool = False,
+    without_state: bool = False,
+    map_topic: Iterable[str] = (),
+    kafka: str | None = None,
+    by_time: bool = False,
+    carrying: Carrying | None = None,
+) -> Change:
+    """A new checkpoint that begins exactly after the last committed batch."""
+    from floodmark.changes import verbs
+    from floodmark.changes.course import Wish
+    from floodmark.changes.topics import parse_topics
+
+    wish = Wish(
+        from_batch,
+        new_identity,
+        restart_numbering,
+        drop_in_flight,
+        without_state,
+        parse_topics(tuple(map_topic)),
+        kafka,
+        by_time,
+    )
+    check = _app_check(app, wish.map_topic) if app is not None else None
+    return verbs.upgrade(str(path), str(new), wish, carrying or verbs.Carrying(), check)
+
+
+def _app_check(
+    app: str, map_topic: tuple[tuple[str, str], ...]
+) -> Callable[[Origin], Sequence[str]]:
+    from floodmark.changes.sources import check_sources
+
+    return lambda origin: check_sources(
+        origin.checkpoint, _declared_sources(app), app, dict(map_topic)
+    )
+
+
+def _declared_sources(app: str) -> list[Declared]:
+    """The sources of an application's one pipeline, as Spark's analyser sees them."""
+    from floodmark.changes.sources import Declared
+    from floodmark.engine.application import load_application
+    from floodmark.engine.query import read_query, require_writer
+    from floodmark.engine.session import SessionWish, build_session, new_log, running_session
+    from floodmark.engine.starting import Start
+
+    pipelines = load_application(app).pipelines
+    if len(pipelines) != 1:
+        names = ", ".join(pipeline.name for pipeline in pipelines)
+        raise WrongUse(f"{app} has {len(pipelines)} pipelines", do=f"Name one of them: {names}.")
+    pipeline = pipelines[0]
+    running = running_session()
+    wish = SessionWish("floodmark", pipeline.needs, pipeline.conf, new_log("floodmark"), True)
+    spark = running or build_session(wish)
+    try:
+        writer = pipeline(spark, Start(), **pipeline.settle({}))
+        require_writer(writer, f"pipeline {pipeline.name}")
+        return [
+            Declared(source.kind, tuple(source.options.get("subscribe", "").split(",")))
+            if source.options.get("subscribe")
+            else Declared(source.kind)
+            for source in read_query(writer).sources
+        ]
+    finally:
+        if running is None:
+            spark.stop()
+
+
+def rewind(
+    path: str,
+    *,
+    to_batch: int | None = None,
+    to_time: datetime | str | None = None,
+    to_offsets: str | None = None,
+    keep_identity: bool = False,
+    sink: str | None = None,
+    carrying: Carrying | None = None,
+) -> Change:
+    """The same checkpoint, back at the end of an earlier batch, or at given offsets."""
+    from floodmark.changes import verbs
+
+    return verbs.rewind(
+        str(path),
+        carrying or verbs.Carrying(),
+        to_batch,
+        milliseconds(to_time),
+        to_offsets,
+        keep_identity,
+        sink,
+    )
+
+
+def copy(
+    path: str,
+    dest: str,
+    *,
+    rehome: Iterable[str] = (),
+    new_identity: bool = False,
+    carrying: Carrying | None = None,
+) -> Change:
+    """A copy elsewhere, with the absolute paths inside made right."""
+    from floodmark.changes import verbs
+
+    return verbs.copy(
+        str(path), str(dest), tuple(rehome), new_identity, carrying or verbs.Carrying()
+    )
+
+
+def backup(
+    path: str,
+    repository: str,
+    *,
+    keep_last: int | None = None,
+    keep_daily: int | None = None,
+    carrying: Carrying | None = None,
+) -> Change:
+    """A snapshot in a repository that holds every content once; a query may go on running."""
+    from floodmark.changes import verbs
+    from floodmark.changes.backing import Retention
+
+    retention = Retention(keep_last, keep_daily)
+    return verbs.back_up(str(path), str(repository), retention, carrying or verbs.Carrying())[0]
+
+
+def check_backups(
+    repository: str, storage: Storage | None = None
+) -> tuple[int, tuple[Damage, ...]]:
+    """How many snapshots a repository has, and which content of them is missing or damaged."""
+    from floodmark.changes import verbs
+
+    return verbs.check_repository(str(repository), storage)
+
+
+def snapshots(repository: str, storage: Storage | None = None) -> tuple[Snapshot, ...]:
+    """The snapshots of a repository, oldest first."""
+    from floodmark.changes import verbs
+
+    return verbs.list_snapshots(str(repository), storage)
+
+
+def restore(
+    repository: str,
+    path: str,
+    *,
+    snapshot: str | None = None,
+    carrying: Carrying | None = None,
+) -> Change:
+    """A checkpoint as a snapshot has it, at the same or another place."""
+    from floodmark.changes import verbs
+
+    return verbs.restore(str(repository), str(path), snapshot, carrying or verbs.Carrying())
+
+
+def apply(plan: str, *, carrying: Carrying | None = None) -> Change:
+    """Carries out a saved plan, if everything is still as it was."""
+    from floodmark.changes import verbs
+
+    return verbs.apply_saved(str(plan), carrying or verbs.Carrying(execute=True))
+
+
+def undo(path: str, *, carrying: Carrying | None = None) -> Change:
+    """Takes back the last change of a checkpoint, whole or half done."""
+    from floodmark.changes import verbs
+
+    return verbs.take_back(str(path), carrying or verbs.Carrying())
+
+
+def forget(path: str, *, carrying: Carrying | None = None) -> Change:
+    """Removes what changes have kept."""
+    from floodmark.changes import verbs
+
+    return verbs.forget_kept(str(path), carrying or verbs.Carrying())

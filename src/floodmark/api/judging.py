@@ -1,0 +1,44 @@
+"""The verbs that judge: a checkpoint, or the code that will use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from floodmark.api.asked import Storage, require_state_extra
+from floodmark.storage.files import open_files
+
+if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
+    from floodmark.rules.finding import Finding, Rule
+
+
+def doctor(
+    path: str, read_data: float | None = None, storage: Storage | None = None
+) -> tuple[Finding, ...]:
+    """What is wrong with a checkpoint. `read_data`: how much of the state to read, 1.0 for all."""
+    from floodmark.rules.registry import examine
+    from floodmark.storage.evidence import gather
+
+    if read_data is not None:
+        require_state_extra()
+    return examine(gather(open_files(str(path), storage), read_data))
+
+
+def lint(paths: Iterable[str]) -> tuple[Finding, ...]:
+    """What will hurt in streaming code: Python files, notebooks and folders of them."""
+    from floodmark.rules.code.reading import not_python, read_code
+    from floodmark.rules.linting import judge
+    from floodmark.storage.evidence_code import read_sources
+
+    return judge(
+        read_code(path, text) if isinstance(text, str) else not_python(path, text.what)
+        for path, text in read_sources(str(path) for path in paths)
+    )
+
+
+def explain(rule: str | None = None) -> tuple[Rule, ...]:
+    """The story of a rule, by code or name; of all of them without one."""
+    from floodmark.rules.registry import all_rules, find_rule
+
+    found = all_rules() if rule is None else (find_rule(rule),)
+    return tuple(known.rule for known in found)

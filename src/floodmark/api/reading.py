@@ -1,0 +1,232 @@
+"""The verbs that read: each gives data, and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from floodmark.api.asked import Storage, milliseconds, require_state_extra, structured
+from floodmark.checkpoint.inspection import Inspection, ScanEntry, inspection
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.timeline import Batch, timeline
+from floodmark.errors import MalformedFile, NoAnswer, WrongUse
+from floodmark.storage.files import Files, open_files
+from floodmark.storage.load import Entries, load, load_logs
+
+if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
+    from floodmark.checkpoint.differences import Difference
+    from floodmark.checkpoint.inputs import InputFile
+    from floodmark.checkpoint.position import Position
+    from floodmark.storage.state_compare import StateDifference
+    from floodmark.storage.state_diff import StateDiff
+    from floodmark.storage.state_view import StateView
+
+
+@dataclass(frozen=True)
+class OpenCheckpoint(Checkpoint):
+    """A Checkpoint that knows its place, so that its state can be asked for."""
+
+    place: Files | None = field(default=None, repr=False, compare=False)
+
+    def state(
+        self,
+        operator: int = 0,
+        store: str | None = None,
+        batch: int | None = None,
+        schema: tuple[str, str] | None = None,
+    ) -> StateView:
+        """What an operator remembers after a batch: by default the last committed one."""
+        assert self.place is not None
+        return _open_state(self.place, self, operator, store, batch, schema)
+
+
+def open(path: str, storage: Storage | None = None) -> OpenCheckpoint:
+    """A checkpoint with every batch that is still logged."""
+    place = open_files(str(path), storage)
+    found = load(place, Entries.ALL)
+    held = {each.name: getattr(found, each.name) for each in fields(found)}
+    return OpenCheckpoint(**held, place=place)
+
+
+def inspect(path: str, storage: Storage | None = None) -> Inspection:
+    """What a checkpoint is and where its stream stands; reads the newest entries only."""
+    return inspection(look(path, storage))
+
+
+def look(path: str, storage: Storage | None = None) -> Checkpoint:
+    """A checkpoint with its newest entries: enough for most questions, at a fixed cost."""
+    return load(open_files(str(path), storage))
+
+
+def batches(
+    path: str, last: int | None = None, storage: Storage | None = None
+) -> tuple[Batch, ...]:
+    """Every batch that is still logged, oldest first."""
+    if last is not None and last < 1:
+        raise WrongUse(f"--last {last}: at least one batch has to be asked for")
+    return timeline(structured(load_logs(open_files(str(path), storage))), last)
+
+
+def offsets(
+    path: str,
+    batch: int | None = None,
+    at: datetime | str | None = None,
+    storage: Storage | None = None,
+) -> Position:
+    """Where the stream stood after a batch: by default the last committed one."""
+    from floodmark.checkpoint.position import choose_batch, position
+
+    files = open_files(str(path), storage)
+    if at is not None:
+        checkpoint = load_logs(files)
+    elif batch is not None:
+        checkpoint = load(files, batches=[batch])
+    else:
+        checkpoint = load(files)
+        committed = checkpoint.committed_batch
+        if committed is not None and committed not in checkpoint.offsets:
+            # Two or more batches are planned beyond it, or its entry is gone.
+            checkpoint = load(files, batches=[committed])
+    structured(checkpoint)
+    return position(checkpoint, choose_batch(checkpoint, batch, milliseconds(at)))
+
+
+def files(
+    path: str,
+    batch: int | None = None,
+    source: str | None = None,
+    storage: Storage | None = None,
+) -> tuple[InputFile, ...]:
+    """Which input files each batch took."""
+    from floodmark.checkpoint.inputs import file_sources, input_files
+    from floodmark.checkpoint.position import choose_batch
+    from floodmark.storage.inputs import read_source_log
+
+    place = open_files(str(path), storage)
+    checkpoint = structured(load_logs(place))
+    chosen = file_sources(checkpoint)
+    if source is not None and source not in chosen:
+        raise WrongUse(
+            f"source {source!r} is not a file source of this checkpoint",
+            f"File sources here: {', '.join(chosen) or 'none'}.",
+        )
+    newest = f"offsets/{checkpoint.latest_batch}"
+    broken = next((item for item in checkpoint.unreadable if item.path == newest), None)
+    if broken:
+        raise MalformedFile(
+            f"{path}/{newest} cannot be read, so its sources are not known",
+            broken.reason,
+            "`floodmark doctor` says what to do about it.",
+        )
+    if not chosen:
+        kinds = ", ".join(f"{item.id} ({item.kind.value})" for item in checkpoint.sources)
+        raise NoAnswer(
+            f"{path}: no source of this stream reads files",
+            f"Its sources are: {kinds or 'not known yet'}.",
+        )
+    if batch is not None:
+        choose_batch(checkpoint, batch, None)  # a batch that is not logged is said to be so
+    seen = {
+        name: read_source_log(place, checkpoint, name) for name in chosen if source in (None, name)
+    }
+    found = input_files(checkpoint, seen)
+    return tuple(file for file in found if batch is None or file.batch == batch)
+
+
+def diff(
+    left: str,
+    right: str | None = None,
+    batches: tuple[int, int] | None = None,
+    storage: Storage | None = None,
+) -> tuple[Difference, ...]:
+    """What differs between two checkpoints, or between two batches of one."""
+    from floodmark.checkpoint.differences import diff_batches, diff_checkpoints
+    from floodmark.checkpoint.position import choose_batch
+
+    if (right is None) == (batches is None):
+        raise WrongUse("give two checkpoints, or one checkpoint and two of its batches")
+    if right is not None:
+        return diff_checkpoints(look(left, storage), look(right, storage))
+    assert batches is not None
+    checkpoint = structured(load(open_files(str(left), storage), batches=batches))
+    for batch in batches:
+        choose_batch(checkpoint, batch, None)
+    return diff_batches(checkpoint, *batches)
+
+
+def diff_state(
+    left: str,
+    right: str | None = None,
+    batches: tuple[int, int] | None = None,
+    storage: Storage | None = None,
+) -> tuple[StateDifference, ...]:
+    """What differs in the state, key by key; equal stores are left out."""
+    require_state_extra()
+    from floodmark.storage.state_compare import Side, compare_state
+
+    one = open_files(left, storage)
+    checkpoint = structured(load(one))
+    if right is not None:
+        other = open_files(right, storage)
+        return compare_state(Side(one, checkpoint, None), Side(other, load(other), None))
+    if batches is None:
+        raise WrongUse("give two checkpoints, or one checkpoint and two of its batches")
+    return compare_state(*(Side(one, checkpoint, batch) for batch in batches))
+
+
+def state(
+    path: str,
+    operator: int = 0,
+    store: str | None = None,
+    batch: int | None = None,
+    schema: tuple[str, str] | None = None,
+    storage: Storage | None = None,
+) -> StateView:
+    """What an operator remembers after a batch; rows come when they are asked for."""
+    place = open_files(str(path), storage)
+    return _open_state(place, structured(load(place)), operator, store, batch, schema)
+
+
+def state_changes(
+    path: str,
+    first: int,
+    last: int,
+    operator: int = 0,
+    store: str | None = None,
+    limit: int = 100,
+    storage: Storage | None = None,
+) -> StateDiff:
+    """What changed in the state from the end of batch `first` to the end of batch `last`."""
+    require_state_extra()
+    from floodmark.storage.state_diff import state_changes as changes
+
+    place = open_files(str(path), storage)
+    return changes(place, structured(load(place)), operator, store, first, last, limit)
+
+
+def _open_state(
+    place: Files,
+    checkpoint: Checkpoint,
+    operator: int,
+    store: str | None,
+    batch: int | None,
+    schema: tuple[str, str] | None,
+) -> StateView:
+    require_state_extra()
+    from floodmark.storage.state import open_state
+
+    return open_state(place, checkpoint, operator, store, batch, schema)
+
+
+def scan(roots: Iterable[str], storage: Storage | None = None) -> Iterator[ScanEntry]:
+    """Every checkpoint below the roots, as they are found."""
+    from floodmark.storage.scan import scan as scan_below
+
+    for root in roots:
+        place = open_files(str(root), storage)
+        level = place.level()
+        if not level.folders and not level.files:
+            place.list()  # says what is wrong with the root, if it is not just empty
+        yield from scan_below(place)
