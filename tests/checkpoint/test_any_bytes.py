@@ -232,6 +232,7 @@ def test_any_file_name(name: str) -> None:
 
 
 @settings(CALM, max_examples=150)
+@example(damaged={"offsets/2": b'v1\n{"batchWatermarkMs":0}\n0'})
 @given(
     damaged=st.dictionaries(
         st.sampled_from(

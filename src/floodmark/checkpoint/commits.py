@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -36,7 +37,9 @@ _NO_IDS: StateIds = MappingProxyType({})
 _NO_SINKS: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 
 
+@lru_cache(maxsize=16)
 def parse_commit(data: bytes) -> CommitEntry:
+    # Without a watermark every commit of a long log has the same bytes: one entry for all.
     text = decode(data)
     version, rest = split_version(text, NEWEST_VERSION)
     # Spark reads the second line and no more; a missing one means {}.

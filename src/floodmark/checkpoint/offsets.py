@@ -28,7 +28,7 @@ NEWEST_VERSION = 2
 NO_OFFSET = "-"
 # A long log repeats one conf thousands of times: it is parsed once and shared.
 _AS_SPARK_WRITES = re.compile(
-    r'\{"batchWatermarkMs":(-?\d{1,18}),"batchTimestampMs":(-?\d{1,18})(?:,"conf":(\{[^{}]*\}))?\}'
+    r'\{"batchWatermarkMs":(-?[0-9]{1,18}),"batchTimestampMs":(-?[0-9]{1,18}),"conf":'
 )
 _CLOSING = {"{": "}", "[": "]"}
 
@@ -113,22 +113,26 @@ def _named(lines: list[str]) -> tuple[tuple[str, str | None], ...]:
 
 
 def parse_offset_metadata(text: str) -> OffsetMetadata:
-    usual = _AS_SPARK_WRITES.fullmatch(text)
-    if usual:
-        return OffsetMetadata(int(usual[1]), int(usual[2]), _parse_conf(usual[3] or "{}"), text)
+    usual = _AS_SPARK_WRITES.match(text)
+    conf = _parse_conf(text[usual.end() :]) if usual else None
+    if usual and conf is not None:
+        return OffsetMetadata(int(usual[1]), int(usual[2]), conf, text)
     fields = parse_json_object(text, "the metadata line")
-    conf = fields.get("conf", {})
     return OffsetMetadata(
         long_of(fields, "batchWatermarkMs", "the metadata line", 0),
         long_of(fields, "batchTimestampMs", "the metadata line", 0),
-        _frozen_conf(conf),
+        _frozen_conf(fields.get("conf", {})),
         text,
     )
 
 
 @lru_cache(maxsize=8)
-def _parse_conf(text: str) -> Mapping[str, str]:
-    return _frozen_conf(parse_json_object(text, "conf"))
+def _parse_conf(rest: str) -> Mapping[str, str] | None:
+    """The conf that ends the line, or None where the line is not as Spark writes it."""
+    try:
+        return _frozen_conf(parse_json_object(rest[:-1], "conf")) if rest[-1:] == "}" else None
+    except MalformedFile:
+        return None
 
 
 def _frozen_conf(conf: Any) -> Mapping[str, str]:

@@ -10,6 +10,7 @@ import json
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 from floodmark.checkpoint.text import (
@@ -90,8 +91,14 @@ def kind_of(offset: Any, initial: bytes | None = None) -> SourceKind:
     if isinstance(offset, list):
         return SourceKind.KINESIS if _is_databricks_kinesis(offset) else SourceKind.UNKNOWN
     if type(offset) is int:
-        return _kind_of_initial(initial) if initial else SourceKind.MEMORY
+        return _kind_of_number(initial) if initial else SourceKind.MEMORY
     return SourceKind.UNKNOWN
+
+
+def _kind_of_number(initial: bytes) -> SourceKind:
+    kind = _kind_of_initial(initial)
+    # Kafka never writes a bare number: the entry is another source's, or damaged.
+    return SourceKind.UNKNOWN if kind is SourceKind.KAFKA else kind
 
 
 def _kind_of_object(offset: dict[str, Any]) -> SourceKind:
@@ -119,9 +126,15 @@ def _is_partition_values(value: Any) -> bool:
 def _is_partition_offsets(value: Any) -> bool:
     return (
         isinstance(value, dict)
-        and all(map(_PARTITION.fullmatch, value))
+        and _are_partitions(tuple(value))
         and {int}.issuperset(map(type, value.values()))
     )
+
+
+@lru_cache(maxsize=64)
+def _are_partitions(keys: tuple[str, ...]) -> bool:
+    # A topic's partitions are the same in every entry of a long log.
+    return all(map(_PARTITION.fullmatch, keys))
 
 
 def _is_kinesis(offset: dict[str, Any]) -> bool:

@@ -74,10 +74,10 @@ class LocalFiles:
             return Folder((), ())
         except OSError as error:
             raise unreadable(self._path(folder), error) from None
-        return Folder(
-            tuple(sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))),
-            tuple(sorted(entry.name for entry in entries if not entry.is_dir())),
-        )
+        folders = {entry.name for entry in entries if entry.is_dir()}
+        links = {entry.name for entry in entries if entry.name in folders and entry.is_symlink()}
+        files = (entry.name for entry in entries if entry.name not in folders)
+        return Folder(tuple(sorted(folders - links)), tuple(sorted(files)))
 
     def read(self, path: str) -> bytes:
         return _read(self._path(path), path)
