@@ -81,14 +81,18 @@ def test_the_kind_is_read_from_the_offsets_shape(text: str, kind: SourceKind) ->
     [
         (b"v1\n1700000000000", SourceKind.RATE),
         (b'v1\n{"path":"/a/b/0","timestamp":1,"batchId":0}', SourceKind.FILE),
-        (b'\0v1\n{"t":{"0":1}}', SourceKind.KAFKA),
-        (b'\x0d{"t":{"0":1}}', SourceKind.KAFKA),
         (b"v1\nsomething else", SourceKind.UNKNOWN),
     ],
 )
 def test_a_bare_number_is_told_by_what_the_source_left(initial: bytes, kind: SourceKind) -> None:
     assert read_source_offset("0", "12", initial).kind is kind
     assert read_source_offset("0", None, initial).kind is kind
+
+
+@pytest.mark.parametrize("initial", [b'\0v1\n{"t":{"0":1}}', b'\x0d{"t":{"0":1}}'])
+def test_kafka_never_writes_a_bare_number(initial: bytes) -> None:
+    assert read_source_offset("0", None, initial).kind is SourceKind.KAFKA
+    assert read_source_offset("0", "12", initial).kind is SourceKind.UNKNOWN
 
 
 def test_no_offset_yet() -> None:
