@@ -81,6 +81,34 @@ class Refused(FloodmarkError):
     status = 4
 
 
+class StalePlan(Refused):
+    """The checkpoint is not any more what the plan was made for."""
+
+
+class EditedPlan(Refused):
+    """The plan's content does not match its digest, or another release made it."""
+
+
+class Unfinished(Refused):
+    """An earlier change of this place stopped midway and has to be finished or undone."""
+
+
+class InUse(Refused):
+    """A query runs on the checkpoint, or seems to."""
+
+
+class NotEmpty(Refused):
+    """The place for a new checkpoint holds something already."""
+
+
+class WouldLose(Refused):
+    """It could be done, and records or state would be lost or counted twice."""
+
+
+class CannotWrite(Refused):
+    """Storage did not take the very first file: nothing was changed."""
+
+
 class StoppedMidway(FloodmarkError):
     """It began and did not finish; `do` says how to go on."""
 

@@ -14,11 +14,19 @@ import samples
 from floodmark import api
 from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.plan import parse_plan, render_plan
-from floodmark.changes.refusals import CannotWrite, EditedPlan, InUse, StalePlan, Unfinished
 from floodmark.changes.use import Clock, user_of
 from floodmark.changes.verbs import Carrying, save_plan
 from floodmark.cli.main import run
-from floodmark.errors import MalformedFile, NoAnswer, StoppedMidway
+from floodmark.errors import (
+    CannotWrite,
+    EditedPlan,
+    InUse,
+    MalformedFile,
+    NoAnswer,
+    StalePlan,
+    StoppedMidway,
+    Unfinished,
+)
 from floodmark.storage.files import open_files
 
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))

@@ -9,10 +9,9 @@ import pytest
 
 import samples
 from floodmark import api
-from floodmark.changes.refusals import WouldLose
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying, Change
-from floodmark.errors import BatchPurged, FloodmarkError, NoAnswer, WrongUse
+from floodmark.errors import BatchPurged, FloodmarkError, NoAnswer, WouldLose, WrongUse
 
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 

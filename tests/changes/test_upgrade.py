@@ -9,12 +9,19 @@ import pytest
 
 import samples
 from floodmark import api
-from floodmark.changes.refusals import NotEmpty, WouldLose
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying, Change
 from floodmark.checkpoint.filelog import names_to_read, parse_source_log
 from floodmark.checkpoint.sources import parse_kafka_initial
-from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, NotACheckpoint, WrongUse
+from floodmark.errors import (
+    BatchPurged,
+    MalformedFile,
+    NoAnswer,
+    NotACheckpoint,
+    NotEmpty,
+    WouldLose,
+    WrongUse,
+)
 
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from floodmark.engine import lease
-from floodmark.engine.process import Process, host_name, is_running, process, this_process
 from floodmark.storage.files import Files, open_files
+from floodmark.storage.holder import parse
+from floodmark.storage.process import Process, host_name, is_running, process, this_process
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def test_nobody_holds_a_checkpoint_without_a_lease(files: Files) -> None:
 
 def test_a_holder_comes_back_as_it_was_written() -> None:
     who = holder()
-    assert lease.parse(lease.render(who)) == who
+    assert parse(lease.render(who)) == who
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"run": 1}', b'{"processes": 7}'])

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from floodmark import api
-from floodmark.changes.refusals import WouldLose
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying
+from floodmark.errors import WouldLose
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

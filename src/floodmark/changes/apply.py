@@ -22,10 +22,18 @@ from floodmark.changes import journal
 from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.journal import Record, Stage
 from floodmark.changes.plan import COPY, DELETE, EMPTY, NOT_IN_USE, RESTORE, SINK, WRITE, Plan, Step
-from floodmark.changes.refusals import CannotWrite, NotEmpty, StalePlan
 from floodmark.changes.use import Clock, refuse_in_use
 from floodmark.checkpoint.layout import NOTES
-from floodmark.errors import CannotRead, FileGone, FloodmarkError, NotACheckpoint, StoppedMidway
+from floodmark.errors import (
+    CannotRead,
+    CannotWrite,
+    FileGone,
+    FloodmarkError,
+    NotACheckpoint,
+    NotEmpty,
+    StalePlan,
+    StoppedMidway,
+)
 from floodmark.storage.backup import fetch_object
 from floodmark.storage.copying import copy_file
 from floodmark.storage.files import Files

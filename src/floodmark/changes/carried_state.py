@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from floodmark.changes.needed_state import StoreState, needed_state
 from floodmark.changes.origin import Origin
 from floodmark.changes.plan import Step, copy, write
-from floodmark.changes.refusals import WouldLose
 from floodmark.changes.rehome import is_operator_metadata, moved_operator_metadata
 from floodmark.checkpoint.layout import StateFile, batch_id
+from floodmark.errors import WouldLose
 
 _NO_ROWS = b"\xff\xff\xff\xff"
 _CODEC = "spark.sql.streaming.stateStore.compression.codec"

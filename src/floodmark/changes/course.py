@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from floodmark.changes.refusals import WouldLose
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, WrongUse
+from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, WouldLose, WrongUse
 
 
 @dataclass(frozen=True)

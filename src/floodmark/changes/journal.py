@@ -14,9 +14,8 @@ from enum import Enum
 
 from floodmark.changes.fingerprint import BLOCK
 from floodmark.changes.plan import Plan, plan_from_json, plan_to_json
-from floodmark.changes.refusals import StalePlan, Unfinished
 from floodmark.checkpoint.layout import NOTES, OFFSETS, batch_id
-from floodmark.errors import FileGone, MalformedFile
+from floodmark.errors import FileGone, MalformedFile, StalePlan, Unfinished
 from floodmark.storage.files import Files
 
 FOLDER = f"{NOTES}/journal"

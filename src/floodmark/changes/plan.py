@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
-from floodmark.changes.refusals import EditedPlan
-from floodmark.errors import MalformedFile
+from floodmark.errors import EditedPlan, MalformedFile
 from floodmark.wire import to_wire
 
 # The package's own names lead to every layer above; its version is all that is wanted.

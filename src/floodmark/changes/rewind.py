@@ -17,14 +17,13 @@ from floodmark.changes.course import require_committed
 from floodmark.changes.needed_state import needed_state
 from floodmark.changes.origin import Origin
 from floodmark.changes.plan import Plan, Step, delete, write
-from floodmark.changes.refusals import WouldLose
 from floodmark.changes.rehome import is_operator_metadata
 from floodmark.changes.sinklog import Trim, trim_sink_log
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, batch_id, state_files
 from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_offset
 from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.checkpoint.sources import SourceKind
-from floodmark.errors import NoAnswer
+from floodmark.errors import NoAnswer, WouldLose
 from floodmark.storage.files import Files
 
 SinkPlace = tuple[str, Files]

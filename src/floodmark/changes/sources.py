@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from floodmark.changes.refusals import WouldLose
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.sources import SourceKind, SourceOffset
+from floodmark.errors import WouldLose
 
 
 @dataclass(frozen=True)

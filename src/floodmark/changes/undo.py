@@ -10,9 +10,8 @@ from floodmark.changes.belonging import sidecar
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.journal import Record, Stage
 from floodmark.changes.plan import COPY, DELETE, TARGET, Plan, Step, seal
-from floodmark.changes.refusals import StalePlan
 from floodmark.changes.use import Clock, refuse_in_use
-from floodmark.errors import FloodmarkError, NoAnswer, StoppedMidway
+from floodmark.errors import FloodmarkError, NoAnswer, StalePlan, StoppedMidway
 from floodmark.storage.copying import copy_file
 from floodmark.storage.files import Files
 

@@ -14,13 +14,12 @@ from floodmark.changes.carried_state import carry_in_flight_state, carry_state, 
 from floodmark.changes.course import Course, Wish, choose_course
 from floodmark.changes.origin import Origin
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
-from floodmark.changes.refusals import WouldLose
 from floodmark.changes.seeds import START_FILE, carry_sources, seed_sources, start_file, unseeded
 from floodmark.changes.topics import map_entry, require_topics
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS
 from floodmark.checkpoint.offsets import render_offsets, with_offset
 from floodmark.checkpoint.query import new_metadata, render_metadata
-from floodmark.errors import WrongUse
+from floodmark.errors import WouldLose, WrongUse
 
 
 def plan_upgrade(origin: Origin, new: str, wish: Wish) -> Plan:

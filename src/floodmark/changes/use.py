@@ -7,20 +7,17 @@ the last batches took.
 
 from __future__ import annotations
 
-import json
-import os
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from floodmark.changes.refusals import InUse
 from floodmark.checkpoint.layout import NOTES, OFFSETS, FileInfo
-from floodmark.errors import FileGone
+from floodmark.errors import InUse
 from floodmark.storage.files import Files
+from floodmark.storage.holder import read_holder
+from floodmark.storage.process import host_name, is_running
 
-LEASE = f"{NOTES}/lease.json"
 # A run renews its lease every 10 seconds; one this old was left behind.
 _LONG_GONE_MS = 600_000
 _BEATS_WITHIN_SECONDS = 25.0
@@ -57,61 +54,26 @@ def refuse_in_use(files: Files, clock: Clock, wait_seconds: float | None = None)
         clock.pause(1.0)
 
 
-def _lease(files: Files) -> dict[str, Any] | None:
-    try:
-        value = json.loads(files.read(LEASE))
-    except (FileGone, ValueError):
-        return None
-    return value if isinstance(value, dict) and value.get("floodmark") == "lease" else None
-
-
 def _leaseholder(files: Files, clock: Clock) -> str | None:
-    lease = _lease(files)
-    if lease is None:
+    holder = read_holder(files)
+    if holder is None:
         return None
-    words = f"pipeline {lease.get('pipeline')} on host {lease.get('host')} holds its lease"
-    if lease.get("host") == socket.gethostname():
-        processes = lease.get("processes")
-        alive = isinstance(processes, list) and any(_is_running(one) for one in processes)
-        return words if alive else None
-    beat_ms = lease.get("beat_ms")
-    if not isinstance(beat_ms, int) or clock.now_ms() - beat_ms > _LONG_GONE_MS:
+    words = f"{holder.words}, holds its lease"
+    if holder.host == host_name():
+        return words if any(is_running(one) for one in holder.processes) else None
+    if clock.now_ms() - holder.beat_ms > _LONG_GONE_MS:
         return None
     # Another host's clock may be wrong, so its heartbeat is watched, not compared.
     waited = 0.0
     while waited < _BEATS_WITHIN_SECONDS:
         clock.pause(1.0)
         waited += 1.0
-        now = _lease(files)
+        now = read_holder(files)
         if now is None:
             return None
-        if (now.get("run"), now.get("beat")) != (lease.get("run"), lease.get("beat")):
+        if (now.run, now.beat) != (holder.run, holder.beat):
             return words
     return None
-
-
-def _is_running(process: Any) -> bool:
-    if not isinstance(process, dict) or type(process.get("pid")) is not int:
-        return False
-    started = process.get("started")
-    if started is not None:  # a number alone may have been given to another process since
-        return bool(_start_time(process["pid"]) == started)
-    try:
-        os.kill(process["pid"], 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def _start_time(pid: int) -> int | None:
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if len(fields) < 20 or fields[0] in "ZX" else int(fields[19])
 
 
 def _movement(files: Files, clock: Clock) -> str | None:

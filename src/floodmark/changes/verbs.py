@@ -26,14 +26,13 @@ from floodmark.changes.given_offsets import parse_given
 from floodmark.changes.journal import Stage
 from floodmark.changes.origin import Origin, open_origin
 from floodmark.changes.plan import Plan, parse_plan, plan_to_json, render_plan, seal
-from floodmark.changes.refusals import CannotWrite
 from floodmark.changes.rehome import parse_moves
 from floodmark.changes.rewind import SinkPlace, plan_rewind, to_batch, to_offsets, with_options
 from floodmark.changes.undo import forget, plan_forget, plan_undo, settle, undo
 from floodmark.changes.upgrade import plan_upgrade
 from floodmark.changes.use import Clock
 from floodmark.checkpoint.position import choose_batch
-from floodmark.errors import CannotRead, FloodmarkError, WrongUse
+from floodmark.errors import CannotRead, CannotWrite, FloodmarkError, WrongUse
 from floodmark.storage.backup import (
     Damage,
     Snapshot,

@@ -15,10 +15,10 @@ from floodmark.engine.hadoop import checkpoint_files, qualified
 from floodmark.engine.lease import Lease, take
 from floodmark.engine.look import Situation, look, require_known
 from floodmark.engine.notes import SourceNote, StartNote, without_secrets, write_note
-from floodmark.engine.process import Process, host_name, process, this_process
 from floodmark.engine.query import Query, read_query, require_writer
 from floodmark.engine.saved import read_saved
 from floodmark.errors import FloodmarkError, WrongUse
+from floodmark.storage.process import Process, host_name, process, this_process
 
 _CONNECTOR_JAR = re.compile(
     r"(?P<connector>spark-sql-kafka-0-10|delta-spark)(?:_[\d.]+)+-(?P<version>\d[\w.]*)\.jar"

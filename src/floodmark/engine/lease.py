@@ -9,71 +9,23 @@ or that its heartbeat stands still, and takes it over.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from floodmark.checkpoint.layout import NOTES
-from floodmark.engine.process import Process, host_name, is_running, this_process
-from floodmark.errors import FileGone, FloodmarkError
+from floodmark.errors import FloodmarkError
 from floodmark.storage.files import Files
+from floodmark.storage.holder import PATH, Holder, read_holder, render
+from floodmark.storage.process import Process, host_name, is_running, this_process
 
-PATH = f"{NOTES}/lease.json"
 BEAT_SECONDS = 10.0
 # A heartbeat this old was not missed by a slow disk or a long pause of the machine.
 _LONG_GONE_SECONDS = 600.0
 # A driver's JVM notices that its Python has been killed and ends by itself.
 _JVM_ENDS_WITHIN_SECONDS = 20.0
-
-
-@dataclass(frozen=True)
-class Holder:
-    """Who holds a lease, as the file says it."""
-
-    run: str
-    pipeline: str
-    host: str
-    processes: tuple[Process, ...]
-    """The driver's Python and its JVM."""
-    beat: int
-    beat_ms: int
-
-    @property
-    def words(self) -> str:
-        pids = ", ".join(str(one.pid) for one in self.processes)
-        return f"pipeline {self.pipeline} on host {self.host}, process {pids}"
-
-
-def render(holder: Holder) -> bytes:
-    return json.dumps({"floodmark": "lease", "version": 1, **asdict(holder)}, indent=1).encode()
-
-
-def parse(data: bytes) -> Holder | None:
-    """None for anything else: an unreadable lease holds nothing."""
-    try:
-        value = json.loads(data)
-        processes = tuple(Process(int(p["pid"]), p["started"]) for p in value["processes"])
-        return Holder(
-            str(value["run"]),
-            str(value["pipeline"]),
-            str(value["host"]),
-            processes,
-            int(value["beat"]),
-            int(value["beat_ms"]),
-        )
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
-def read_holder(files: Files) -> Holder | None:
-    try:
-        return parse(files.read(PATH))
-    except FileGone:
-        return None
 
 
 def live_holder(files: Files, pause: Callable[[float], Any] = time.sleep) -> Holder | None:
