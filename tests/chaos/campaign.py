@@ -127,10 +127,10 @@ class Campaign:
         assert inspection.in_flight_batch is None
         self.require_equal()
 
-    def _kill_once(self, point: Point | None) -> Aftermath | None:
+    def _kill_once(self, point: Point | None, nth: int | None = None) -> Aftermath | None:
         """None where the driver came to its end first."""
         self.feed(PORTIONS)
-        nth = self._rng.randint(1, LATEST_BATCH)
+        nth = nth or self._rng.randint(1, LATEST_BATCH)
         environment = {}
         if point in (None, Point.DURING_STATE, Point.DURING_SINK):
             environment["FLOODMARK_CHAOS_SLOW_MS"] = str(SLOW_MS)

@@ -19,7 +19,7 @@ EVENT = "id BIGINT, key STRING, amount BIGINT"
 HELD_SECONDS = 120.0
 
 
-@pipeline(checkpoint="{base}/checkpoint", needs=("kafka", "delta"))
+@pipeline(checkpoint="{base}/{place}", needs=("kafka", "delta"))
 def chaos(
     spark: Any,
     start: Any,
@@ -29,6 +29,7 @@ def chaos(
     shape: str,
     sink: str,
     rows_per_batch: int,
+    place: str = "checkpoint",
     servers: str = "",
     topic: str = "",
     database: str = "",

@@ -55,9 +55,21 @@ class DeltaSink:
         return found
 
     def has_batch(self, query_id: str, batch: int) -> bool:
+        return any(self._is_of(commit, query_id, batch) for commit in self.commits())
+
+    def take_back(self, query_id: str, batch: int) -> None:
+        """As its owner does before a rewind: the versions after that batch's go."""
+        log = self.table / "_delta_log"
+        versions = [name for name in self.commits() if self._is_of(name, query_id, batch)]
+        for name in names(log):
+            if name[:20].isdecimal() and (not versions or name[:20] > versions[-1][:20]):
+                (log / name).unlink()
+                (log / f".{name}.crc").unlink(missing_ok=True)
+
+    def _is_of(self, commit: str, query_id: str, batch: int) -> bool:
         return any(
             action["txn"]["appId"] == query_id and action["txn"]["version"] == batch
-            for action in self._actions()
+            for action in self._read(commit)
             if "txn" in action
         )
 
@@ -76,11 +88,11 @@ class DeltaSink:
         return live
 
     def _actions(self) -> list[dict[str, Any]]:
-        return [
-            json.loads(line)
-            for name in self.commits()
-            for line in (self.table / "_delta_log" / name).read_text().splitlines()
-        ]
+        return [action for name in self.commits() for action in self._read(name)]
+
+    def _read(self, commit: str) -> list[dict[str, Any]]:
+        text = (self.table / "_delta_log" / commit).read_text()
+        return [json.loads(line) for line in text.splitlines()]
 
 
 class PostgresSink:

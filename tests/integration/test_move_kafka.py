@@ -35,16 +35,6 @@ def stream_at(topic: str, offsets: dict[int, int], time_ms: int) -> samples.Tree
     return tree
 
 
-def topic_on(kafka: KafkaServer, name: str) -> str:
-    """A new topic of two partitions, once the broker tells of both."""
-    topic = kafka.create_topic(name, partitions=2)
-    until = time.monotonic() + 30
-    while len(kafka.end_offsets(topic)) < 2:
-        assert time.monotonic() < until, f"{topic} has no partitions yet"
-        time.sleep(0.05)
-    return topic
-
-
 def test_what_is_out_of_reach_is_counted() -> None:
     found = reach(
         {"orders": {0: 5, 1: 9, 2: 1, 3: 4}},
@@ -59,7 +49,7 @@ def test_what_is_out_of_reach_is_counted() -> None:
 
 @pytest.mark.services
 def test_retention_that_has_passed_is_said_before(kafka: KafkaServer, tmp_path: Path) -> None:
-    topic = topic_on(kafka, "orders")
+    topic = kafka.create_topic("orders")
     kafka.produce(topic, [str(number) for number in range(20)])
     kafka.drop_before(topic, 0, 7)
     samples.write(tmp_path / "cp", stream_at(topic, {0: 3, 1: 4}, 1))
@@ -70,7 +60,7 @@ def test_retention_that_has_passed_is_said_before(kafka: KafkaServer, tmp_path: 
 
 @pytest.mark.services
 def test_another_cluster_by_time(kafka: KafkaServer, tmp_path: Path) -> None:
-    topic = topic_on(kafka, "mirror")
+    topic = kafka.create_topic("mirror")
     kafka.produce(topic, ["before"] * 6)
     time.sleep(0.05)  # records carry milliseconds: the next ones must be later than the batch
     moment = int(time.time() * 1000)
@@ -114,7 +104,7 @@ def test_a_cluster_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monk
 def test_an_upgraded_kafka_stream_reads_every_record_once(
     kafka: KafkaServer, spark: SparkSession, tmp_path: Path, stateful: bool
 ) -> None:
-    topic = topic_on(kafka, "orders")
+    topic = kafka.create_topic("orders")
 
     def run(checkpoint: Path, starting: str) -> None:
         reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", kafka.bootstrap)

@@ -20,6 +20,7 @@ UNSETTLED = {
     "FENCED_LEADER_EPOCH",
     "NOT_LEADER_FOR_PARTITION",
     "LEADER_NOT_AVAILABLE",
+    "UNKNOWN_TOPIC_OR_PART",
 }
 
 
@@ -55,7 +56,16 @@ class KafkaServer(Server):
             topic, partitions, 1, config={k.replace("_", "."): v for k, v in config.items()}
         )
         self._admin.create_topics([new])[topic].result(WITHIN)
+        self._wait_for(topic, partitions)
         return topic
+
+    def _wait_for(self, topic: str, partitions: int) -> None:
+        """The broker answers before it tells of the topic: for a moment it has no partition."""
+        deadline = time.monotonic() + WITHIN
+        while len(self.end_offsets(topic)) < partitions:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{topic} has no {partitions} partitions yet")
+            time.sleep(0.05)
 
     def delete_topic(self, topic: str) -> None:
         self._admin.delete_topics([topic])[topic].result(WITHIN)
