@@ -117,3 +117,12 @@ def test_what_cannot_be_read_stops_the_start(path: str) -> None:
 def test_damage_further_down_does_not_stop_the_start() -> None:
     tree = samples.logs(range(5), range(4)) | {"offsets/0": b"", "commits/1": b"?"}
     assert restart(samples.checkpoint(tree)).action is Action.RERUN
+
+
+def test_a_missing_identity_is_said_before_what_follows() -> None:
+    tree = samples.sales(3)
+    assert "metadata" not in restart(samples.checkpoint(tree)).words
+    del tree["metadata"]
+    found = restart(samples.checkpoint(tree))
+    assert found.action is Action.RERUN
+    assert found.words.startswith("The metadata file is missing: Spark 4.2 and later do not start")

@@ -55,6 +55,8 @@ class Evidence:
     """Zip → the SSTs and logs it names."""
     disagreeing: frozenset[str] = frozenset()
     """Files whose hidden `.crc` side file does not match their bytes."""
+    cures: Mapping[str, bytes] = field(default_factory=lambda: _NOTHING)
+    """Such a file → the bytes it had, where its side file tells which bit flipped."""
     checksums: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """State files that Spark's own checksum does not match: how."""
     schemas: frozenset[str] = frozenset()
@@ -121,19 +123,39 @@ class Evidence:
         return repeated and same and not self.checkpoint.state_files
 
     @cached_property
+    def unusable(self) -> frozenset[str]:
+        """State files that cannot be loaded, as far as they were looked at."""
+        empty = {file.path for file in self.checkpoint.state_files if file.size == 0}
+        hollow = {
+            snapshot
+            for snapshot, tables in self.snapshots.items()
+            if any(self.sizes.get(table.path) != table.size for table in tables)
+        }
+        state = {file.path for file in self.checkpoint.state_files}
+        return frozenset((state & (self.faults.keys() | self.checksums.keys())) | empty | hollow)
+
+    def is_whole(self, version: int) -> bool:
+        """Every store can be rebuilt to a version, if need be from an older snapshot."""
+        return not any(need.missing for need in self._sound_state.needs(version))
+
+    @cached_property
+    def _sound_state(self) -> StateIndex:
+        return StateIndex(self.checkpoint, self.unusable)
+
+    @cached_property
     def last_whole_batch(self) -> int | None:
-        """The newest batch before the last commit whose offsets and state are all there."""
+        """The newest committed batch whose entries and state are all there."""
         checkpoint = self.checkpoint
-        planned = set(checkpoint.offset_ids)
-        for batch in reversed(checkpoint.commit_ids[:-1]):
-            entries = {f"{OFFSETS}/{batch}", f"{COMMITS}/{batch}"}
-            if batch not in planned or (batch and batch - 1 not in planned):
-                continue
-            needs = self.state.needs(batch + 1)
-            files = {file.path for need in needs for file in need.files}
-            if not any(need.missing for need in needs) and not (files | entries) & set(self.faults):
+        for batch in reversed(checkpoint.commit_ids):
+            known = batch in checkpoint.offsets and batch in checkpoint.commits
+            if known and f"{OFFSETS}/{batch}" not in self.faults and self.is_whole(batch + 1):
                 return batch
         return None
+
+    @cached_property
+    def state_is_to_be_had(self) -> bool:
+        """From an older snapshot, or by going back to a batch that is whole."""
+        return self.is_whole(self.next_batch or 0) or self.last_whole_batch is not None
 
     @cached_property
     def temporary(self) -> tuple[FileInfo, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from floodmark.checkpoint.layout import DEFAULT_STORE, StateFile, store_folder
@@ -60,13 +60,15 @@ def next_batch(checkpoint: Checkpoint) -> int | None:
 class StateIndex:
     """The state files by store, to be asked for the needs of one version after another."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
+    def __init__(self, checkpoint: Checkpoint, without: Collection[str] = ()) -> None:
+        """`without`: files that are taken as not being there."""
         self.checkpoint = checkpoint
         self.files: dict[_Store, list[StateFile]] = defaultdict(list)
         self.stores: dict[int, set[str]] = defaultdict(set)
         self.partitions: dict[int, set[int]] = defaultdict(set)
         for file in checkpoint.state_files:
-            self.files[file.operator, file.partition, file.store].append(file)
+            if file.path not in without:
+                self.files[file.operator, file.partition, file.store].append(file)
             self.stores[file.operator].add(file.store)
             self.partitions[file.operator].add(file.partition)
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from html import escape
 
+from floodmark.checkpoint.advance import source_rows
 from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.checkpoint.sources import render_json
-from floodmark.checkpoint.timeline import restart
+from floodmark.checkpoint.timeline import Action, restart
 
-_CELL = 'style="text-align:left;padding:2px 12px 2px 0;vertical-align:top"'
+_CELL = "text-align:left;padding:2px 16px 2px 0;vertical-align:top;border:none;white-space:pre-wrap"
+_LABEL = _CELL + ";opacity:0.65;white-space:nowrap"
+# Colours that can be read on a light page and on a dark one.
+_COLOURS = {Action.FAIL: "#d1495b", Action.RERUN: "#d18f1f"}
+_SOUND = "#3a9d5d"
 
 
 def to_html(checkpoint: Checkpoint) -> str:
@@ -17,8 +21,13 @@ def to_html(checkpoint: Checkpoint) -> str:
         return f"<div><b>{escape(checkpoint.path)}</b> · DStreams</div>"
     title = f"<b>{escape(checkpoint.path)}</b> · query {escape(checkpoint.query_id or 'unknown')}"
     body = "".join(_row(*cells) for cells in _rows(checkpoint))
-    words = escape(restart(checkpoint).words)
-    return f"<div>{title}<table>{body}</table><div><i>{words}</i></div></div>"
+    verdict = restart(checkpoint)
+    edge = f"border-left:4px solid {_COLOURS.get(verdict.action, _SOUND)};padding-left:8px"
+    return (
+        f'<div style="text-align:left">{title}'
+        f'<table style="margin:6px 0;border:none">{body}</table>'
+        f'<div style="{edge}">{escape(verdict.words)}</div></div>'
+    )
 
 
 def _rows(checkpoint: Checkpoint) -> list[tuple[str, str, str]]:
@@ -29,10 +38,7 @@ def _rows(checkpoint: Checkpoint) -> list[tuple[str, str, str]]:
         ("processed", _batch("batch ", latest), "no commit yet" if in_flight else "done"),
         ("committed", _batch("commits/", committed), ""),
     ]
-    rows += [
-        (f"source {source.id}", source.kind.value, render_json(source.offset))
-        for source in checkpoint.sources
-    ]
+    rows += source_rows(checkpoint)
     rows += [
         (
             f"state {operator.operator}",
@@ -61,5 +67,7 @@ def _time(time_ms: int | None) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _row(*cells: str) -> str:
-    return "<tr>" + "".join(f"<td {_CELL}>{escape(cell)}</td>" for cell in cells) + "</tr>"
+def _row(label: str, *cells: str) -> str:
+    styled = [(_LABEL, label), *((_CELL, cell) for cell in cells)]
+    body = "".join(f'<td style="{style}">{escape(cell)}</td>' for style, cell in styled)
+    return f'<tr style="background:none">{body}</tr>'

@@ -15,6 +15,7 @@ from floodmark.checkpoint.sources import (
     parse_offset_text,
     render_json,
 )
+from floodmark.checkpoint.text import moment
 from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, WrongUse
 
 
@@ -106,14 +107,15 @@ def _last_committed_at(checkpoint: Checkpoint, at_ms: int) -> int:
     oldest = min(times)
     if oldest == 0:
         raise NoAnswer(
-            "that is before the stream began",
-            "Batch 0 was planned later.",
-            "Choose a later time, or --batch 0.",
+            f"{moment(at_ms)} is before the stream began",
+            f"Batch 0 was planned at {moment(times[0])}.",
+            "Choose a later time, or batch 0.",
         )
     raise BatchPurged(
-        f"no batch of that time is logged; the oldest is batch {oldest}",
+        f"no batch of {moment(at_ms)} is logged; the oldest is batch {oldest}, "
+        f"{moment(times[oldest])}",
         "Spark deletes old entries (spark.sql.streaming.minBatchesToRetain).",
-        f"Choose a later time, or --batch {oldest}.",
+        f"Choose a later time, or batch {oldest}.",
     )
 
 

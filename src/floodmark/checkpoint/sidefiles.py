@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import struct
 import zlib
+from functools import lru_cache
 
 MAGIC = b"crc\0"
 _HEADER = struct.Struct(">4sI")
 _PER_CHECKSUM = 512
+_SEARCHED = 4096
 
 
 def side_file_of(data: bytes) -> bytes:
@@ -29,6 +31,69 @@ def _sums(data: bytes, chunk: int) -> list[bytes]:
     return [
         zlib.crc32(view[at : at + chunk]).to_bytes(4, "big") for at in range(0, len(data), chunk)
     ]
+
+
+def without_flips(side: bytes, data: bytes) -> bytes | None:
+    """The bytes that the side file was written for, where one bit of a chunk tells them apart.
+
+    No two bits of a chunk change its CRC-32 in the same way: the difference names the bit.
+    """
+    sums = _sums_of(side, data)
+    if sums is None:
+        return None
+    chunk, stored = sums
+    mended = bytearray(data)
+    for at, (wanted, found) in enumerate(zip(stored, _sums(data, chunk), strict=True)):
+        if wanted == found:
+            continue
+        start = at * chunk
+        length = min(chunk, len(data) - start)
+        if length > _SEARCHED:
+            return None
+        difference = int.from_bytes(wanted, "big") ^ int.from_bytes(found, "big")
+        bit = _bits_by_difference(length).get(difference)
+        if bit is None:
+            return None
+        mended[start + bit // 8] ^= 1 << bit % 8
+    return bytes(mended)
+
+
+def is_itself_damaged(side: bytes, data: bytes) -> bool:
+    """True where the checksums were hit and not the file: of another shape, or by one bit."""
+    sums = _sums_of(side, data)
+    if sums is None:
+        return len(side) != side_file_size(len(data)) or side[:4] != MAGIC
+    chunk, stored = sums
+    differences = [
+        int.from_bytes(wanted, "big") ^ int.from_bytes(found, "big")
+        for wanted, found in zip(stored, _sums(data, chunk), strict=True)
+        if wanted != found
+    ]
+    return len(differences) == 1 and differences[0].bit_count() == 1
+
+
+def _sums_of(side: bytes, data: bytes) -> tuple[int, list[bytes]] | None:
+    """(bytes a checksum, the checksums), where there are as many as the file needs."""
+    if len(side) < _HEADER.size:
+        return None
+    magic, chunk = _HEADER.unpack_from(side)
+    body = side[_HEADER.size :]
+    if magic != MAGIC or chunk < 1 or len(body) != 4 * -(-len(data) // chunk):
+        return None
+    return chunk, [body[at : at + 4] for at in range(0, len(body), 4)]
+
+
+@lru_cache(maxsize=8)
+def _bits_by_difference(length: int) -> dict[int, int]:
+    """How a CRC-32 over so many bytes changes → the bit that makes it change so."""
+    nothing = zlib.crc32(bytes(length))
+    found = {}
+    for at in range(length):
+        for bit in range(8):
+            flipped = bytearray(length)
+            flipped[at] = 1 << bit
+            found[zlib.crc32(flipped) ^ nothing] = 8 * at + bit
+    return found
 
 
 def side_file_size(size: int) -> int:

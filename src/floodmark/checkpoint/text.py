@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 from typing import Any
 
 from floodmark.errors import MalformedFile, UnknownVersion
@@ -78,3 +79,12 @@ def long_of(fields: dict[str, Any], key: str, what: str, default: int | None = N
 
 def shorten(text: str, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def moment(time_ms: int) -> str:
+    """A time for people, the same in every zone."""
+    try:
+        at = datetime.fromtimestamp(time_ms / 1000, timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return f"{time_ms} ms"  # Java's longs reach further than calendars do
+    return at.strftime("%Y-%m-%d %H:%M:%S UTC")

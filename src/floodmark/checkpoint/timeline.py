@@ -7,7 +7,7 @@ commits/N  is written last      committed
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from floodmark.checkpoint.model import Checkpoint
@@ -80,6 +80,17 @@ def _batch(checkpoint: Checkpoint, batch: int, planned: bool, committed: bool) -
 
 def restart(checkpoint: Checkpoint) -> Restart:
     """Spark's own decision, from the newest offset O and the newest commit C."""
+    decided = _decide(checkpoint)
+    if decided.action is Action.FAIL or checkpoint.latest_batch is None or checkpoint.query_id:
+        return decided
+    return replace(
+        decided,
+        words="The metadata file is missing: Spark 4.2 and later do not start, earlier ones take "
+        f"a new query id without a word. {decided.words}",
+    )
+
+
+def _decide(checkpoint: Checkpoint) -> Restart:
     latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
     if latest is None:
         return _without_offsets(committed)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from floodmark.checkpoint.advance import advance, plain, source_rows
 from floodmark.checkpoint.layout import FileInfo, is_dstreams_checkpoint
 from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.checkpoint.sources import BASE_INDEXES, SourceKind, SourceOffset, render_json
 from floodmark.checkpoint.timeline import Action, Batch, Status, restart
 from floodmark.cli.words import ago, clock, count, duration, size, style, table
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from floodmark.checkpoint.inspection import ScanEntry
     from floodmark.checkpoint.position import Position
 
-_PARTITIONS_SHOWN = 6
 _FINDING = 70
 _DAY_MS = 86_400_000
 _COLOUR = {
@@ -38,7 +37,7 @@ def checkpoint(found: Checkpoint) -> str:
         f"{style(found.path, 'bold')}   Structured Streaming · query "
         + (found.query_id or style("unknown: its metadata file is missing or broken", "red")),
         table(_steps(found)),
-        table([*_sources(found), *_state(found), *_facts(found)]),
+        table([*source_rows(found), *_state(found), *_facts(found)]),
         table([("cannot read", item.path, item.reason) for item in found.unreadable]),
         style(verdict.words, *colour),
     ]
@@ -76,79 +75,6 @@ def _written(found: Checkpoint, path: str) -> str:
     time_ms = next((file.mtime_ms for file in found.files if file.path == path), None)
     copied = time_ms and found.batch_time_ms and time_ms - found.batch_time_ms > _DAY_MS
     return "" if copied else _when(time_ms)
-
-
-def _sources(found: Checkpoint) -> list[tuple[str, ...]]:
-    before = {}
-    if len(found.offset_ids) > 1:
-        before = {source.id: source for source in found.sources_of(found.offset_ids[-2])}
-    return [
-        (f"source {source.id}", _kind_words(source), words)
-        for source in found.sources
-        for words in _progress(source, before.get(source.id))
-    ]
-
-
-def _kind_words(source: SourceOffset) -> str:
-    return "memory or socket" if source.kind is SourceKind.MEMORY else source.kind.value
-
-
-def _progress(source: SourceOffset, before: SourceOffset | None) -> list[str]:
-    """From where to where the newest batch reads: a line a topic, else one line."""
-    if source.offset is None:
-        return ["no offset yet"]
-    start = before.offset if before and before.kind is source.kind else None
-    if source.kind is SourceKind.KAFKA:
-        return [
-            f"{topic}   {_partitions(partitions, (start or {}).get(topic, {}))}"
-            for topic, partitions in source.offset.items()
-        ]
-    if source.kind is SourceKind.DELTA:
-        return [_arrow(_delta(start), _delta(source.offset))]
-    if source.kind is SourceKind.FILE:
-        entries = _arrow(_log_offset(start), _log_offset(source.offset))
-        return [f"log entry {entries}"]
-    return [_arrow(None if start is None else _plain(start), _plain(source.offset))]
-
-
-def _arrow(start: str | None, end: str | None) -> str:
-    return f"{end}" if start is None or start == end else f"{start} → {end}"
-
-
-def _partitions(ends: dict[str, int], starts: dict[str, int]) -> str:
-    ordered = sorted(ends.items(), key=lambda item: int(item[0]))
-    shown = [
-        f"{partition}: {_arrow(_number(starts.get(partition)), str(end))}"
-        for partition, end in ordered[:_PARTITIONS_SHOWN]
-    ]
-    if len(ordered) > _PARTITIONS_SHOWN:
-        shown.append(f"… {count(len(ordered) - _PARTITIONS_SHOWN, 'partition')} more")
-    return "   ".join(shown)
-
-
-def _number(value: int | None) -> str | None:
-    return None if value is None else str(value)
-
-
-def _delta(offset: Any) -> str | None:
-    if not isinstance(offset, dict):
-        return None
-    index = offset.get("index")
-    words = f"version {offset.get('reservoirVersion')}"
-    if index not in BASE_INDEXES:
-        words += f" file {index}"
-    return words + (" of the first snapshot" if offset.get("isStartingVersion") else "")
-
-
-def _log_offset(offset: Any) -> str | None:
-    return str(offset.get("logOffset")) if isinstance(offset, dict) else _plain(offset)
-
-
-def _plain(offset: Any) -> str | None:
-    if offset is None:
-        return None
-    text = offset if isinstance(offset, str) else render_json(offset)
-    return text if len(text) <= 90 else text[:89] + "…"
 
 
 def _state(found: Checkpoint) -> list[tuple[str, ...]]:
@@ -242,7 +168,7 @@ def _no_offsets(batch: Batch) -> str:
 
 
 def _all_reach(batch: Batch) -> str:
-    reached = [(source.id, " ".join(_progress(source, None))) for source in batch.sources]
+    reached = [(source.id, " ".join(advance(source, None))) for source in batch.sources]
     if len(reached) == 1:
         return reached[0][1]
     return " · ".join(f"{source}: {words}" for source, words in reached)
@@ -253,7 +179,7 @@ def position(found: Position) -> str:
     state = "committed" if found.committed else "not committed"
     parts = [style(f"After batch {found.batch} ({state}{time})", "bold")]
     for source in found.sources:
-        lines = [f"  source {source.id}   {source.kind.value}   {_plain(source.offset) or 'none'}"]
+        lines = [f"  source {source.id}   {source.kind.value}   {plain(source.offset) or 'none'}"]
         if source.option:
             lines.append(f"      .option({source.option.name!r}, {source.option.value!r})")
         if source.note:
@@ -299,7 +225,7 @@ def _sides(item: Difference) -> tuple[str, str]:
 
 
 def _side(value: Any) -> str:
-    return "–" if value is None else (_plain(getattr(value, "value", value)) or "–")
+    return "–" if value is None else (plain(getattr(value, "value", value)) or "–")
 
 
 def _summary(entry: ScanEntry) -> str:
