@@ -161,6 +161,9 @@ class HeldFiles:
     def write(self, path: str, data: bytes) -> None:
         self.tree[path] = data
 
+    def put(self, path: str, local: str) -> None:
+        self.write(path, Path(local).read_bytes())
+
     def create(self, path: str, data: bytes) -> bool:
         return path not in self.tree and self.tree.setdefault(path, data) is data
 

@@ -100,6 +100,10 @@ class HadoopFiles:
     def write(self, path: str, data: bytes) -> None:
         _asked(path, lambda: self._put(path, data, overwrite=True))
 
+    def put(self, path: str, local: str) -> None:
+        source = self.spark._jvm.org.apache.hadoop.fs.Path(f"file:{local}")
+        _asked(path, lambda: self.fs.copyFromLocalFile(False, True, source, self._path(path)))
+
     def create(self, path: str, data: bytes) -> bool:
         if _asked(path, lambda: self.fs.exists(self._path(path))):
             return False

@@ -14,7 +14,7 @@ from typing import Any
 from floodmark.errors import MalformedFile
 from floodmark.state.types import Array, Atom, DataType, Decimal, Map, Struct, is_text, stored
 
-_INTS = ("byte", "short", "integer", "long")
+INTS = ("byte", "short", "integer", "long")
 
 
 class _Cursor:
@@ -82,14 +82,14 @@ def _value(cursor: _Cursor, kind: DataType) -> Any:
     if isinstance(kind, Map):
         return [(_text(cursor), _nested(cursor, kind.value)) for _ in _blocks(cursor)]
     if isinstance(kind, Decimal):
-        unscaled = int.from_bytes(cursor.take(_fixed_size(kind.precision)), "big", signed=True)
+        unscaled = int.from_bytes(cursor.take(fixed_size(kind.precision)), "big", signed=True)
         return decimal.Decimal(unscaled).scaleb(-kind.scale, decimal.Context(prec=60))
     assert isinstance(kind, Atom)
     return _atom(cursor, kind)
 
 
 def _atom(cursor: _Cursor, kind: Atom) -> Any:
-    if kind.name in _INTS:
+    if kind.name in INTS:
         return cursor.number()
     if is_text(kind):
         return _text(cursor)
@@ -132,7 +132,7 @@ def _blocks(cursor: _Cursor) -> Any:
         yield from range(count)
 
 
-def _fixed_size(precision: int) -> int:
+def fixed_size(precision: int) -> int:
     """The bytes of a fixed that holds a decimal of a precision."""
     size = 1
     while 2 ** (8 * size - 1) < 10**precision:

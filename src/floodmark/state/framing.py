@@ -62,15 +62,33 @@ def decompress(data: bytes) -> bytes:
 
 
 def compress(data: bytes, codec: str = "lz4") -> bytes:
+    return b"".join(compressed([data], codec))
+
+
+def compressed(content: Iterable[bytes], codec: str = "lz4") -> Iterator[bytes]:
+    """The stream of a content that comes in pieces, itself in pieces."""
     if codec == "lz4":
-        return b"".join(_lz4_blocks(data))
+        return _lz4_blocks(_blocks_of(content, _LZ4_BLOCK))
     if codec == "zstd":
-        return _zstd_frame(data)
+        return _zstd_frame(content)
     if codec == "snappy":
-        return b"".join(_snappy_blocks(data))
+        return _snappy_blocks(_blocks_of(content, _SNAPPY_BLOCK))
     if codec == "lzf":
-        return b"".join(_lzf_blocks(data))
+        return _lzf_blocks(_blocks_of(content, _LZF_BLOCK))
     raise WrongUse(f"unknown codec {codec!r}; Spark has {', '.join(CODECS)}")
+
+
+def _blocks_of(content: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """Blocks of exactly a size, the last one smaller."""
+    rest = b""
+    for piece in content:
+        whole = rest + piece if rest else piece
+        end = len(whole) - len(whole) % size
+        for at in range(0, end, size):
+            yield whole[at : at + size]
+        rest = whole[end:]
+    if rest:
+        yield rest
 
 
 def _cut_short(codec: str, at: int) -> MalformedFile:
@@ -118,13 +136,12 @@ def _lz4(data: bytes) -> Iterator[bytes]:
         at += packed
 
 
-def _lz4_blocks(data: bytes) -> Iterator[bytes]:
+def _lz4_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:
     import lz4.block
     import xxhash
 
     level = _LZ4_BLOCK.bit_length() - 11
-    for at in range(0, len(data), _LZ4_BLOCK):
-        raw = data[at : at + _LZ4_BLOCK]
+    for raw in blocks:
         packed = lz4.block.compress(raw, store_size=False)
         method, body = (_LZ4_PACKED, packed) if len(packed) < len(raw) else (_LZ4_RAW, raw)
         checksum = xxhash.xxh32_intdigest(raw, _LZ4_SEED) & 0xFFFFFFF
@@ -144,13 +161,14 @@ def _zstd(data: bytes) -> Iterator[bytes]:
         raise MalformedFile(f"the zstd stream is damaged or cut short: {error}") from None
 
 
-def _zstd_frame(data: bytes) -> bytes:
-    import pyarrow as pa
+def _zstd_frame(content: Iterable[bytes]) -> Iterator[bytes]:
+    import cramjam
 
-    sink = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(sink, "zstd") as stream:
-        stream.write(data)
-    return bytes(sink.getvalue())
+    frame = cramjam.zstd.Compressor()
+    for piece in content:
+        frame.compress(piece)
+        yield bytes(frame.flush())
+    yield bytes(frame.finish())
 
 
 def _snappy(data: bytes) -> Iterator[bytes]:
@@ -178,12 +196,12 @@ def _snappy(data: bytes) -> Iterator[bytes]:
         at += packed
 
 
-def _snappy_blocks(data: bytes) -> Iterator[bytes]:
+def _snappy_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:
     import cramjam
 
     yield _SNAPPY_HEADER
-    for at in range(0, len(data), _SNAPPY_BLOCK):
-        packed = bytes(cramjam.snappy.compress_raw(data[at : at + _SNAPPY_BLOCK]))
+    for raw in blocks:
+        packed = bytes(cramjam.snappy.compress_raw(raw))
         yield struct.pack(">i", len(packed))
         yield packed
 
@@ -240,10 +258,9 @@ def _copy_back(out: bytearray, start: int, length: int) -> None:
     out += (pattern * (length // len(pattern) + 1))[:length]
 
 
-def _lzf_blocks(data: bytes) -> Iterator[bytes]:
+def _lzf_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:
     # Plain blocks are as good to every reader of the format as packed ones.
-    for at in range(0, len(data), _LZF_BLOCK):
-        raw = data[at : at + _LZF_BLOCK]
+    for raw in blocks:
         yield LZF_MAGIC + b"\x00" + struct.pack(">H", len(raw)) + raw
 
 

@@ -7,7 +7,7 @@ by chance it does not happen (10 million keys: one in 10^25).
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from floodmark.state.rowbytes import RowBytes, gather
 
@@ -18,19 +18,30 @@ if TYPE_CHECKING:
     Hashes = NDArray[np.uint64]
     Mask = NDArray[np.bool_]
 
-_SEEDS = tuple(secrets.randbits(64) for _ in range(2))
-_FACTORS = tuple(secrets.randbits(64) | 1 for _ in range(2))
 _FINAL = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
-def hash_rows(rows: RowBytes) -> Hashes:
+class Mixing(NamedTuple):
+    """Where the two hashes begin, and what they are multiplied by: odd numbers."""
+
+    seeds: tuple[int, int]
+    factors: tuple[int, int]
+
+
+_OURS = Mixing(
+    (secrets.randbits(64), secrets.randbits(64)),
+    (secrets.randbits(64) | 1, secrets.randbits(64) | 1),
+)
+
+
+def hash_rows(rows: RowBytes, mixing: Mixing = _OURS) -> Hashes:
     """Two 64-bit hashes a row, as an array of shape (2, n)."""
     import numpy as np
 
     hashes = np.empty((2, len(rows)), np.uint64)
     for which in range(2):
-        hashes[which] = rows.lengths.astype(np.uint64) * np.uint64(_FACTORS[which])
-        hashes[which] ^= np.uint64(_SEEDS[which])
+        hashes[which] = rows.lengths.astype(np.uint64) * np.uint64(mixing.factors[which])
+        hashes[which] ^= np.uint64(mixing.seeds[which])
     if not len(rows):
         return hashes
     same = int(rows.lengths.min()) == int(rows.lengths.max())
@@ -38,7 +49,7 @@ def hash_rows(rows: RowBytes) -> Hashes:
         live = slice(None) if same else np.nonzero(rows.lengths > at)[0]
         words = _words(rows.take(live), at)
         for which in range(2):
-            mixed = (hashes[which, live] ^ words) * np.uint64(_FACTORS[which])
+            mixed = (hashes[which, live] ^ words) * np.uint64(mixing.factors[which])
             hashes[which, live] = mixed ^ (mixed >> np.uint64(29 + 3 * which))
     for which in range(2):
         mixed = hashes[which] * np.uint64(_FINAL[which])

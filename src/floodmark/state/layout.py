@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 BYTES = Struct((Field("bytes", BINARY),))
 """What is shown where no schema is known."""
 
-_NEGATIVE, _NULL = 0, 2
-_RANGE_NUMBERS = {
+NEGATIVE, POSITIVE, NULL = 0, 1, 2
+RANGE_NUMBERS = {
     "byte": ">b",
     "short": ">h",
     "integer": ">i",
@@ -217,15 +217,15 @@ def _are_empty(rows: RowBytes, schema: Struct) -> bool:
 
 
 def _number(value: bytes, field: Field) -> Any:
-    layout = _RANGE_NUMBERS.get(field.type.name) if isinstance(field.type, Atom) else None
+    layout = RANGE_NUMBERS.get(field.type.name) if isinstance(field.type, Atom) else None
     if layout is None or not value:
         raise MalformedFile(f"a key is ordered by {field.name}, which has no order of bytes")
-    if value[0] == _NULL:
+    if value[0] == NULL:
         return None
     body = value[1:]
     if len(body) != struct.calcsize(layout):
         raise MalformedFile(f"a key's {field.name} has {len(body)} bytes")
-    if value[0] == _NEGATIVE and layout in (">f", ">d"):
+    if value[0] == NEGATIVE and layout in (">f", ">d"):
         body = bytes(octet ^ 0xFF for octet in body)
     return struct.unpack(layout, body)[0]
 

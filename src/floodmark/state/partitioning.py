@@ -11,15 +11,15 @@ from floodmark.state.types import Array, Atom, DataType, Decimal, Map, Struct, i
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_SEED = 42
+SEED = 42
 _MASK = 0xFFFFFFFF
 
 
 def partition_of(key: pa.StructScalar, schema: Struct, partitions: int) -> int:
     """The partition that Spark's hash partitioning gives a key."""
-    seed = _SEED
+    seed = SEED
     for at, field in enumerate(schema.fields):
-        seed = _hash(key[at], field.type, seed)
+        seed = hash_value(key[at], field.type, seed)
     signed = seed - (1 << 32) if seed >= 1 << 31 else seed
     return signed % partitions
 
@@ -62,23 +62,23 @@ def hash_bytes(data: bytes, seed: int) -> int:
     return _finish(seed, len(data))
 
 
-def _hash(value: Any, kind: DataType, seed: int) -> int:
+def hash_value(value: Any, kind: DataType, seed: int) -> int:
     """A null leaves the hash as it is."""
     kind = stored(kind)
     if not value.is_valid:
         return seed
     if isinstance(kind, Struct):
         for at, field in enumerate(kind.fields):
-            seed = _hash(value[at], field.type, seed)
+            seed = hash_value(value[at], field.type, seed)
         return seed
     if isinstance(kind, Array):
         for element in value.values:
-            seed = _hash(element, kind.element, seed)
+            seed = hash_value(element, kind.element, seed)
         return seed
     if isinstance(kind, Map):
         for entry in value.values:
-            seed = _hash(entry[0], kind.key, seed)
-            seed = _hash(entry[1], kind.value, seed)
+            seed = hash_value(entry[0], kind.key, seed)
+            seed = hash_value(entry[1], kind.value, seed)
         return seed
     if isinstance(kind, Decimal):
         return _hash_decimal(value, kind, seed)

@@ -251,19 +251,24 @@ def render_records(keys: list[bytes], values: list[bytes | None]) -> bytes:
     return b"".join([*parts, _INT.pack(-1)])
 
 
-def render_rows(keys: RowBytes, values: RowBytes) -> bytes:
+CLOSING = _INT.pack(-1)
+"""What ends a file of records."""
+
+
+def render_rows(keys: RowBytes, values: RowBytes, closing: bool = True) -> bytes:
     """The records of many rows and the closing -1, without a Python object a row."""
     import numpy as np
 
     if len(keys) and int(((keys.lengths | values.lengths) & 3).max()):
-        return render_records(keys.to_list(), list(values.to_list()))
+        whole = render_records(keys.to_list(), list(values.to_list()))
+        return whole if closing else whole[: -len(CLOSING)]
     starts = starts_of(8 + keys.lengths + values.lengths)
     total = int((8 + keys.lengths + values.lengths).sum())
     words = np.empty(total // 4 + 1, "<u4")
     words[-1] = 0xFFFFFFFF
     _put_words(words, starts, keys)
     _put_words(words, starts + 4 + keys.lengths, values)
-    return words.tobytes()
+    return words.tobytes() if closing else words[:-1].tobytes()
 
 
 def _put_words(words: NDArray[np.uint32], places: Ints, rows: RowBytes) -> None:

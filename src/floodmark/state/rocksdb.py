@@ -54,6 +54,8 @@ class RocksSnapshot:
     """Column family → the number before each of its keys; empty where there are none."""
     files: dict[str, bytes]
     """What the zip itself holds: the manifest and its like."""
+    internal: frozenset[str] = frozenset()
+    """The column families that Spark keeps for itself."""
 
 
 def read_snapshot(data: bytes) -> RocksSnapshot:
@@ -68,6 +70,7 @@ def read_snapshot(data: bytes) -> RocksSnapshot:
         long_of(fields, "numKeys", "the snapshot's metadata", -1),
         _families(fields.get("columnFamilyMapping")),
         files,
+        _internal(fields.get("columnFamilyTypeMap")),
     )
 
 
@@ -133,6 +136,14 @@ def _families(value: Any) -> dict[str, int]:
     ):
         raise MalformedFile(f"columnFamilyMapping is {shorten(repr(value))}")
     return dict(value)
+
+
+def _internal(value: Any) -> frozenset[str]:
+    if value is None:
+        return frozenset()
+    if not isinstance(value, dict):
+        raise MalformedFile(f"columnFamilyTypeMap is {shorten(repr(value))}")
+    return frozenset(name for name, internal in value.items() if internal is True)
 
 
 @dataclass(frozen=True)

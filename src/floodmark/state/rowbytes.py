@@ -6,7 +6,7 @@ operations and not a million Python objects.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +99,28 @@ def concatenate(parts: list[RowBytes]) -> RowBytes:
         np.concatenate([part.starts + shift for part, shift in zip(parts, shifts, strict=True)]),
         np.concatenate([part.lengths for part in parts]),
     )
+
+
+def joined(parts: Sequence[RowBytes | bytes]) -> RowBytes:
+    """The parts of each row behind one another; bytes are the same for every row."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = [
+        pa.scalar(part, pa.binary()) if isinstance(part, bytes) else binary_array(part)
+        for part in parts
+    ]
+    return from_binary(pc.binary_join_element_wise(*columns, pa.scalar(b"", pa.binary())))
+
+
+def from_binary(column: pa.Array) -> RowBytes:
+    """An Arrow column of bytes without nulls, as rows over its own buffer."""
+    import numpy as np
+
+    _, offsets, data = column.buffers()
+    every = np.frombuffer(offsets or b"\0\0\0\0", np.int32)
+    bounds = every[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    return RowBytes(np.frombuffer(data or b"", np.uint8), bounds[:-1], bounds[1:] - bounds[:-1])
 
 
 def gather(data: Bytes, positions: Ints, dtype: str) -> NDArray[Any]:

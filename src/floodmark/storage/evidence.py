@@ -29,7 +29,7 @@ from floodmark.checkpoint.needs import StateIndex, next_batch
 from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.operators import parse_operator_metadata
 from floodmark.checkpoint.query import parse_metadata
-from floodmark.checkpoint.sidefiles import agrees
+from floodmark.checkpoint.sidefiles import agrees, without_flips
 from floodmark.checkpoint.sources import (
     SourceKind,
     SourceOffset,
@@ -97,6 +97,9 @@ class _Kept:
     def write(self, path: str, data: bytes) -> None:
         raise NotImplementedError("the doctor changes nothing")
 
+    def put(self, path: str, local: str) -> None:
+        raise NotImplementedError("the doctor changes nothing")
+
     def create(self, path: str, data: bytes) -> bool:
         raise NotImplementedError("the doctor changes nothing")
 
@@ -119,6 +122,7 @@ class Gathering:
         self.positions: dict[int, tuple[SourceOffset, ...]] = {}
         self.tables: dict[str, tuple[TableFile, ...]] = {}
         self.disagreeing: set[str] = set()
+        self.cures: dict[str, bytes] = {}
         self.checksums: dict[str, str] = {}
         self.schemas: set[str] = set()
         self.seen_files: dict[str, int] = {}
@@ -132,6 +136,7 @@ class Gathering:
             MappingProxyType(self.positions),
             MappingProxyType(self.tables),
             frozenset(self.disagreeing),
+            MappingProxyType(self.cures),
             MappingProxyType(self.checksums),
             frozenset(self.schemas),
             MappingProxyType(self.seen_files),
@@ -286,6 +291,9 @@ class Gathering:
     def check_side(self, path: str, data: bytes, side: bytes) -> None:
         if not agrees(side, data):
             self.disagreeing.add(path)
+            mended = without_flips(side, data)
+            if mended is not None:
+                self.cures[path] = mended
 
     def dstreams(self) -> None:
         graphs = [path for path in self.sizes if is_dstreams_checkpoint(path)]

@@ -53,6 +53,9 @@ class Files(Protocol):
     def write(self, path: str, data: bytes) -> None:
         """The whole file or nothing; replaces what is there."""
 
+    def put(self, path: str, local: str) -> None:
+        """As `write`, from a file on this machine's disk, which may be larger than memory."""
+
     def create(self, path: str, data: bytes) -> bool:
         """The whole file or nothing; False, and no change, if it is there already."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -98,6 +99,21 @@ class LocalFiles:
             temporary = self._write_beside(path, data)
             os.replace(temporary, self._path(path))
 
+    def put(self, path: str, local: str) -> None:
+        target = self._path(path)
+        folder, name = os.path.split(target)
+        temporary = os.path.join(folder, f".{name}.{os.urandom(16).hex()}.tmp")
+        with _refusals(path):
+            os.makedirs(folder, exist_ok=True)
+            try:
+                shutil.copyfile(local, temporary)
+                _sync(temporary)
+                os.replace(temporary, target)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+                raise
+
     def create(self, path: str, data: bytes) -> bool:
         with _refusals(path):
             temporary = self._write_beside(path, data)
@@ -135,6 +151,14 @@ class LocalFiles:
 
     def _path(self, relative: str) -> str:
         return f"{self.folder}/{relative}" if relative else self.folder
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -105,6 +105,10 @@ class RemoteFiles:
         self._make_parent(path)
         self._ask(path, lambda: self.fs.pipe_file(self._path(path), data))
 
+    def put(self, path: str, local: str) -> None:
+        self._make_parent(path)
+        self._ask(path, lambda: self.fs.put_file(local, self._path(path)))
+
     def create(self, path: str, data: bytes) -> bool:
         self._make_parent(path)
         try:
