@@ -23,6 +23,8 @@ class Source:
     """Keys in lower case: Spark's options do not tell case apart."""
     description: str
     schema_ddl: str = ""
+    name: str | None = None
+    """Spark 4.2 and later: the name that the code gave it."""
 
     @property
     def path(self) -> str | None:
@@ -105,6 +107,7 @@ def _source(leaf: Any) -> Source:
             _scala_map(source.options()),
             str(leaf.toString()),
             schema,
+            _name(leaf),
         )
     if leaf.getClass().getSimpleName() == "StreamingRelationV2":
         options = dict(leaf.extraOptions().asCaseSensitiveMap())
@@ -113,9 +116,20 @@ def _source(leaf: Any) -> Source:
             {str(key).lower(): str(value) for key, value in options.items()},
             str(leaf.toString()),
             schema,
+            _name(leaf),
         )
     # A memory stream and other sources of tests stand in the plan themselves.
     return Source(leaf.getClass().getSimpleName().lower(), {}, str(leaf.toString()), schema)
+
+
+def _name(leaf: Any) -> str | None:
+    from py4j.protocol import Py4JError
+
+    try:
+        name = leaf.sourceIdentifyingName().toUserProvided()
+    except (Py4JError, TypeError):  # before 4.2 sources have no names
+        return None
+    return str(name.get().name()) if name.isDefined() else None
 
 
 def _short_name(name: str) -> str:

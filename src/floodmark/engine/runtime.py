@@ -17,19 +17,19 @@ from typing import Any
 
 from floodmark.checkpoint.layout import NOTES
 from floodmark.engine.application import Application
+from floodmark.engine.building import call_pipeline, configure
 from floodmark.engine.failure import Failure, failure_of
 from floodmark.engine.launch import Launched, Origin, Prepared, begin, prepare, remove_half_made
 from floodmark.engine.look import SHARED_CHECKPOINT, Objection, refuse, require_known
 from floodmark.engine.parameters import refuse_unknown
 from floodmark.engine.pipeline import Pipeline
 from floodmark.engine.progress import ProgressFile, ProgressReader
-from floodmark.engine.query import require_writer
 from floodmark.engine.session import SessionWish, build_session, running_session
 from floodmark.engine.starting import Start
 from floodmark.engine.stopping import finish
 from floodmark.engine.triggers import Trigger
 from floodmark.engine.view import View, choose_view
-from floodmark.errors import FloodmarkError, StoppedMidway, WrongUse
+from floodmark.errors import StoppedMidway, WrongUse
 
 _POLL_SECONDS = 0.2
 SAME_FAILURE_TIMES = 3
@@ -251,7 +251,7 @@ class _Run:
         self._view = view
         self._stop = stop
         for stream in streams:
-            _configure(sessions[stream.name], {**stream.pipeline.conf, **wish.conf})
+            configure(sessions[stream.name], {**stream.pipeline.conf, **wish.conf})
 
     def to_the_end(self) -> RunReport:
         # All are looked at before the first is started: a refusal leaves nothing half done.
@@ -275,22 +275,13 @@ class _Run:
         return RunReport(tuple(stream.report() for stream in self._streams))
 
     def _prepare(self, stream: _Stream) -> Prepared:
-        writer = self._call(stream)
+        session, origin = self._sessions[stream.name], stream.origin
+        writer = call_pipeline(
+            stream.pipeline, origin.application, session, self._wish.start, stream.values
+        )
         if self._wish.trigger is not None:
             writer = self._wish.trigger.on(writer)
         return prepare(writer, stream.checkpoint, stream.origin, self._wish.allowed)
-
-    def _call(self, stream: _Stream) -> Any:
-        """The user's function; what it raises is told in the user's own words."""
-        session = self._sessions[stream.name]
-        try:
-            writer = stream.pipeline(session, self._wish.start, **stream.values)
-        except FloodmarkError:
-            raise
-        except Exception as error:
-            raise _failed_function(stream, error) from error
-        require_writer(writer, f"pipeline {stream.name}")
-        return writer
 
     def _begin(self, stream: _Stream, prepared: Prepared) -> None:
         for warning in prepared.warnings:
@@ -407,28 +398,6 @@ class _Run:
             stream.launched = None
             stream.ended = stream.ended or "stopped"
             self._view.state(stream.name, "stopped")
-
-
-def _configure(session: Any, conf: Mapping[str, str]) -> None:
-    """Pipelines that share an application keep their SQL settings apart."""
-    for key, value in conf.items():
-        if key.startswith("spark.sql.") and session.conf.isModifiable(key):
-            session.conf.set(key, value)
-
-
-def _failed_function(stream: _Stream, error: Exception) -> WrongUse:
-    import traceback
-
-    frames = traceback.extract_tb(error.__traceback__)
-    application = stream.origin.application
-    mine = [frame for frame in frames if frame.filename == application] or list(frames)
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    message = lines[0] if lines else ""
-    return WrongUse(
-        f"pipeline {stream.name} fails before it starts: {type(error).__name__}: {message}",
-        f"{mine[-1].filename}, line {mine[-1].lineno}: {mine[-1].line}",
-        "Set FLOODMARK_DEBUG=1 for the whole traceback.",
-    )
 
 
 def _batch_words(failure: Failure) -> str:

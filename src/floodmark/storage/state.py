@@ -20,6 +20,7 @@ from floodmark.checkpoint.layout import (
 from floodmark.checkpoint.model import PROVIDER_CLASS, SHUFFLE_PARTITIONS, Checkpoint
 from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.operators import OperatorMetadata, parse_operator_metadata
+from floodmark.checkpoint.outline import FamilyOutline, OperatorOutline
 from floodmark.errors import FloodmarkError, NoAnswer, WrongUse
 from floodmark.state.operators import JOIN_STORES, Reading, readings
 from floodmark.state.schema import ColumnFamily, StateSchema, parse_schema
@@ -103,6 +104,33 @@ def open_state(
         at(reading.counts.folder) if reading.counts else None,
         reading.family is not None and conf.get(ENCODING, "unsaferow").lower() == "avro",
         written.get(reading.family or ""),
+    )
+
+
+def operator_outline(
+    files: Files, checkpoint: Checkpoint, operator: int, batch: int | None = None
+) -> OperatorOutline:
+    """What an operator's state looks like, by its own files; `batch` as in open_state."""
+    listed = _listing(files, checkpoint, operator)
+    number = checkpoint.committed_batch or 0 if batch is None else batch
+    metadata = _metadata(files, listed, operator, number)
+    found = {file.store for file in state_files(listed) if file.operator == operator}
+    # Before its first state file an operator has a schema at most.
+    declared = {info.store_name for info in metadata.stores} if metadata else set()
+    stores = tuple(sorted(found or declared))
+    schemas, _ = _schemas(files, listed, operator, stores, metadata, number)
+    return OperatorOutline(
+        operator,
+        metadata.operator_name if metadata else None,
+        {
+            store: tuple(
+                FamilyOutline(one.name, one.key_json, one.value_json, one.encoding_json)
+                for one in schema.families
+            )
+            for store, schema in schemas.items()
+        },
+        metadata.stores[0].num_cols_prefix_key if metadata and metadata.stores else 0,
+        metadata.properties_json if metadata else "",
     )
 
 

@@ -1,0 +1,88 @@
+"""What a query is, as plain data: its sources, sink, plan and the state it would keep.
+
+`engine/outline.py` draws it from new code; the rules compare it with what a checkpoint
+holds. Nothing here knows Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class SourceOutline:
+    """One source, in the order of its offsets in the checkpoint."""
+
+    kind: str
+    """As format() names it: kafka, delta, csv, rate…"""
+    options: Mapping[str, str]
+    """Keys in lower case."""
+    schema_ddl: str = ""
+    name: str | None = None
+    """Spark 4.2 and later: the name that the code gave it."""
+
+    @property
+    def place(self) -> str | None:
+        """What it reads: topics, a path, a table."""
+        for key in ("subscribe", "subscribepattern", "assign", "path", "table"):
+            if key in self.options:
+                return self.options[key]
+        return None
+
+
+@dataclass(frozen=True)
+class FamilyOutline:
+    """Keys and values of a store, or of one column family in it; schemas are Spark's JSON."""
+
+    name: str
+    key_json: str
+    value_json: str
+    encoding_json: str | None = None
+
+
+@dataclass(frozen=True)
+class OperatorOutline:
+    """A stateful operator and what its state looks like."""
+
+    operator: int
+    name: str | None
+    stores: Mapping[str, tuple[FamilyOutline, ...]]
+    """Empty where no schema was written."""
+    prefix_columns: int = 0
+    properties_json: str = ""
+    """Of transformWithState and later joins: variables, time mode, output mode."""
+
+
+@dataclass(frozen=True)
+class PlanNode:
+    """One step of the plan, nearest the sink first; expressions stand as SQL."""
+
+    kind: str
+    """Spark's class: Aggregate, Filter, Project, Join, Deduplicate, EventTimeWatermark…"""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    streaming: bool = True
+
+
+@dataclass(frozen=True)
+class Outline:
+    sources: tuple[SourceOutline, ...]
+    sink: str
+    sink_options: Mapping[str, str]
+    """Keys in lower case."""
+    output_mode: str
+    trigger: str
+    schema_json: str
+    """Of the rows that the sink is given."""
+    nodes: tuple[PlanNode, ...]
+    operators: tuple[OperatorOutline, ...]
+    conf: Mapping[str, str]
+    """What the session sets of spark.sql.*, beside the defaults."""
+    pinned: Mapping[str, str]
+    """What the state was drawn with: the conf of the offset log that Spark wrote for it."""
+    spark_version: str
+    plan: str = ""
+
+    def nodes_of(self, *kinds: str) -> tuple[PlanNode, ...]:
+        return tuple(node for node in self.nodes if node.kind in kinds and node.streaming)
