@@ -3,8 +3,8 @@
     journal     the whole plan, before anything is touched
     block       an entry that no Spark reads: nothing starts on a half-done change
     keep        what steps replace, copied aside
-    steps       each may be done twice
-    verify      what the steps say is what is there
+    steps       each may be done twice; state is rewritten last, by a rewriter that is given
+    verify      what the steps say is what is there; rewritten state is read back
     journal     finished
     unblock
 
@@ -17,11 +17,23 @@ import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 from floodmark.changes import journal
 from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.journal import Record, Stage
-from floodmark.changes.plan import COPY, DELETE, EMPTY, NOT_IN_USE, RESTORE, SINK, WRITE, Plan, Step
+from floodmark.changes.plan import (
+    COPY,
+    DELETE,
+    EMPTY,
+    NOT_IN_USE,
+    RESTORE,
+    REWRITE,
+    SINK,
+    WRITE,
+    Plan,
+    Step,
+)
 from floodmark.changes.use import Clock, refuse_in_use
 from floodmark.checkpoint.layout import NOTES
 from floodmark.errors import (
@@ -33,6 +45,7 @@ from floodmark.errors import (
     NotEmpty,
     StalePlan,
     StoppedMidway,
+    WrongUse,
 )
 from floodmark.storage.backup import fetch_object
 from floodmark.storage.copying import copy_file
@@ -60,6 +73,16 @@ class Places:
         return self.target if plan.in_place else self.origin
 
 
+class Rewriter(Protocol):
+    """Makes an operator's state anew: in this process, or as a job of an engine."""
+
+    def rewrite(self, step: Step, places: Places) -> None:
+        """May be done twice, as after a crash: it leaves what doing it once does."""
+
+    def check(self, step: Step, places: Places) -> None:
+        """Reads back what `rewrite` has left, and raises where it is not the same rows."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     plan: Plan
@@ -72,9 +95,12 @@ def carry_out(
     wait_seconds: float | None = None,
     clock: Clock | None = None,
     progress: Progress | None = None,
+    rewriter: Rewriter | None = None,
 ) -> Outcome:
     clock = clock or Clock()
     target = places.target
+    if rewriter is None and any(step.do == REWRITE for step in plan.steps):
+        raise WrongUse(f"`{plan.verb}` rewrites state, and nothing was given that does")
     record = journal.read_record(target, plan)
     if record is not None and record.stage is Stage.FINISHED:
         journal.unblock(target, plan)
@@ -89,7 +115,7 @@ def carry_out(
         check(plan, places, wait_seconds, clock)
         record = _begin(plan, target)
     assert record is not None
-    _finish(plan, places, record, progress)
+    _finish(plan, places, record, progress, rewriter)
     return Outcome(plan, "It was stopped midway before, and is whole now." if resumed else "Done.")
 
 
@@ -159,13 +185,19 @@ def _begin(plan: Plan, target: Files) -> Record:
         ) from None
 
 
-def _finish(plan: Plan, places: Places, record: Record, progress: Progress | None) -> None:
+def _finish(
+    plan: Plan,
+    places: Places,
+    record: Record,
+    progress: Progress | None,
+    rewriter: Rewriter | None,
+) -> None:
     target = places.target
     try:
         journal.block(target, plan)
         _keep(plan, places)
-        _do_steps(plan, places, progress)
-        verify(plan, places)
+        _do_steps(plan, places, progress, rewriter)
+        verify(plan, places, rewriter)
         _sweep(target)
         journal.move(target, record, Stage.FINISHED, fingerprint(target).digest)
         journal.unblock(target, plan)
@@ -206,20 +238,32 @@ def _keep(plan: Plan, places: Places) -> None:
                 continue
 
 
-def _do_steps(plan: Plan, places: Places, progress: Progress | None) -> None:
-    for done, _ in enumerate(_each(plan, places), 1):
+def _do_steps(
+    plan: Plan, places: Places, progress: Progress | None, rewriter: Rewriter | None
+) -> None:
+    for done, _ in enumerate(_each(plan, places, rewriter), 1):
         if progress:
             progress(done, len(plan.steps))
 
 
-def _each(plan: Plan, places: Places) -> Iterator[Step]:
+def _each(plan: Plan, places: Places, rewriter: Rewriter | None) -> Iterator[Step]:
+    steps = [step for step in plan.steps if step.do != REWRITE]
     if not (places.target.reads_cost and not plan.in_place):
-        for step in plan.steps:
+        for step in steps:
             yield _do(step, places)
-        return
-    # A new checkpoint is blocked until it is whole, so the order of its files is free.
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        yield from pool.map(lambda step: _do(step, places), plan.steps)
+    else:
+        # A new checkpoint is blocked until it is whole, so the order of its files is free.
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            yield from pool.map(lambda step: _do(step, places), steps)
+    # One after the other: each uses what memory and what processors there are.
+    for step in _rewrites(plan):
+        assert rewriter is not None
+        rewriter.rewrite(step, places)
+        yield step
+
+
+def _rewrites(plan: Plan) -> list[Step]:
+    return [step for step in plan.steps if step.do == REWRITE]
 
 
 def _do(step: Step, places: Places) -> Step:
@@ -236,10 +280,13 @@ def _do(step: Step, places: Places) -> Step:
     return step
 
 
-def verify(plan: Plan, places: Places) -> None:
+def verify(plan: Plan, places: Places, rewriter: Rewriter | None = None) -> None:
     """What the steps say is what is there."""
+    for step in _rewrites(plan):
+        assert rewriter is not None
+        rewriter.check(step, places)
     for files, place in ((places.target, "target"), (places.sink, SINK)):
-        steps = [step for step in plan.steps if step.place == place]
+        steps = [step for step in plan.steps if step.place == place and step.do != REWRITE]
         if files is None or not steps:
             continue
         sizes = {file.path: file.size for file in files.list().files}

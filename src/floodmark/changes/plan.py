@@ -22,12 +22,13 @@ from floodmark.wire import to_wire
 RELEASE: str = import_module("floodmark").__version__
 FORMAT = 1
 WRITE, COPY, DELETE, RESTORE = "write", "copy", "delete", "restore"
+REWRITE = "rewrite-state"
 TARGET, SINK = "target", "sink"
 
 
 @dataclass(frozen=True)
 class Step:
-    """One file. Done twice, it leaves what doing it once does: a crash repeats it."""
+    """One file, or one operator's state. Done twice, it leaves what doing it once does."""
 
     do: str
     path: str
@@ -44,6 +45,8 @@ class Step:
     """The path holds something now, which is kept until `floodmark forget`."""
     place: str = TARGET
     """`sink` for the file sink's log, which lies with the output."""
+    how: Mapping[str, Any] | None = None
+    """rewrite-state: what its rewriter needs to know. All below `path` is its work."""
 
     @property
     def data(self) -> bytes:
@@ -67,6 +70,11 @@ def copy(path: str, why: str, size: int, origin: str | None = None) -> Step:
 
 def delete(path: str, why: str, place: str = TARGET) -> Step:
     return Step(DELETE, path, why, replaces=True, place=place)
+
+
+def rewrite(path: str, why: str, how: Mapping[str, Any]) -> Step:
+    """An operator's state, or one store of it, made anew; `how` is plain JSON data."""
+    return Step(REWRITE, path, why, how=how)
 
 
 @dataclass(frozen=True)

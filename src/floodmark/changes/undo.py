@@ -9,7 +9,7 @@ from floodmark.changes.apply import Outcome, Places, kept_path
 from floodmark.changes.belonging import sidecar
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.journal import Record, Stage
-from floodmark.changes.plan import COPY, DELETE, TARGET, Plan, Step, seal
+from floodmark.changes.plan import COPY, DELETE, REWRITE, TARGET, Plan, Step, seal
 from floodmark.changes.use import Clock, refuse_in_use
 from floodmark.errors import FloodmarkError, NoAnswer, StalePlan, StoppedMidway
 from floodmark.storage.copying import copy_file
@@ -124,6 +124,8 @@ def _put_back(plan: Plan, places: Places) -> None:
         files = places.of(step)
         if kept_path(plan, step) in kept:
             copy_file(places.target, kept_path(plan, step), files, step.path)
+        elif step.do == REWRITE:
+            files.delete([file.path for file in files.list(step.path).files])
         elif step.do != DELETE and not step.replaces:
             files.delete([step.path, *([sidecar(step.path)] if step.place == TARGET else [])])
 
