@@ -51,7 +51,7 @@ def test_the_text_says_what_why_and_what_to_do(sales, capsys):
     assert "1 error" in out
     assert "error  empty-log-entry (FM104)\n  commits/2  The entry of batch 2" in out
     assert re.search(r"^  why  A crash", out, re.M)
-    assert re.search(r"^  do   Remove the file", out, re.M)
+    assert re.search(r"^  do   `floodmark repair CP`. By hand: Remove the file", out, re.M)
     assert "floodmark explain FM104" in out
     assert all(len(line) <= 100 for line in out.splitlines())
 

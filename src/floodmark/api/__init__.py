@@ -19,6 +19,7 @@ from floodmark.api.changing import (
     upgrade,
 )
 from floodmark.api.judging import doctor, explain, lint
+from floodmark.api.mending import repair
 from floodmark.api.reading import (
     OpenCheckpoint,
     batches,
@@ -54,6 +55,7 @@ __all__ = [
     "missing_for_state",
     "offsets",
     "open",
+    "repair",
     "restore",
     "rewind",
     "scan",

@@ -13,7 +13,7 @@ from floodmark.changes.belonging import STARTS
 from floodmark.changes.consequences import Sink, sink_of
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.plan import NOT_IN_USE, UNCHANGED, Precondition
-from floodmark.checkpoint.layout import FileInfo, batch_id
+from floodmark.checkpoint.layout import FileInfo, batch_id, is_dstreams_checkpoint
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.errors import FloodmarkError, MalformedFile, NotACheckpoint
 from floodmark.storage.files import Files, Listing
@@ -55,14 +55,23 @@ def open_origin(files: Files, location: str, entries: Entries = Entries.ALL) -> 
     listing = without_blocks(files, files.list())
     checkpoint = load_listed(files, listing, entries)
     if checkpoint.kind is Kind.DSTREAMS:
-        raise NotACheckpoint(
-            f"{files.root} is a DStreams checkpoint: it cannot be moved",
-            "It is the whole application as one Java object, with the offsets inside.",
-            "Begin a Structured Streaming query from the offsets that the sink has.",
-        )
+        raise _dstreams(files)
     _refuse_damaged(checkpoint)
     sizes = {file.path: file.size for file in listing.files}
     return Origin(location, files, checkpoint, standing, sink_of(latest_note(files)), sizes)
+
+
+def _dstreams(files: Files) -> NotACheckpoint:
+    return NotACheckpoint(
+        f"{files.root} is a DStreams checkpoint: it cannot be changed",
+        "It is the whole application as one Java object, with the offsets inside.",
+        "Begin a Structured Streaming query from the offsets that the sink has.",
+    )
+
+
+def refuse_dstreams(files: Files) -> None:
+    if any(is_dstreams_checkpoint(name) for name in files.level().files):
+        raise _dstreams(files)
 
 
 def _refuse_damaged(checkpoint: Checkpoint) -> None:

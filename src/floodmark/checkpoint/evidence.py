@@ -12,7 +12,8 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
-from floodmark.checkpoint.layout import COMMITS, OFFSETS, FileInfo, batch_id, is_temporary
+from floodmark.checkpoint.derived import derived_commit
+from floodmark.checkpoint.layout import COMMITS, NOTES, OFFSETS, FileInfo, batch_id, is_temporary
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.needs import StateIndex, StoreNeed, next_batch
 from floodmark.checkpoint.sources import SourceOffset
@@ -20,6 +21,7 @@ from floodmark.checkpoint.sources import SourceOffset
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 _HOLE_SHOWN = 100
 _TOO_FEW_TO_TELL = 3
+_WRITTEN_WITHIN_MS = 3_600_000
 
 
 @dataclass(frozen=True)
@@ -155,13 +157,49 @@ class Evidence:
     @cached_property
     def state_is_to_be_had(self) -> bool:
         """From an older snapshot, or by going back to a batch that is whole."""
-        return self.is_whole(self.next_batch or 0) or self.last_whole_batch is not None
+        return self.is_whole(self.next_batch or 0) or self.way_back is not None
+
+    @cached_property
+    def way_back(self) -> int | None:
+        """The batch after which the stream can go on; -1 where its very first is to be planned."""
+        checkpoint = self.checkpoint
+        if not checkpoint.commit_ids and checkpoint.offset_ids == (0,):
+            return -1
+        return self.last_whole_batch
+
+    def can_mend_entry(self, path: str) -> bool:
+        """A torn entry of a log: derived from its neighbours, or left behind by going back."""
+        entry = log_entry(path)
+        if entry is None:
+            return False
+        log, batch = entry
+        checkpoint = self.checkpoint
+        if log == OFFSETS:
+            return path in self.deciding and self.way_back is not None
+        newest = batch == checkpoint.latest_batch == checkpoint.committed_batch
+        return newest or derived_commit(checkpoint, batch) is not None
 
     @cached_property
     def temporary(self) -> tuple[FileInfo, ...]:
         return tuple(
-            file for file in self.checkpoint.files if is_temporary(file.path.rsplit("/", 1)[-1])
+            file
+            for file in self.checkpoint.files
+            if is_temporary(file.path.rsplit("/", 1)[-1]) and not file.path.startswith(NOTES)
         )
+
+    @cached_property
+    def leftovers(self) -> tuple[FileInfo, ...]:
+        """Temporary files that nobody writes any more: a running query has some at any time."""
+        checkpoint = self.checkpoint
+        entries = [
+            self.mtimes.get(path) or 0
+            for path in (
+                f"{OFFSETS}/{checkpoint.latest_batch}",
+                f"{COMMITS}/{checkpoint.committed_batch}",
+            )
+        ]
+        before = max([*entries, self.now_ms - _WRITTEN_WITHIN_MS])
+        return tuple(file for file in self.temporary if (file.mtime_ms or 0) < before)
 
 
 def side_file(path: str) -> str:

@@ -38,6 +38,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "copy": ("copy", "Copy a checkpoint to another place, paths inside made right."),
         "backup": ("backup", "Keep a snapshot of a checkpoint, also while its query runs."),
         "restore": ("restore", "Bring a checkpoint back from a snapshot."),
+        "repair": ("repair", "Mend what the doctor found, as little as will do."),
         "apply": ("apply", "Carry out a saved plan."),
         "undo": ("undo", "Take back the last change of a checkpoint."),
         "forget": ("forget", "Remove what changes have kept."),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -45,8 +46,17 @@ def all_rules() -> tuple[Known, ...]:
 def examine(evidence: Evidence) -> tuple[Finding, ...]:
     """Every finding of every doctor's rule: none stops another."""
     return in_order(
-        finding for known in rules_of("checkpoint") for finding in known.check(evidence)
+        _with_advice(finding, evidence)
+        for known in rules_of("checkpoint")
+        for finding in known.check(evidence)
     )
+
+
+def _with_advice(finding: Finding, evidence: Evidence) -> Finding:
+    # Whatever is wrong with a file, its old bytes mend it.
+    if not finding.repairable and finding.path not in evidence.cures:
+        return finding
+    return replace(finding, repairable=True, do=f"`floodmark repair CP`. By hand: {finding.do}")
 
 
 def find_rule(name: str) -> Known:

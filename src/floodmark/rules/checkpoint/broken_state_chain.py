@@ -27,16 +27,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             continue
         first, last = need.missing[0], need.missing[-1]
         names = first if first == last else f"{first} to {last}"
-        whole = evidence.last_whole_batch
         yield RULE.finding(
             f"{need.folder}/{last}",
             f"{need.folder}: version {need.version} cannot be rebuilt, {names} is missing.",
-            do=RULE.instead
-            + (
-                ""
-                if whole is None
-                else f" Or go back: batch {whole} is the last whose state is whole "
-                f"(`floodmark rewind CP --to-batch {whole}`)."
-            ),
-            repairable=whole is not None,
+            repairable=evidence.state_is_to_be_had,
         )

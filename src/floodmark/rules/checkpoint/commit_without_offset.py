@@ -33,6 +33,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield RULE.finding(
             f"commits/{batch}",
             f"commits/{batch} is there and offsets/{batch} is not.",
+            repairable=blocks and evidence.way_back is not None,
             severity=Severity.ERROR if blocks else Severity.WARNING,
             why=RULE.matters
             + (

@@ -33,4 +33,5 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield RULE.finding(
             f"commits/{ahead[0]}",
             f"{names} {verb} there, and the newest offset entry is offsets/{latest}.",
+            repairable=evidence.way_back is not None,
         )

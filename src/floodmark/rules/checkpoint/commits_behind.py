@@ -16,8 +16,8 @@ RULE = Rule(
     "two queries write here.",
     restart="Only the newest planned batch is run again. The others are neither run nor "
     "committed: what they had not written is lost.",
-    instead="If the batches are known to be done, restore their commits. If not, go back to the "
-    "last committed batch with `floodmark rewind`: they are then planned anew.",
+    instead="Write the lost commits again: Spark plans a batch only when the one before it is "
+    "done, so they were.",
     repairable=True,
 )
 

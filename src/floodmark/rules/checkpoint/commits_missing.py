@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.derived import derived_commit
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
 
@@ -28,4 +29,5 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield RULE.finding(
             "commits",
             f"{len(checkpoint.offset_ids)} batches are planned and commits/ has none of them.",
+            repairable=derived_commit(checkpoint, checkpoint.offset_ids[-2]) is not None,
         )

@@ -27,7 +27,6 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if not reason or (fault is not None and fault.newer):
             continue
         needed = file.path in evidence.needed
-        whole = evidence.last_whole_batch if needed else None
         yield RULE.finding(
             file.path,
             f"{file.path} is damaged: {reason}.",
@@ -35,9 +34,5 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             why=None
             if needed
             else f"{RULE.matters} The next start does not need this one: only going back would.",
-            do=None
-            if whole is None
-            else RULE.instead + f" Or go back: batch {whole} is the last "
-            f"whose state is whole (`floodmark rewind CP --to-batch {whole}`).",
-            repairable=whole is not None,
+            repairable=not needed or evidence.state_is_to_be_had,
         )

@@ -28,7 +28,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             path,
             f"{path} does not fit {path}.crc: {how}.",
             severity=Severity.ERROR if needed else Severity.WARNING,
+            repairable=not needed or evidence.state_is_to_be_had,
         )
     for path, fault in evidence.faults.items():
         if path.startswith("state/") and path.endswith(".crc"):
-            yield RULE.finding(path, f"{path} cannot be read: {fault.reason}.")
+            yield RULE.finding(path, f"{path} cannot be read: {fault.reason}.", repairable=True)

@@ -24,8 +24,13 @@ RULE = Rule(
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
+    broken = evidence.faults.keys() | evidence.unusable
     for path in sorted(evidence.disagreeing):
-        yield RULE.finding(path, f"{path} does not fit the checksums in {side_file(path)}.")
+        yield RULE.finding(
+            path,
+            f"{path} does not fit the checksums in {side_file(path)}.",
+            repairable=path not in broken,
+        )
     for path, size in evidence.sizes.items():
         main = main_file(path)
         if main is None or main in evidence.disagreeing:
@@ -34,5 +39,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         # An empty file needs no side file, and one of a store's own `.crc` has none either.
         if found > 0 and size != side_file_size(found):
             yield RULE.finding(
-                main, f"{main} has {found:,} bytes, and its side file {path} is for another length."
+                main,
+                repairable=main not in broken,
+                what=f"{main} has {found:,} bytes, and its side file {path} is for another length.",
             )

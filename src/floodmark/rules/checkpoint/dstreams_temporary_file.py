@@ -17,7 +17,6 @@ RULE = Rule(
     matters="A write was stopped half way; the checkpoint it was to become does not exist.",
     restart="Spark falls back to the checkpoint before it, and removes `temp` at its next write.",
     instead="Nothing has to be done; hidden attempt files can be removed while it is stopped.",
-    repairable=True,
 )
 _WRITTEN_WITHIN_MS = 3_600_000
 

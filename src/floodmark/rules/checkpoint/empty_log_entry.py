@@ -30,6 +30,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield RULE.finding(
             path,
             f"The entry of batch {entry[1]} in {entry[0]}/ is empty.",
+            repairable=evidence.can_mend_entry(path),
             severity=Severity.ERROR if blocks else Severity.WARNING,
             why=None
             if blocks

@@ -17,6 +17,7 @@ RULE = Rule(
     matters="The source writes its log first and the offset after it, so entries were lost.",
     restart="The files of the lost entries are new to the source: it reads them again.",
     instead="Restore sources/ from a backup.",
+    repairable=True,
 )
 
 

@@ -16,8 +16,9 @@ RULE = Rule(
     finds="An entry missing after the newest compaction of a file source's log.",
     matters="The log is the source's memory of which files it has taken.",
     restart="Spark reads the whole log at a start, and fails at the hole.",
-    instead="Restore the entry from a backup, or go on with a new checkpoint by "
-    "`floodmark upgrade`.",
+    instead="Restore the entry from a backup (`repair --from-backup`). Written anew without its "
+    "files, the source takes those that are still there for new ones.",
+    repairable=True,
 )
 
 

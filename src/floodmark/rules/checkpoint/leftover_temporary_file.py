@@ -18,20 +18,13 @@ RULE = Rule(
     instead="Remove them while the query is stopped.",
     repairable=True,
 )
-_WRITTEN_WITHIN_MS = 3_600_000
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     checkpoint = evidence.checkpoint
     if not checkpoint.offset_ids:
         return  # before the first batch they do harm, and another rule says so
-    # A running query has some at any time: only those that are old are left over.
-    entries = [
-        evidence.mtimes.get(path) or 0
-        for path in (f"offsets/{checkpoint.latest_batch}", f"commits/{checkpoint.committed_batch}")
-    ]
-    before = max([*entries, evidence.now_ms - _WRITTEN_WITHIN_MS])
-    left = [file for file in evidence.temporary if (file.mtime_ms or 0) < before]
+    left = evidence.leftovers
     if left:
         size = sum(file.size for file in left)
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""

@@ -19,7 +19,8 @@ RULE = Rule(
     restart="Spark 4.2 and later refuse to start (STREAMING_CHECKPOINT_MISSING_METADATA_FILE); "
     "earlier ones make up a new id without a word.",
     instead="Restore `metadata` from a backup. For a Delta sink the old id stands in the table's "
-    'log, as the appId of its txn actions: write it as {"id":"…"}.',
+    "log, as the appId of its txn actions (`repair --sink TABLE` takes it from there).",
+    repairable=True,
 )
 
 

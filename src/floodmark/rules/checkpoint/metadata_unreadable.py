@@ -17,6 +17,7 @@ RULE = Rule(
     restart="Every start fails while reading the file; Spark does not write it anew.",
     instead="Restore `metadata` from a backup. If no batch was planned yet, remove the file: "
     "Spark then makes a new one.",
+    repairable=True,
 )
 
 

@@ -15,8 +15,8 @@ RULE = Rule(
     matters="Batches have consecutive numbers: one was removed by hand or lost by a copy.",
     restart="Spark wants the entry before the newest one: 'batch N doesn't exist'. A hole further "
     "back goes unnoticed.",
-    instead="Restore the entry from a backup, or go on after the last whole batch with "
-    "`floodmark upgrade`.",
+    instead="Restore the entry from a backup. Where the newest batch is committed, the entry "
+    "before it only has to be there; else go back to the last whole batch.",
     repairable=True,
 )
 _TOLD = 20
@@ -39,5 +39,5 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             why=None
             if blocks
             else f"{RULE.matters} Spark starts all the same: it opens the newest entries only.",
-            repairable=blocks,
+            repairable=blocks and evidence.way_back is not None,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.sources import SourceKind
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
@@ -20,7 +21,9 @@ RULE = Rule(
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
+    kinds = {source.id: source.kind for source in evidence.checkpoint.sources}
     for path, fault in evidence.faults.items():
         parts = path.split("/")
         if parts[0] == "sources" and parts[1] not in evidence.seen_files and not fault.newer:
-            yield RULE.finding(path, f"{path} cannot be read: {fault.reason}.")
+            kafka = kinds.get(parts[1]) is SourceKind.KAFKA
+            yield RULE.finding(path, f"{path} cannot be read: {fault.reason}.", repairable=kafka)

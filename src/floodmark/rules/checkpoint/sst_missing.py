@@ -29,4 +29,5 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                     table.path,
                     f"{snapshot} names {table.path}, which is not there.",
                     severity=Severity.ERROR if needed else Severity.WARNING,
+                    repairable=not needed or evidence.state_is_to_be_had,
                 )

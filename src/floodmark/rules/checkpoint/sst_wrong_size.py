@@ -31,4 +31,5 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                     table.path,
                     f"{table.path} has {found:,} bytes; {snapshot} says {table.size:,}.",
                     severity=Severity.ERROR if needed else Severity.WARNING,
+                    repairable=not needed or evidence.state_is_to_be_had,
                 )

@@ -24,17 +24,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if not need.lacks_version:
             continue
         name = need.missing[-1]
-        whole = evidence.last_whole_batch
         yield RULE.finding(
             f"{need.folder}/{name}",
             f"Batch {need.version} starts from state version {need.version}, and "
             f"{need.folder} has no {name}.",
-            do=RULE.instead
-            + (
-                ""
-                if whole is None
-                else f" Or go back: batch {whole} is the last whose state is whole "
-                f"(`floodmark rewind CP --to-batch {whole}`)."
-            ),
-            repairable=whole is not None,
+            repairable=evidence.state_is_to_be_had,
         )

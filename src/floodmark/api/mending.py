@@ -1,0 +1,30 @@
+"""The verbs that make a checkpoint sound, or small, again: plans as every change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from floodmark.api.asked import require_state_extra
+
+if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
+    from floodmark.changes.verbs import Carrying, Change
+
+
+def repair(
+    path: str,
+    *,
+    accept: Iterable[str] = (),
+    sink: str | None = None,
+    from_backup: str | None = None,
+    read_data: bool = False,
+    carrying: Carrying | None = None,
+) -> Change:
+    """The smallest safe mend for each of the doctor's findings that has one."""
+    from floodmark.changes import repairing, verbs
+    from floodmark.changes.repair import RepairWish
+
+    if read_data:
+        require_state_extra()
+    wish = RepairWish(tuple(accept), sink, read_data, from_backup)
+    return repairing.repair(str(path), wish, carrying or verbs.Carrying())

@@ -1,0 +1,47 @@
+"""What entries and operator metadata say of the state, put right."""
+
+from __future__ import annotations
+
+import json
+
+from floodmark.changes.mends.patient import Patient
+from floodmark.changes.rehome import is_operator_metadata, moved_operator_metadata
+from floodmark.checkpoint.layout import OFFSETS
+from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
+
+
+def schema_paths(patient: Patient) -> bool:
+    """Absolute paths that lead to where the checkpoint was copied from."""
+    if not patient.found("FM136"):
+        return False
+    for path in patient.evidence.sizes:
+        if is_operator_metadata(path) and not path.rsplit("/", 1)[1].startswith("."):
+            data = moved_operator_metadata(patient.files.read(path), patient.evidence.places[0])
+            patient.write(path, data, "the paths of its schemas lead to this place")
+    return True
+
+
+def partition_count(patient: Patient) -> bool:
+    """Version 2 entries of a query's first run do not say how many partitions the state has."""
+    if not patient.found("FM138"):
+        return False
+    checkpoint = patient.checkpoint
+    latest = checkpoint.latest_batch
+    assert latest is not None
+    count = max(operator.partitions for operator in checkpoint.state_operators)
+    # With a batch in flight, Spark compares the count with that of the entry before.
+    for batch in (latest - 1, latest):
+        entry = checkpoint.offsets.get(batch)
+        if entry is None or entry.metadata is None or SHUFFLE_PARTITIONS in entry.metadata.conf:
+            continue
+        path = f"{OFFSETS}/{batch}"
+        head, line, rest = patient.files.read(path).decode().split("\n", 2)
+        fields = json.loads(line)
+        fields["conf"][SHUFFLE_PARTITIONS] = str(count)
+        text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+        patient.write(
+            path,
+            f"{head}\n{text}\n{rest}".encode(),
+            f"the state has {count} partitions: now it says so",
+        )
+    return True

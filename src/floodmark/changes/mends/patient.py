@@ -1,0 +1,115 @@
+"""The checkpoint under repair: as the doctor sees it after each mend, and what was done so far.
+
+Mends work on an overlay, so the doctor can look again before anything is changed; the plan is
+the difference that is left in the end.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from floodmark.changes.belonging import sidecar
+from floodmark.changes.mends.sink import KnownSink
+from floodmark.changes.plan import Step
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import FileInfo
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.sidefiles import agrees
+from floodmark.rules.finding import Finding, Severity
+from floodmark.storage.backup import Stored
+from floodmark.storage.files import Files
+from floodmark.storage.overlay import Overlay
+
+Doctor = Callable[[Files, bool], tuple[Evidence, tuple[Finding, ...]]]
+"""Looks at a checkpoint; True: reads its state, too."""
+REPEATS, CHANGES = "repeats", "changed-files"
+_REPLACED = "the checksum of what is replaced"
+
+
+@dataclass(frozen=True)
+class Risk:
+    """What the user has to accept by name before a mend is carried out."""
+
+    name: str
+    words: str
+
+
+class Patient:
+    def __init__(
+        self, files: Files, doctor: Doctor, sink: KnownSink, fingerprint: str, read_data: bool
+    ) -> None:
+        self.files = Overlay(files)
+        self.sink = sink
+        self.reasons: dict[str, str] = {}
+        self.restored: dict[str, Stored] = {}
+        self.sink_steps: tuple[Step, ...] = ()
+        self.risks: list[Risk] = []
+        self.notes: list[str] = []
+        self.read_data = read_data
+        self._doctor = doctor
+        self._fingerprint = fingerprint
+        self._before = files
+        self.look()
+
+    def look(self) -> None:
+        """The doctor again, at what it would be like now."""
+        self.evidence, self.findings = self._doctor(self.files, self.read_data)
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        return self.evidence.checkpoint
+
+    @cached_property
+    def before(self) -> dict[str, FileInfo]:
+        return {file.path: file for file in self._before.list().files}
+
+    def found(self, *codes: str, errors: bool = False) -> list[Finding]:
+        return [
+            item
+            for item in self.findings
+            if item.code in codes and not (errors and item.severity is not Severity.ERROR)
+        ]
+
+    def has(self, path: str) -> bool:
+        return path in self.evidence.sizes
+
+    def write(self, path: str, data: bytes, why: str) -> None:
+        self.files.write(path, data)
+        self.reasons[path] = why
+        side = sidecar(path)
+        there = self.has(side) and side not in self.files.removed
+        if there and not agrees(self.files.read(side), data):
+            self._drop(side, _REPLACED)
+
+    def restore(self, stored: Stored, data: bytes, why: str) -> None:
+        self.write(stored.path, data, why)
+        self.restored[stored.path] = stored
+
+    def remove(self, path: str, why: str) -> None:
+        """The file with its checksums: Hadoop's alone would keep Spark from writing it again."""
+        names = [path, f"{path}.crc"] if path.startswith("state/") else [path]
+        for name in names:
+            for each in (name, sidecar(name)):
+                if self.has(each):
+                    self._drop(each, why)
+
+    def _drop(self, path: str, why: str) -> None:
+        self.files.delete([path])
+        self.restored.pop(path, None)
+        self.reasons[path] = why
+
+    def risk(self, name: str, words: str) -> None:
+        if Risk(name, words) not in self.risks:
+            self.risks.append(Risk(name, words))
+
+    def note(self, words: str) -> None:
+        if words not in self.notes:
+            self.notes.append(words)
+
+    def new_id(self) -> str:
+        """A query id that is new, and the same each time this very repair is planned."""
+        name = f"{self.files.root} repair {self._fingerprint}"
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, name))

@@ -1,0 +1,67 @@
+"""What can be known of the sink: which batches it has, and of which query.
+
+Delta writes (query id, batch) into its log, the file sink the batch alone into `_spark_metadata`.
+Of every other sink nothing can be known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from floodmark.changes.consequences import FILE_SINKS, sink_of
+from floodmark.changes.sinklog import FOLDER
+from floodmark.checkpoint.filelog import log_id
+from floodmark.errors import FloodmarkError
+from floodmark.storage.delta_log import is_delta_table, transactions
+from floodmark.storage.files import Files
+
+
+@dataclass(frozen=True)
+class KnownSink:
+    kind: str | None = None
+    """`delta`, `files`, what the notes say, or None."""
+    place: str | None = None
+    files: Files | None = None
+    newest: Mapping[str, int] = field(default_factory=dict)
+    """Delta: query id → the newest batch. The file sink: `` → the newest batch."""
+    complete: bool = False
+    """Each batch replaces the whole output, so none is ever there twice."""
+
+    def may_have(self, query_id: str | None, batch: int) -> bool:
+        if self.kind == "files":
+            return self.newest.get("", -1) >= batch
+        if self.kind == "delta" and query_id is not None:
+            return self.newest.get(query_id, -1) >= batch
+        return True
+
+    def id_of(self, batch: int | None) -> str | None:
+        """The query that wrote the last batches, where only one can have."""
+        if self.kind != "delta" or batch is None:
+            return None
+        near = [name for name, newest in self.newest.items() if newest in (batch - 1, batch)]
+        return near[0] if len(near) == 1 else None
+
+
+def known_sink(
+    note: Mapping[str, Any] | None, given: tuple[str, Files] | None, opened: Any
+) -> KnownSink:
+    """`given`: the place that the user named; else the notes of the last start tell."""
+    noted = sink_of(note)
+    complete = bool(note) and (note or {}).get("output_mode", "").lower() == "complete"
+    remembers = noted is not None and (noted.kind == "delta" or noted.kind in FILE_SINKS)
+    if given is None and remembers and noted is not None and noted.path is not None:
+        given = (noted.path, opened(noted.path))
+    if given is None:
+        return KnownSink(noted.kind if noted else None, complete=complete)
+    place, files = given
+    try:
+        if is_delta_table(files):
+            return KnownSink("delta", place, files, transactions(files), complete)
+        ids = [number for name in files.level(FOLDER).files if (number := log_id(name)) is not None]
+    except FloodmarkError:
+        return KnownSink(noted.kind if noted else None, complete=complete)
+    if ids:
+        return KnownSink("files", place, files, {"": max(ids)})
+    return KnownSink(noted.kind if noted else None, place, files, complete=complete)

@@ -1,0 +1,82 @@
+"""`repair` from what a user asks to a plan, and from the plan to what is done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from floodmark.changes import journal
+from floodmark.changes.apply import carry_out
+from floodmark.changes.fingerprint import fingerprint
+from floodmark.changes.journal import Stage
+from floodmark.changes.mends.backups import Backup
+from floodmark.changes.mends.patient import Patient
+from floodmark.changes.mends.sink import known_sink
+from floodmark.changes.origin import latest_note, refuse_dstreams
+from floodmark.changes.plan import Plan, seal
+from floodmark.changes.repair import RepairWish, mend, plan_repair, refuse_unaccepted
+from floodmark.changes.verbs import Carrying, Change, absolute, places_of
+from floodmark.storage.backup import open_repository, snapshots
+from floodmark.storage.files import Files, open_files
+
+if TYPE_CHECKING:
+    from floodmark.checkpoint.evidence import Evidence
+    from floodmark.rules.finding import Finding
+
+
+def repair(path: str, wish: RepairWish, carrying: Carrying) -> Change:
+    location = absolute(path)
+    files = open_files(location, carrying.storage)
+    refuse_dstreams(files)
+    begun = begun_before(files, "repair")
+    if begun is not None:
+        return carried(begun, carrying)
+    standing = fingerprint(files)
+    given = None
+    if wish.sink is not None:
+        given = (absolute(wish.sink), open_files(absolute(wish.sink), carrying.storage))
+    sink = known_sink(latest_note(files), given, lambda place: open_files(place, carrying.storage))
+    backup = None
+    if wish.backup is not None:
+        wish = replace(wish, backup=absolute(wish.backup))
+        backup = _backup(str(wish.backup), carrying)
+    patient = Patient(files, _doctor, sink, standing.digest, wish.read_data)
+    mend(patient, backup)
+    return carried(seal(plan_repair(patient, location, standing, wish)), carrying)
+
+
+def _doctor(files: Files, read_data: bool) -> tuple[Evidence, tuple[Finding, ...]]:
+    from floodmark.rules.registry import examine
+    from floodmark.storage.evidence import gather
+
+    evidence = gather(files, 1.0 if read_data else None)
+    return evidence, examine(evidence)
+
+
+def _backup(repository: str, carrying: Carrying) -> Backup:
+    files = open_files(repository, carrying.storage)
+    open_repository(files)
+    return Backup(files, reversed(snapshots(files)))
+
+
+def begun_before(target: Files, verb: str) -> Plan | None:
+    """A change that stopped midway is finished as it was planned, whatever is found now."""
+    for record in journal.read_records(target):
+        if record.plan.verb == verb and record.stage is Stage.BEGUN:
+            return record.plan
+    journal.refuse_unfinished(target)
+    return None
+
+
+def carried(plan: Plan, carrying: Carrying) -> Change:
+    if not carrying.execute or not plan.steps:
+        return Change(plan)
+    refuse_unaccepted(plan)
+    outcome = carry_out(
+        plan,
+        places_of(plan, carrying.storage),
+        carrying.wait_seconds,
+        carrying.clock,
+        carrying.progress,
+    )
+    return Change(outcome.plan, True, outcome.words)

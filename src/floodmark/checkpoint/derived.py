@@ -1,0 +1,95 @@
+"""Log entries that can be told from what is left of the others.
+
+Spark plans batch N + 1 only when batch N is committed, and writes into its entry the watermark
+that the commit had handed on: so a lost commit is known from the entry after it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from typing import Any
+
+from floodmark.checkpoint.commits import CommitEntry
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.needs import JOIN_STORES
+from floodmark.checkpoint.offsets import OffsetEntry, render_offsets
+
+_WATERMARK = "nextBatchWatermarkMs"
+_IDS = "stateUniqueIds"
+_TIME = re.compile(r'("batchTimestampMs":)(\d+)')
+
+
+def derived_commit(checkpoint: Checkpoint, batch: int) -> bytes | None:
+    """commits/<batch>, for a batch that finished; None where it cannot be known."""
+    planned, after = checkpoint.offsets.get(batch), checkpoint.offsets.get(batch + 1)
+    if planned is None:
+        return None
+    like = _nearest(checkpoint, batch)
+    ids = _unique_ids(checkpoint, batch)
+    if ids is None:
+        return None
+    fields = _fields(like)
+    if _WATERMARK in fields:
+        fields[_WATERMARK] = _watermark(after or planned)
+    if ids:
+        fields[_IDS] = ids
+    version = like.version if like else 2 if ids else 1
+    return f"v{version}\n{json.dumps(fields, separators=(',', ':'))}".encode()
+
+
+def _nearest(checkpoint: Checkpoint, batch: int) -> CommitEntry | None:
+    near = min(checkpoint.commits, key=lambda other: abs(other - batch), default=None)
+    return None if near is None else checkpoint.commits[near]
+
+
+def _fields(like: CommitEntry | None) -> dict[str, Any]:
+    if like is None:
+        return {_WATERMARK: 0}
+    body = like.text.split("\n", 2)[1:2]
+    fields: dict[str, Any] = json.loads(body[0]) if body and body[0].strip() else {}
+    return fields
+
+
+def _watermark(entry: OffsetEntry) -> int:
+    # Of the newest batch only its own is known: never ahead of what was handed on.
+    return entry.metadata.batch_watermark_ms if entry.metadata else 0
+
+
+def _unique_ids(checkpoint: Checkpoint, batch: int) -> dict[str, list[list[str]]] | None:
+    """Of the state's files, where each store has one of that version; {} for plain names."""
+    found: dict[tuple[int, int, str], set[str | None]] = defaultdict(set)
+    for file in checkpoint.state_files:
+        if file.version == batch + 1:
+            found[file.operator, file.partition, file.store].add(file.unique_id)
+    if not any(unique_id for ids in found.values() for unique_id in ids):
+        return {}
+    if any(len(ids) != 1 or None in ids for ids in found.values()):
+        return None
+    ids: dict[str, list[list[str]]] = {}
+    for operator in checkpoint.state_operators:
+        stores = [name for name in JOIN_STORES if name in operator.stores] or operator.stores
+        mine = [
+            [found.get((operator.operator, partition, store), set()) for store in stores]
+            for partition in range(operator.partitions)
+        ]
+        if not all(len(each) == 1 for stores_ids in mine for each in stores_ids):
+            return None
+        ids[str(operator.operator)] = [
+            [str(next(iter(each))) for each in stores_ids] for stores_ids in mine
+        ]
+    return ids
+
+
+def stand_in(checkpoint: Checkpoint, batch: int) -> bytes | None:
+    """For offsets/<batch>, whose successor is committed: Spark opens it, and takes nothing
+    from it but that it is not later than the one after.
+    """
+    after = checkpoint.offsets.get(batch + 1)
+    if after is None:
+        return None
+    data = render_offsets(after)
+    head, _, rest = data.decode().partition("\n")
+    text = _TIME.sub(lambda found: f"{found[1]}{max(int(found[2]) - 1, 0)}", rest, count=1)
+    return f"{head}\n{text}".encode()

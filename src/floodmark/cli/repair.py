@@ -1,0 +1,53 @@
+"""`floodmark repair`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import changing
+
+RISKS = ("repeats", "changed-files")
+
+
+@click.command("repair")
+@click.argument("checkpoint", metavar="CP")
+@click.option(
+    "--accept",
+    multiple=True,
+    type=click.Choice(RISKS),
+    help="Accept what the plan names: records that come twice, content that was changed.",
+)
+@click.option("--from-backup", metavar="REPO", help="Take lost files from a backup repository.")
+@click.option("--sink", metavar="PLACE", help="The sink's Delta table or folder of files.")
+@click.option("--read-data", is_flag=True, help="Also mend what `doctor --read-data` finds.")
+@changing.changing
+def command(
+    checkpoint: str,
+    accept: tuple[str, ...],
+    from_backup: str | None,
+    sink: str | None,
+    read_data: bool,
+    execute: bool,
+    out: str | None,
+    wait: float | None,
+    storage: dict[str, Any],
+    as_json: bool,
+) -> int:
+    """Mend what the doctor finds in a checkpoint: as little as will do, and never in silence.
+
+    Exits 1 if there was nothing that it could mend, though the checkpoint is not sound.
+    """
+    with changing.carrying(execute, wait, storage) as how:
+        change = api.repair(
+            checkpoint,
+            accept=accept,
+            from_backup=from_backup,
+            sink=sink,
+            read_data=read_data,
+            carrying=how,
+        )
+    changing.show(change, as_json, out)
+    return 1 if not change.plan.steps and change.plan.notes else 0

@@ -1,0 +1,99 @@
+"""A Delta table's own log, read without Spark: versions, identity, and who wrote which batch."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from floodmark.errors import FloodmarkError, MalformedFile
+from floodmark.storage.files import Files
+
+LOG = "_delta_log"
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(?:\d+\.\d+|[0-9a-f-]{36}))?\.parquet")
+
+
+def is_delta_table(files: Files) -> bool:
+    return any(_COMMIT.fullmatch(name) for name in files.level(LOG).files)
+
+
+def versions(files: Files) -> list[int]:
+    """The commits that the log still holds."""
+    return sorted(
+        int(found[1]) for name in files.level(LOG).files if (found := _COMMIT.fullmatch(name))
+    )
+
+
+def actions(files: Files, version: int) -> list[dict[str, Any]]:
+    """What one commit did, a JSON object each."""
+    data = files.read(f"{LOG}/{version:020d}.json")
+    try:
+        found = [json.loads(line) for line in data.decode().splitlines() if line.strip()]
+    except (ValueError, RecursionError) as error:
+        raise MalformedFile(f"{LOG}/{version:020d}.json cannot be read: {error}") from None
+    return [action for action in found if isinstance(action, dict)]
+
+
+def transactions(files: Files) -> Mapping[str, int]:
+    """Query id → the newest batch that the table has of it."""
+    newest: dict[str, int] = {}
+    checkpoints = _checkpoints(files)
+    since = max(checkpoints, default=-1)
+    for name, version in _saved(files, checkpoints.get(since, ())):
+        newest[name] = version
+    for version in versions(files):
+        if version <= since:
+            continue
+        for action in actions(files, version):
+            txn = action.get("txn")
+            if isinstance(txn, dict) and isinstance(txn.get("version"), int):
+                newest[str(txn.get("appId"))] = txn["version"]
+    return newest
+
+
+def _checkpoints(files: Files) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    for name in files.level(LOG).files:
+        match = _CHECKPOINT.fullmatch(name)
+        if match:
+            found.setdefault(int(match[1]), []).append(f"{LOG}/{name}")
+    return found
+
+
+def _saved(files: Files, paths: list[str] | tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    """The transactions in a checkpoint of the table's log."""
+    import pyarrow.parquet
+
+    for path in paths:
+        table = pyarrow.parquet.read_table(io.BytesIO(files.read(path)), columns=["txn"])
+        for txn in table.column("txn").to_pylist():
+            if txn and txn.get("appId") is not None:
+                yield str(txn["appId"]), int(txn["version"])
+
+
+def table_id(files: Files) -> str | None:
+    """The table's identity, from the newest commit that still says it."""
+    for version in reversed(versions(files)):
+        try:
+            for action in actions(files, version):
+                if isinstance(action.get("metaData"), dict):
+                    return str(action["metaData"].get("id"))
+        except FloodmarkError:
+            continue
+    for paths in [files_ for _, files_ in sorted(_checkpoints(files).items())][-1:]:
+        return _saved_id(files, paths)
+    return None
+
+
+def _saved_id(files: Files, paths: list[str]) -> str | None:
+    import pyarrow.parquet
+
+    for path in paths:
+        table = pyarrow.parquet.read_table(io.BytesIO(files.read(path)), columns=["metaData"])
+        for found in table.column("metaData").to_pylist():
+            if found and found.get("id") is not None:
+                return str(found["id"])
+    return None

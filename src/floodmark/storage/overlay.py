@@ -1,0 +1,86 @@
+"""Changes laid over a folder and only remembered: what it would be like, before it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from floodmark.checkpoint.layout import FileInfo
+from floodmark.errors import FileGone, FloodmarkError
+from floodmark.storage.files import Files, Folder, Listing
+
+
+class Overlay:
+    """`Files` whose changes go nowhere. Everything else is as it lies there."""
+
+    def __init__(self, files: Files, root: str | None = None) -> None:
+        self._files = files
+        self.root = files.root if root is None else root
+        self.reads_cost = files.reads_cost
+        self.written: dict[str, bytes] = {}
+        self.removed: set[str] = set()
+
+    def list(self, folder: str = "", most: int | None = None) -> Listing:
+        below = self._files.list(folder, most)
+        hidden = self.removed | self.written.keys()
+        prefix = f"{folder}/" if folder else ""
+        added = [
+            FileInfo(path, len(data))
+            for path, data in self.written.items()
+            if path.startswith(prefix)
+        ]
+        kept = [file for file in below.files if file.path not in hidden]
+        return Listing(tuple(sorted(kept + added)), below.complete, below.unreadable)
+
+    def level(self, folder: str = "") -> Folder:
+        below = self._files.level(folder)
+        prefix = f"{folder}/" if folder else ""
+        added = [path[len(prefix) :] for path in self.written if path.startswith(prefix)]
+        names = {name for name in below.files if prefix + name not in self.removed}
+        return Folder(
+            tuple(sorted({*below.folders, *(n.split("/")[0] for n in added if "/" in n)})),
+            tuple(sorted({*names, *(name for name in added if "/" not in name)})),
+        )
+
+    def read(self, path: str) -> bytes:
+        if path in self.written:
+            return self.written[path]
+        if path in self.removed:
+            raise FileGone(f"{path} is not there")
+        return self._files.read(path)
+
+    def read_many(self, paths: Iterable[str]) -> dict[str, bytes | FloodmarkError]:
+        wanted = list(paths)
+        untouched = [p for p in wanted if p not in self.written and p not in self.removed]
+        below = self._files.read_many(untouched)
+        found: dict[str, bytes | FloodmarkError] = {}
+        for path in wanted:
+            if path in self.written:
+                found[path] = self.written[path]
+            elif path in below:
+                found[path] = below[path]
+            else:
+                found[path] = FileGone(f"{path} is not there")
+        return found
+
+    def write(self, path: str, data: bytes) -> None:
+        self.written[path] = data
+        self.removed.discard(path)
+
+    def put(self, path: str, local: str) -> None:
+        self.write(path, Path(local).read_bytes())
+
+    def create(self, path: str, data: bytes) -> bool:
+        folder, _, name = path.rpartition("/")
+        if name in self.level(folder).files:
+            return False
+        self.write(path, data)
+        return True
+
+    def delete(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self.written.pop(path, None)
+            self.removed.add(path)
+
+    def below(self, folder: str) -> Files:
+        return Overlay(self._files.below(folder))

@@ -1,0 +1,192 @@
+"""`repair` on every broken example: what the doctor calls repairable is mended, and no more."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from changes_crashing import Killed, dying
+
+import samples
+from floodmark import api
+from floodmark.changes.use import Clock
+from floodmark.changes.verbs import Carrying, save_plan
+from floodmark.errors import NoAnswer, WouldLose
+from floodmark.rules.registry import rules_of
+from rules.examples import example, golden
+
+NO_WAIT = Clock(pause=lambda seconds: None)
+GO = Carrying(execute=True, clock=NO_WAIT)
+EVERYTHING = ("repeats", "changed-files")
+# A hundred thousand files on a disk tell no more than the rule's own test does.
+RULES = [k.rule.name for k in rules_of("checkpoint") if k.rule.name != "too-many-files"]
+
+
+def broken(name: str, folder: Path) -> Path:
+    """A rule's broken example on disk."""
+    made = example("checkpoint", name.replace("-", "_"))
+    tree = dict(golden(made.FROM))
+    made.damage(tree)
+    place = samples.write(folder / "cp", tree)
+    for path, mtime in getattr(made, "MTIMES", {}).items():
+        os.utime(place / path, ns=(mtime * 1_000_000, mtime * 1_000_000))
+    return place
+
+
+def rules_found(place: Path, read_data: float | None = 1.0) -> set[str]:
+    return {item.rule for item in api.doctor(str(place), read_data)}
+
+
+def is_our_temporary(name: str) -> bool:
+    return re.fullmatch(r"\..+\.[0-9a-f]{32}\.tmp", name) is not None
+
+
+def on_disk(place: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(place).as_posix(): path.read_bytes()
+        for path in place.rglob("*")
+        # A killed write leaves a temporary file, which nothing reads and the next change sweeps.
+        if path.is_file() and "_floodmark" not in path.parts and not is_our_temporary(path.name)
+    }
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_what_is_called_repairable_is_mended(name: str, tmp_path: Path) -> None:
+    place = broken(name, tmp_path)
+    before = on_disk(place)
+    findings = api.doctor(str(place))
+    repairable = {item.rule for item in findings if item.repairable}
+    if not repairable:
+        return
+    change = api.repair(str(place), accept=EVERYTHING, carrying=GO)
+    assert change.executed
+    left = rules_found(place)
+    assert not left & repairable, change.plan.notes
+    assert left <= {item.rule for item in findings if not item.repairable}
+    api.undo(str(place), carrying=GO)
+    assert on_disk(place) == before
+
+
+def test_a_sound_checkpoint_is_left_alone(tmp_path: Path) -> None:
+    place = samples.write(tmp_path / "cp", golden("3.5/sales-hdfs"))
+    change = api.repair(str(place), carrying=GO)
+    assert not change.executed
+    assert change.plan.steps == ()
+    assert not (place / "_floodmark").exists()
+
+
+def test_what_may_repeat_records_is_counted_and_accepted_by_name(tmp_path: Path) -> None:
+    place = broken("state-version-missing", tmp_path)
+    with pytest.raises(WouldLose, match="repeats") as error:
+        api.repair(str(place), carrying=GO)
+    assert "Batch 2 is read again (1 file of source 0)" in error.value.why
+    assert "state-version-missing" in rules_found(place)
+    api.repair(str(place), accept=["repeats"], carrying=GO)
+    found = api.inspect(str(place))
+    assert (found.committed_batch, found.in_flight_batch) == (1, 2)
+    assert rules_found(place) == set()
+
+
+def test_a_saved_plan_that_risks_something_is_not_applied_unaccepted(tmp_path: Path) -> None:
+    place = broken("state-version-missing", tmp_path)
+    plan = tmp_path / "plan.json"
+    save_plan(api.repair(str(place)).plan, str(plan))
+    with pytest.raises(WouldLose, match="repeats"):
+        api.apply(str(plan), carrying=GO)
+
+
+@pytest.mark.parametrize("path", ["offsets/2", "commits/1", "metadata", "state/0/1/2.delta"])
+def test_a_flipped_bit_is_put_back(path: str, tmp_path: Path) -> None:
+    place = samples.write(tmp_path / "cp", golden("3.5/sales-hdfs"))
+    data = (place / path).read_bytes()
+    flipped = bytearray(data)
+    flipped[len(data) // 2] ^= 0x10
+    (place / path).write_bytes(bytes(flipped))
+    found = api.doctor(str(place), 1.0)
+    assert found
+    assert all(item.repairable for item in found)
+    change = api.repair(str(place), read_data=True, carrying=GO)
+    assert [step.path for step in change.plan.steps] == [path]
+    assert (place / path).read_bytes() == data
+
+
+def test_the_query_id_comes_from_the_notes(tmp_path: Path) -> None:
+    place = broken("metadata-missing", tmp_path)
+    samples.write(place, {"_floodmark/starts/1.json": b'{"query_id":"0f6e0000-0000-4000-8000-1"}'})
+    api.repair(str(place), carrying=GO)
+    assert (place / "metadata").read_bytes() == b'{"id":"0f6e0000-0000-4000-8000-1"}'
+
+
+def test_the_query_id_comes_from_the_delta_table(tmp_path: Path) -> None:
+    place = broken("metadata-missing", tmp_path)
+    log = (
+        b'{"commitInfo":{}}\n{"txn":{"appId":"5a0c362f-824f-43a3-940d-3be0f4a399fd","version":%d}}'
+    )
+    table = samples.write(
+        tmp_path / "out", {f"_delta_log/{n:020d}.json": log % n for n in range(3)}
+    )
+    api.repair(str(place), sink=str(table), carrying=GO)
+    assert b"5a0c362f-824f-43a3-940d-3be0f4a399fd" in (place / "metadata").read_bytes()
+
+
+LOST = [
+    "metadata",
+    "offsets/1",
+    "offsets/2",
+    "commits/2",
+    "sources/0/1",
+    "state/0/1/2.delta",
+    "state/0/0/_metadata/schema",
+]
+
+
+@pytest.mark.parametrize("path", LOST)
+@pytest.mark.parametrize("how", ["missing", "empty"])
+def test_a_backup_gives_back_what_it_has(path: str, how: str, tmp_path: Path) -> None:
+    tree = golden("3.5/sales-hdfs")
+    place = samples.write(tmp_path / "cp", tree)
+    api.backup(str(place), str(tmp_path / "repo"), carrying=GO)
+    if how == "missing":
+        (place / path).unlink()
+    else:
+        (place / path).write_bytes(b"")
+    if not api.doctor(str(place), 1.0):
+        pytest.skip("a missing newest commit is a batch in flight, and nothing to mend")
+    api.repair(str(place), from_backup=str(tmp_path / "repo"), read_data=True, carrying=GO)
+    assert (place / path).read_bytes() == tree[path]
+    assert rules_found(place) == set()
+
+
+def test_a_backup_of_another_stream_is_not_used(tmp_path: Path) -> None:
+    other = samples.write(tmp_path / "other", golden("3.5/dedup"))
+    api.backup(str(other), str(tmp_path / "repo"), carrying=GO)
+    place = broken("state-schema-missing", tmp_path)
+    change = api.repair(str(place), from_backup=str(tmp_path / "repo"), carrying=GO)
+    assert change.plan.steps == ()
+    assert "state-schema-missing" in change.plan.notes[0]
+
+
+@pytest.mark.parametrize("name", ["state-version-missing", "commits-behind", "offset-gap"])
+def test_killed_at_any_moment_it_is_finished_or_taken_back(name: str, tmp_path: Path) -> None:
+    place = broken(name, tmp_path)
+    before = on_disk(place)
+    with dying(None) as counted:
+        api.repair(str(place), accept=EVERYTHING, carrying=GO)
+    mended = on_disk(place)
+    api.undo(str(place), carrying=GO)
+    for at in range(1, counted.count + 1, 3):
+        shutil.rmtree(place)
+        samples.write(place, before)
+        with contextlib.suppress(Killed), dying(at):
+            api.repair(str(place), accept=EVERYTHING, carrying=GO)
+        if at % 2:
+            api.repair(str(place), accept=EVERYTHING, carrying=GO)
+            assert on_disk(place) == mended, at
+        else:
+            with contextlib.suppress(NoAnswer):
+                api.undo(str(place), carrying=GO)
+            assert on_disk(place) == before, at
