@@ -27,6 +27,7 @@ from floodmark.changes.journal import Stage
 from floodmark.changes.origin import Origin, open_origin
 from floodmark.changes.plan import Plan, parse_plan, plan_to_json, render_plan, seal
 from floodmark.changes.rehome import parse_moves
+from floodmark.changes.repair import refuse_unaccepted
 from floodmark.changes.rewind import SinkPlace, plan_rewind, to_batch, to_offsets, with_options
 from floodmark.changes.undo import forget, plan_forget, plan_undo, settle, undo
 from floodmark.changes.upgrade import plan_upgrade
@@ -300,6 +301,7 @@ def _carried(plan: Plan, carrying: Carrying) -> Change:
 
 
 def _execute(plan: Plan, carrying: Carrying) -> Outcome:
+    refuse_unaccepted(plan)
     return carry_out(
         plan,
         places_of(plan, carrying.storage),
