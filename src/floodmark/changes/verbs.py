@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.changes import journal
-from floodmark.changes.apply import Outcome, Places, Progress, carry_out, refuse_not_empty
+from floodmark.changes.apply import (
+    Outcome,
+    Places,
+    Progress,
+    Rewriter,
+    carry_out,
+    refuse_not_empty,
+)
 from floodmark.changes.backing import (
     BackupResult,
     Retention,
@@ -69,6 +76,8 @@ class Carrying:
     storage: Storage | None = None
     clock: Clock | None = None
     progress: Progress | None = None
+    rewriter: Rewriter | None = None
+    """Rewrites state in place of this process: an engine's job, say."""
 
 
 def absolute(location: str) -> str:
@@ -92,14 +101,14 @@ def upgrade(
         plan = plan_upgrade(origin, absolute(new), asked.wish)
         return _with_notes(plan, (*checked, *asked.notes))
 
-    return _to_new_place("upgrade", path, new, make, carrying)
+    return to_new_place("upgrade", path, new, make, carrying)
 
 
 def copy(
     path: str, dest: str, rehome: Sequence[str], new_identity: bool, carrying: Carrying
 ) -> Change:
     moves = parse_moves(rehome)
-    return _to_new_place(
+    return to_new_place(
         "copy", path, dest, lambda o: plan_copy(o, absolute(dest), moves, new_identity), carrying
     )
 
@@ -110,9 +119,10 @@ def _with_notes(plan: Plan, notes: tuple[str, ...]) -> Plan:
     return replace(plan, notes=(*notes, *plan.notes))
 
 
-def _to_new_place(
+def to_new_place(
     verb: str, path: str, new: str, make: Callable[[Origin], Plan], carrying: Carrying
 ) -> Change:
+    """`make` plans a new checkpoint from the one at `path`."""
     refuse_overlap(path, new)
     origin_files = open_files(absolute(path), carrying.storage)
     target = open_files(absolute(new), carrying.storage)
@@ -308,7 +318,16 @@ def _execute(plan: Plan, carrying: Carrying) -> Outcome:
         carrying.wait_seconds,
         carrying.clock,
         carrying.progress,
+        carrying.rewriter or _rewriter(plan),
     )
+
+
+def _rewriter(plan: Plan) -> Rewriter | None:
+    if plan.verb not in ("repartition", "convert"):
+        return None
+    from floodmark.changes.state_rewriter import StateRewriter
+
+    return StateRewriter()
 
 
 def save_plan(plan: Plan, path: str) -> None:

@@ -6,6 +6,7 @@ Spark runs it again on restart. Formats v1 to v3 are described in docs/format.md
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -59,6 +60,22 @@ def parse_commit(data: bytes) -> CommitEntry:
 
 def render_commit(entry: CommitEntry) -> bytes:
     return entry.text.encode()
+
+
+def with_state_ids(entry: CommitEntry, ids: StateIds | None) -> CommitEntry:
+    """The entry with other unique ids, or None: with none, as state of format 1 has it."""
+    body = entry.text.partition("\n")[2].split("\n", 1)[0]
+    fields = parse_json_object(body, "the commit") if body.strip() else {}
+    fields.pop("stateUniqueIds", None)
+    if ids is not None:
+        fields["stateUniqueIds"] = {
+            str(operator): [list(stores) for stores in partitions]
+            for operator, partitions in ids.items()
+        }
+    # v3 is there for its sinks, with unique ids or without.
+    version = 3 if entry.version == 3 else 1 if ids is None else 2
+    text = f"v{version}\n{json.dumps(fields, separators=(',', ':'), ensure_ascii=False)}"
+    return parse_commit(text.encode())
 
 
 def _state_ids(value: Any) -> StateIds:

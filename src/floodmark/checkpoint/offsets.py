@@ -7,6 +7,7 @@ The text that Spark wrote is kept: it compares offsets by their JSON string.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -162,3 +163,14 @@ def with_offset(entry: OffsetEntry, source: str, offset: str | None) -> OffsetEn
         entry,
         offsets=tuple((name, offset if name == source else old) for name, old in entry.offsets),
     )
+
+
+def with_conf(entry: OffsetEntry, changes: Mapping[str, str]) -> OffsetEntry:
+    """The entry with some of its settings set, and all else as it was."""
+    metadata = entry.metadata
+    if metadata is None:
+        return entry
+    fields = parse_json_object(metadata.text, "the metadata line")
+    fields["conf"] = {**metadata.conf, **changes}
+    text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+    return replace(entry, metadata=parse_offset_metadata(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +53,15 @@ def parse_operator_metadata(data: bytes) -> OperatorMetadata:
 
 def render_operator_metadata(metadata: OperatorMetadata) -> bytes:
     return metadata.text.encode()
+
+
+def with_partitions(data: bytes, partitions: int) -> bytes:
+    """The same metadata of a state that is spread over another number of partitions."""
+    line, _, body = decode(data).partition("\n")
+    fields = parse_json_object(body, "the operator metadata")
+    for store in fields.get("stateStoreInfo", []):
+        store["numPartitions"] = partitions
+    return f"{line}\n{json.dumps(fields, separators=(',', ':'), ensure_ascii=False)}".encode()
 
 
 def _store(fields: dict[str, Any]) -> StateStoreInfo:

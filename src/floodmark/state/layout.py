@@ -70,14 +70,15 @@ class Layout:
     def decode(self, records: Records) -> tuple[pa.Array, pa.Array]:
         """The keys and the values, an element each where values have several."""
         records = self.mine(records)
-        values = self._values(records)
+        values = self.checked_values(records)
         keys = records.keys if self.family is None else records.keys.skip(2)
         if self.has_elements:
             owners, values = _elements(values, self.delimiter)
             keys = keys.take(owners)
         return self.decode_keys(keys), self._decode_values(values)
 
-    def _values(self, records: Records) -> RowBytes:
+    def checked_values(self, records: Records) -> RowBytes:
+        """The values, without the checksums that RocksDB's carry."""
         if not (self.rocksdb and self.row_checksums):
             return records.values
         return _without_checksums(records, self.delimiter)

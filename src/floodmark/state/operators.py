@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SIDES = ("left", "right")
 COUNTS, VALUES = "keyToNumValues", "keyWithIndexToValue"
 JOIN_STORES = tuple(f"{side}-{kind}" for side in SIDES for kind in (COUNTS, VALUES))
-_SEVERAL_VALUES = ("keyWithTsToValues", "tsWithKey")
+SEVERAL_VALUES = ("keyWithTsToValues", "tsWithKey")
 """Join format 4: families whose keys have several values each."""
 TIMERS = "timers"
 _TIMER_FAMILIES = ("$procTimers_keyToTimestamp", "$eventTimers_keyToTimestamp")
@@ -214,7 +214,7 @@ def _guessed(schema: StateSchema, family: ColumnFamily) -> Shape:
     """A variable that the operator's metadata does not tell of shows by what is beside it."""
     if family.user_key is not None:
         return Shape.MAP
-    if family.name.endswith(_SEVERAL_VALUES):
+    if family.name.endswith(SEVERAL_VALUES):
         return Shape.VALUES
     if schema.family(f"$rowCounter_{family.name}"):
         return Shape.LIST

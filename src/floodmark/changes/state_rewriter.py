@@ -1,0 +1,62 @@
+"""Rewrites state in this process: a partition's pieces at a time, read back when done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from floodmark.changes.apply import Places
+from floodmark.changes.plan import Step
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.state.tally import Tally
+from floodmark.storage.files import Files
+from floodmark.storage.load import Entries, load
+from floodmark.storage.state_rewrite import Goal, Store, check_store, rewrite_store, stores_of
+
+
+@dataclass
+class StateRewriter:
+    """What `repartition` and `convert` need. It remembers what it has read, to compare."""
+
+    _read: dict[tuple[int, int, str], Tally] = field(default_factory=dict)
+    _checkpoint: Checkpoint | None = None
+
+    def rewrite(self, step: Step, places: Places) -> None:
+        goal, batch = _goal(step), _number(step, "batch")
+        for store in self._stores(step, places.origin):
+            found = rewrite_store(store, places.target, goal, self._conf(places.origin, batch))
+            self._read[store.at.operator, batch, store.name] = found
+
+    def check(self, step: Step, places: Places) -> None:
+        goal, batch = _goal(step), _number(step, "batch")
+        for store in self._stores(step, places.origin):
+            expected = self._read[store.at.operator, batch, store.name]
+            check_store(store, places.target, goal, expected)
+
+    def _stores(self, step: Step, origin: Files) -> tuple[Store, ...]:
+        number, batch = _number(step, "operator"), _number(step, "batch")
+        return stores_of(origin, self._loaded(origin), number, batch)
+
+    def _conf(self, origin: Files, batch: int) -> dict[str, str]:
+        entry = self._loaded(origin).offsets.get(batch)
+        return dict(entry.metadata.conf) if entry and entry.metadata else {}
+
+    def _loaded(self, origin: Files) -> Checkpoint:
+        if self._checkpoint is None:
+            self._checkpoint = load(origin, Entries.ALL)
+        return self._checkpoint
+
+
+def _number(step: Step, name: str) -> int:
+    assert step.how is not None
+    return int(step.how[name])
+
+
+def _goal(step: Step) -> Goal:
+    assert step.how is not None
+    ids = step.how["unique_ids"]
+    return Goal(
+        _number(step, "version"),
+        step.how["partitions"],
+        step.how["provider"],
+        tuple(tuple(stores) for stores in ids) if ids is not None else None,
+    )

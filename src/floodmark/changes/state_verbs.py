@@ -1,0 +1,29 @@
+"""`repartition` and `convert`, from what a user asks to what is done."""
+
+from __future__ import annotations
+
+from floodmark.changes.convert import plan_convert
+from floodmark.changes.repartition import plan_repartition
+from floodmark.changes.verbs import Carrying, Change, absolute, to_new_place
+
+
+def repartition(path: str, new: str, partitions: int, carrying: Carrying) -> Change:
+    return to_new_place(
+        "repartition",
+        path,
+        new,
+        lambda origin: plan_repartition(origin, absolute(new), partitions),
+        carrying,
+    )
+
+
+def convert(
+    path: str, new: str, provider: str, state_format: int | None, carrying: Carrying
+) -> Change:
+    return to_new_place(
+        "convert",
+        path,
+        new,
+        lambda origin: plan_convert(origin, absolute(new), provider, state_format),
+        carrying,
+    )
