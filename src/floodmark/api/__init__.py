@@ -34,6 +34,7 @@ from floodmark.api.reading import (
     state,
     state_changes,
 )
+from floodmark.api.restating import convert, repartition
 
 __all__ = [
     "OpenCheckpoint",
@@ -42,6 +43,7 @@ __all__ = [
     "backup",
     "batches",
     "check_backups",
+    "convert",
     "copy",
     "diff",
     "diff_state",
@@ -56,6 +58,7 @@ __all__ = [
     "offsets",
     "open",
     "repair",
+    "repartition",
     "restore",
     "rewind",
     "scan",

@@ -38,6 +38,8 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "copy": ("copy", "Copy a checkpoint to another place, paths inside made right."),
         "backup": ("backup", "Keep a snapshot of a checkpoint, also while its query runs."),
         "restore": ("restore", "Bring a checkpoint back from a snapshot."),
+        "repartition": ("repartition", "Spread the state over another number of partitions."),
+        "convert": ("convert", "Keep the state in RocksDB instead of HDFS files, or back."),
         "repair": ("repair", "Mend what the doctor found, as little as will do."),
         "apply": ("apply", "Carry out a saved plan."),
         "undo": ("undo", "Take back the last change of a checkpoint."),

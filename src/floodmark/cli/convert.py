@@ -1,0 +1,48 @@
+"""`floodmark convert`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import changing
+
+
+@click.command("convert")
+@click.argument("checkpoint", metavar="CP")
+@click.argument("new", metavar="NEW")
+@click.option(
+    "--provider",
+    type=click.Choice(["rocksdb", "hdfs"]),
+    required=True,
+    help="What keeps the state in NEW.",
+)
+@click.option(
+    "--state-format",
+    type=click.IntRange(1, 2),
+    metavar="1|2",
+    help="RocksDB's checkpoint format; 2 has unique ids (Spark 4.0). As before, if left out.",
+)
+@changing.changing
+def command(
+    checkpoint: str,
+    new: str,
+    provider: str,
+    state_format: int | None,
+    execute: bool,
+    out: str | None,
+    wait: float | None,
+    storage: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Make NEW, the same stream with its state kept by another provider.
+
+    CP is not touched.
+    """
+    with changing.carrying(execute, wait, storage) as how:
+        change = api.convert(
+            checkpoint, new, provider=provider, state_format=state_format, carrying=how
+        )
+    changing.show(change, as_json, out)

@@ -1,0 +1,40 @@
+"""`floodmark repartition`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import changing
+
+
+@click.command("repartition")
+@click.argument("checkpoint", metavar="CP")
+@click.argument("new", metavar="NEW")
+@click.option(
+    "--partitions",
+    type=click.IntRange(min=1),
+    required=True,
+    metavar="N",
+    help="How many partitions the state is to have.",
+)
+@changing.changing
+def command(
+    checkpoint: str,
+    new: str,
+    partitions: int,
+    execute: bool,
+    out: str | None,
+    wait: float | None,
+    storage: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Make NEW, the same stream with its state spread over another number of partitions.
+
+    Every key goes where Spark will look for it. CP is not touched.
+    """
+    with changing.carrying(execute, wait, storage) as how:
+        change = api.repartition(checkpoint, new, partitions=partitions, carrying=how)
+    changing.show(change, as_json, out)
