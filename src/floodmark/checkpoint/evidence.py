@@ -70,7 +70,12 @@ class Evidence:
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
-        return {file.path: file.size for file in self.checkpoint.files}
+        """Of the checkpoint's own files: what changes have kept is not to be judged."""
+        return {
+            file.path: file.size
+            for file in self.checkpoint.files
+            if not file.path.startswith(f"{NOTES}/")
+        }
 
     @cached_property
     def mtimes(self) -> Mapping[str, int | None]:
@@ -184,7 +189,7 @@ class Evidence:
         return tuple(
             file
             for file in self.checkpoint.files
-            if is_temporary(file.path.rsplit("/", 1)[-1]) and not file.path.startswith(NOTES)
+            if is_temporary(file.path.rsplit("/", 1)[-1]) and file.path in self.sizes
         )
 
     @cached_property

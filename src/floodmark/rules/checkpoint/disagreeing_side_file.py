@@ -24,22 +24,17 @@ RULE = Rule(
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
+    # Of a file that cannot be read at all, another rule speaks.
     broken = evidence.faults.keys() | evidence.unusable
-    for path in sorted(evidence.disagreeing):
-        yield RULE.finding(
-            path,
-            f"{path} does not fit the checksums in {side_file(path)}.",
-            repairable=path not in broken,
-        )
+    for path in sorted(evidence.disagreeing - broken):
+        yield RULE.finding(path, f"{path} does not fit the checksums in {side_file(path)}.")
     for path, size in evidence.sizes.items():
         main = main_file(path)
-        if main is None or main in evidence.disagreeing:
+        if main is None or main in evidence.disagreeing or main in broken:
             continue
         found = evidence.sizes.get(main, -1)
         # An empty file needs no side file, and one of a store's own `.crc` has none either.
         if found > 0 and size != side_file_size(found):
             yield RULE.finding(
-                main,
-                repairable=main not in broken,
-                what=f"{main} has {found:,} bytes, and its side file {path} is for another length.",
+                main, f"{main} has {found:,} bytes, and its side file {path} is for another length."
             )
