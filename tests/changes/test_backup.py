@@ -12,7 +12,7 @@ from floodmark import api
 from floodmark.changes.backing import Retention, consistent, take_backup
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying
-from floodmark.errors import NotACheckpoint, StoppedMidway, WrongUse
+from floodmark.errors import NotACheckpoint, StoppedMidway, WouldLose, WrongUse
 from floodmark.storage.backup import snapshots
 from floodmark.storage.files import Folder, open_files
 
@@ -75,7 +75,10 @@ def test_restored_in_place_and_undone(repo: Path, cp: Path) -> None:
     samples.write(cp, {"commits/3": samples.commit_entry(), "offsets/4": b"v1\n\n1"})
     samples.write(cp, {"offsets/.4.crc": b"crc\0", "metadata": b'{"id":"other"}'})
     now = tree_of(cp)
-    api.restore(str(repo), str(cp), carrying=GO)
+    with pytest.raises(WouldLose, match="another query's checkpoint: other"):
+        api.restore(str(repo), str(cp), carrying=GO)
+    assert tree_of(cp) == now
+    api.restore(str(repo), str(cp), accept=["another-query"], carrying=GO)
     assert tree_of(cp) == then
     api.undo(str(cp), carrying=GO)
     assert tree_of(cp) == now

@@ -88,7 +88,7 @@ def test_input_files_that_moved(tmp_path: Path, old: str) -> None:
 
 def test_input_files_that_are_not_there(tmp_path: Path) -> None:
     samples.write(tmp_path / "cp", samples.file_stream())
-    with pytest.raises(WrongUse, match="no input file of this checkpoint lies there"):
+    with pytest.raises(WrongUse, match="no file that this checkpoint knows lies there"):
         api.copy(str(tmp_path / "cp"), str(tmp_path / "new"), rehome=["/other=/x"])
 
 

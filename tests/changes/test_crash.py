@@ -11,12 +11,14 @@ import os
 import random
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import fsspec
 import pytest
-from changes_crashing import Killed, dying
+from changes_crashing import Countdown, Killed, dying
 
 import samples
 from floodmark import api
@@ -24,10 +26,13 @@ from floodmark.changes.belonging import belongs
 from floodmark.changes.fingerprint import BLOCK
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying
-from floodmark.errors import NoAnswer
+from floodmark.errors import CannotRead, NoAnswer
 from floodmark.storage.files import Files, open_files
 
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
+if TYPE_CHECKING:
+    from services.s3 import S3Server
+
+CLOCK = Clock(pause=lambda seconds: None)
 Tree = dict[str, bytes]
 
 
@@ -52,7 +57,7 @@ def is_blocked(tree: Tree) -> bool:
 @dataclass(frozen=True)
 class Verb:
     name: str
-    run: Callable[[str], object]
+    run: Callable[[str, Carrying], object]
     """Given the root below which `cp`, `new` and `repo` lie."""
     changed: str
     """The place that it changes."""
@@ -69,78 +74,99 @@ def with_crc(tree: Tree) -> Tree:
 
 ORIGIN = with_crc(samples.sales(batches=4))
 VERBS = [
-    Verb("upgrade", lambda r: api.upgrade(f"{r}/cp", f"{r}/new", carrying=GO), "new"),
+    Verb("upgrade", lambda r, go: api.upgrade(f"{r}/cp", f"{r}/new", carrying=go), "new"),
     Verb(
         "upgrade-dropped",
-        lambda r: api.upgrade(f"{r}/cp", f"{r}/new", drop_in_flight=True, carrying=GO),
+        lambda r, go: api.upgrade(f"{r}/cp", f"{r}/new", drop_in_flight=True, carrying=go),
         "new",
     ),
     Verb(
         "upgrade-without-state",
-        lambda r: api.upgrade(f"{r}/cp", f"{r}/new", without_state=True, carrying=GO),
+        lambda r, go: api.upgrade(f"{r}/cp", f"{r}/new", without_state=True, carrying=go),
         "new",
     ),
-    Verb("copy", lambda r: api.copy(f"{r}/cp", f"{r}/new", new_identity=True, carrying=GO), "new"),
-    Verb("rewind", lambda r: api.rewind(f"{r}/cp", to_batch=1, carrying=GO), "cp"),
-    Verb("restore", lambda r: api.restore(f"{r}/repo", f"{r}/new", carrying=GO), "new"),
-    Verb("restore-over", lambda r: api.restore(f"{r}/repo", f"{r}/cp", carrying=GO), "cp"),
+    Verb(
+        "copy", lambda r, go: api.copy(f"{r}/cp", f"{r}/new", new_identity=True, carrying=go), "new"
+    ),
+    Verb("rewind", lambda r, go: api.rewind(f"{r}/cp", to_batch=0, carrying=go), "cp"),
+    Verb("restore", lambda r, go: api.restore(f"{r}/repo", f"{r}/new", carrying=go), "new"),
+    Verb("restore-over", lambda r, go: api.restore(f"{r}/repo", f"{r}/cp", carrying=go), "cp"),
 ]
 BY_NAME = {verb.name: verb for verb in VERBS}
 
 
 class Storage:
-    """A fresh root for each death: a folder, or a place in memory."""
+    """A fresh root for each death: a folder, a place in memory, or one on a real S3 server."""
 
-    def __init__(self, kind: str, folder: Path) -> None:
+    def __init__(self, kind: str, folder: Path, server: S3Server | None = None) -> None:
         self.kind = kind
         self.folder = folder
+        self.server = server
         self.number = 0
+        self.options = server.storage_options if server else None
+        # Each file is a request there; and no checksums lie beside.
+        partitions = 1 if server else 4
+        self.origin = samples.sales(batches=3, partitions=1) if server else ORIGIN
+        self.later = samples.sales(batches=5, partitions=partitions, in_flight=False)
+        self.go = Carrying(execute=True, storage=self.options, clock=CLOCK)
 
     def root(self) -> str:
         self.number += 1
+        if self.server is not None:
+            return self.server.place("crash")
         if self.kind == "memory":
             return f"memory://crash{id(self)}/{self.number}"
         return str(self.folder / str(self.number))
 
+    def place(self, root: str, name: str) -> Files:
+        return open_files(f"{root}/{name}", self.options)
+
+    def dying(self, at: int | None) -> AbstractContextManager[Countdown]:
+        files = self.place("s3://floodmark", "any") if self.server else None
+        return dying(at, files.fs if files else None)  # type: ignore[attr-defined]
+
     def prepared(self, verb: Verb) -> str:
         root = self.root()
-        origin = open_files(f"{root}/cp")
-        samples.put(origin, ORIGIN)
+        origin = self.place(root, "cp")
+        samples.put(origin, self.origin)
         if verb.name.startswith("restore"):
-            api.backup(f"{root}/cp", f"{root}/repo", carrying=GO)
+            api.backup(f"{root}/cp", f"{root}/repo", carrying=self.go)
             if verb.name == "restore-over":  # the stream has gone on since
-                samples.put(origin, samples.sales(batches=5, in_flight=False))
+                samples.put(origin, self.later)
         return root
+
+    def undo(self, root: str, verb: Verb) -> None:
+        # It may have died before it had written down that it began.
+        with contextlib.suppress(NoAnswer, CannotRead):
+            api.undo(f"{root}/{verb.changed}", carrying=self.go)
 
     def drop(self, root: str) -> None:
         if self.kind == "local":
             shutil.rmtree(root)
-        else:  # every look at the memory file system walks over all that is in it
+        elif self.kind == "memory":  # every look at it walks over all that is in it
             fsspec.filesystem("memory").rm(root, recursive=True)
 
 
-@pytest.fixture(params=["local", "memory"])
+@pytest.fixture(params=["local", "memory", pytest.param("s3", marks=pytest.mark.services)])
 def storage(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Storage:
     # Power is not cut here: waiting for the disk would be most of the time.
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
-    return Storage(request.param, tmp_path)
+    server = request.getfixturevalue("s3") if request.param == "s3" else None
+    return Storage(request.param, tmp_path, server)
 
 
-def place(root: str, name: str) -> Files:
-    return open_files(f"{root}/{name}")
-
-
-CHOSEN = 4
+CHOSEN = {"local": 4, "memory": 4, "s3": 1}
 """How many deaths of each kind run with every `make test`; `make soak` dies all of them."""
 WHOLE = pytest.param(True, marks=[pytest.mark.soak, pytest.mark.timeout(3600)], id="every-death")
 SHORT = pytest.param(False, id="some-deaths")
 
 
-def deaths_of(changes: int, whole: bool) -> list[int]:
+def deaths_of(storage: Storage, changes: int, whole: bool) -> list[int]:
     everything = list(range(1, changes + 1))
-    return everything if whole else sorted(random.Random(changes).sample(everything, CHOSEN))
+    chosen = random.Random(changes).sample(everything, CHOSEN[storage.kind])
+    return everything if whole else sorted(chosen)
 
 
 @pytest.mark.parametrize("whole", [SHORT, WHOLE])
@@ -149,31 +175,31 @@ def test_killed_before_every_change(
     storage: Storage, verb: Verb, whole: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = storage.prepared(verb)
-    before = tree_of(place(root, verb.changed))
-    origin_before = tree_of(place(root, "cp"))
-    with dying(None) as counted:
-        verb.run(root)
-    wanted = tree_of(place(root, verb.changed))
+    before = tree_of(storage.place(root, verb.changed))
+    origin_before = tree_of(storage.place(root, "cp"))
+    with storage.dying(None) as counted:
+        verb.run(root, storage.go)
+    wanted = tree_of(storage.place(root, verb.changed))
     assert wanted != before
     assert not is_blocked(wanted)
-    chosen = deaths_of(counted.count, whole)
+    chosen = deaths_of(storage, counted.count, whole)
     for at in chosen:
         for going_on in ("repeat", "undo"):
             root = storage.prepared(verb)
-            with pytest.raises(Killed), dying(at):
-                verb.run(root)
-            left = tree_of(place(root, verb.changed))
+            with pytest.raises(Killed), storage.dying(at):
+                verb.run(root, storage.go)
+            left = tree_of(storage.place(root, verb.changed))
             # Whoever starts a query now finds the old, the new, or a refusal of Spark.
             assert left in (before, _renamed(wanted, left)) or is_blocked(left), (at, going_on)
             if verb.changed != "cp":
-                assert tree_of(place(root, "cp")) == origin_before
+                assert tree_of(storage.place(root, "cp")) == origin_before
             if going_on == "repeat":
-                verb.run(root)
-                found = tree_of(place(root, verb.changed))
+                verb.run(root, storage.go)
+                found = tree_of(storage.place(root, verb.changed))
                 assert found == _renamed(wanted, found), at
             else:
-                _undo(root, verb)
-                assert tree_of(place(root, verb.changed)) == before, at
+                storage.undo(root, verb)
+                assert tree_of(storage.place(root, verb.changed)) == before, at
             storage.drop(root)
     _tell(capsys, whole, f"{verb.name} on {storage.kind}", counted.count, 2 * len(chosen))
 
@@ -184,12 +210,6 @@ def _tell(
     if whole:
         with capsys.disabled():
             print(f"\n  {what}: {changes} changes of storage, {deaths} deaths", end="")
-
-
-def _undo(root: str, verb: Verb) -> None:
-    # It may have died before it had written down that it began.
-    with contextlib.suppress(NoAnswer):
-        api.undo(f"{root}/{verb.changed}", carrying=GO)
 
 
 def _renamed(wanted: Tree, found: Tree) -> Tree:
@@ -206,22 +226,22 @@ def test_an_undo_killed_before_every_change(
 ) -> None:
     verb = BY_NAME[name]
     root = storage.prepared(verb)
-    before = tree_of(place(root, verb.changed))
-    verb.run(root)
-    with dying(None) as counted:
-        api.undo(f"{root}/{verb.changed}", carrying=GO)
-    assert tree_of(place(root, verb.changed)) == before
-    chosen = deaths_of(counted.count, whole)
+    before = tree_of(storage.place(root, verb.changed))
+    verb.run(root, storage.go)
+    with storage.dying(None) as counted:
+        api.undo(f"{root}/{verb.changed}", carrying=storage.go)
+    assert tree_of(storage.place(root, verb.changed)) == before
+    chosen = deaths_of(storage, counted.count, whole)
     for at in chosen:
         root = storage.prepared(verb)
-        verb.run(root)
-        wanted = tree_of(place(root, verb.changed))
-        with pytest.raises(Killed), dying(at):
-            api.undo(f"{root}/{verb.changed}", carrying=GO)
-        left = tree_of(place(root, verb.changed))
+        verb.run(root, storage.go)
+        wanted = tree_of(storage.place(root, verb.changed))
+        with pytest.raises(Killed), storage.dying(at):
+            api.undo(f"{root}/{verb.changed}", carrying=storage.go)
+        left = tree_of(storage.place(root, verb.changed))
         assert left in (before, wanted) or is_blocked(left), at
-        _undo(root, verb)
-        assert tree_of(place(root, verb.changed)) == before, at
+        storage.undo(root, verb)
+        assert tree_of(storage.place(root, verb.changed)) == before, at
         storage.drop(root)
     _tell(capsys, whole, f"undo of {name} on {storage.kind}", counted.count, len(chosen))
 
@@ -231,19 +251,19 @@ def test_a_backup_killed_before_every_change(
     storage: Storage, whole: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = storage.prepared(BY_NAME["upgrade"])
-    with dying(None) as counted:
-        api.backup(f"{root}/cp", f"{root}/repo", carrying=GO)
-    chosen = deaths_of(counted.count, whole)
+    with storage.dying(None) as counted:
+        api.backup(f"{root}/cp", f"{root}/repo", carrying=storage.go)
+    chosen = deaths_of(storage, counted.count, whole)
     for at in chosen:
         root = storage.prepared(BY_NAME["upgrade"])
-        with pytest.raises(Killed), dying(at):
-            api.backup(f"{root}/cp", f"{root}/repo", carrying=GO)
-        assert tree_of(place(root, "cp")) == ORIGIN
-        api.backup(f"{root}/cp", f"{root}/repo", carrying=GO)
-        _, damage = api.check_backups(f"{root}/repo")
+        with pytest.raises(Killed), storage.dying(at):
+            api.backup(f"{root}/cp", f"{root}/repo", carrying=storage.go)
+        assert tree_of(storage.place(root, "cp")) == storage.origin
+        api.backup(f"{root}/cp", f"{root}/repo", carrying=storage.go)
+        _, damage = api.check_backups(f"{root}/repo", storage.options)
         assert damage == ()
-        api.restore(f"{root}/repo", f"{root}/new", carrying=GO)
-        belonging = {path: data for path, data in ORIGIN.items() if belongs(path)}
-        assert tree_of(place(root, "new")) == belonging, at
+        api.restore(f"{root}/repo", f"{root}/new", carrying=storage.go)
+        belonging = {path: data for path, data in storage.origin.items() if belongs(path)}
+        assert tree_of(storage.place(root, "new")) == belonging, at
         storage.drop(root)
     _tell(capsys, whole, f"backup on {storage.kind}", counted.count, len(chosen))

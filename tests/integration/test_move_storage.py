@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,25 +16,6 @@ if TYPE_CHECKING:
     from services.s3 import S3Server
 
 pytestmark = pytest.mark.services
-
-
-class Killed(BaseException):
-    """As a killed process: nothing after it happens."""
-
-
-class Countdown:
-    def __init__(self, at: int) -> None:
-        self.at = at
-        self.count = 0
-
-    def counted(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **named: Any) -> Any:
-            self.count += 1
-            if self.count >= self.at:
-                raise Killed
-            return original(*arguments, **named)
-
-        return call
 
 
 @pytest.fixture
@@ -77,28 +57,3 @@ def test_the_store_copies_and_nothing_is_read(s3: S3Server, go: Carrying) -> Non
     assert tree_of(open_files(f"{place}/new", s3.storage_options)) == tree
     # Planning reads the logs; the copies themselves are one PUT each.
     assert sent["PUT"] <= len(copied) + 6
-
-
-@pytest.mark.parametrize("going_on", ["repeat", "undo"])
-def test_killed_on_the_way(
-    s3: S3Server, go: Carrying, going_on: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    names = ("pipe_file", "cp_file", "rm_file")
-    for at in (1, 2, 3, 6, 9):
-        place = s3.place("killed")
-        cp = open_files(f"{place}/cp", s3.storage_options)
-        samples.put(cp, samples.sales(batches=3))
-        before = tree_of(cp)
-        countdown = Countdown(at)
-        store = cp.fs  # type: ignore[attr-defined]
-        with monkeypatch.context() as patched:
-            for name in names:
-                patched.setattr(store, name, countdown.counted(getattr(store, name)))
-            with pytest.raises(Killed):
-                api.rewind(f"{place}/cp", to_batch=0, carrying=go)
-        if going_on == "repeat":
-            api.rewind(f"{place}/cp", to_batch=0, carrying=go)
-            assert api.inspect(f"{place}/cp", s3.storage_options).latest_batch == 0
-        elif at > 1:
-            api.undo(f"{place}/cp", carrying=go)
-            assert tree_of(cp) == before

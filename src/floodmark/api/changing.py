@@ -29,11 +29,13 @@ def upgrade(
     map_topic: Iterable[str] = (),
     kafka: str | None = None,
     by_time: bool = False,
+    accept: Iterable[str] = (),
     carrying: Carrying | None = None,
 ) -> Change:
     """A new checkpoint that begins exactly after the last committed batch."""
     from floodmark.changes import verbs
     from floodmark.changes.course import Wish
+    from floodmark.changes.reach import accepted
     from floodmark.changes.topics import parse_topics
 
     wish = Wish(
@@ -45,6 +47,7 @@ def upgrade(
         parse_topics(tuple(map_topic)),
         kafka,
         by_time,
+        accepted(tuple(accept)),
     )
     check = _app_check(app, wish.map_topic) if app is not None else None
     return verbs.upgrade(str(path), str(new), wish, carrying or verbs.Carrying(), check)
@@ -98,20 +101,27 @@ def rewind(
     to_offsets: str | None = None,
     keep_identity: bool = False,
     sink: str | None = None,
+    kafka: str | None = None,
+    table: str | None = None,
+    accept: Iterable[str] = (),
     carrying: Carrying | None = None,
 ) -> Change:
-    """The same checkpoint, back at the end of an earlier batch, or at given offsets."""
+    """The same checkpoint, back at the end of an earlier batch, at a time or at given offsets."""
     from floodmark.changes import verbs
+    from floodmark.changes.reach import accepted
+    from floodmark.changes.rewind import Aim
 
-    return verbs.rewind(
-        str(path),
-        carrying or verbs.Carrying(),
+    aim = Aim(
         to_batch,
         milliseconds(to_time),
         to_offsets,
         keep_identity,
         sink,
+        kafka,
+        table,
+        accepted(tuple(accept)),
     )
+    return verbs.rewind(str(path), aim, carrying or verbs.Carrying())
 
 
 def copy(
@@ -120,13 +130,14 @@ def copy(
     *,
     rehome: Iterable[str] = (),
     new_identity: bool = False,
+    sink: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
     """A copy elsewhere, with the absolute paths inside made right."""
     from floodmark.changes import verbs
 
     return verbs.copy(
-        str(path), str(dest), tuple(rehome), new_identity, carrying or verbs.Carrying()
+        str(path), str(dest), tuple(rehome), new_identity, sink, carrying or verbs.Carrying()
     )
 
 
@@ -167,12 +178,15 @@ def restore(
     path: str,
     *,
     snapshot: str | None = None,
+    accept: Iterable[str] = (),
     carrying: Carrying | None = None,
 ) -> Change:
     """A checkpoint as a snapshot has it, at the same or another place."""
     from floodmark.changes import verbs
+    from floodmark.changes.reach import accepted
 
-    return verbs.restore(str(repository), str(path), snapshot, carrying or verbs.Carrying())
+    names = accepted(tuple(accept))
+    return verbs.restore(str(repository), str(path), snapshot, names, carrying or verbs.Carrying())
 
 
 def apply(plan: str, *, carrying: Carrying | None = None) -> Change:

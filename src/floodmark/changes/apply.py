@@ -53,6 +53,7 @@ from floodmark.storage.files import Files
 
 Progress = Callable[[int, int], None]
 _AT_ONCE = 16
+_AGAIN = "Repeat the command to go on, or take it back with `floodmark undo`."
 _OUR_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")
 
 
@@ -70,7 +71,7 @@ class Places:
 
     def standing(self, plan: Plan) -> Files:
         """The checkpoint whose fingerprint the plan has."""
-        return self.target if plan.in_place else self.origin
+        return self.target if plan.about_target else self.origin
 
 
 class Rewriter(Protocol):
@@ -104,7 +105,7 @@ def carry_out(
     record = journal.read_record(target, plan)
     if record is not None and record.stage is Stage.FINISHED:
         journal.unblock(target, plan)
-        return Outcome(plan, "It was carried out already; nothing was left to do.")
+        return Outcome(plan, "It was carried out already; there was nothing left to do.")
     journal.refuse_unfinished(target, apart_from=plan)
     resumed = (
         record is not None and record.stage is Stage.BEGUN and journal.is_blocked(target, plan)
@@ -131,7 +132,7 @@ def check(plan: Plan, places: Places, wait_seconds: float | None, clock: Clock) 
 
 def _check_origin(plan: Plan, places: Places, always: bool = False) -> None:
     """A change in place has moved the checkpoint itself; one that makes a new one has not."""
-    if not plan.fingerprint or (plan.in_place and not always):
+    if not plan.fingerprint or (plan.about_target and not always):
         return
     now = fingerprint(places.standing(plan))
     if now.digest != plan.fingerprint:
@@ -155,9 +156,24 @@ def refuse_not_empty(target: Files, plan: Plan | None = None) -> None:
         raise NotEmpty(
             f"{target.root} is not empty: it holds {other[0]}"
             + (f" and {len(other) - 1} more" if len(other) > 1 else ""),
-            "A new checkpoint needs a place of its own.",
+            _made_by(target, plan) or "A new checkpoint needs a place of its own.",
             "Name a folder that does not exist yet.",
         )
+
+
+def _made_by(target: Files, plan: Plan | None) -> str:
+    """Where this very change was carried out earlier, and the stream has gone on since."""
+    for record in journal.read_records(target):
+        same = plan is not None and (record.plan.verb, record.plan.origin) == (
+            plan.verb,
+            plan.origin,
+        )
+        if same and record.stage is Stage.FINISHED:
+            return (
+                f"An earlier `{record.plan.verb}` of {record.plan.origin} made it, from "
+                f"{record.plan.standing}; it stands at {fingerprint(target).words} now."
+            )
+    return ""
 
 
 def held(target: Files) -> frozenset[str]:
@@ -294,14 +310,16 @@ def verify(plan: Plan, places: Places, rewriter: Rewriter | None = None) -> None
         for path, step in final.items():
             if step.do == DELETE:
                 if path in sizes:
-                    raise StoppedMidway(f"{path} is there again", "A query still writes here.")
+                    raise StoppedMidway(
+                        f"{path} is there again", "A query still writes here.", _AGAIN
+                    )
             elif sizes.get(path) != step.size:
                 found = f"{sizes[path]} bytes" if path in sizes else "missing"
-                raise StoppedMidway(f"{path} is {found}, not {step.size} bytes")
+                raise StoppedMidway(f"{path} is {found}, not {step.size} bytes", "", _AGAIN)
         written = {path: step for path, step in final.items() if step.do == WRITE}
         for path, data in files.read_many(written).items():
             if data != written[path].data:
-                raise StoppedMidway(f"{path} does not hold what was written")
+                raise StoppedMidway(f"{path} does not hold what was written", "", _AGAIN)
 
 
 def _sweep(target: Files) -> None:

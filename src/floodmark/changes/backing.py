@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
@@ -20,6 +20,8 @@ from floodmark.changes.plan import (
     EMPTY,
     NOT_IN_USE,
     RESTORE,
+    SAME_QUERY,
+    SNAPSHOT_THERE,
     UNCHANGED,
     Plan,
     Precondition,
@@ -27,15 +29,26 @@ from floodmark.changes.plan import (
     delete,
     write,
 )
+from floodmark.changes.reach import ANOTHER_QUERY
 from floodmark.changes.rehome import (
     is_operator_metadata,
     is_schema_log,
     moved_operator_metadata,
     moved_schema_log,
 )
-from floodmark.checkpoint.layout import COMMITS, OFFSETS, FileInfo, batch_id
+from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, FileInfo, batch_id
 from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.errors import BatchPurged, CannotRead, FileGone, NotACheckpoint
+from floodmark.checkpoint.query import parse_metadata
+from floodmark.errors import (
+    BatchPurged,
+    CannotRead,
+    FileGone,
+    FloodmarkError,
+    NotACheckpoint,
+    NotEmpty,
+    StalePlan,
+    WouldLose,
+)
 from floodmark.storage import backup
 from floodmark.storage.backup import Snapshot, Store, Stored, object_path
 from floodmark.storage.files import Files, Listing
@@ -114,7 +127,11 @@ def consistent(files: Files) -> Checkpoint:
     )
     checkpoint = load_listed(files, Listing(kept), Entries.NEWEST, [committed])
     if checkpoint.kind is Kind.DSTREAMS:
-        raise NotACheckpoint(f"{files.root} is a DStreams checkpoint: it has no batches to keep")
+        raise NotACheckpoint(
+            f"{files.root} is a DStreams checkpoint: it has no batches to keep",
+            "It is the whole application as one Java object.",
+            "Copy the folder while the application is stopped.",
+        )
     if committed >= 0 and checkpoint.state_operators:
         try:
             needed_state(checkpoint, committed, files.read)
@@ -166,6 +183,7 @@ def plan_backup(files: Files, location: str, repository: str, options: dict[str,
     committed = checkpoint.committed_batch
     after = "no batch yet" if committed is None else f"batch {committed}"
     count, size = len(checkpoint.files), checkpoint.bytes
+    standing = fingerprint(files)
     step = Step("snapshot", repository, f"{count} files, {size} bytes; only new content is written")
     return Plan(
         "backup",
@@ -173,19 +191,44 @@ def plan_backup(files: Files, location: str, repository: str, options: dict[str,
         location,
         repository,
         (step,),
-        (),
-        "",
-        after,
+        (Precondition(SAME_QUERY, f"{location} is still query {checkpoint.query_id}'s"),),
+        standing.digest,
+        standing.words,
         0,
-        options,
+        {**options, "query_id": checkpoint.query_id},
         ("A query may go on running: the snapshot holds a commit and all that it needs.",),
     )
 
 
+def refuse_another_query(files: Files, plan: Plan) -> None:
+    """A query may go on between plan and snapshot; it may not be another one's by then."""
+    found = _query_id(files)
+    if found != plan.options["query_id"]:
+        raise StalePlan(
+            f"{plan.origin} is another query's now: {found}",
+            f"The plan was made for query {plan.options['query_id']}.",
+            "Plan again, if that is meant.",
+        )
+
+
+def _query_id(files: Files) -> str | None:
+    try:
+        return parse_metadata(files.read(METADATA)).id
+    except FloodmarkError:
+        return None
+
+
 def plan_restore(
-    repository: Files, location: str, target: Files, goal: str, snapshot: Snapshot
+    repository: Files,
+    location: str,
+    target: Files,
+    goal: str,
+    snapshot: Snapshot,
+    accept: Collection[str] = (),
 ) -> Plan:
     there = _there(target)
+    if there:
+        _refuse_other_content(target, there, snapshot, accept)
     sizes = {file.path: file.size for file in there}
     moved = goal != snapshot.location
     restored = tuple(_restoring(repository, snapshot, goal, moved, sizes))
@@ -207,19 +250,40 @@ def plan_restore(
         if there
         else (Precondition(EMPTY, f"{goal} holds nothing yet"),)
     )
+    held = Precondition(SNAPSHOT_THERE, f"{location} holds snapshot {snapshot.id}, whole")
     return Plan(
         "restore",
         f"The checkpoint as of {after}, from snapshot {snapshot.id}",
         location,
         goal,
         (*removed, *restored),
-        conditions,
-        standing.digest if there else "",
+        (*conditions, held),
+        standing.digest,
         standing.words,
         newest + 1,
-        {"snapshot": snapshot.id},
+        {"snapshot": snapshot.id, "accept": sorted(accept)},
         (f"It was {snapshot.location}, query {snapshot.query_id}.",),
     )
+
+
+def _refuse_other_content(
+    target: Files, there: tuple[FileInfo, ...], snapshot: Snapshot, accept: Collection[str]
+) -> None:
+    if not any(belongs(file.path) for file in there):
+        raise NotEmpty(
+            f"{target.root} holds {there[0].path}, and no checkpoint",
+            "What is no part of a checkpoint would lie among it.",
+            "Name the checkpoint's own folder, or one that does not exist yet.",
+        )
+    found = _query_id(target)
+    if found is not None and found != snapshot.query_id and ANOTHER_QUERY not in accept:
+        raise WouldLose(
+            f"{target.root} is another query's checkpoint: {found}",
+            f"Snapshot {snapshot.id} is of query {snapshot.query_id}, from {snapshot.location}. "
+            "A rewind gives a query a new id; else it is another stream.",
+            f"Restore it elsewhere, or accept it by name: --accept {ANOTHER_QUERY}. What is there "
+            "is kept until `floodmark forget`.",
+        )
 
 
 def _there(target: Files) -> tuple[FileInfo, ...]:

@@ -6,12 +6,12 @@ that was made anew, or another cluster make them point at nothing, or at other r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from typing import Any
 
 from floodmark.changes.course import Wish, choose_course
+from floodmark.changes.reach import Reach, require_reach
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.sources import (
     SourceKind,
@@ -19,9 +19,11 @@ from floodmark.checkpoint.sources import (
     parse_kafka_offset,
     render_json,
 )
+from floodmark.checkpoint.text import moment
 from floodmark.errors import CannotRead, WrongUse
 
 Topics = Mapping[str, Mapping[int, int]]
+Notes = tuple[str, ...]
 _PATIENCE_SECONDS = 15.0
 
 
@@ -30,15 +32,6 @@ class Bounds:
     earliest: int
     end: int
     """The next offset to be written."""
-
-
-@dataclass(frozen=True)
-class Reach:
-    """How a checkpoint's offsets stand to what the cluster has."""
-
-    lost: tuple[str, ...]
-    """In words: records or partitions that are out of reach."""
-    notes: tuple[str, ...]
 
 
 class Cluster:
@@ -130,7 +123,7 @@ def ask_kafka(checkpoint: Checkpoint, wish: Wish) -> Asked:
     assert batch is not None
     sources = [s for s in checkpoint.sources_of(batch) if s.kind is SourceKind.KAFKA]
     if not sources:
-        raise WrongUse("--kafka: no source of this stream reads Kafka")
+        raise no_kafka()
     cluster = Cluster(bootstrap)
     try:
         if wish.by_time:
@@ -140,22 +133,50 @@ def ask_kafka(checkpoint: Checkpoint, wish: Wish) -> Asked:
         cluster.close()
 
 
-def _topics(wish: Wish, source: SourceOffset) -> dict[str, dict[int, int]]:
-    renamed = dict(wish.map_topic)
+def _topics(renamed: Mapping[str, str], source: SourceOffset) -> dict[str, dict[int, int]]:
     offsets = parse_kafka_offset(source.offset)
     return {renamed.get(topic, topic): partitions for topic, partitions in offsets.items()}
 
 
-def _out_of_reach(wish: Wish, sources: list[SourceOffset], cluster: Cluster) -> tuple[str, ...]:
+def _out_of_reach(wish: Wish, sources: list[SourceOffset], cluster: Cluster) -> Notes:
+    topics = [_topics(dict(wish.map_topic), source) for source in sources]
+    return require_reach(reach_of(topics, cluster), wish.accept, _sound(cluster))
+
+
+def ask_reach(sources: Sequence[SourceOffset], bootstrap: str, accept: Sequence[str]) -> Notes:
+    """What the cluster has left of the records after these offsets."""
+    kafka = [source for source in sources if source.kind is SourceKind.KAFKA]
+    if not kafka:
+        raise no_kafka()
+    cluster = Cluster(bootstrap)
+    try:
+        found = reach_of([_topics({}, source) for source in kafka], cluster)
+    finally:
+        cluster.close()
+    return require_reach(found, accept, _sound(cluster))
+
+
+def no_kafka() -> WrongUse:
+    return WrongUse(
+        "--kafka: no source of this stream reads Kafka",
+        do="Leave --kafka out; `floodmark inspect CP` shows the sources.",
+    )
+
+
+def _sound(cluster: Cluster) -> str:
+    return f"Kafka at {cluster.bootstrap} still has everything that comes next."
+
+
+def reach_of(sources: Sequence[Topics], cluster: Cluster) -> Reach:
+    lost: list[str] = []
     notes: list[str] = []
-    for source in sources:
-        topics = _topics(wish, source)
+    records = 0
+    for topics in sources:
         found = reach(topics, {topic: cluster.bounds(topic) for topic in topics})
-        notes += [f"OUT OF REACH: {words}." for words in found.lost]
+        lost += found.lost
         notes += found.notes
-        if not found.lost:
-            notes.append(f"Kafka at {cluster.bootstrap} still has everything that comes next.")
-    return tuple(notes)
+        records += found.records
+    return Reach(tuple(lost), tuple(notes), records)
 
 
 def _by_time(
@@ -163,11 +184,16 @@ def _by_time(
 ) -> Asked:
     entry = checkpoint.offsets[batch]
     if entry.metadata is None:
-        raise WrongUse(f"--by-time: batch {batch} has no time")
+        raise WrongUse(
+            f"--by-time: batch {batch} has no time",
+            "Spark 2.1 wrote none.",
+            "Give the offsets yourself: floodmark rewind NEW --to-offsets FILE.",
+        )
     time_ms = entry.metadata.batch_timestamp_ms
     moved = []
+    renamed = dict(wish.map_topic)
     for source in sources:
-        found = {topic: cluster.at_time(topic, time_ms) for topic in _topics(wish, source)}
+        found = {topic: cluster.at_time(topic, time_ms) for topic in _topics(renamed, source)}
         missing = [topic for topic, partitions in found.items() if not partitions]
         if missing:
             raise WrongUse(
@@ -176,17 +202,17 @@ def _by_time(
             )
         text = {t: {str(p): at for p, at in sorted(ps.items())} for t, ps in found.items()}
         moved.append((source.id, render_json(text)))
-    moment = datetime.fromtimestamp(time_ms / 1000, timezone.utc).isoformat()
     note = (
-        f"Kafka at {cluster.bootstrap} is read from the time of batch {batch}, {moment}: records "
-        "near that time may come twice, and late ones with an earlier time not at all."
+        f"Kafka at {cluster.bootstrap} is read from the time of batch {batch}, "
+        f"{moment(time_ms)}: records near that time may come twice, and late ones with an earlier "
+        "time not at all."
     )
     return Asked(replace(wish, moved_offsets=tuple(moved)), (note,))
 
 
 def reach(offsets: Topics, bounds: Mapping[str, Mapping[int, Bounds]]) -> Reach:
     """What of the records after these offsets the cluster cannot give any more. Pure."""
-    lost, notes = [], []
+    lost, notes, records = [], [], 0
     for topic, partitions in offsets.items():
         there = bounds.get(topic, {})
         if not there:
@@ -197,6 +223,7 @@ def reach(offsets: Topics, bounds: Mapping[str, Mapping[int, Bounds]]) -> Reach:
             if found is None:
                 lost.append(f"{topic} partition {partition} is gone")
             elif at < found.earliest:
+                records += found.earliest - at
                 lost.append(
                     f"{topic} partition {partition}: {found.earliest - at} records from offset "
                     f"{at} on are out of reach; the oldest is {found.earliest}"
@@ -210,4 +237,4 @@ def reach(offsets: Topics, bounds: Mapping[str, Mapping[int, Bounds]]) -> Reach:
         if added:
             names = ", ".join(map(str, added))
             notes.append(f"{topic} has new partitions ({names}): Spark reads them from the start.")
-    return Reach(tuple(lost), tuple(notes))
+    return Reach(tuple(lost), tuple(notes), records)

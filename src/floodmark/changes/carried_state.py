@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.changes.needed_state import StoreState, needed_state
+from floodmark.changes.needed_state import StoreState, named_snapshot, needed_state
 from floodmark.changes.origin import Origin
 from floodmark.changes.plan import Step, copy, write
 from floodmark.changes.rehome import is_operator_metadata, moved_operator_metadata
@@ -54,10 +54,8 @@ def carry_in_flight_state(origin: Origin, in_flight: int) -> Iterator[Step]:
 
 
 def _tables_of(origin: Origin, file: StateFile) -> set[str]:
-    from floodmark.state.rocksdb import read_snapshot
-
     folder = file.path.rpartition("/")[0]
-    snapshot = read_snapshot(origin.read(file.path))
+    snapshot = named_snapshot(file.path, origin.read)
     tables = {f"{folder}/SSTs/{table.stored}" for table in snapshot.tables}
     return tables | {f"{folder}/logs/{log.stored}" for log in snapshot.logs}
 

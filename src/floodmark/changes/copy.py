@@ -15,18 +15,28 @@ from floodmark.changes.rehome import (
     moved_schema_log,
     moved_source_log,
 )
+from floodmark.changes.sinklog import SinkPlace, rehome_sink_log
 from floodmark.checkpoint.inputs import file_sources
 from floodmark.checkpoint.layout import METADATA, SOURCES
 from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.errors import WrongUse
 
 
-def plan_copy(origin: Origin, dest: str, moves: Moves = (), new_identity: bool = False) -> Plan:
-    steps = tuple(_steps(origin, dest, moves, new_identity))
-    if moves and not any("input files" in step.why for step in steps):
+def plan_copy(
+    origin: Origin,
+    dest: str,
+    moves: Moves = (),
+    new_identity: bool = False,
+    sink: SinkPlace | None = None,
+) -> Plan:
+    """`sink` is the file sink's output, where it lies now."""
+    led = tuple(rehome_sink_log(sink[1], moves)) if sink and moves else ()
+    steps = (*_steps(origin, dest, moves, new_identity), *led)
+    if moves and not any("files are where --rehome says" in step.why for step in steps):
         raise WrongUse(
-            f"--rehome {moves[0][0]}: no input file of this checkpoint lies there",
-            do="`floodmark files CP` lists them.",
+            f"--rehome {moves[0][0]}: no file that this checkpoint knows lies there",
+            "Input files stand in its file sources' logs, output files in the file sink's.",
+            "`floodmark files CP` lists the input; name the output's folder with --sink.",
         )
     newest = max((*origin.checkpoint.offset_ids, *origin.checkpoint.commit_ids), default=-1)
     return Plan(
@@ -39,9 +49,23 @@ def plan_copy(origin: Origin, dest: str, moves: Moves = (), new_identity: bool =
         origin.standing.digest,
         origin.standing.words,
         newest + 1,
-        {"rehome": [list(pair) for pair in moves], "new_identity": new_identity},
-        (),
+        {
+            "rehome": [list(pair) for pair in moves],
+            "new_identity": new_identity,
+            "sink": sink[0] if sink else None,
+        },
+        _notes(sink, led),
         _consequences(new_identity),
+        sink=sink[0] if led and sink else None,
+    )
+
+
+def _notes(sink: SinkPlace | None, led: tuple[Step, ...]) -> tuple[str, ...]:
+    if not led or sink is None:
+        return ()
+    return (
+        f"The file sink's log in {sink[0]} is changed, too: the original query cannot go on "
+        "writing there.",
     )
 
 

@@ -27,6 +27,8 @@ class Wish:
     """The cluster to ask whether it still has what comes next."""
     by_time: bool = False
     """The cluster is another one: its offsets are looked up by the time of the batch."""
+    accept: tuple[str, ...] = ()
+    """What the user has accepted by name."""
     moved_offsets: tuple[tuple[str, str], ...] = ()
     """source → the offset that the cluster gave for that time."""
 

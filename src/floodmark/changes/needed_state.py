@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from floodmark.checkpoint.commits import StateIds
 from floodmark.checkpoint.layout import DEFAULT_STORE, FileInfo, StateFile, store_folder
 from floodmark.checkpoint.model import SHUFFLE_PARTITIONS, Checkpoint
-from floodmark.errors import BatchPurged
+from floodmark.errors import BatchPurged, MalformedFile
 from floodmark.storage.state_chain import Chain, StateFileMissing, chain_of
+
+if TYPE_CHECKING:
+    from floodmark.state.rocksdb import RocksSnapshot
 
 Read = Callable[[str], bytes]
 # The order in which a join's stores stand in a commit's unique ids.
@@ -130,9 +134,7 @@ def _lineage(read: Read) -> Callable[[StateFile], tuple[tuple[int, str], ...]]:
 def _tables(folder: str, chain: Chain, read: Read, sizes: dict[str, int]) -> tuple[FileInfo, ...]:
     if chain.snapshot is None or chain.snapshot.kind != "zip":
         return ()
-    from floodmark.state.rocksdb import read_snapshot
-
-    snapshot = read_snapshot(read(chain.snapshot.path))
+    snapshot = named_snapshot(chain.snapshot.path, read)
     named = [(f"{folder}/SSTs/{table.stored}", table.size) for table in snapshot.tables]
     named += [(f"{folder}/logs/{log.stored}", log.size) for log in snapshot.logs]
     for path, size in named:
@@ -144,3 +146,18 @@ def _tables(folder: str, chain: Chain, read: Read, sizes: dict[str, int]) -> tup
                 "Restore the file from a backup, or choose another batch.",
             )
     return tuple(FileInfo(path, size) for path, size in named)
+
+
+def named_snapshot(path: str, read: Read) -> RocksSnapshot:
+    """What a RocksDB snapshot says of itself; a damaged one is named."""
+    from floodmark.state.rocksdb import read_snapshot
+
+    try:
+        return read_snapshot(read(path))
+    except MalformedFile as error:
+        raise MalformedFile(
+            f"{path} cannot be read: {error.what}",
+            error.why,
+            "Restore the file from a backup, or choose another batch; `floodmark doctor "
+            "--read-data` finds what else is damaged.",
+        ) from None

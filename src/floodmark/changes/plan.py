@@ -24,6 +24,7 @@ FORMAT = 1
 WRITE, COPY, DELETE, RESTORE = "write", "copy", "delete", "restore"
 REWRITE = "rewrite-state"
 TARGET, SINK = "target", "sink"
+_SAVED = "A changing verb saves one with --out PLAN.json."
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,8 @@ class Precondition:
 
 
 UNCHANGED = "origin-unchanged"
+SAME_QUERY = "same-query"
+SNAPSHOT_THERE = "snapshot-there"
 NOT_IN_USE = "not-in-use"
 EMPTY = "target-empty"
 
@@ -128,6 +131,11 @@ class Plan:
     @property
     def id(self) -> str:
         return self.digest[:16]
+
+    @property
+    def about_target(self) -> bool:
+        """True where the fingerprint is the target's: it is changed, or filled from a backup."""
+        return self.in_place or self.verb == "restore"
 
     @property
     def in_place(self) -> bool:
@@ -174,7 +182,7 @@ def parse_plan(data: bytes, origin: str = "plan") -> Plan:
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise MalformedFile(f"{origin}: not a plan", f"It is not JSON: {error}") from None
+        raise MalformedFile(f"{origin}: not a plan", f"It is not JSON: {error}", _SAVED) from None
     return plan_from_json(value, origin)
 
 
@@ -183,7 +191,7 @@ def plan_from_json(value: Any, origin: str = "plan") -> Plan:
         raise MalformedFile(
             f"{origin}: not a plan",
             'A plan says "floodmark": "plan".',
-            "A changing verb saves one with --out PLAN.json.",
+            _SAVED,
         )
     made_by = value.get("made_by")
     if made_by != RELEASE or value.get("format") != FORMAT:
@@ -201,7 +209,9 @@ def plan_from_json(value: Any, origin: str = "plan") -> Plan:
     try:
         return _plan(value)
     except (KeyError, TypeError) as error:
-        raise MalformedFile(f"{origin}: not a plan", f"A field is missing: {error}") from None
+        raise MalformedFile(
+            f"{origin}: not a plan", f"A field is missing: {error}", _SAVED
+        ) from None
 
 
 def _plan(value: dict[str, Any]) -> Plan:

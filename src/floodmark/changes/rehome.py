@@ -7,11 +7,18 @@ takes the state as one without a schema.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
-from floodmark.checkpoint.filelog import SourceFile, parse_source_log, render_log
+from floodmark.checkpoint.filelog import (
+    SinkFile,
+    SourceFile,
+    parse_sink_log,
+    parse_source_log,
+    render_log,
+)
 from floodmark.checkpoint.sources import render_json
 from floodmark.checkpoint.text import decode, lines_of, parse_json_object
 from floodmark.errors import WrongUse
@@ -81,7 +88,10 @@ def parse_moves(pairs: Sequence[str]) -> Moves:
     for pair in pairs:
         old, equals, new = pair.partition("=")
         if not (old and equals and new):
-            raise WrongUse(f"--rehome {pair!r} is not OLD=NEW")
+            raise WrongUse(
+                f"--rehome {pair!r} is not OLD=NEW",
+                do="Write it as --rehome /old/folder=/new/folder.",
+            )
         moves.append((old.rstrip("/"), new.rstrip("/")))
     return moves
 
@@ -94,13 +104,28 @@ def moved_source_log(data: bytes, moves: Moves) -> tuple[bytes, int]:
     return (render_log(moved) if count else data), count
 
 
-def _moved_file(file: SourceFile, moves: Moves) -> SourceFile:
-    for old, new in moves:
-        path = _moved_path(file.path, old, new)
-        if path is not None:
-            fields: Mapping[str, Any] = {**json.loads(file.text), "path": path}
-            return SourceFile(path, file.timestamp, file.batch_id, render_json(fields))
-    return file
+def moved_sink_log(data: bytes, moves: Moves) -> tuple[bytes, int]:
+    """A file sink's log with its output files moved, and how many were."""
+    files = parse_sink_log(data)
+    moved = [_moved_file(file, moves) for file in files]
+    count = sum(a is not b for a, b in zip(files, moved, strict=True))
+    return (render_log(moved, data.endswith(b"\n")) if count else data), count
+
+
+_Logged = TypeVar("_Logged", SourceFile, SinkFile)
+
+
+def _moved_file(file: _Logged, moves: Moves) -> _Logged:
+    path = moved_place(file.path, moves)
+    if path is None:
+        return file
+    return replace(file, path=path, text=render_json({**json.loads(file.text), "path": path}))
+
+
+def moved_place(path: str, moves: Moves) -> str | None:
+    """Where a file that logs know lies now; None where no move is about it."""
+    found = (_moved_path(path, old, new) for old, new in moves)
+    return next((place for place in found if place is not None), None)
 
 
 def _moved_path(path: str, old: str, new: str) -> str | None:

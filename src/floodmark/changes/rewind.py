@@ -18,16 +18,29 @@ from floodmark.changes.needed_state import needed_state
 from floodmark.changes.origin import Origin
 from floodmark.changes.plan import Plan, Step, delete, write
 from floodmark.changes.rehome import is_operator_metadata
-from floodmark.changes.sinklog import Trim, trim_sink_log
+from floodmark.changes.sinklog import SinkPlace, Trim, trim_sink_log
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, batch_id, state_files
 from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_offset
 from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.checkpoint.sources import SourceKind
+from floodmark.checkpoint.text import moment
 from floodmark.errors import NoAnswer, WouldLose
-from floodmark.storage.files import Files
 
-SinkPlace = tuple[str, Files]
-"""The file sink's output: where it is, and the way to it."""
+
+@dataclass(frozen=True)
+class Aim:
+    """What the user asks of a rewind: one of batch, time and offsets, and how."""
+
+    batch: int | None = None
+    at_ms: int | None = None
+    offsets_file: str | None = None
+    keep_identity: bool = False
+    sink: str | None = None
+    kafka: str | None = None
+    """The cluster to ask: for a time beyond the log, and whether it still has what comes next."""
+    table: str | None = None
+    """The Delta table to ask for a time beyond the log."""
+    accept: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -38,6 +51,7 @@ class Goal:
     options: Mapping[str, Any]
     moved: bool = False
     """True where given offsets stand in for the batch's own."""
+    notes: tuple[str, ...] = ()
 
 
 def to_batch(origin: Origin, batch: int, option: str = "--to-batch") -> Goal:
@@ -46,6 +60,7 @@ def to_batch(origin: Origin, batch: int, option: str = "--to-batch") -> Goal:
         raise NoAnswer(
             f"{origin.location} stands at the end of batch {batch} already",
             "There is nothing after it to take back.",
+            "`floodmark batches` lists the earlier ones.",
         )
     return Goal(batch, origin.checkpoint.offsets[batch], {"to_batch": batch})
 
@@ -55,7 +70,11 @@ def to_offsets(origin: Origin, given: Mapping[str, str]) -> Goal:
     checkpoint = origin.checkpoint
     batch = checkpoint.committed_batch
     if batch is None:
-        raise NoAnswer(f"{origin.location}: no batch is committed, so no offset can be moved")
+        raise NoAnswer(
+            f"{origin.location}: no batch is committed, so no offset can be moved",
+            "A stream that has finished nothing stands where its code says.",
+            "Start it with an empty checkpoint, and with the option of its source.",
+        )
     require_committed(checkpoint, batch, "--to-offsets")
     if checkpoint.state_operators:
         raise WouldLose(
@@ -67,7 +86,10 @@ def to_offsets(origin: Origin, given: Mapping[str, str]) -> Goal:
     for source, text in given.items():
         entry = with_offset(entry, source, text)
     if entry == checkpoint.offsets[batch] and batch == checkpoint.latest_batch:
-        raise NoAnswer(f"{origin.location} stands at these offsets already")
+        raise NoAnswer(
+            f"{origin.location} stands at these offsets already",
+            do="`floodmark offsets CP --json` shows where it stands.",
+        )
     return Goal(batch, entry, {"to_offsets": dict(given)}, moved=True)
 
 
@@ -148,9 +170,10 @@ def _entries(origin: Origin, goal: Goal) -> Iterator[Step]:
         for number in (before, goal.batch) if before >= 0 else (goal.batch,):
             yield from _rewrite(origin, f"{OFFSETS}/{number}", data, why)
     elif before >= 0 and before not in origin.checkpoint.offset_ids:
-        yield from _rewrite(
-            origin, f"{OFFSETS}/{before}", data, "Spark wants the entry before, and it is purged"
-        )
+        why = "Spark wants the entry before, and it is purged"
+        yield from _rewrite(origin, f"{OFFSETS}/{before}", data, why)
+        done = origin.read(f"{COMMITS}/{goal.batch}")
+        yield from _rewrite(origin, f"{COMMITS}/{before}", done, f"{why}; it was done")
 
 
 def _rewrite(origin: Origin, path: str, data: bytes, why: str) -> Iterator[Step]:
@@ -168,7 +191,7 @@ def _identity(origin: Origin, goal: Goal, keep_identity: bool) -> Iterator[Step]
 
 
 def _notes(origin: Origin, goal: Goal, keep_identity: bool, trim: Trim) -> tuple[str, ...]:
-    notes = [f"The stream goes on with batch {goal.batch + 1}."]
+    notes = [*goal.notes, f"The stream goes on with batch {goal.batch + 1}."]
     kinds = {source.kind for source in origin.checkpoint.sources_of(goal.batch)}
     if SourceKind.FILE in kinds:
         notes.append(
@@ -185,6 +208,18 @@ def _notes(origin: Origin, goal: Goal, keep_identity: bool, trim: Trim) -> tuple
     return tuple(notes)
 
 
-def with_options(goal: Goal, options: Mapping[str, Any]) -> Goal:
-    """The goal under what the user asked for, where that was not a batch."""
-    return replace(goal, options=options)
+def by_time(goal: Goal, at_ms: int, *notes: str) -> Goal:
+    """The goal as one that was asked for by a time."""
+    options = {"to_time_ms": at_ms, "to_time": moment(at_ms)}
+    return replace(goal, options={**options, **_offsets_of(goal)}, notes=notes)
+
+
+def _offsets_of(goal: Goal) -> Mapping[str, Any]:
+    return goal.options if goal.moved else {}
+
+
+def planned_at(origin: Origin, batch: int, at_ms: int) -> str:
+    metadata = origin.checkpoint.offsets[batch].metadata
+    time_ms = metadata.batch_timestamp_ms if metadata else None
+    own = f", at {moment(time_ms)}" if time_ms is not None else ""
+    return f"Batch {batch} is the last that was planned by {moment(at_ms)}{own}."

@@ -1,4 +1,4 @@
-"""The file sink's own log, taken back with the checkpoint.
+"""The file sink's own log, taken back with the checkpoint, or led to where the output lies now.
 
 It remembers batch numbers alone: a number that stands in it is skipped, whatever a new
 batch of that number holds. So going back to batch K means that nothing above K stands there.
@@ -6,14 +6,18 @@ batch of that number holds. So going back to batch K means that nothing above K 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from floodmark.changes.belonging import sidecar
-from floodmark.changes.plan import SINK, Step, delete
+from floodmark.changes.plan import SINK, Step, delete, write
+from floodmark.changes.rehome import Moves, moved_sink_log
 from floodmark.checkpoint.filelog import COMPACT, log_id
 from floodmark.storage.files import Files
 
 FOLDER = "_spark_metadata"
+SinkPlace = tuple[str, Files]
+"""The file sink's output: where it is, and the way to it."""
 
 
 @dataclass(frozen=True)
@@ -50,3 +54,19 @@ def trim_sink_log(sink: Files, batch: int) -> Trim:
         if sidecar(name) in there:
             steps.append(delete(sidecar(path), why, SINK))
     return Trim(tuple(steps))
+
+
+def rehome_sink_log(sink: Files, moves: Moves) -> Iterator[Step]:
+    """Readers and Spark itself follow the absolute paths in it, wherever the folder lies."""
+    names = sink.level(FOLDER).files
+    entries = [f"{FOLDER}/{name}" for name in names if log_id(name) is not None]
+    for path, data in sink.read_many(entries).items():
+        if not isinstance(data, bytes):
+            raise data
+        moved, count = moved_sink_log(data, moves)
+        if not count:
+            continue
+        if sidecar(path).rpartition("/")[2] in names:
+            yield delete(sidecar(path), "the checksum of what is replaced", SINK)
+        why = f"{count} output files are where --rehome says"
+        yield write(path, moved, why, replaces=True, place=SINK)

@@ -23,7 +23,10 @@ def parse_topics(pairs: Sequence[str]) -> tuple[tuple[str, str], ...]:
     for pair in pairs:
         old, equals, new = pair.partition("=")
         if not (old and equals and new):
-            raise WrongUse(f"--map-topic {pair!r} is not OLD=NEW")
+            raise WrongUse(
+                f"--map-topic {pair!r} is not OLD=NEW",
+                do="Write it as --map-topic orders=orders-v2.",
+            )
         found.append((old, new))
     return tuple(found)
 
@@ -34,12 +37,18 @@ def require_topics(entry: OffsetEntry, topics: Mapping[str, str]) -> None:
     if unknown:
         known = ", ".join(sorted(there)) or "none"
         raise WrongUse(
-            f"--map-topic {unknown[0]}: the checkpoint has no such topic", f"Its topics: {known}."
+            f"--map-topic {unknown[0]}: the checkpoint has no such topic",
+            f"Its topics: {known}.",
+            "OLD is the name that the checkpoint has.",
         )
     after = [topics.get(topic, topic) for topic in sorted(there)]
     twice = sorted({topic for topic in after if after.count(topic) > 1})
     if twice:
-        raise WrongUse(f"--map-topic: two topics would both become {twice[0]}")
+        raise WrongUse(
+            f"--map-topic: two topics would both become {twice[0]}",
+            "Offsets of two topics cannot be those of one.",
+            "Give each topic a name of its own.",
+        )
 
 
 def _topics(text: str) -> list[str]:

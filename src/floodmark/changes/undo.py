@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 
 from floodmark.changes import journal
@@ -9,10 +10,21 @@ from floodmark.changes.apply import Outcome, Places, kept_path
 from floodmark.changes.belonging import sidecar
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.journal import Record, Stage
-from floodmark.changes.plan import COPY, DELETE, REWRITE, TARGET, Plan, Step, seal
+from floodmark.changes.plan import (
+    COPY,
+    DELETE,
+    NOT_IN_USE,
+    REWRITE,
+    TARGET,
+    UNCHANGED,
+    Plan,
+    Precondition,
+    Step,
+    seal,
+)
 from floodmark.changes.use import Clock, refuse_in_use
 from floodmark.errors import FloodmarkError, NoAnswer, StalePlan, StoppedMidway
-from floodmark.storage.copying import copy_file
+from floodmark.storage.copying import copy_file, drop_empty_folders
 from floodmark.storage.files import Files
 
 PlacesOf = Callable[[Plan], Places]
@@ -25,6 +37,7 @@ def last_change(target: Files) -> Record:
         raise NoAnswer(
             f"{target.root}: there is no change to take back",
             "No change of floodmark is written down here, or it was forgotten.",
+            "`floodmark batches CP` shows where it stands; `floodmark rewind` takes it back.",
         )
     return records[-1]
 
@@ -45,8 +58,7 @@ def plan_undo(target: Files, location: str) -> Plan:
         for step in plan.steps
         if step.do != DELETE and not step.replaces
     )
-    half = " that stopped midway" if record.unfinished else ""
-    return _undo_plan(plan, location, (*back, *away), fingerprint(target), half)
+    return _undo_plan(record, location, (*back, *away), fingerprint(target))
 
 
 def undo(target: Files, places_of: PlacesOf, clock: Clock | None = None) -> Outcome:
@@ -84,12 +96,12 @@ def settle(target: Files, location: str) -> Plan | None:
     if not left and plan.in_place:
         return None
     _clean(plan, target)
-    return _undo_plan(plan, location, (), fingerprint(target), "")
+    return _undo_plan(records[-1], location, (), fingerprint(target))
 
 
-def _undo_plan(
-    plan: Plan, location: str, steps: tuple[Step, ...], now: Fingerprint, half: str
-) -> Plan:
+def _undo_plan(record: Record, location: str, steps: tuple[Step, ...], now: Fingerprint) -> Plan:
+    plan = record.plan
+    half = " that stopped midway" if record.unfinished else ""
     return seal(
         Plan(
             "undo",
@@ -97,13 +109,34 @@ def _undo_plan(
             location,
             location,
             steps,
-            (),
+            (
+                Precondition(UNCHANGED, f"{location} still stands at {now.words}"),
+                Precondition(NOT_IN_USE, f"no query runs on {location}"),
+            ),
             now.digest,
             now.words,
             plan.block,
             {"change": plan.id},
         )
     )
+
+
+def require_fresh(target: Files, saved: Plan) -> None:
+    """A saved plan of an undo holds for the change and the place that it was made for."""
+    now = fingerprint(target)
+    if last_change(target).plan.id != saved.options["change"] or now.digest != saved.fingerprint:
+        raise StalePlan(
+            f"{target.root} has moved since this plan was made",
+            f"planned at   {saved.standing}\nfound now    {now.words}",
+            "Plan again: floodmark undo CP --out PLAN.json",
+        )
+
+
+def require_place(target: Files) -> None:
+    """Says that nothing is there, where nothing is there."""
+    level = target.level()
+    if not level.files and not level.folders:
+        target.list()
 
 
 def _refuse_moved(target: Files, record: Record) -> None:
@@ -135,6 +168,7 @@ def _clean(plan: Plan, target: Files) -> None:
     journal.unblock(target, plan)
     if not plan.in_place:
         target.delete([journal.path_of(plan)])  # the place is as empty as it was
+        drop_empty_folders(target)
 
 
 def plan_forget(target: Files, location: str) -> Plan:
@@ -142,25 +176,43 @@ def plan_forget(target: Files, location: str) -> Plan:
     records = journal.read_records(target)
     kept = target.list(journal.KEPT).files
     if not records and not kept:
-        raise NoAnswer(f"{target.root}: no change has kept anything here")
+        raise NoAnswer(
+            f"{target.root}: no change has kept anything here",
+            do="There is nothing to forget.",
+        )
     steps = tuple(Step(DELETE, file.path, "kept by an earlier change") for file in kept) + tuple(
         Step(DELETE, journal.path_of(record.plan), "the change's journal") for record in records
     )
     size = sum(file.size for file in kept)
+    number = f"{len(records)} changes"
     return seal(
         Plan(
             "forget",
-            f"Forget {len(records)} changes and the {len(kept)} files ({size} bytes) they kept",
+            f"Forget {number} and the {len(kept)} files ({size} bytes) they kept",
             location,
             location,
             steps,
-            (),
-            "",
-            "",
+            (Precondition(UNCHANGED, f"{location} has kept nothing else since"),),
+            _kept_digest(steps),
+            number,
             0,
             notes=("After this, `undo` has nothing to take them back with.",),
         )
     )
+
+
+def _kept_digest(steps: tuple[Step, ...]) -> str:
+    return hashlib.sha256("\n".join(sorted(step.path for step in steps)).encode()).hexdigest()
+
+
+def require_same_kept(target: Files, location: str, saved: Plan) -> None:
+    now = plan_forget(target, location)
+    if now.fingerprint != saved.fingerprint:
+        raise StalePlan(
+            f"{target.root} has kept other files since this plan was made",
+            f"planned at   {saved.standing}\nfound now    {now.standing}",
+            "Plan again: floodmark forget CP --out PLAN.json",
+        )
 
 
 def forget(target: Files, plan: Plan) -> Outcome:

@@ -76,6 +76,7 @@ def _options(wish: Wish) -> dict[str, object]:
         "map_topic": [list(pair) for pair in wish.map_topic],
         "kafka": wish.kafka,
         "by_time": wish.by_time,
+        "accept": list(wish.accept),
     }
 
 
@@ -111,11 +112,13 @@ def _logs(origin: Origin, wish: Wish, course: Course) -> Iterator[Step]:
     if course.after is not None and course.number is not None:
         before = course.after - 1
         if course.number > 0:
+            why = "Spark wants the entry before, too"
             if before not in origin.checkpoint.offsets:
                 before = course.after
-            yield _entry(
-                origin, wish, before, course.number - 1, "Spark wants the entry before, too"
-            )
+            yield _entry(origin, wish, before, course.number - 1, why)
+            if before in origin.checkpoint.commit_ids:
+                path = f"{COMMITS}/{before}"
+                yield copy(f"{COMMITS}/{course.number - 1}", why, origin.size(path), path)
         yield _entry(origin, wish, course.after, course.number, "where the new stream starts")
         yield _commit(origin, course)
     if course.in_flight is not None:

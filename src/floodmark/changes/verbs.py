@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,10 @@ from floodmark.changes.backing import (
     Retention,
     plan_backup,
     plan_restore,
+    refuse_another_query,
     take_backup,
 )
-from floodmark.changes.broker import ask_kafka
+from floodmark.changes.broker import ask_kafka, ask_reach
 from floodmark.changes.consequences import FILE_SINKS
 from floodmark.changes.copy import plan_copy
 from floodmark.changes.course import Wish
@@ -32,15 +33,36 @@ from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.given_offsets import parse_given
 from floodmark.changes.journal import Stage
 from floodmark.changes.origin import Origin, open_origin
+from floodmark.changes.past import Whom, offsets_at
 from floodmark.changes.plan import Plan, parse_plan, plan_to_json, render_plan, seal
-from floodmark.changes.rehome import parse_moves
+from floodmark.changes.reach import require_reach
+from floodmark.changes.rehome import Moves, moved_place, parse_moves
 from floodmark.changes.repair import refuse_unaccepted
-from floodmark.changes.rewind import SinkPlace, plan_rewind, to_batch, to_offsets, with_options
-from floodmark.changes.undo import forget, plan_forget, plan_undo, settle, undo
+from floodmark.changes.rewind import (
+    Aim,
+    Goal,
+    by_time,
+    plan_rewind,
+    planned_at,
+    to_batch,
+    to_offsets,
+)
+from floodmark.changes.sinklog import SinkPlace
+from floodmark.changes.undo import (
+    forget,
+    plan_forget,
+    plan_undo,
+    require_fresh,
+    require_place,
+    require_same_kept,
+    settle,
+    undo,
+)
 from floodmark.changes.upgrade import plan_upgrade
 from floodmark.changes.use import Clock
 from floodmark.checkpoint.position import choose_batch
-from floodmark.errors import CannotRead, CannotWrite, FloodmarkError, WrongUse
+from floodmark.checkpoint.sources import SourceOffset, read_source_offset
+from floodmark.errors import BatchPurged, CannotWrite, FloodmarkError, StoppedMidway, WrongUse
 from floodmark.storage.backup import (
     Damage,
     Snapshot,
@@ -52,6 +74,7 @@ from floodmark.storage.backup import (
 from floodmark.storage.files import Files, local_path, open_files
 
 Storage = Mapping[str, Any]
+_DONE = "This was carried out already, and stands as it was left: there is nothing to do."
 
 
 @dataclass(frozen=True)
@@ -105,17 +128,33 @@ def upgrade(
 
 
 def copy(
-    path: str, dest: str, rehome: Sequence[str], new_identity: bool, carrying: Carrying
+    path: str,
+    dest: str,
+    rehome: Sequence[str],
+    new_identity: bool,
+    sink: str | None,
+    carrying: Carrying,
 ) -> Change:
     moves = parse_moves(rehome)
-    return to_new_place(
-        "copy", path, dest, lambda o: plan_copy(o, absolute(dest), moves, new_identity), carrying
-    )
+
+    def make(origin: Origin) -> Plan:
+        place = _rehomed_sink(origin, moves, sink, carrying) if moves else None
+        return plan_copy(origin, absolute(dest), moves, new_identity, place)
+
+    return to_new_place("copy", path, dest, make, carrying)
+
+
+def _rehomed_sink(
+    origin: Origin, moves: Moves, sink: str | None, carrying: Carrying
+) -> SinkPlace | None:
+    """The output folder as it lies now: named, or the noted one where a move is about it."""
+    known = origin.sink
+    if sink is None and known is not None and known.kind in FILE_SINKS and known.path is not None:
+        sink = moved_place(f"{known.path.rstrip('/')}/", moves)
+    return _place_of_sink(sink, carrying) if sink is not None else None
 
 
 def _with_notes(plan: Plan, notes: tuple[str, ...]) -> Plan:
-    from dataclasses import replace
-
     return replace(plan, notes=(*notes, *plan.notes))
 
 
@@ -155,12 +194,17 @@ def _can_repeat(target: Files, record: journal.Record) -> bool:
 def refuse_overlap(path: str, new: str) -> None:
     first, second = _comparable(path), _comparable(new)
     if first == second:
-        raise WrongUse(f"{path} and {new} are the same place")
+        raise WrongUse(
+            f"{path} and {new} are the same place",
+            "What is made would lie on what it is made from.",
+            "Name another place.",
+        )
     for inner, outer in ((first, second), (second, first)):
         if inner.startswith(outer + "/"):
             raise WrongUse(
                 f"{path} and {new}: one lies inside the other",
                 "A checkpoint inside a checkpoint would be taken for a part of it.",
+                "Name a place beside it.",
             )
 
 
@@ -172,34 +216,55 @@ def _comparable(location: str) -> str:
     return f"{'s3' if scheme in ('s3a', 's3n') else scheme}://{rest}"
 
 
-def rewind(
-    path: str,
-    carrying: Carrying,
-    batch: int | None = None,
-    at_ms: int | None = None,
-    offsets_file: str | None = None,
-    keep_identity: bool = False,
-    sink: str | None = None,
-) -> Change:
-    chosen = [name for name in (batch, at_ms, offsets_file) if name is not None]
+def rewind(path: str, aim: Aim, carrying: Carrying) -> Change:
+    chosen = [one for one in (aim.batch, aim.at_ms, aim.offsets_file) if one is not None]
     if len(chosen) != 1:
-        raise WrongUse("give one of --to-batch, --to-time and --to-offsets")
+        raise WrongUse(
+            f"rewind: {len(chosen) or 'none'} of --to-batch, --to-time and --to-offsets is given",
+            "Each of them says where to go.",
+            "Give exactly one; `floodmark batches CP` lists batches and their times.",
+        )
     files = open_files(absolute(path), carrying.storage)
-    asked = {"to_batch": batch, "to_time_ms": at_ms, "keep_identity": keep_identity}
-    if offsets_file is None and (again := _repeated(files, "rewind", asked)):
+    asked = {"to_batch": aim.batch, "to_time_ms": aim.at_ms, "keep_identity": aim.keep_identity}
+    if aim.offsets_file is None and (again := _repeated(files, "rewind", asked)):
         return _carried(again, carrying)
     origin = open_origin(files, absolute(path))
-    if offsets_file is not None:
-        given = parse_given(_bytes_of(offsets_file), origin.checkpoint, offsets_file)
+    goal = _goal(origin, aim, carrying)
+    place = _sink_place(origin, aim.sink, carrying)
+    plan = plan_rewind(origin, goal, aim.keep_identity, place)
+    plan = replace(plan, options={**plan.options, "kafka": aim.kafka, "accept": list(aim.accept)})
+    return _carried(seal(plan), carrying)
+
+
+def _goal(origin: Origin, aim: Aim, carrying: Carrying) -> Goal:
+    if aim.offsets_file is not None:
+        given = parse_given(_bytes_of(aim.offsets_file), origin.checkpoint, aim.offsets_file)
         goal = to_offsets(origin, given)
-    elif batch is not None:
-        goal = with_options(to_batch(origin, batch), {"to_batch": batch})
+    elif aim.batch is not None:
+        goal = to_batch(origin, aim.batch)
     else:
-        assert at_ms is not None
+        assert aim.at_ms is not None
+        goal = _goal_by_time(origin, aim, aim.at_ms, carrying)
+    if aim.kafka is None:
+        return goal
+    left = ask_reach(_sources_at(origin, goal), aim.kafka, aim.accept)
+    return replace(goal, notes=(*goal.notes, *left))
+
+
+def _goal_by_time(origin: Origin, aim: Aim, at_ms: int, carrying: Carrying) -> Goal:
+    """By the log where it reaches so far; beyond it the sources are asked."""
+    try:
         batch = choose_batch(origin.checkpoint, None, at_ms)
-        goal = with_options(to_batch(origin, batch, "--to-time"), {"to_time_ms": at_ms})
-    place = _sink_place(origin, sink, carrying)
-    return _carried(seal(plan_rewind(origin, goal, keep_identity, place)), carrying)
+    except BatchPurged:
+        past = offsets_at(origin, at_ms, Whom(aim.kafka, aim.table, carrying.storage))
+        notes = require_reach(past.reach, aim.accept)
+        return by_time(to_offsets(origin, past.offsets), at_ms, *notes)
+    goal = to_batch(origin, batch, "--to-time")
+    return by_time(goal, at_ms, planned_at(origin, batch, at_ms))
+
+
+def _sources_at(origin: Origin, goal: Goal) -> list[SourceOffset]:
+    return [read_source_offset(name, text) for name, text in goal.entry.offsets]
 
 
 def _repeated(target: Files, verb: str, asked: Mapping[str, Any]) -> Plan | None:
@@ -218,7 +283,7 @@ def _repeated(target: Files, verb: str, asked: Mapping[str, Any]) -> Plan | None
 
 def _sink_place(origin: Origin, sink: str | None, carrying: Carrying) -> SinkPlace | None:
     if sink is not None:
-        return absolute(sink), open_files(absolute(sink), carrying.storage)
+        return _place_of_sink(sink, carrying)
     known = origin.sink
     if known is None or known.kind not in FILE_SINKS or known.path is None:
         return None
@@ -230,11 +295,17 @@ def _sink_place(origin: Origin, sink: str | None, carrying: Carrying) -> SinkPla
     return (absolute(known.path), files) if there else None
 
 
+def _place_of_sink(sink: str, carrying: Carrying) -> SinkPlace:
+    return absolute(sink), open_files(absolute(sink), carrying.storage)
+
+
 def _bytes_of(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise WrongUse(f"{path}: cannot read it ({error.strerror})") from None
+        raise WrongUse(
+            f"{path}: cannot read it ({error.strerror})", do="Check the path of the file."
+        ) from None
 
 
 def back_up(
@@ -255,6 +326,7 @@ def _backed_up(plan: Plan, carrying: Carrying) -> tuple[Change, BackupResult | N
         return Change(plan), None
     retention = Retention(plan.options["keep_last"], plan.options["keep_daily"])
     places = places_of(plan, carrying.storage)
+    refuse_another_query(places.origin, plan)
     try:
         done = take_backup(places.origin, plan.origin, places.target, retention)
     except OSError as error:
@@ -282,7 +354,9 @@ def list_snapshots(repository: str, storage: Storage | None) -> tuple[Snapshot, 
     return snapshots(files)
 
 
-def restore(repository: str, path: str, snapshot: str | None, carrying: Carrying) -> Change:
+def restore(
+    repository: str, path: str, snapshot: str | None, accept: Sequence[str], carrying: Carrying
+) -> Change:
     refuse_overlap(repository, path)
     files = open_files(absolute(repository), carrying.storage)
     open_repository(files)
@@ -291,8 +365,8 @@ def restore(repository: str, path: str, snapshot: str | None, carrying: Carrying
     if again := _repeated(target, "restore", {"snapshot": chosen.id}):
         return _carried(again, carrying)
     journal.refuse_unfinished(target)
-    plan = seal(plan_restore(files, absolute(repository), target, absolute(path), chosen))
-    return _carried(plan, carrying)
+    plan = plan_restore(files, absolute(repository), target, absolute(path), chosen, accept)
+    return _carried(seal(plan), carrying)
 
 
 def places_of(plan: Plan, storage: Storage | None) -> Places:
@@ -305,7 +379,10 @@ def places_of(plan: Plan, storage: Storage | None) -> Places:
 
 def _carried(plan: Plan, carrying: Carrying) -> Change:
     if not carrying.execute:
-        return Change(plan)
+        target = open_files(plan.target, carrying.storage)
+        record = journal.read_record(target, plan)
+        done = record is not None and record.stage is Stage.FINISHED
+        return Change(plan, words=_DONE if done else "")
     outcome = _execute(plan, carrying)
     return Change(outcome.plan, True, outcome.words)
 
@@ -334,7 +411,10 @@ def save_plan(plan: Plan, path: str) -> None:
     try:
         Path(path).write_bytes(render_plan(plan))
     except OSError as error:
-        raise WrongUse(f"{path}: the plan cannot be saved there ({error.strerror})") from None
+        raise WrongUse(
+            f"{path}: the plan cannot be saved there ({error.strerror})",
+            do="Name a file in a folder that is there and may be written to.",
+        ) from None
 
 
 def read_plan(path: str) -> Plan:
@@ -343,9 +423,12 @@ def read_plan(path: str) -> Plan:
 
 def apply_saved(path: str, carrying: Carrying) -> Change:
     plan = read_plan(path)
+    target = open_files(plan.target, carrying.storage)
     if plan.verb == "undo":
+        require_fresh(target, plan)
         return take_back(plan.target, carrying)
     if plan.verb == "forget":
+        require_same_kept(target, plan.target, plan)
         return forget_kept(plan.target, carrying)
     if plan.verb == "backup":
         return _backed_up(plan, carrying)[0]
@@ -355,6 +438,7 @@ def apply_saved(path: str, carrying: Carrying) -> Change:
 
 def take_back(path: str, carrying: Carrying) -> Change:
     target = open_files(absolute(path), carrying.storage)
+    require_place(target)
     if carrying.execute and (settled := settle(target, absolute(path))):
         return Change(settled, True, "It was taken back already.")
     plan = plan_undo(target, absolute(path))
@@ -366,10 +450,13 @@ def take_back(path: str, carrying: Carrying) -> Change:
 
 def forget_kept(path: str, carrying: Carrying) -> Change:
     target = open_files(absolute(path), carrying.storage)
+    require_place(target)
     plan = plan_forget(target, absolute(path))
     if not carrying.execute:
         return Change(plan)
     try:
         return Change(plan, True, forget(target, plan).words)
     except OSError as error:
-        raise CannotRead(f"{path}: cannot delete", str(error)) from None
+        raise StoppedMidway(
+            f"{path}: cannot delete", str(error), "Repeat it: what is left goes then."
+        ) from None

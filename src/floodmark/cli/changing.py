@@ -28,6 +28,21 @@ def execute(function: _Function) -> _Function:
     )(function)
 
 
+def out(function: _Function) -> _Function:
+    return click.option(
+        "--out", metavar="PLAN.json", help="Save the plan; `apply` carries it out."
+    )(function)
+
+
+def accept(*names: str) -> Callable[[_Function], _Function]:
+    return click.option(
+        "--accept",
+        multiple=True,
+        type=click.Choice(names),
+        help="Go on in spite of what the refusal of this name says.",
+    )
+
+
 def changing(function: _Function) -> _Function:
     """--execute, --out, --wait, --storage and --json."""
     for option in (
@@ -39,7 +54,7 @@ def changing(function: _Function) -> _Function:
             metavar="SECONDS",
             help="Wait this long for a running query to stop.",
         ),
-        click.option("--out", metavar="PLAN.json", help="Save the plan; `apply` carries it out."),
+        out,
         execute,
     ):
         function = option(function)
@@ -95,7 +110,7 @@ def _mark(words: str, marked: bool) -> str:
 
 
 def _ending(change: Change, out: str | None) -> str:
-    if change.executed:
+    if change.executed or change.words:
         return change.words
     saved = f" It is saved: floodmark apply {out}" if out else ""
     return f"Nothing has been changed. Carry it out with --execute.{saved}"

@@ -15,14 +15,19 @@ from floodmark.cli import changing
 @click.argument("dest", metavar="DEST")
 @click.option("--new-identity", is_flag=True, help="A fork: a query of its own, with a new id.")
 @click.option(
-    "--rehome", multiple=True, metavar="OLD=NEW", help="Input files below OLD lie below NEW now."
+    "--rehome",
+    multiple=True,
+    metavar="OLD=NEW",
+    help="Input and output files below OLD lie below NEW now.",
 )
+@click.option("--sink", metavar="FOLDER", help="The file sink's output, as it lies now.")
 @changing.changing
 def command(
     checkpoint: str,
     dest: str,
     new_identity: bool,
     rehome: tuple[str, ...],
+    sink: str | None,
     execute: bool,
     out: str | None,
     wait: float | None,
@@ -31,5 +36,7 @@ def command(
 ) -> None:
     """Copy a checkpoint to another place or storage, with the paths inside made right."""
     with changing.carrying(execute, wait, storage) as how:
-        change = api.copy(checkpoint, dest, new_identity=new_identity, rehome=rehome, carrying=how)
+        change = api.copy(
+            checkpoint, dest, new_identity=new_identity, rehome=rehome, sink=sink, carrying=how
+        )
     changing.show(change, as_json, out)

@@ -14,11 +14,13 @@ from floodmark.cli import changing
 @click.argument("repository", metavar="REPO")
 @click.argument("checkpoint", metavar="CP")
 @click.option("--snapshot", metavar="ID", help="Not the newest one; see `backup --list REPO`.")
+@changing.accept("another-query")
 @changing.changing
 def command(
     repository: str,
     checkpoint: str,
     snapshot: str | None,
+    accept: tuple[str, ...],
     execute: bool,
     out: str | None,
     wait: float | None,
@@ -30,5 +32,5 @@ def command(
     What stands at CP now is kept until `floodmark forget`.
     """
     with changing.carrying(execute, wait, storage) as how:
-        change = api.restore(repository, checkpoint, snapshot=snapshot, carrying=how)
+        change = api.restore(repository, checkpoint, snapshot=snapshot, accept=accept, carrying=how)
     changing.show(change, as_json, out)

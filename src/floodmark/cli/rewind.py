@@ -17,6 +17,9 @@ from floodmark.cli import changing
 @click.option("--to-offsets", metavar="FILE", help="To offsets, as `floodmark offsets` gives them.")
 @click.option("--keep-identity", is_flag=True, help="Keep the query id; see the plan's words.")
 @click.option("--sink", metavar="FOLDER", help="The file sink's output, whose log goes back too.")
+@click.option("--kafka", metavar="HOST:PORT", help="Ask this cluster what it has, and had when.")
+@click.option("--table", metavar="PATH", help="The Delta table to ask, for a time beyond the log.")
+@changing.accept("out-of-reach")
 @changing.changing
 def command(
     checkpoint: str,
@@ -25,13 +28,20 @@ def command(
     to_offsets: str | None,
     keep_identity: bool,
     sink: str | None,
+    kafka: str | None,
+    table: str | None,
+    accept: tuple[str, ...],
     execute: bool,
     out: str | None,
     wait: float | None,
     storage: dict[str, Any],
     as_json: bool,
 ) -> None:
-    """Take a stream back to the end of an earlier batch, so that it reads on from there."""
+    """Take a stream back to the end of an earlier batch, so that it reads on from there.
+
+    A time that the log holds no more is looked up in the source: in Kafka's index by time,
+    or in the Delta table's history.
+    """
     with changing.carrying(execute, wait, storage) as how:
         change = api.rewind(
             checkpoint,
@@ -40,6 +50,9 @@ def command(
             to_offsets=to_offsets,
             keep_identity=keep_identity,
             sink=sink,
+            kafka=kafka,
+            table=table,
+            accept=accept,
             carrying=how,
         )
     changing.show(change, as_json, out)

@@ -13,10 +13,13 @@ from floodmark.cli import changing, options
 @click.command("undo")
 @click.argument("checkpoint", metavar="CP")
 @changing.execute
+@changing.out
 @options.storage
 @options.as_json
-def command(checkpoint: str, execute: bool, storage: dict[str, Any], as_json: bool) -> None:
+def command(
+    checkpoint: str, execute: bool, out: str | None, storage: dict[str, Any], as_json: bool
+) -> None:
     """Take back the last change of a checkpoint, whole or half done."""
     with changing.carrying(execute, None, storage) as how:
         change = api.undo(checkpoint, carrying=how)
-    changing.show(change, as_json)
+    changing.show(change, as_json, out)

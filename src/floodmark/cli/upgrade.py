@@ -24,6 +24,7 @@ from floodmark.cli import changing
 )
 @click.option("--kafka", metavar="HOST:PORT", help="Ask this cluster what it still has.")
 @click.option("--by-time", is_flag=True, help="The cluster is another: find offsets by time.")
+@changing.accept("out-of-reach")
 @changing.changing
 def command(
     checkpoint: str,
@@ -37,6 +38,7 @@ def command(
     map_topic: tuple[str, ...],
     kafka: str | None,
     by_time: bool,
+    accept: tuple[str, ...],
     execute: bool,
     out: str | None,
     wait: float | None,
@@ -60,6 +62,7 @@ def command(
             map_topic=map_topic,
             kafka=kafka,
             by_time=by_time,
+            accept=accept,
             carrying=how,
         )
     changing.show(change, as_json, out)

@@ -7,6 +7,7 @@ through this process.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -75,3 +76,12 @@ def _copy_beside(source: Path, target: Path) -> None:
     temporary = target.with_name(f".{target.name}.{os.urandom(16).hex()}.tmp")
     shutil.copyfile(source, temporary)
     temporary.replace(target)
+
+
+def drop_empty_folders(files: Files) -> None:
+    """Folders that nothing is in any more, the root included. Object stores have none."""
+    if not isinstance(files, LocalFiles):
+        return
+    for folder, _, _ in os.walk(files.folder, topdown=False):
+        with contextlib.suppress(OSError):  # something is in it
+            os.rmdir(folder)  # noqa: PTH106 - beside os.walk

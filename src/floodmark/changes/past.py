@@ -1,0 +1,223 @@
+"""Where a stream's sources stood at a time that the checkpoint's log holds no more.
+
+Kafka has an index of its records by time, a Delta table the times of its versions. What
+was read before the log's oldest entry is found there; only a stream without state can go.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from floodmark.changes.broker import Cluster
+from floodmark.changes.origin import Origin, latest_note
+from floodmark.changes.reach import Reach
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.sources import (
+    SourceKind,
+    SourceOffset,
+    parse_delta_offset,
+    parse_kafka_offset,
+    render_json,
+)
+from floodmark.checkpoint.text import moment
+from floodmark.errors import BatchPurged, FloodmarkError, NoAnswer, WouldLose
+from floodmark.storage.files import Files, open_files
+
+_LOG = "_delta_log"
+_BEFORE_FIRST_FILE = -1
+_IN_THE_LOG = "`floodmark batches CP` shows the times that the log holds."
+
+
+@dataclass(frozen=True)
+class Whom:
+    """Whom to ask; what is not said is taken from the notes of `floodmark run`."""
+
+    kafka: str | None = None
+    table: str | None = None
+    storage: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Past:
+    offsets: Mapping[str, str]
+    """source → the offset's text."""
+    reach: Reach
+
+
+def offsets_at(origin: Origin, time_ms: int, whom: Whom) -> Past:
+    """The place of every source at that time, asked of the sources themselves."""
+    checkpoint = origin.checkpoint
+    _refuse_state(checkpoint, time_ms)
+    batch = checkpoint.committed_batch
+    assert batch is not None
+    note = latest_note(origin.files) or {}
+    offsets: dict[str, str] = {}
+    lost: list[str] = []
+    notes: list[str] = []
+    for number, source in enumerate(checkpoint.sources_of(batch)):
+        options = _noted_options(note, number)
+        found = _place(source, time_ms, whom, options)
+        offsets[source.id] = found.text
+        lost += found.lost
+        notes += found.notes
+    return Past(offsets, Reach(tuple(lost), tuple(notes)))
+
+
+def _refuse_state(checkpoint: Checkpoint, time_ms: int) -> None:
+    if not checkpoint.state_operators:
+        return
+    oldest = min(set(checkpoint.offset_ids) & set(checkpoint.commit_ids), default=None)
+    raise WouldLose(
+        f"--to-time: the log holds no batch of {moment(time_ms)} any more, and this stream has "
+        "state",
+        "The state of that time is gone: records that are read again would be counted again.",
+        f"Go back to batch {oldest} or later, or begin with an empty state: "
+        "floodmark upgrade CP NEW --without-state.",
+    )
+
+
+@dataclass(frozen=True)
+class _Place:
+    text: str
+    lost: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+
+def _place(source: SourceOffset, time_ms: int, whom: Whom, options: Mapping[str, str]) -> _Place:
+    if source.kind is SourceKind.KAFKA:
+        return _kafka_place(source, time_ms, whom.kafka or options.get("kafka.bootstrap.servers"))
+    if source.kind is SourceKind.DELTA:
+        return _delta_place(source, time_ms, whom.table or options.get("path"), whom.storage)
+    raise NoAnswer(
+        f"--to-time: the log holds no batch of {moment(time_ms)} any more, and source {source.id} "
+        f"({source.kind.value}) cannot be asked where it stood then",
+        "Kafka has an index by time and Delta a history; other sources have neither.",
+        "Choose a time that `floodmark batches` shows, or give offsets: --to-offsets FILE.",
+    )
+
+
+def _noted_options(note: Mapping[str, Any], number: int) -> dict[str, str]:
+    sources = note.get("sources")
+    if not isinstance(sources, list) or number >= len(sources):
+        return {}
+    options = sources[number].get("options") if isinstance(sources[number], dict) else None
+    return {str(key).lower(): str(value) for key, value in (options or {}).items()}
+
+
+def _kafka_place(source: SourceOffset, time_ms: int, bootstrap: str | None) -> _Place:
+    if bootstrap is None:
+        raise BatchPurged(
+            f"no batch of {moment(time_ms)} is logged any more, and Kafka was not asked",
+            "Nothing says where it is: this stream was not started by `floodmark run`.",
+            f"Have it asked for that time: --kafka HOST:PORT. {_IN_THE_LOG}",
+        )
+    now = parse_kafka_offset(source.offset)
+    cluster = Cluster(bootstrap)
+    lost, notes = [], []
+    place: dict[str, dict[str, int]] = {}
+    try:
+        for topic, partitions in now.items():
+            then = cluster.at_time(topic, time_ms)
+            oldest = {number: one.earliest for number, one in cluster.bounds(topic).items()}
+            place[topic] = {}
+            for partition, at in sorted(partitions.items()):
+                if partition not in then:
+                    lost.append(f"{topic} partition {partition} is gone")
+                # Records carry the time of whoever made them: never ahead of what was read.
+                found = min(at, then.get(partition, at))
+                place[topic][str(partition)] = found
+                if 0 < oldest.get(partition, 0) == found:
+                    notes.append(
+                        f"{topic} partition {partition} has nothing before offset {found}: "
+                        "records of that time may be gone already."
+                    )
+    finally:
+        cluster.close()
+    where = "; ".join(f"{topic} {render_json(at)}" for topic, at in place.items())
+    notes.insert(0, f"Kafka at {bootstrap} stood there at {moment(time_ms)}: {where}.")
+    text = source.text if place == source.offset else render_json(place)
+    return _Place(text or "", lost, notes)
+
+
+def _delta_place(
+    source: SourceOffset, time_ms: int, table: str | None, storage: Mapping[str, Any] | None
+) -> _Place:
+    if table is None:
+        raise BatchPurged(
+            f"no batch of {moment(time_ms)} is logged any more, and the Delta table was not asked",
+            "Nothing says where it is: this stream was not started by `floodmark run`.",
+            f"Have its history asked for that time: --table PATH. {_IN_THE_LOG}",
+        )
+    now = parse_delta_offset(source.offset)
+    times = version_times(open_files(table, storage))
+    oldest = min(times)
+    later = [version for version, at_ms in sorted(times.items()) if at_ms >= time_ms]
+    version = later[0] if later else max(times) + 1
+    if version >= now.reservoir_version and not now.is_starting_version:
+        return _Place(source.text or "", notes=(f"{table} was not read further than now then.",))
+    lost = []
+    if version == oldest > 0 and times[oldest] > time_ms:
+        lost.append(
+            f"{table}: versions before {oldest} ({moment(times[oldest])}) are cleaned up, and "
+            f"{oldest} of them may hold records of that time"
+        )
+    place = {
+        "sourceVersion": 1,
+        "reservoirId": now.reservoir_id,
+        "reservoirVersion": version,
+        "index": _BEFORE_FIRST_FILE,
+        "isStartingVersion": False,
+    }
+    note = f"{table} is read from version {version} on, the first since {moment(time_ms)}."
+    return _Place(render_json(place), lost, (note,))
+
+
+def version_times(table: Files) -> dict[int, int]:
+    """When each version that the table's log still has was made, as Delta itself tells it."""
+    try:
+        listed = table.list(_LOG).files
+    except FloodmarkError as error:
+        raise type(error)(error.what, error.why, "Name the table's folder: --table PATH.") from None
+    commits = {}
+    for file in listed:
+        name = file.path.rpartition("/")[2]
+        if name.endswith(".json") and name[:-5].isdecimal() and len(name) == 25:
+            commits[int(name[:-5])] = file
+    if not commits:
+        raise NoAnswer(
+            f"{table.root} is not a Delta table: it has no {_LOG}",
+            do="Name the folder that the source reads: --table PATH.",
+        )
+    newest = commits[max(commits)]
+    if _in_commit_ms(table.read(newest.path)) is None:
+        return _rising({version: file.mtime_ms or 0 for version, file in commits.items()})
+    contents = table.read_many(file.path for file in commits.values())
+    times = {}
+    for version, file in commits.items():
+        data = contents[file.path]
+        inside = _in_commit_ms(data) if isinstance(data, bytes) else None
+        times[version] = inside if inside is not None else file.mtime_ms or 0
+    return _rising(times)
+
+
+def _in_commit_ms(commit: bytes) -> int | None:
+    """The time inside a commit, where the table has inCommitTimestamp enabled."""
+    try:
+        first = json.loads(commit.partition(b"\n")[0])
+        found = first["commitInfo"]["inCommitTimestamp"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, int) else None
+
+
+def _rising(times: Mapping[int, int]) -> dict[int, int]:
+    """Files may have been copied out of order: no version is older than the one before it."""
+    risen: dict[int, int] = {}
+    last = -1
+    for version in sorted(times):
+        last = max(times[version], last + 1)
+        risen[version] = last
+    return risen
