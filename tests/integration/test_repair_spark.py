@@ -290,3 +290,23 @@ def test_a_selection_of_damage(kind: str, begun: Any) -> None:
     tally = campaign(stream, cases)
     assert tally.wrong == []
     assert tally.repaired == len(chosen), (tally, sorted(stream.tree))
+
+
+def test_a_compacted_checkpoint_goes_on(begun: Any) -> None:
+    """Twelve batches: the file source's log has been compacted, and snapshots share tables."""
+    stream = begun("rocksdb")
+    place = stream.folder / "base"
+    for number in range(BATCHES + 1, 12):
+        stream.feed(number)
+    stream.run(place, stream.sink)
+    change = api.compact(str(place), keep=2, carrying=GO)
+    gone = {step.path for step in change.plan.steps}
+    assert {"offsets/8", "commits/8", "sources/0/8", "state/0/0/9.zip"} <= gone
+    assert any("/SSTs/" in path for path in gone)
+    assert api.doctor(str(place), 1.0) == ()
+    stream.feed(12)
+    stream.run(place, stream.sink)
+    assert Counter(stream.sink.newest) == stream.expected([])
+    api.rewind(str(place), to_batch=10, carrying=GO)
+    stream.run(place, stream.sink)
+    assert Counter(stream.sink.newest) == stream.expected([])

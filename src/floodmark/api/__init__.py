@@ -19,7 +19,7 @@ from floodmark.api.changing import (
     upgrade,
 )
 from floodmark.api.judging import doctor, explain, lint
-from floodmark.api.mending import repair
+from floodmark.api.mending import compact, repair
 from floodmark.api.reading import (
     OpenCheckpoint,
     batches,
@@ -43,6 +43,7 @@ __all__ = [
     "backup",
     "batches",
     "check_backups",
+    "compact",
     "convert",
     "copy",
     "diff",

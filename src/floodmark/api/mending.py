@@ -28,3 +28,16 @@ def repair(
         require_state_extra()
     wish = RepairWish(tuple(accept), sink, read_data, from_backup)
     return repairing.repair(str(path), wish, carrying or verbs.Carrying())
+
+
+def compact(
+    path: str,
+    *,
+    keep: int | None = None,
+    sink: str | None = None,
+    carrying: Carrying | None = None,
+) -> Change:
+    """Fewer files: what neither a start nor going back to a kept batch needs is removed."""
+    from floodmark.changes import compacting, verbs
+
+    return compacting.compact(str(path), keep, sink, carrying or verbs.Carrying())

@@ -40,6 +40,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "restore": ("restore", "Bring a checkpoint back from a snapshot."),
         "repartition": ("repartition", "Spread the state over another number of partitions."),
         "convert": ("convert", "Keep the state in RocksDB instead of HDFS files, or back."),
+        "compact": ("compact", "Remove files that nothing needs any more."),
         "repair": ("repair", "Mend what the doctor found, as little as will do."),
         "apply": ("apply", "Carry out a saved plan."),
         "undo": ("undo", "Take back the last change of a checkpoint."),

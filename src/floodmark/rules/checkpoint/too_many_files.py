@@ -15,7 +15,8 @@ RULE = Rule(
     matters="Each batch writes a file a partition and store. Listing them slows every start, "
     "burdens an HDFS name node and costs requests on object stores.",
     restart="The start lists and loads more than it has to.",
-    instead="Fewer partitions (`floodmark repartition`), RocksDB with changelogs, a longer "
+    instead="`floodmark compact CP` removes what nothing needs. Fewer partitions "
+    "(`floodmark repartition`), RocksDB with changelogs, a longer "
     "trigger interval, or a smaller spark.sql.streaming.minBatchesToRetain.",
 )
 _MANY = 100_000

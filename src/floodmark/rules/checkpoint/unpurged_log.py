@@ -15,8 +15,8 @@ RULE = Rule(
     matters="Spark keeps 100 batches; here the setting is far higher, or its clean-up cannot "
     "delete (a role without the right to, a bucket with a lock).",
     restart="Nothing breaks; each start lists more.",
-    instead="Look at spark.sql.streaming.minBatchesToRetain and at the driver's log for failed "
-    "purges.",
+    instead="`floodmark compact CP` removes what is too old. Look at "
+    "spark.sql.streaming.minBatchesToRetain and at the driver's log for failed purges.",
 )
 _KEPT = 1_000
 

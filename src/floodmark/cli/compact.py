@@ -1,0 +1,36 @@
+"""`floodmark compact`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import changing
+
+
+@click.command("compact")
+@click.argument("checkpoint", metavar="CP")
+@click.option(
+    "--keep",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Batches that stay, to go back to; as the last start was set, or 100.",
+)
+@click.option("--sink", metavar="FOLDER", help="The file sink's output, whose log is compacted.")
+@changing.changing
+def command(
+    checkpoint: str,
+    keep: int | None,
+    sink: str | None,
+    execute: bool,
+    out: str | None,
+    wait: float | None,
+    storage: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Remove what neither a start nor going back to a kept batch needs."""
+    with changing.carrying(execute, wait, storage) as how:
+        change = api.compact(checkpoint, keep=keep, sink=sink, carrying=how)
+    changing.show(change, as_json, out)
