@@ -1,7 +1,8 @@
-"""Begins a rule: its file and its broken example. `python scripts/new_rule.py NAME [checkpoint]`.
+"""Begins a rule: its file and its broken example. `python scripts/new_rule.py NAME [FAMILY]`.
 
-NAME is the bad thing, in words with hyphens: `orphan-side-file`. Without `checkpoint` it is a
-rule of lint. The example fails its test until the rule is written.
+NAME is the bad thing, in words with hyphens: `orphan-side-file`. FAMILY is checkpoint,
+compatibility or, if it is left out, pipeline: a rule of lint. The example fails its test
+until the rule is written.
 """
 
 from __future__ import annotations
@@ -13,10 +14,20 @@ from pathlib import Path
 from floodmark.rules.registry import all_rules, rules_of
 
 ROOT = Path(__file__).resolve().parents[1]
-_FAMILIES = {"checkpoint": ("Evidence", "evidence"), "pipeline": ("Code", "code")}
+_FAMILIES = {
+    "checkpoint": ("Evidence", "evidence"),
+    "pipeline": ("Code", "code"),
+    "compatibility": ("Comparison", "comparison"),
+}
+_FOUND = {"checkpoint": "Finding", "pipeline": "Finding", "compatibility": "Reason"}
 _IMPORTS = {
-    "checkpoint": "from floodmark.checkpoint.evidence import Evidence",
-    "pipeline": "from floodmark.rules.code.facts import Code",
+    "checkpoint": """from floodmark.checkpoint.evidence import Evidence
+from floodmark.rules.finding import Finding, Rule, Severity""",
+    "pipeline": """from floodmark.rules.code.facts import Code
+from floodmark.rules.finding import Finding, Rule, Severity""",
+    "compatibility": """from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.reason import Reason""",
 }
 _RULE = '''"""{title}."""
 
@@ -25,7 +36,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 {imports}
-from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
     "{code}",
@@ -38,7 +48,7 @@ RULE = Rule(
 )
 
 
-def check({argument}: {kind}) -> Iterator[Finding]:
+def check({argument}: {kind}) -> Iterator[{found}]:
     yield from ()
 '''
 _EXAMPLES = {
@@ -55,6 +65,10 @@ def damage(tree: Tree) -> None:
 spark = SparkSession.builder.getOrCreate()
 orders = spark.readStream.schema("id STRING").json("s3://lake/orders")
 orders.writeStream.format("console").start()  # bad
+""",
+    "compatibility": """from broken.meeting import meeting
+
+MEETING = meeting(new={"output_mode": "Complete"})
 """,
 }
 
@@ -77,6 +91,7 @@ def begin(name: str, family: str, root: Path = ROOT) -> list[Path]:
             name=name,
             argument=argument,
             kind=kind,
+            found=_FOUND[family],
         ),
         root / "tests/broken" / family / f"{module}.py": _EXAMPLES[family],
     }
@@ -93,7 +108,7 @@ def main() -> int:
         return 2
     family = arguments[1] if len(arguments) > 1 else "pipeline"
     if family not in _FAMILIES:
-        print(f"{family!r}: checkpoint or pipeline")
+        print(f"{family!r}: {', '.join(_FAMILIES)}")
         return 2
     try:
         made = begin(arguments[0], family)

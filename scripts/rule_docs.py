@@ -12,6 +12,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "rules"
 _HEADINGS = {
     "checkpoint": "Of checkpoints: `floodmark doctor`",
     "pipeline": "Of code: `floodmark lint`",
+    "compatibility": "Of new code under an old checkpoint: `floodmark check`",
 }
 
 
@@ -27,8 +28,9 @@ def _index(rules: tuple[Known, ...]) -> str:
     lines = [
         "# Rules",
         "",
-        "What `floodmark doctor` and `floodmark lint` look for. `floodmark explain FM101` prints a "
-        "rule's story; these pages are made from it by `scripts/rule_docs.py`.",
+        "What `floodmark doctor`, `floodmark lint` and `floodmark check` look for. `floodmark "
+        "explain FM101` prints a rule's story; these pages are made from it by "
+        "`scripts/rule_docs.py`.",
     ]
     for family, heading in _HEADINGS.items():
         lines += [

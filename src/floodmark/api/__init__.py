@@ -18,7 +18,7 @@ from floodmark.api.changing import (
     undo,
     upgrade,
 )
-from floodmark.api.judging import doctor, explain, lint
+from floodmark.api.judging import check, doctor, explain, lint
 from floodmark.api.mending import compact, repair
 from floodmark.api.reading import (
     OpenCheckpoint,
@@ -42,6 +42,7 @@ __all__ = [
     "apply",
     "backup",
     "batches",
+    "check",
     "check_backups",
     "compact",
     "convert",

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from floodmark.api.asked import Storage, require_state_extra
+from floodmark.api.asked import Storage, require_state_extra, structured
 from floodmark.storage.files import open_files
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
+    from floodmark.engine.checking import CheckWish
     from floodmark.rules.finding import Finding, Rule
+    from floodmark.rules.restarts.reason import Judgement
 
 
 def doctor(
@@ -22,6 +24,21 @@ def doctor(
     if read_data is not None:
         require_state_extra()
     return examine(gather(open_files(str(path), storage), read_data))
+
+
+def check(
+    path: str, application: str, wish: CheckWish | None = None, storage: Storage | None = None
+) -> Judgement:
+    """Whether the code of `APP.py[:PIPELINE]` can go on with a checkpoint, and why not.
+
+    It starts Spark, and changes neither the checkpoint nor anything of the pipeline's.
+    """
+    from floodmark.engine.checking import CheckWish, check_application
+    from floodmark.storage.load import load
+
+    files = open_files(str(path), storage)
+    checkpoint = structured(load(files))
+    return check_application(files, checkpoint, application, wish or CheckWish())
 
 
 def lint(paths: Iterable[str]) -> tuple[Finding, ...]:

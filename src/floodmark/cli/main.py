@@ -28,6 +28,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "demo": ("demo", "See a stream killed and brought back, on this machine."),
     },
     "Judging": {
+        "check": ("check", "Say whether changed code can go on with a checkpoint."),
         "doctor": ("doctor", "Say whether a checkpoint is sound, and what to do if not."),
         "lint": ("lint", "Say what will hurt in streaming code, without running it."),
         "explain": ("explain", "Tell the whole story of a finding's rule."),

@@ -12,6 +12,7 @@ from floodmark.errors import FloodmarkError
 from floodmark.storage.files import Files
 
 _TRACEBACK = "Traceback (most recent call last)"
+_CONDITION = re.compile(r"\s*\[([A-Z][A-Z0-9_.]+)\]")
 _CHANGING = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+")
 
 
@@ -37,10 +38,20 @@ def failure_of(query: Any, files: Files) -> Failure | None:
     batch, offsets = _in_flight(files)
     # The outermost only repeats the cause, between the query's plan and its offsets.
     outermost = exception.get()
-    return Failure(batch, offsets, _cause(outermost.getCause() or outermost))
+    return Failure(batch, offsets, cause_of(outermost.getCause() or outermost))
 
 
-def _cause(exception: Any) -> str:
+def condition_of(exception: Any) -> str | None:
+    """Spark's name of the innermost error that has one: STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE."""
+    found = None
+    while exception is not None:
+        named = _CONDITION.match(str(exception.getMessage() or ""))
+        found = named[1] if named else found
+        exception = exception.getCause()
+    return found
+
+
+def cause_of(exception: Any) -> str:
     kind, message = "", ""
     while exception is not None:
         words = str(exception.getMessage() or "")

@@ -15,8 +15,9 @@ from floodmark.engine.hadoop import checkpoint_files, qualified
 from floodmark.engine.lease import Lease, take
 from floodmark.engine.look import Situation, look, require_known
 from floodmark.engine.notes import SourceNote, StartNote, without_secrets, write_note
-from floodmark.engine.query import Query, read_query, require_writer
+from floodmark.engine.query import Query, read_query, require_writer, sql_conf
 from floodmark.engine.saved import read_saved
+from floodmark.engine.stopping import runs
 from floodmark.errors import FloodmarkError, WrongUse
 from floodmark.storage.process import Process, host_name, process, this_process
 
@@ -167,7 +168,7 @@ def _is_active(query: Any) -> bool:
     from py4j.protocol import Py4JError
 
     try:
-        return bool(query.isActive)
+        return runs(query)
     except (Py4JError, OSError):  # the JVM is gone, and the query with it
         return False
 
@@ -194,7 +195,11 @@ def _note(spark: Any, query: Query, origin: Origin, started: Any) -> StartNote:
         str(spark.sparkContext.master),
         tuple(
             SourceNote(
-                source.kind, without_secrets(source.options), source.description, source.schema_ddl
+                source.kind,
+                without_secrets(source.options),
+                source.description,
+                source.schema_ddl,
+                source.name,
             )
             for source in query.sources
         ),
@@ -204,9 +209,10 @@ def _note(spark: Any, query: Query, origin: Origin, started: Any) -> StartNote:
         query.trigger,
         query.schema_json,
         query.plan,
-        without_secrets(_sql_conf(spark)),
+        without_secrets(sql_conf(spark)),
         host_name(),
         this_process().pid,
+        query.nodes,
     )
 
 
@@ -215,15 +221,3 @@ def connector_versions(spark: Any) -> dict[str, str]:
     jars = str(spark.sparkContext.getConf().get("spark.jars", ""))
     found = (_CONNECTOR_JAR.search(jar) for jar in jars.split(","))
     return {match["connector"]: match["version"] for match in found if match}
-
-
-def _sql_conf(spark: Any) -> dict[str, str]:
-    """What was set, beside the defaults."""
-    pairs = spark._jsparkSession.sessionState().conf().getAllConfs().iterator()
-    found: dict[str, str] = {}
-    while pairs.hasNext():
-        pair = pairs.next()
-        key = str(pair._1())
-        if key.startswith("spark.sql."):
-            found[key] = str(pair._2())
-    return found

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from floodmark.checkpoint.layout import NOTES, batch_id
+from floodmark.checkpoint.outline import PlanNode
 from floodmark.errors import CannotRead
 from floodmark.storage.files import Files
 from floodmark.wire import dumps
@@ -35,6 +36,7 @@ class SourceNote:
     options: Mapping[str, str]
     description: str
     schema_ddl: str
+    name: str | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class StartNote:
     conf: Mapping[str, str]
     host: str
     pid: int
+    nodes: tuple[PlanNode, ...] = ()
+    """The plan's steps, so that a later start can be compared with this one."""
     started_ms: int = field(default_factory=lambda: int(time.time() * 1000))
     floodmark: str = "start-note"
     version: int = VERSION

@@ -54,7 +54,24 @@ def _aggregate(node: Any) -> dict[str, Any]:
     return {
         "grouping": [sql(one) for one in sequence(node.groupingExpressions())],
         "aggregates": [sql(one) for one in sequence(node.aggregateExpressions())],
+        "functions": _functions(node),
     }
+
+
+def _functions(node: Any) -> list[str]:
+    """What the state keeps, in its order: an expression around them keeps nothing."""
+    found: dict[str, None] = {}
+
+    def walk(expression: Any) -> None:
+        if str(expression.getClass().getSimpleName()) in ("AggregateExpression", "PythonUDAF"):
+            found[sql(expression)] = None
+            return
+        for child in sequence(expression.children()):
+            walk(child)
+
+    for one in sequence(node.aggregateExpressions()):
+        walk(one)
+    return list(found)
 
 
 def _watermark(node: Any) -> dict[str, Any]:
@@ -97,6 +114,9 @@ def _with_state(node: Any) -> dict[str, Any]:
         value = _asked(node, name)
         if value is not None:
             found[key] = str(value.toString())
+    state = _asked(node, "stateType")
+    if state is not None:
+        found["state"] = str(state.simpleString())
     return found
 
 

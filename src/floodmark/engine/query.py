@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from floodmark.checkpoint.outline import PlanNode
+from floodmark.engine.plan_nodes import plan_nodes
 from floodmark.errors import WrongUse
 
 
@@ -41,6 +43,7 @@ class Query:
     trigger: str
     plan: str
     schema_json: str
+    nodes: tuple[PlanNode, ...] = ()
 
 
 FILE_KINDS = frozenset({"csv", "json", "parquet", "orc", "text", "avro", "xml", "binaryfile"})
@@ -88,6 +91,7 @@ def read_query(writer: Any) -> Query:
         str(jvm_field(jvm_writer, "trigger").toString()),
         str(plan.toString()),
         str(schema),
+        plan_nodes(plan),
     )
 
 
@@ -107,7 +111,7 @@ def _source(leaf: Any) -> Source:
             _scala_map(source.options()),
             str(leaf.toString()),
             schema,
-            _name(leaf),
+            source_name(leaf),
         )
     if leaf.getClass().getSimpleName() == "StreamingRelationV2":
         options = dict(leaf.extraOptions().asCaseSensitiveMap())
@@ -116,13 +120,14 @@ def _source(leaf: Any) -> Source:
             {str(key).lower(): str(value) for key, value in options.items()},
             str(leaf.toString()),
             schema,
-            _name(leaf),
+            source_name(leaf),
         )
     # A memory stream and other sources of tests stand in the plan themselves.
     return Source(leaf.getClass().getSimpleName().lower(), {}, str(leaf.toString()), schema)
 
 
-def _name(leaf: Any) -> str | None:
+def source_name(leaf: Any) -> str | None:
+    """What the code called a source, where it did."""
     from py4j.protocol import Py4JError
 
     try:
@@ -149,6 +154,18 @@ def _scala_map(value: Any) -> dict[str, str]:
     while pairs.hasNext():
         pair = pairs.next()
         found[str(pair._1()).lower()] = str(pair._2())
+    return found
+
+
+def sql_conf(spark: Any) -> dict[str, str]:
+    """What was set of spark.sql.*, beside the defaults."""
+    pairs = spark._jsparkSession.sessionState().conf().getAllConfs().iterator()
+    found: dict[str, str] = {}
+    while pairs.hasNext():
+        pair = pairs.next()
+        key = str(pair._1())
+        if key.startswith("spark.sql."):
+            found[key] = str(pair._2())
     return found
 
 

@@ -1,4 +1,4 @@
-"""Finds the rules by the files of `rules/checkpoint` and `rules/pipeline`, when first asked.
+"""Finds the rules by the files of their families' folders, when first asked.
 
 So a rule is added by adding a file: no list has to be kept.
 """
@@ -16,13 +16,14 @@ from floodmark.checkpoint.evidence import Evidence
 from floodmark.errors import WrongUse
 from floodmark.rules.finding import Finding, Rule, in_order
 
-FAMILIES = ("checkpoint", "pipeline")
+FAMILIES = ("checkpoint", "pipeline", "compatibility")
 
 
 class Known(NamedTuple):
     rule: Rule
     family: str
-    check: Callable[[Any], Iterator[Finding]]
+    check: Callable[[Any], Iterator[Any]]
+    """Gives findings; of compatibility, reasons."""
     together: bool
     """Lint: it looks at every file at once."""
 

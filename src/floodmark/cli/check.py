@@ -1,0 +1,144 @@
+"""`floodmark check`"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import options
+from floodmark.cli.words import style
+
+if TYPE_CHECKING:
+    from floodmark.rules.restarts.reason import Judgement, Reason
+
+_WIDTH = 96
+_ANSWERS = {
+    "same": "Yes: nothing that matters to the checkpoint has changed.",
+    "compatible": "Yes: the new code can go on with this checkpoint.",
+    "needs-migration": "No: the state has to be carried over first.",
+    "needs-new-checkpoint": "No: the new code needs a checkpoint of its own.",
+    "unknown": "It cannot be told for sure.",
+}
+_COLOURS = {"same": "green", "compatible": "green", "unknown": "yellow"}
+
+
+@click.command("check")
+@click.argument("checkpoint", metavar="CP")
+@click.argument("application", metavar="APP.py[:PIPELINE]")
+@click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A pipeline's parameter."
+)
+@click.option("--rehearse", is_flag=True, help="Let Spark run one batch on a fork, and decide.")
+@click.option(
+    "--cap-rows",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=1000,
+    show_default=True,
+    help="The most records that a source gives to the rehearsal; 0 is no limit.",
+)
+@click.option(
+    "--empty-sources", is_flag=True, help="Rehearse with sources that give no records at all."
+)
+@click.option(
+    "--spark-log", metavar="FILE", help="Spark's log; - is stderr. [default: only kept on failure]"
+)
+@click.option("--master", metavar="URL", help="Spark's master: local[4], yarn, spark://…")
+@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
+@options.storage
+@options.as_json
+def command(
+    checkpoint: str,
+    application: str,
+    settings: tuple[str, ...],
+    rehearse: bool,
+    cap_rows: int,
+    empty_sources: bool,
+    spark_log: str | None,
+    master: str | None,
+    conf: tuple[str, ...],
+    storage: dict[str, Any],
+    as_json: bool,
+) -> int:
+    """Say whether changed code can go on with a checkpoint: what changed, and what to do.
+
+    Neither the checkpoint nor anything of the pipeline's is changed. Exits 1 if the answer
+    is not yes.
+    """
+    from floodmark.engine.checking import CheckWish
+    from floodmark.engine.parameters import parse_settings
+    from floodmark.engine.session import new_log
+
+    spark_conf = parse_settings(conf, "--conf")
+    if master is not None:
+        spark_conf["spark.master"] = master
+    log = new_log("check") if spark_log is None else _log_file(spark_log)
+    wish = CheckWish(
+        parse_settings(settings),
+        rehearse or empty_sources,
+        empty_sources,
+        cap_rows,
+        spark_conf,
+        log,
+        as_json,
+    )
+    # stdout belongs to the document: what pipelines print goes to stderr.
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        judgement = api.check(checkpoint, application, wish, storage)
+    if spark_log is None and log is not None:
+        log.unlink(missing_ok=True)
+    if as_json:
+        options.show_json(judgement)
+    else:
+        click.echo(text(judgement, checkpoint, application))
+    return 0 if judgement.verdict.is_yes else 1
+
+
+def _log_file(name: str) -> Path | None:
+    return None if name == "-" else Path(name)
+
+
+def text(judgement: Judgement, checkpoint: str, application: str) -> str:
+    verdict = judgement.verdict.value
+    colour = _COLOURS.get(verdict, "red")
+    lines = [
+        f"{style(checkpoint, 'bold')} and {style(application, 'bold')}: "
+        f"{style(verdict, 'bold', colour)}",
+        _ANSWERS[verdict],
+    ]
+    for reason in judgement.reasons:
+        lines += ["", *_told(reason)]
+    if judgement.decided_by == "rehearsal":
+        lines += ["", "Spark has run one batch of it on a fork of the checkpoint."]
+    elif not judgement.verdict.is_yes:
+        lines += ["", "By the rules. --rehearse lets Spark itself try, on a fork."]
+    return "\n".join(lines)
+
+
+def _told(reason: Reason) -> list[str]:
+    colour = _COLOURS.get(reason.verdict.value, "red")
+    quiet = ", and Spark would not say so" if reason.silent and not reason.verdict.is_yes else ""
+    return [
+        f"{style(reason.verdict.value, colour)}  {style(reason.rule, 'bold')} ({reason.code})"
+        f"{quiet}",
+        *_wrapped(f"{reason.where}  ", reason.what),
+        *_wrapped("why  ", reason.why),
+        *_wrapped("do   ", reason.do),
+    ]
+
+
+def _wrapped(label: str, words: str) -> list[str]:
+    return textwrap.wrap(
+        words,
+        _WIDTH,
+        initial_indent=f"  {label}",
+        subsequent_indent=" " * (min(len(label), 20) + 2),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

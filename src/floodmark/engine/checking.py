@@ -1,0 +1,103 @@
+"""New code and an old checkpoint, brought together for the rules; nothing of either changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from floodmark.checkpoint.filelog import COMPACT
+from floodmark.checkpoint.layout import batch_id
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.outline import OperatorOutline, Outline
+from floodmark.engine.building import built, call_pipeline
+from floodmark.engine.hadoop import checkpoint_files
+from floodmark.engine.notes import latest_note
+from floodmark.engine.outline import outline
+from floodmark.engine.rehearse import DEFAULT_CAP, capped, rehearse
+from floodmark.engine.starting import Start
+from floodmark.errors import FloodmarkError
+from floodmark.rules.judging import judge_restart
+from floodmark.rules.restarts.comparison import FILE_SINKS, Comparison
+from floodmark.rules.restarts.noted import last_start
+from floodmark.rules.restarts.reason import Judgement
+from floodmark.storage.files import Files
+from floodmark.storage.state import operator_outline
+
+_SINK_LOG = "_spark_metadata"
+
+
+@dataclass(frozen=True)
+class CheckWish:
+    settings: Mapping[str, str] = field(default_factory=dict)
+    rehearse: bool = False
+    empty_sources: bool = False
+    """The rehearsal reads none of the query's own sources."""
+    cap_rows: int = DEFAULT_CAP
+    """The most records that a source gives to the rehearsal, where it knows a limit; 0: all."""
+    conf: Mapping[str, str] = field(default_factory=dict)
+    log: Path | None = None
+    stdout_to_stderr: bool = False
+
+
+def check_application(
+    files: Files, checkpoint: Checkpoint, target: str, wish: CheckWish
+) -> Judgement:
+    """The verdict on an application's pipeline under a checkpoint."""
+    with built(
+        target,
+        wish.settings,
+        checkpoint=checkpoint.path,
+        conf=wish.conf,
+        log=wish.log,
+        stdout_to_stderr=wish.stdout_to_stderr,
+    ) as found:
+        fingerprint = found.application.fingerprint
+        comparison = compare(found.writer, files, checkpoint, fingerprint)
+        if wish.rehearse:
+            path = str(found.application.path)
+            with capped(wish.cap_rows):
+                writer = call_pipeline(found.pipeline, path, found.spark, Start(), found.values)
+            rehearsal = rehearse(writer, files, checkpoint, wish.empty_sources)
+            comparison = replace(comparison, rehearsal=rehearsal)
+        return judge_restart(comparison)
+
+
+def compare(
+    writer: Any, files: Files, checkpoint: Checkpoint, fingerprint: str | None = None
+) -> Comparison:
+    """What the rules judge. The new code's state is drawn with what the checkpoint pins."""
+    drawn = outline(writer, checkpoint.conf)
+    return Comparison(
+        checkpoint,
+        held_operators(files, checkpoint),
+        drawn,
+        last_start(latest_note(files)),
+        fingerprint,
+        sink_batch(writer._spark, drawn),
+    )
+
+
+def held_operators(files: Files, checkpoint: Checkpoint) -> tuple[OperatorOutline, ...]:
+    found = []
+    for operator in checkpoint.state_operators:
+        try:
+            found.append(operator_outline(files, checkpoint, operator.operator))
+        except FloodmarkError:
+            # Damage is the doctor's to tell; here it is a schema that nobody knows.
+            found.append(OperatorOutline(operator.operator, operator.name, {}))
+    return tuple(found)
+
+
+def sink_batch(spark: Any, drawn: Outline) -> int | None:
+    """The newest batch in a file sink's own log."""
+    path = drawn.sink_options.get("path")
+    if drawn.sink not in FILE_SINKS or path is None:
+        return None
+    try:
+        names = checkpoint_files(spark, f"{path.rstrip('/')}/{_SINK_LOG}").level().files
+    except FloodmarkError:  # there is no output yet
+        return None
+    numbers = (batch_id(name.removesuffix(COMPACT)) for name in names)
+    return max((number for number in numbers if number is not None), default=None)

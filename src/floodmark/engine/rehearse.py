@@ -1,0 +1,249 @@
+"""A rehearsal: a fork of the checkpoint, the new code, a sink that keeps nothing, one batch.
+
+The engine's own verdict. What is the user's is read at most: the fork lies elsewhere, its
+sink writes nothing, sources are kept from tidying up their input.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from floodmark.changes.belonging import belonging
+from floodmark.changes.needed_state import needed_state
+from floodmark.changes.rehome import (
+    is_operator_metadata,
+    is_schema_log,
+    moved_operator_metadata,
+    moved_schema_log,
+)
+from floodmark.checkpoint.layout import COMMITS, METADATA, NOTES, OFFSETS, SOURCES, STATE
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.offsets import render_offsets
+from floodmark.engine.empty_leaves import EmptyLeaves, frame_of, replace_leaves
+from floodmark.engine.failure import cause_of, condition_of
+from floodmark.engine.outline import clone_session
+from floodmark.engine.query import Query, jvm_field, read_query
+from floodmark.errors import FloodmarkError, WrongUse
+from floodmark.rules.restarts.comparison import plain_path
+from floodmark.rules.restarts.rehearsal import Rehearsal
+from floodmark.storage.copying import copy_file
+from floodmark.storage.files import Files, open_files
+
+_ENOUGH_SECONDS = 600.0
+_POLL_SECONDS = 0.05
+_ELSEWHERE = "elsewhere"
+DEFAULT_CAP = 1000
+
+
+def rehearse(writer: Any, files: Files, checkpoint: Checkpoint, empty: bool = False) -> Rehearsal:
+    """Runs one batch of the new code on a fork, with its own sources or with empty ones.
+
+    A source that has nothing new to give is no test of the state: then empty ones stand in.
+    """
+    if checkpoint.latest_batch is None:
+        return Rehearsal(True, 0, False)
+    query = read_query(writer)
+    if not empty:
+        found = _attempt(writer, query, files, checkpoint, empty=False)
+        if found is not None:
+            return found
+    found = _attempt(writer, query, files, checkpoint, empty=True)
+    if found is not None and not empty:
+        # The real sources did read their offsets, before they said that nothing is new.
+        found = replace(found, real_sources=True)
+    if found is None:
+        raise WrongUse(
+            "the rehearsal ran no batch",
+            "Spark found nothing to do, though its sources were given something.",
+            "Tell the project which sources the query reads.",
+        )
+    return found
+
+
+@contextlib.contextmanager
+def capped(rows: int) -> Iterator[None]:
+    """While a pipeline is built: its sources give few records, and leave their input alone."""
+    from pyspark.sql.streaming.readwriter import DataStreamReader
+
+    options = {"cleanSource": "off"}
+    if rows:
+        options |= {"maxOffsetsPerTrigger": str(rows), "maxFilesPerTrigger": "1"}
+    names = ("load", "json", "orc", "parquet", "text", "csv", "xml", "table")
+    before = {name: one for name, one in vars(DataStreamReader).items() if name in names}
+
+    def limited(original: Any) -> Any:
+        def read(self: Any, *arguments: Any, **named: Any) -> Any:
+            # A limit given to csv(…, maxFilesPerTrigger=…) would come after ours.
+            own = {key: value for key, value in named.items() if key not in options}
+            return original(self.options(**options), *arguments, **own)
+
+        return read
+
+    for name, original in before.items():
+        setattr(DataStreamReader, name, limited(original))
+    try:
+        yield
+    finally:
+        for name, original in before.items():
+            setattr(DataStreamReader, name, original)
+
+
+def _attempt(
+    writer: Any, query: Query, files: Files, checkpoint: Checkpoint, empty: bool
+) -> Rehearsal | None:
+    """None where there was nothing to run."""
+    _require_one_machine(writer._spark)
+    with tempfile.TemporaryDirectory(
+        prefix="floodmark-rehearsal-", ignore_cleanup_errors=True
+    ) as made:
+        place = Path(made)
+        fork = open_files(str(place / "fork"))
+        _fork(files, checkpoint, fork, place)
+        session = clone_session(writer._spark, {})
+        plan = jvm_field(writer._jwrite, "ds").queryExecution().analyzed()
+        if empty:
+            leaves = EmptyLeaves(session, place, files=3)
+            plan = replace_leaves(plan, leaves.instead_of)
+            _point_to_nothing(fork, checkpoint, leaves.folders, query)
+        return _run(frame_of(session, plan), query, place / "fork", checkpoint, not empty)
+
+
+def _require_one_machine(spark: Any) -> None:
+    master = str(spark.sparkContext.master)
+    if not master.startswith("local"):
+        raise WrongUse(
+            f"a rehearsal runs on one machine, and the master is {master}",
+            "The fork lies on this machine's disk, where executors elsewhere do not reach it.",
+            "Run it with --conf spark.master=local[2]; the rules need no fork.",
+        )
+
+
+def _fork(files: Files, checkpoint: Checkpoint, fork: Files, place: Path) -> None:
+    """What a start needs: the newest logs, the sources' own, and the state of the last commit."""
+    listed = belonging(checkpoint.files if checkpoint.complete else files.list().files)
+    needed = _needed_state(files, checkpoint)
+    for file in listed:
+        path = file.path
+        if path.startswith(NOTES + "/") or not _is_needed(path, checkpoint, needed):
+            continue
+        if is_operator_metadata(path):
+            # One that names another place must not lead Spark there.
+            data = files.read(path)
+            here = f"{plain_path(checkpoint.path)}/" in data.decode(errors="replace")
+            data = moved_operator_metadata(data, str(place / ("fork" if here else _ELSEWHERE)))
+            fork.write(path, data)
+        elif is_schema_log(path):
+            fork.write(path, moved_schema_log(files.read(path), str(place / "fork")))
+        else:
+            copy_file(files, path, fork, path)
+
+
+def _is_needed(path: str, checkpoint: Checkpoint, needed: frozenset[str] | None) -> bool:
+    folder, _, rest = path.partition("/")
+    if folder in (OFFSETS, COMMITS):
+        kept = checkpoint.offset_ids[-2:] + checkpoint.commit_ids[-2:]
+        return int(rest) in kept
+    if folder == STATE and needed is not None:
+        return path in needed or "_metadata" in path or "_stateSchema" in path
+    return path == METADATA or folder in (SOURCES, STATE) or "_schema_log_" in path
+
+
+def _needed_state(files: Files, checkpoint: Checkpoint) -> frozenset[str] | None:
+    """None where it cannot be told: then all of it, and Spark judges."""
+    batch = checkpoint.committed_batch
+    if batch is None or not checkpoint.complete:
+        return None
+    try:
+        stores = needed_state(checkpoint, batch, files.read)
+    except FloodmarkError:
+        return None
+    found = {file.path for store in stores for file in store.files}
+    found |= {table.path for store in stores for table in store.tables}
+    return frozenset(found | {f"{path}.crc" for path in found})
+
+
+def _point_to_nothing(
+    fork: Files, checkpoint: Checkpoint, folders: list[Path], query: Query
+) -> None:
+    """The fork's offsets are those of file sources that have seen two of their empty files.
+
+    The newest entry is at the second file, the one before it at the first, and the third
+    is there for the batch to come.
+    """
+    latest = checkpoint.latest_batch
+    assert latest is not None
+    for batch in (latest - 1, latest):
+        entry = checkpoint.offsets.get(batch)
+        if entry is not None:
+            at = json.dumps({"logOffset": 1 if batch == latest else 0}, separators=(",", ":"))
+            entry = replace(entry, offsets=tuple((name, at) for name, _ in entry.offsets))
+            fork.write(f"{OFFSETS}/{batch}", render_offsets(entry))
+    fork.delete(file.path for file in fork.list().files if file.path.startswith(SOURCES + "/"))
+    now = int(time.time() * 1000)
+    for place, folder in enumerate(folders):
+        source = query.sources[place].name if place < len(query.sources) else None
+        for number in (0, 1):
+            entry_json = {
+                "path": f"file://{folder}/{number}.json",
+                "timestamp": now,
+                "batchId": number,
+            }
+            line = json.dumps(entry_json, separators=(",", ":"))
+            fork.write(f"{SOURCES}/{source or place}/{number}", f"v1\n{line}".encode())
+
+
+def _run(
+    frame: Any, query: Query, fork: Path, checkpoint: Checkpoint, real: bool
+) -> Rehearsal | None:
+    from pyspark.errors import PySparkException
+
+    in_flight, latest = checkpoint.in_flight_batch, checkpoint.latest_batch
+    assert latest is not None
+    batch = latest + 1 if in_flight is None else in_flight
+    writer = frame.writeStream.format("noop").outputMode(query.output_mode.lower())
+    for key, value in query.sink_options.items():
+        if key.startswith("asyncprogress"):  # it decides which entries of the logs are needed
+            writer = writer.option(key, value)
+    writer = writer.option("checkpointLocation", f"file://{fork}")
+    try:
+        # Not once=True, which knows no limits: the first batch of a trigger that has no second.
+        started = writer.trigger(processingTime="10000 days").start()
+    except PySparkException as error:
+        return Rehearsal(False, batch, real, None, str(error).splitlines()[0])
+    try:
+        ended = _wait(started, fork / COMMITS / str(batch))
+        exception = started._jsq.exception()
+        if exception.isDefined():
+            cause = exception.get().getCause() or exception.get()
+            return Rehearsal(False, batch, real, condition_of(cause), cause_of(cause))
+        if not ended:
+            return None
+        progress = [one for one in started.recentProgress if one["batchId"] == batch]
+        rows = sum(int(one["numInputRows"]) for one in progress)
+        return Rehearsal(True, batch, real, rows=rows)
+    finally:
+        started.stop()
+
+
+def _wait(query: Any, commit: Path) -> bool:
+    """True for a batch that was committed, False for a trigger that had nothing to do."""
+    end = time.monotonic() + _ENOUGH_SECONDS
+    idle = 0
+    while query.isActive and time.monotonic() < end:
+        if commit.exists():
+            return True
+        status = query.status
+        waits = not status["isTriggerActive"] and "next trigger" in status["message"]
+        # Twice: the commit may have come between the two looks.
+        idle = idle + 1 if waits else 0
+        if idle > 1:
+            return commit.exists()
+        time.sleep(_POLL_SECONDS)
+    return commit.exists()

@@ -1,0 +1,42 @@
+"""Other columns of dropDuplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import DEDUPLICATIONS, Comparison, families
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+from floodmark.rules.restarts.schemas import names, renamed, spark_accepts, words
+
+RULE = Rule(
+    "FM328",
+    "dedup-columns-changed",
+    Severity.ERROR,
+    finds="Deduplication by more, fewer or other columns than the state's keys have.",
+    matters="The state is the set of what was seen, by those columns.",
+    restart="Spark refuses other types and numbers of columns: "
+    "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE. Other columns of the same types start "
+    "without a word, and nothing that was seen is known any more.",
+    instead="Where columns are left out, `floodmark migrate` carries over what was seen. "
+    "Columns that the state never had cannot be made: `floodmark upgrade` begins "
+    "anew.",
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    for held, new in comparison.pairs_of(DEDUPLICATIONS):
+        for _, before, after in families(held, new):
+            accepted = spark_accepts(before.key_json, after.key_json)
+            if accepted and not renamed(before.key_json, after.key_json):
+                continue
+            fewer = set(names(after.key_json)) <= set(names(before.key_json))
+            same_number = len(names(after.key_json)) == len(names(before.key_json))
+            yield reason(
+                RULE,
+                Verdict.NEEDS_MIGRATION if fewer or same_number else Verdict.NEEDS_NEW_CHECKPOINT,
+                f"Duplicates are told by {words(after.key_json)}; what was seen is kept by "
+                f"{words(before.key_json)}.",
+                f"state/{held.operator}",
+                silent=accepted or comparison.is_unchecked(held.operator),
+            )

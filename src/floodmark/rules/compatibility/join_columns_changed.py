@@ -1,0 +1,41 @@
+"""Other columns on a side of a join of two streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import JOINS, Comparison, families
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+from floodmark.rules.restarts.schemas import renamed, spark_accepts, words
+
+RULE = Rule(
+    "FM332",
+    "join-columns-changed",
+    Severity.ERROR,
+    finds="A side of a join with other columns than its rows in the state have.",
+    matters="Whole rows wait in the state for their partner.",
+    restart="Spark refuses other types and numbers: "
+    "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE. Other columns of the same types start "
+    "without a word, and rows that wait come out under the new names.",
+    instead="`floodmark migrate` carries the rows over: columns that stay keep their "
+    "values, new ones are null.",
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    for held, new in comparison.pairs_of(JOINS):
+        for store, before, after in families(held, new):
+            if not store.endswith(("keyWithIndexToValue", "keyWithTsToValues")):
+                continue
+            accepted = spark_accepts(before.value_json, after.value_json)
+            if accepted and not renamed(before.value_json, after.value_json):
+                continue
+            yield reason(
+                RULE,
+                Verdict.NEEDS_MIGRATION,
+                f"The {store.partition('-')[0]} side has {words(after.value_json)}; rows in the "
+                f"state have {words(before.value_json)}.",
+                f"state/{held.operator}",
+                silent=accepted or comparison.is_unchecked(held.operator),
+            )

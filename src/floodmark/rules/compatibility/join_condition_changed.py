@@ -1,0 +1,41 @@
+"""Another condition of a join of two streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+
+RULE = Rule(
+    "FM331",
+    "join-condition-changed",
+    Severity.WARNING,
+    finds="A join condition that is not as at the last start, with keys of the same types.",
+    matters="Rows in the state were kept by the old equalities, and for as long as the old "
+    "condition needed them.",
+    restart="It starts without a word. Spark's documentation calls the result ill-defined: "
+    "rows that the new condition needs may be gone.",
+    instead="If only a name changed, nothing. Otherwise begin with an empty state: "
+    "`floodmark upgrade`.",
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    if not comparison.has_plans or comparison.last is None:
+        return
+    before = [one for one in comparison.last.nodes_of("Join") if one.details.get("streams")]
+    after = [one for one in comparison.new.nodes_of("Join") if one.details.get("streams")]
+    if len(before) != len(after):
+        return
+    for old, now in zip(before, after, strict=True):
+        if old.details.get("condition") != now.details.get("condition"):
+            yield reason(
+                RULE,
+                Verdict.UNKNOWN,
+                f"The join's condition is {now.details.get('condition')}; it was "
+                f"{old.details.get('condition')}.",
+                "the plan's join",
+                silent=True,
+            )

@@ -1,0 +1,41 @@
+"""Other keys of a join of two streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import JOINS, Comparison, families
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+from floodmark.rules.restarts.schemas import names, spark_accepts, words
+
+RULE = Rule(
+    "FM329",
+    "join-keys-changed",
+    Severity.ERROR,
+    finds="Equalities of a join of two streams of another number or type.",
+    matters="Both sides are kept by the columns that are equal.",
+    restart="Spark refuses: STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE.",
+    instead="Rows that wait in the state cannot be found by other keys: `floodmark upgrade` "
+    "begins with an empty state. Types that were only widened, `floodmark migrate` "
+    "carries over.",
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    for held, new in comparison.pairs_of(JOINS):
+        for store, before, after in families(held, new):
+            if not store.endswith("keyToNumValues") and not store.endswith("keyWithTsToValues"):
+                continue
+            if spark_accepts(before.key_json, after.key_json):
+                continue
+            same = len(names(before.key_json)) == len(names(after.key_json))
+            yield reason(
+                RULE,
+                Verdict.NEEDS_MIGRATION if same else Verdict.NEEDS_NEW_CHECKPOINT,
+                f"The join's keys are {words(after.key_json)} in the new code, and "
+                f"{words(before.key_json)} in the checkpoint.",
+                f"state/{held.operator}",
+                silent=comparison.is_unchecked(held.operator),
+            )
+            return

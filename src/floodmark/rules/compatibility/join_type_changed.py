@@ -1,0 +1,40 @@
+"""Another type of a join of two streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+
+RULE = Rule(
+    "FM330",
+    "join-type-changed",
+    Severity.ERROR,
+    finds="Inner, left, right, full or semi, not as at the last start.",
+    matters="An outer join remembers which rows have met a partner; an inner join does not "
+    "care to. Spark's documentation does not allow the change.",
+    restart="Spark has no check for it, and starts. Rows that met their partner before may "
+    "come out once more, with nulls.",
+    instead="Begin with an empty state: `floodmark upgrade`. Rows that wait for a partner "
+    "then are not there any more.",
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    if not comparison.has_plans or comparison.last is None:
+        return
+    before = [one for one in comparison.last.nodes_of("Join") if one.details.get("streams")]
+    after = [one for one in comparison.new.nodes_of("Join") if one.details.get("streams")]
+    if len(before) != len(after):
+        return
+    for old, now in zip(before, after, strict=True):
+        if old.details.get("type") != now.details.get("type"):
+            yield reason(
+                RULE,
+                Verdict.NEEDS_NEW_CHECKPOINT,
+                f"The join is {now.details.get('type')}, and was {old.details.get('type')}.",
+                "the plan's join",
+                silent=True,
+            )

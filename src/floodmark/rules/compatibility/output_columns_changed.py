@@ -1,0 +1,42 @@
+"""Other columns for the sink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import FILE_SINKS, Comparison
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+from floodmark.rules.restarts.schemas import fields, words
+
+RULE = Rule(
+    "FM312",
+    "output-columns-changed",
+    Severity.WARNING,
+    finds="Rows for the sink with other names or types than at the last start.",
+    matters="It is allowed if the sink takes them: what was written before has the old columns.",
+    restart="The query starts. Delta fails in the first batch unless mergeSchema is set; "
+    "files of both kinds lie in one folder; Kafka wants a column named value.",
+    instead='Let the sink take them: .option("mergeSchema", "true") for Delta, a new folder '
+    "for files.",
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    last, new = comparison.last, comparison.new
+    if last is None or not last.schema_json:
+        return
+    before = [(one.get("name"), one.get("type")) for one in fields(last.schema_json)]
+    after = [(one.get("name"), one.get("type")) for one in fields(new.schema_json)]
+    if before == after:
+        return
+    merges = new.sink_options.get("mergeschema", "").lower() == "true"
+    risky = (new.sink == "delta" and not merges) or new.sink in FILE_SINKS
+    yield reason(
+        RULE,
+        Verdict.UNKNOWN if risky else Verdict.COMPATIBLE,
+        f"The sink is given {words(new.schema_json)}; it was {words(last.schema_json)}.",
+        f"the sink ({new.sink})",
+        silent=True,
+        do=None if risky else "Nothing, if the sink takes them.",
+    )

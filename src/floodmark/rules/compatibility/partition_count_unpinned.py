@@ -1,0 +1,46 @@
+"""A number of partitions that the checkpoint does not pin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+
+RULE = Rule(
+    "FM341",
+    "partition-count-unpinned",
+    Severity.ERROR,
+    finds="State under an offset log of version 2 that lacks "
+    "spark.sql.shuffle.partitions, and a session with another number than the "
+    "state.",
+    matters="Spark 4.2 leaves the number out during the first run of a query with such a log.",
+    restart="With a larger number it fails on state files that are not there. With a "
+    "smaller one the state of the partitions beyond it is ignored, without a word.",
+    instead="Set spark.sql.shuffle.partitions to the state's number. `floodmark "
+    "repartition` makes a checkpoint with another.",
+)
+
+
+_DEFAULT = "200"
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    checkpoint = comparison.checkpoint
+    if not comparison.named_sources() or SHUFFLE_PARTITIONS in checkpoint.conf:
+        return
+    chosen = comparison.new.conf.get(SHUFFLE_PARTITIONS, _DEFAULT)
+    has = max((one.partitions for one in checkpoint.state_operators), default=0)
+    if has and chosen.isdecimal() and int(chosen) != has:
+        fewer = int(chosen) < has
+        fate = "would be ignored" if fewer else "are looked for and not there"
+        yield reason(
+            RULE,
+            Verdict.NEEDS_MIGRATION,
+            f"The session says {chosen} shuffle partitions and the state has {has}: partitions "
+            f"{min(int(chosen), has)} to {max(int(chosen), has) - 1} {fate}.",
+            f"offsets/{checkpoint.latest_batch}",
+            silent=fewer,
+        )

@@ -1,0 +1,34 @@
+"""Columns that are made in another way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+
+RULE = Rule(
+    "FM311",
+    "projection-changed",
+    Severity.ADVICE,
+    finds="Other projections than at the last start, with the same columns for the sink.",
+    matters="What went out before stays as it was. Columns that keys and aggregates depend "
+    "on are judged by rules of their own.",
+    restart="It starts; the new expressions count from the next batch on.",
+    instead="Nothing.",
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    if not comparison.has_plans or comparison.last is None:
+        return
+    before = [one.details.get("columns") for one in comparison.last.nodes_of("Project")]
+    after = [one.details.get("columns") for one in comparison.new.nodes_of("Project")]
+    if before != after:
+        yield reason(
+            RULE,
+            Verdict.COMPATIBLE,
+            "The new code makes its columns in another way.",
+            "the plan's projections",
+        )

@@ -1,0 +1,34 @@
+"""A number of partitions that has no effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+
+RULE = Rule(
+    "FM340",
+    "shuffle-partitions-pinned",
+    Severity.ADVICE,
+    finds="spark.sql.shuffle.partitions set to another number than the state has partitions.",
+    matters="A key lies in the partition that its hash gives for the number of partitions "
+    "at the first start.",
+    restart="Spark goes on with the checkpoint's number and ignores the new one.",
+    instead="Nothing. `floodmark repartition` makes a checkpoint with another number.",
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    pinned = comparison.checkpoint.conf.get(SHUFFLE_PARTITIONS)
+    chosen = comparison.new.conf.get(SHUFFLE_PARTITIONS)
+    if comparison.is_stateful and pinned and chosen and pinned != chosen:
+        yield reason(
+            RULE,
+            Verdict.COMPATIBLE,
+            f"The session says {chosen} shuffle partitions; the state has {pinned}.",
+            f"offsets/{comparison.checkpoint.latest_batch}",
+            silent=True,
+        )

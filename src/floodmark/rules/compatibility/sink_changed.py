@@ -1,0 +1,44 @@
+"""Another kind of sink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import FILE_SINKS, Comparison
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+
+RULE = Rule(
+    "FM314",
+    "sink-changed",
+    Severity.WARNING,
+    finds="A sink of another kind than at the last start.",
+    matters="The checkpoint knows which batches are done, and not where they went.",
+    restart="It starts. The new sink is given what comes from now on, and nothing that was "
+    "written before.",
+    instead="Nothing, if the old output stays where its readers look. To fill the new sink "
+    "from the beginning, start on a new checkpoint.",
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    last, new = comparison.last, comparison.new
+    if last is None or _family(last.sink) == _family(new.sink):
+        return
+    # Spark's documentation rules this one out, though nothing in it fails.
+    ruled_out = last.sink == "kafka" and new.sink in FILE_SINKS
+    yield reason(
+        RULE,
+        Verdict.NEEDS_NEW_CHECKPOINT if ruled_out else Verdict.COMPATIBLE,
+        f"The sink is {new.sink}, and was {last.sink}.",
+        "the sink",
+        silent=True,
+        do="Spark's documentation does not allow it: start on a new checkpoint, from `floodmark "
+        "upgrade` if the past is not wanted in the files."
+        if ruled_out
+        else None,
+    )
+
+
+def _family(sink: str) -> str:
+    return "foreach" if sink.lower().startswith("foreach") else sink

@@ -1,0 +1,37 @@
+"""Another folder for a file sink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import FILE_SINKS, Comparison
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+
+RULE = Rule(
+    "FM315",
+    "sink-directory-changed",
+    Severity.WARNING,
+    finds="A file sink that writes to another path than at the last start.",
+    matters="A file sink keeps a log of its batches beside the files, in _spark_metadata. "
+    "Spark's documentation does not allow another folder.",
+    restart="It starts without a word. The new folder holds the batches from now on, and a "
+    "batch that the old one took half may be in both.",
+    instead="Keep the folder. If the output is to move, move it with its _spark_metadata, "
+    "whose paths are absolute, or start on a new checkpoint.",
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    last, new = comparison.last, comparison.new
+    if last is None or not {last.sink, new.sink} <= FILE_SINKS:
+        return
+    before, after = last.sink_options.get("path"), new.sink_options.get("path")
+    if before != after:
+        yield reason(
+            RULE,
+            Verdict.NEEDS_NEW_CHECKPOINT,
+            f"The files go to {after}; they went to {before}.",
+            "the sink",
+            silent=True,
+        )

@@ -1,0 +1,37 @@
+"""Another topic, table or code of a sink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import FILE_SINKS, Comparison, option_changes, value_words
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+
+RULE = Rule(
+    "FM316",
+    "sink-target-changed",
+    Severity.ADVICE,
+    finds="A sink of the same kind with other options than at the last start.",
+    matters="Where rows go is free to change; Spark promises nothing more than to start.",
+    restart="It starts. Rows go to the new place from the next batch on.",
+    instead="Nothing.",
+)
+
+
+_IGNORED = frozenset({"checkpointlocation", "queryname"})
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    last, new = comparison.last, comparison.new
+    if last is None or last.sink != new.sink:
+        return
+    for key, old, now in option_changes(last.sink_options, new.sink_options):
+        if key in _IGNORED or (key == "path" and new.sink in FILE_SINKS):
+            continue
+        yield reason(
+            RULE,
+            Verdict.COMPATIBLE,
+            f"The sink's {key} is {value_words(now)}, and was {value_words(old)}.",
+            "the sink",
+        )

@@ -1,0 +1,59 @@
+"""Another kind of source in a source's place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.sources import SourceKind
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+
+RULE = Rule(
+    "FM302",
+    "source-kind-changed",
+    Severity.ERROR,
+    finds="A source whose offsets in the checkpoint are of another kind than the new code reads.",
+    matters="An offset means something to the source that wrote it alone.",
+    restart="The new source fails to parse the offset, or misreads it where the shapes agree.",
+    instead="Go on with a new checkpoint: `floodmark upgrade` keeps the positions of the "
+    "sources that stay.",
+)
+
+
+_FILES = frozenset(
+    {"csv", "json", "parquet", "orc", "text", "avro", "xml", "binaryfile", "file", "cloudfiles"}
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    held, new = comparison.checkpoint.sources, comparison.new.sources
+    if len(held) != len(new) or comparison.named_sources():
+        return
+    for at, (source, now) in enumerate(zip(held, new, strict=True)):
+        before = source.kind.value
+        if source.kind is SourceKind.UNKNOWN or source.offset is None:
+            before = _noted(comparison, at)
+        if before and _family(before) != _family(now.kind):
+            yield reason(
+                RULE,
+                Verdict.NEEDS_NEW_CHECKPOINT,
+                f"Source {at} is {now.kind} in the new code; the checkpoint's offset is "
+                f"{before}'s.",
+                f"sources/{source.id}",
+            )
+
+
+def _noted(comparison: Comparison, at: int) -> str:
+    """Where the offset does not tell its kind, the note of the last start does."""
+    last = comparison.last
+    if last is None or len(last.sources) != len(comparison.new.sources):
+        return ""
+    return last.sources[at].kind
+
+
+def _family(kind: str) -> str:
+    if kind in _FILES:
+        return "file"
+    # Both give a bare number, and both are for tests.
+    return {"memorystream": "memory", "textsocket": "socket"}.get(kind, kind)

@@ -1,0 +1,54 @@
+"""Another rate limit of a source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import Comparison, option_changes, value_words
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+
+RULE = Rule(
+    "FM305",
+    "source-limits-changed",
+    Severity.ADVICE,
+    finds="maxOffsetsPerTrigger, maxFilesPerTrigger, maxBytesPerTrigger and the like, not "
+    "as at the last start.",
+    matters="They say how much a batch takes, and nothing of where it begins.",
+    restart="It starts; the batch in flight, if there is one, keeps the range it was planned with.",
+    instead="Nothing.",
+)
+
+
+LIMITS = frozenset(
+    {
+        "maxoffsetspertrigger",
+        "minoffsetspertrigger",
+        "maxtriggerdelay",
+        "maxfilespertrigger",
+        "maxbytespertrigger",
+        "minpartitions",
+        "maxrecordsperpartition",
+        "latestfirst",
+        "maxfileage",
+        "rowspersecond",
+        "numpartitions",
+        "rampuptime",
+    }
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    last = comparison.last
+    if last is None or len(last.sources) != len(comparison.new.sources):
+        return
+    pairs = zip(last.sources, comparison.new.sources, strict=True)
+    for at, (before, after) in enumerate(pairs):
+        for key, old, now in option_changes(before.options, after.options):
+            if key in LIMITS:
+                yield reason(
+                    RULE,
+                    Verdict.COMPATIBLE,
+                    f"Source {at}: {key} is {value_words(now)}, and was {value_words(old)}.",
+                    f"sources/{at}",
+                )

@@ -1,0 +1,77 @@
+"""A source that reads from somewhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.outline import SourceOutline
+from floodmark.checkpoint.sources import SourceKind
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+
+RULE = Rule(
+    "FM304",
+    "source-place-changed",
+    Severity.WARNING,
+    finds="Other topics, another path or another table than at the last start.",
+    matters="The checkpoint tells what was read of the old place, and nothing of the new one.",
+    restart="Kafka: topics that are gone fail the query while failOnDataLoss is true, and "
+    "are dropped without a word otherwise; topics that come are read from their "
+    "beginning. Files: all of the new folder is read. Another Delta table fails.",
+    instead="If it is the same data in a new place, `floodmark upgrade --map-topic OLD=NEW` "
+    "(Kafka) carries the position over.",
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    new = comparison.new.sources
+    held = comparison.checkpoint.sources
+    last = comparison.last.sources if comparison.last is not None else ()
+    if len(held) != len(new) or _moved_about(last, new):
+        return
+    for at, now in enumerate(new):
+        if now.kind == "kafka" and held[at].kind is SourceKind.KAFKA:
+            yield from _topics(at, held[at].offset, now)
+        elif len(last) == len(new) and last[at].kind == now.kind and last[at].place != now.place:
+            yield reason(
+                RULE,
+                Verdict.UNKNOWN,
+                f"Source {at} ({now.kind}) reads {now.place}; at the last start it was "
+                f"{last[at].place}.",
+                f"sources/{at}",
+                do="Make sure that the new place holds nothing that was read already, or go back "
+                "to the old one.",
+                silent=now.kind != "delta",
+            )
+
+
+def _moved_about(last: tuple[SourceOutline, ...], new: tuple[SourceOutline, ...]) -> bool:
+    """Then they are reordered, and no place is new."""
+    places = [str(one.place) for one in last]
+    return sorted(places) == sorted(str(one.place) for one in new) and len(places) > 1
+
+
+def _topics(at: int, offset: object, now: SourceOutline) -> Iterator[Reason]:
+    asked = now.options.get("subscribe")
+    if asked is None or not isinstance(offset, dict):
+        return  # a pattern or an assignment is Kafka's to answer
+    topics = {topic.strip() for topic in asked.split(",")}
+    gone, come = sorted(set(offset) - topics), sorted(topics - set(offset))
+    if gone:
+        silent = now.options.get("failondataloss", "true").lower() == "false"
+        yield reason(
+            RULE,
+            Verdict.NEEDS_NEW_CHECKPOINT,
+            f"Source {at} reads {asked}; the checkpoint stands in {', '.join(gone)}.",
+            f"sources/{at}",
+            silent=silent,
+        )
+    elif come:
+        yield reason(
+            RULE,
+            Verdict.COMPATIBLE,
+            f"Source {at} reads {', '.join(come)} as well, from the beginning.",
+            f"sources/{at}",
+            do="Nothing, if all of it is wanted.",
+        )

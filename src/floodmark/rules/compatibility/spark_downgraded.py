@@ -1,0 +1,70 @@
+"""An earlier Spark than wrote the checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import Comparison, version_of
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+
+RULE = Rule(
+    "FM346",
+    "spark-downgraded",
+    Severity.ERROR,
+    finds="An earlier Spark than at the last start, or log versions and settings that "
+    "this Spark does not know.",
+    matters="An earlier Spark knows neither later log versions nor later formats of state.",
+    restart="It fails on an unknown log version; a setting it does not know is ignored, and "
+    "the state may be misread.",
+    instead="Run the Spark that wrote it, or go on with a new checkpoint of the earlier "
+    "one: `floodmark upgrade`.",
+)
+
+
+# Log version → the first Spark that reads it.
+_OFFSETS = {1: (2, 1), 2: (4, 2)}
+_COMMITS = {1: (2, 2), 2: (4, 0), 3: (4, 2)}
+_SETTINGS = {
+    ("spark.sql.streaming.stateStore.rowChecksum.enabled", "true"): (4, 2),
+    ("spark.sql.streaming.stateStore.rocksdb.mergeOperatorVersion", "2"): (4, 2),
+    ("spark.sql.streaming.stateStore.encodingFormat", "avro"): (4, 0),
+    ("spark.sql.streaming.join.stateFormatVersion", "3"): (4, 1),
+    ("spark.sql.streaming.join.stateFormatVersion", "4"): (4, 3),
+}
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    checkpoint, spark = comparison.checkpoint, comparison.new.spark_version
+    now = version_of(spark)
+    logs = (
+        ("offset", _OFFSETS.get(checkpoint.offset_log_version or 1)),
+        ("commit", _COMMITS.get(checkpoint.commit_log_version or 1)),
+    )
+    for name, first in logs:
+        if first is not None and now < first:
+            yield reason(
+                RULE,
+                Verdict.NEEDS_NEW_CHECKPOINT,
+                f"Spark {spark} cannot read this {name} log; {first[0]}.{first[1]} is the first "
+                "that can.",
+                f"{name}s/{checkpoint.latest_batch}",
+            )
+    for (key, value), first in _SETTINGS.items():
+        if comparison.is_stateful and checkpoint.conf.get(key) == value and now < first:
+            yield reason(
+                RULE,
+                Verdict.NEEDS_NEW_CHECKPOINT,
+                f"Spark {spark} does not know {key} = {value}, which the state was written with.",
+                f"offsets/{checkpoint.latest_batch}",
+            )
+    last = comparison.last
+    if last is not None and now < version_of(last.spark_version):
+        yield reason(
+            RULE,
+            Verdict.UNKNOWN,
+            f"Spark is {spark}, and was {last.spark_version}.",
+            "the session",
+            silent=True,
+            do="See with --rehearse whether this Spark reads it.",
+        )

@@ -1,0 +1,38 @@
+"""A state store provider that has no effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.model import PROVIDER_CLASS
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+
+RULE = Rule(
+    "FM342",
+    "state-provider-pinned",
+    Severity.ADVICE,
+    finds="spark.sql.streaming.stateStore.providerClass set to another class than the "
+    "checkpoint pins.",
+    matters="The files of one provider mean nothing to the other.",
+    restart="Spark goes on with the checkpoint's provider and ignores the new one.",
+    instead="Nothing. `floodmark convert` makes a checkpoint with the other provider.",
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    pinned = comparison.checkpoint.conf.get(PROVIDER_CLASS)
+    chosen = comparison.new.conf.get(PROVIDER_CLASS)
+    if comparison.is_stateful and pinned and chosen and pinned != chosen:
+        yield reason(
+            RULE,
+            Verdict.COMPATIBLE,
+            f"The session says {_short(chosen)}; the state is kept by {_short(pinned)}.",
+            f"offsets/{comparison.checkpoint.latest_batch}",
+            silent=True,
+        )
+
+
+def _short(name: str) -> str:
+    return name.rsplit(".", 1)[-1]

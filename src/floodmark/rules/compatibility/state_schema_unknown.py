@@ -1,0 +1,32 @@
+"""State whose schema nobody wrote down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+
+RULE = Rule(
+    "FM338",
+    "state-schema-unknown",
+    Severity.WARNING,
+    finds="A stateful operator without a schema file that could be read.",
+    matters="Spark before 3.1 wrote none, and a lost one is not written again until a start.",
+    restart="Spark compares nothing and starts; if the schema is another, it fails later or "
+    "misreads the state.",
+    instead="See with --rehearse how Spark takes it.",
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    for held, new in comparison.pairs():
+        if not held.stores and new.stores:
+            yield reason(
+                RULE,
+                Verdict.UNKNOWN,
+                f"Operator {held.operator} has no schema to compare with.",
+                f"state/{held.operator}",
+                silent=True,
+            )

@@ -1,0 +1,100 @@
+"""Other variables of transformWithState."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from floodmark.checkpoint.outline import OperatorOutline
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import TRANSFORMS, Comparison, families
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+from floodmark.rules.restarts.schemas import renamed, spark_accepts, words
+
+RULE = Rule(
+    "FM335",
+    "state-variables-changed",
+    Severity.ERROR,
+    finds="State variables added, removed, or of another kind or schema.",
+    matters="A variable is known by its name; what lies under it has the schema it was "
+    "written with.",
+    restart="Variables may come and go: one that goes loses its values. Another kind is "
+    "refused (STATE_STORE_INVALID_VARIABLE_TYPE_CHANGE), another schema too "
+    "(STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE), unless "
+    "spark.sql.streaming.stateStore.encodingFormat is avro and Avro can read the "
+    "old one.",
+    instead="`floodmark migrate` carries the variables over, with --with where their schema "
+    "needs a function.",
+)
+
+
+ENCODING = "spark.sql.streaming.stateStore.encodingFormat"
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    for held, new in comparison.pairs_of(TRANSFORMS):
+        where = f"state/{held.operator}"
+        before, after = _variables(held), _variables(new)
+        for name in sorted(after.keys() - before.keys()):
+            yield reason(
+                RULE,
+                Verdict.COMPATIBLE,
+                f"The variable {name} is new, and begins without a value.",
+                where,
+                do="Nothing.",
+            )
+        for name in sorted(before.keys() - after.keys()):
+            yield reason(
+                RULE,
+                Verdict.COMPATIBLE,
+                f"The variable {name} is gone; Spark drops its values at the next start.",
+                where,
+                do="Nothing, if it is not wanted any more.",
+                silent=True,
+            )
+        for name in sorted(before.keys() & after.keys()):
+            if before[name] != after[name]:
+                yield reason(
+                    RULE,
+                    Verdict.NEEDS_MIGRATION,
+                    f"The variable {name} is a {after[name]}, and was a {before[name]}.",
+                    where,
+                )
+        yield from _schemas(comparison, held, new, before, after)
+
+
+def _schemas(
+    comparison: Comparison,
+    held: OperatorOutline,
+    new: OperatorOutline,
+    kinds: dict[str, str],
+    new_kinds: dict[str, str],
+) -> Iterator[Reason]:
+    evolves = comparison.checkpoint.conf.get(ENCODING, "unsaferow").lower() == "avro"
+    for name, before, after in families(held, new):
+        if name not in kinds or kinds[name] != new_kinds.get(name):
+            continue
+        accepted = spark_accepts(before.value_json, after.value_json)
+        if accepted and not renamed(before.value_json, after.value_json):
+            continue
+        yield reason(
+            RULE,
+            Verdict.UNKNOWN if evolves else Verdict.NEEDS_MIGRATION,
+            f"The variable {name} holds {words(after.value_json)}; in the state it is "
+            f"{words(before.value_json)}.",
+            f"state/{held.operator}",
+            do="See with --rehearse whether Avro reads the old values." if evolves else None,
+            silent=evolves or accepted or comparison.is_unchecked(held.operator),
+        )
+
+
+def _variables(operator: OperatorOutline) -> dict[str, str]:
+    try:
+        found = json.loads(operator.properties_json or "{}").get("stateVariables", [])
+    except (ValueError, AttributeError):
+        return {}
+    return {
+        str(one.get("stateName")): str(one.get("stateVariableType"))
+        for one in found
+        if isinstance(one, dict) and not str(one.get("stateName")).startswith("$")
+    }

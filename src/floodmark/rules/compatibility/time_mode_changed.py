@@ -1,0 +1,41 @@
+"""Another time mode or output mode of transformWithState."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import TRANSFORMS, Comparison
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+
+RULE = Rule(
+    "FM336",
+    "time-mode-changed",
+    Severity.ERROR,
+    finds="transformWithState with another time mode or output mode than its metadata has.",
+    matters="Both stand in the metadata of the operator: timers and timeouts depend on them.",
+    restart="Spark refuses: STATE_STORE_INVALID_CONFIG_AFTER_RESTART.",
+    instead="Set them back. To have another, go on with a new checkpoint: `floodmark upgrade`.",
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    for held, new in comparison.pairs_of(TRANSFORMS):
+        before, after = _properties(held.properties_json), _properties(new.properties_json)
+        for key, name in (("timeMode", "time mode"), ("outputMode", "output mode")):
+            if key in before and key in after and before[key] != after[key]:
+                yield reason(
+                    RULE,
+                    Verdict.NEEDS_NEW_CHECKPOINT,
+                    f"The {name} is {after[key]}, and was {before[key]}.",
+                    f"state/{held.operator}",
+                )
+
+
+def _properties(text: str) -> dict[str, object]:
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

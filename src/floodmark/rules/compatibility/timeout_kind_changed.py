@@ -1,0 +1,59 @@
+"""Another kind of timeout in the state of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import GROUP_STATES, Comparison, families
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+from floodmark.rules.restarts.schemas import names
+
+RULE = Rule(
+    "FM334",
+    "timeout-kind-changed",
+    Severity.ERROR,
+    finds="flatMapGroupsWithState or applyInPandasWithState with another timeout than before.",
+    matters="A timeout is kept beside the state, as a moment of the clock or of event time.",
+    restart="Between none and one of them Spark refuses, for the state has a column more or "
+    "less. Between the clock and event time it starts without a word and reads one "
+    "as the other.",
+    instead="`floodmark migrate` adds or leaves out the column; between the two kinds give "
+    "it a function with --with that sets the timeouts anew.",
+)
+
+
+_TIMEOUT = "timeoutTimestamp"
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    for held, new in comparison.pairs_of(GROUP_STATES):
+        for _, before, after in families(held, new):
+            had, has = _TIMEOUT in names(before.value_json), _TIMEOUT in names(after.value_json)
+            if had != has:
+                yield reason(
+                    RULE,
+                    Verdict.NEEDS_MIGRATION,
+                    f"The new code has {'a' if has else 'no'} timeout, and the state has "
+                    f"{'one' if had else 'none'}.",
+                    f"state/{held.operator}",
+                    silent=comparison.is_unchecked(held.operator),
+                )
+                return
+    yield from _by_plan(comparison)
+
+
+def _by_plan(comparison: Comparison) -> Iterator[Reason]:
+    if not comparison.has_plans or comparison.last is None:
+        return
+    kinds = ("FlatMapGroupsWithState", "FlatMapGroupsInPandasWithState")
+    before = [one.details.get("timeout") for one in comparison.last.nodes_of(*kinds)]
+    after = [one.details.get("timeout") for one in comparison.new.nodes_of(*kinds)]
+    if len(before) == len(after) and before != after:
+        yield reason(
+            RULE,
+            Verdict.NEEDS_MIGRATION,
+            f"The timeout is {', '.join(map(str, after))}, and was {', '.join(map(str, before))}.",
+            "the plan",
+            silent=True,
+        )

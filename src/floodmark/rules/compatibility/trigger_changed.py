@@ -1,0 +1,35 @@
+"""Another trigger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+
+RULE = Rule(
+    "FM318",
+    "trigger-changed",
+    Severity.ADVICE,
+    finds="A trigger that is not as at the last start.",
+    matters="When a batch begins is not kept in the checkpoint.",
+    restart="It starts. Only continuous processing writes another offset log than batches do.",
+    instead="Nothing, between triggers that run batches.",
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    last, new = comparison.last, comparison.new
+    if last is None or last.trigger == new.trigger:
+        return
+    continuous = "Continuous" in last.trigger, "Continuous" in new.trigger
+    other = continuous[0] != continuous[1]
+    yield reason(
+        RULE,
+        Verdict.UNKNOWN if other else Verdict.COMPATIBLE,
+        f"The trigger is {new.trigger}, and was {last.trigger}.",
+        "the writer",
+        silent=other,
+        do="See with --rehearse whether the source reads the other's offsets." if other else None,
+    )

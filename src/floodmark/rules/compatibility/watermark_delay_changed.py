@@ -1,0 +1,65 @@
+"""Another delay of the watermark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+from floodmark.rules.restarts.schemas import delays
+
+RULE = Rule(
+    "FM325",
+    "watermark-delay-changed",
+    Severity.WARNING,
+    finds="withWatermark with another delay than before.",
+    matters="The delay decides which rows are late and when state goes.",
+    restart="It starts without a word. A shorter delay drops rows that would have counted "
+    "and closes windows sooner; a longer one brings nothing back that is gone. The "
+    "watermark itself never goes back.",
+    instead="Nothing, if that is meant.",
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    before, after = _delays(comparison)
+    if len(before) != len(after):
+        return
+    for old, now in zip(before, after, strict=True):
+        if old != now:
+            yield reason(
+                RULE,
+                Verdict.COMPATIBLE,
+                f"The watermark's delay is {_words(now)}, and was {_words(old)}.",
+                "the plan's watermark",
+                silent=True,
+            )
+
+
+def _delays(comparison: Comparison) -> tuple[list[int], list[int]]:
+    if comparison.has_plans and comparison.last is not None:
+        old = comparison.last.nodes_of("EventTimeWatermark")
+        new = comparison.new.nodes_of("EventTimeWatermark")
+        return (
+            [int(one.details.get("delay_ms", 0)) for one in old],
+            [int(one.details.get("delay_ms", 0)) for one in new],
+        )
+    # Without a note: a key that has the event time tells its delay in its metadata.
+    old_delays: list[int] = []
+    new_delays: list[int] = []
+    for held, now in comparison.pairs():
+        for store, families in held.stores.items():
+            old_delays += [one for family in families for one in delays(family.key_json)]
+            new_delays += [
+                one for family in now.stores.get(store, ()) for one in delays(family.key_json)
+            ]
+    return old_delays, new_delays
+
+
+def _words(delay_ms: int) -> str:
+    for unit, size in (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000)):
+        if delay_ms and delay_ms % size == 0:
+            number = delay_ms // size
+            return f"{number} {unit}{'s' if number > 1 else ''}"
+    return f"{delay_ms / 1000:g} seconds"

@@ -1,0 +1,28 @@
+"""Runs the rules of compatibility: what changed, and what that leads to, all of it together."""
+
+from __future__ import annotations
+
+from floodmark.rules.registry import rules_of
+from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.reason import Judgement, Reason, in_order, worst
+
+# What only the real sources can tell: others stood in for them.
+_OF_SOURCES = ("source-kind-changed", "source-place-changed", "sources-reordered")
+
+
+def judge_restart(comparison: Comparison) -> Judgement:
+    found: list[Reason] = []
+    if comparison.checkpoint.latest_batch is not None:  # a checkpoint without a batch binds nobody
+        for known in rules_of("compatibility"):
+            found.extend(known.check(comparison))
+    rehearsal = comparison.rehearsal
+    if rehearsal is None:
+        return Judgement(worst(found), "rules", in_order(found))
+    if rehearsal.ran:
+        # Spark has the last word: what it was said to refuse, it did not.
+        found = [
+            one
+            for one in found
+            if not one.is_refused or (one.rule in _OF_SOURCES and not rehearsal.real_sources)
+        ]
+    return Judgement(worst(found), "rehearsal", in_order(found))

@@ -1,0 +1,1 @@
+"""What the rules of compatibility are given: an old checkpoint and new code that meet."""

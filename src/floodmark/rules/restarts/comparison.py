@@ -1,0 +1,170 @@
+"""Everything that a rule of compatibility may ask: what the checkpoint holds, what the code is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.outline import (
+    FamilyOutline,
+    OperatorOutline,
+    Outline,
+    PlanNode,
+    SourceOutline,
+)
+from floodmark.rules.restarts.rehearsal import Rehearsal
+
+SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
+FILE_SINKS = frozenset({"csv", "json", "parquet", "orc", "text", "avro"})
+AGGREGATIONS = frozenset(
+    {"stateStoreSave", "StatefulStreamlineAggregate", "sessionWindowStateStoreSaveExec"}
+)
+DEDUPLICATIONS = frozenset({"dedupe", "dedupeWithinWatermark"})
+JOINS = frozenset({"symmetricHashJoin"})
+GROUP_STATES = frozenset({"flatMapGroupsWithState", "applyInPandasWithState"})
+TRANSFORMS = frozenset(
+    {
+        "transformWithStateExec",
+        "transformWithStateInPandasExec",
+        "transformWithStateInPySparkExec",
+    }
+)
+JOIN_STORE = "left-keyToNumValues"
+
+
+@dataclass(frozen=True)
+class LastStart:
+    """What the newest note in `_floodmark/starts` says."""
+
+    sources: tuple[SourceOutline, ...]
+    sink: str
+    sink_options: Mapping[str, str]
+    output_mode: str
+    trigger: str
+    schema_json: str
+    spark_version: str
+    conf: Mapping[str, str] = field(default_factory=dict)
+    fingerprint: str | None = None
+    nodes: tuple[PlanNode, ...] | None = None
+    """None in the notes of releases that kept the plan as text only."""
+
+    def nodes_of(self, *kinds: str) -> tuple[PlanNode, ...]:
+        return tuple(one for one in self.nodes or () if one.kind in kinds and one.streaming)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    checkpoint: Checkpoint
+    held: tuple[OperatorOutline, ...]
+    new: Outline
+    last: LastStart | None = None
+    fingerprint: str | None = None
+    """Of the new code's file."""
+    sink_batch: int | None = None
+    """The newest batch in the log of the new code's output folder."""
+    rehearsal: Rehearsal | None = None
+
+    @property
+    def has_plans(self) -> bool:
+        """Both plans are known, so that meanings can be compared."""
+        return self.last is not None and self.last.nodes is not None
+
+    @property
+    def is_stateful(self) -> bool:
+        return bool(self.held)
+
+    @property
+    def same_operators(self) -> bool:
+        """The same stateful operators in the same places, as far as is known."""
+        return len(self.held) == len(self.new.operators) and all(
+            is_same_kind(held, new) for held, new in self.pairs()
+        )
+
+    def pairs(self) -> Iterator[tuple[OperatorOutline, OperatorOutline]]:
+        by_id = {one.operator: one for one in self.new.operators}
+        for held in self.held:
+            if held.operator in by_id:
+                yield held, by_id[held.operator]
+
+    def pairs_of(self, kinds: frozenset[str]) -> Iterator[tuple[OperatorOutline, OperatorOutline]]:
+        """Operators that are the same before and after; schemas of others are not compared."""
+        if not self.same_operators:
+            return
+        for held, new in self.pairs():
+            if operator_kind(new) in kinds:
+                yield held, new
+
+    def is_unchecked(self, operator: int) -> bool:
+        """Spark does not compare the schemas of this operator's state."""
+        if self.new.conf.get(SCHEMA_CHECK, "true").lower() == "false":
+            return True
+        return self.is_moved(operator)
+
+    def is_moved(self, operator: int) -> bool:
+        """Its metadata names schema files by paths of another place."""
+        metadata = self.checkpoint.operators.get(operator)
+        if metadata is None or not metadata.stores:
+            return False
+        here = plain_path(self.checkpoint.path)
+        paths = [plain_path(path) for store in metadata.stores for path in store.schema_paths]
+        return any(not path.startswith(here + "/") for path in paths)
+
+    def named_sources(self) -> bool:
+        """An offset log of version 2: sources are known by name, not by place alone."""
+        return self.checkpoint.offset_log_version == 2
+
+
+def plain_path(location: str) -> str:
+    """Without what different writers put before a local path."""
+    place = location
+    for scheme in ("file://", "file:"):
+        place = place.removeprefix(scheme)
+    return place if "://" in place else "/" + place.strip("/")
+
+
+def operator_kind(operator: OperatorOutline) -> str:
+    """Its name; before Spark 4.0 operators had none, but a join shows by its stores."""
+    if operator.name is not None:
+        return operator.name
+    return "symmetricHashJoin" if JOIN_STORE in operator.stores else "stateStoreSave"
+
+
+def is_same_kind(held: OperatorOutline, new: OperatorOutline) -> bool:
+    if held.name is None or new.name is None:
+        return (JOIN_STORE in held.stores) == (JOIN_STORE in new.stores)
+    plain = {"stateStoreSave", "StatefulStreamlineAggregate"}
+    return held.name == new.name or {held.name, new.name} <= plain
+
+
+def families(
+    held: OperatorOutline, new: OperatorOutline
+) -> Iterator[tuple[str, FamilyOutline, FamilyOutline]]:
+    """Stores and column families that both have, by name."""
+    for store, before in held.stores.items():
+        after = {one.name: one for one in new.stores.get(store, ())}
+        for family in before:
+            if family.name in after:
+                name = store if family.name == "default" else family.name
+                yield name, family, after[family.name]
+
+
+def version_of(text: str) -> tuple[int, int]:
+    parts = [part for part in text.split(".")[:2] if part.isdecimal()]
+    return (int(parts[0]), int(parts[1])) if len(parts) == 2 else (0, 0)
+
+
+def option_changes(
+    before: Mapping[str, str], after: Mapping[str, str]
+) -> list[tuple[str, str | None, str | None]]:
+    """Options that are not what they were; hidden ones cannot be compared."""
+    return [
+        (key, before.get(key), after.get(key))
+        for key in sorted({*before, *after})
+        if before.get(key) != after.get(key) and "***" not in str(before.get(key))
+    ]
+
+
+def value_words(value: Any) -> str:
+    return "nothing" if value is None else str(value)

@@ -1,0 +1,80 @@
+"""A verdict on new code under an old checkpoint, and the reasons for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from floodmark.rules.finding import Rule
+
+
+class Verdict(str, Enum):
+    SAME = "same"
+    """Nothing that matters to the checkpoint has changed."""
+    COMPATIBLE = "compatible"
+    """The checkpoint can be used as it is."""
+    UNKNOWN = "unknown"
+    """It cannot be told from here."""
+    NEEDS_MIGRATION = "needs-migration"
+    """The state has to be carried over."""
+    NEEDS_NEW_CHECKPOINT = "needs-new-checkpoint"
+    """The stream can go on where it stands, with a state that begins anew."""
+
+    @property
+    def is_yes(self) -> bool:
+        return self in (Verdict.SAME, Verdict.COMPATIBLE)
+
+
+_ORDER = list(Verdict)
+
+
+@dataclass(frozen=True)
+class Reason:
+    code: str
+    rule: str
+    verdict: Verdict
+    """What this change alone leads to."""
+    what: str
+    where: str
+    why: str
+    do: str
+    silent: bool = False
+    """Spark starts all the same, and says nothing."""
+
+    @property
+    def is_refused(self) -> bool:
+        """Spark itself does not start, or fails in its first batch."""
+        return not self.verdict.is_yes and not self.silent
+
+
+@dataclass(frozen=True)
+class Judgement:
+    verdict: Verdict
+    decided_by: str
+    """rules or rehearsal"""
+    reasons: tuple[Reason, ...]
+
+
+def reason(
+    rule: Rule,
+    verdict: Verdict,
+    what: str,
+    where: str,
+    *,
+    why: str | None = None,
+    do: str | None = None,
+    silent: bool = False,
+) -> Reason:
+    told = rule.restart if why is None else why
+    told_do = rule.instead if do is None else do
+    return Reason(rule.code, rule.name, verdict, what, where, told, told_do, silent)
+
+
+def worst(reasons: Iterable[Reason]) -> Verdict:
+    """Several changes at once are as bad as the worst of them."""
+    return max((one.verdict for one in reasons), key=_ORDER.index, default=Verdict.SAME)
+
+
+def in_order(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
+    return tuple(sorted(reasons, key=lambda one: (-_ORDER.index(one.verdict), one.code, one.where)))

@@ -1,0 +1,122 @@
+"""State schemas as Spark compares them: types by place, names not at all."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+_DELAY = "spark.watermarkDelayMs"
+
+
+def fields(schema_json: str) -> list[dict[str, Any]]:
+    try:
+        found = json.loads(schema_json).get("fields", [])
+    except (ValueError, AttributeError):
+        return []
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def names(schema_json: str) -> list[str]:
+    return [str(one.get("name")) for one in fields(schema_json)]
+
+
+def spark_accepts(held_json: str, new_json: str) -> bool:
+    """As Spark's check of a state's schema: a column may lose its nulls, never gain them."""
+    return _accepts(_struct(held_json), _struct(new_json))
+
+
+def _struct(schema_json: str) -> dict[str, Any]:
+    return {"type": "struct", "fields": fields(schema_json)}
+
+
+def _accepts(held: Any, new: Any) -> bool:
+    if isinstance(held, dict) and isinstance(new, dict) and held.get("type") == new.get("type"):
+        kind = held.get("type")
+        if kind == "struct":
+            before, after = held.get("fields", []), new.get("fields", [])
+            return len(before) == len(after) and all(
+                _nulls(one.get("nullable"), other.get("nullable"))
+                and _accepts(one.get("type"), other.get("type"))
+                for one, other in zip(before, after, strict=True)
+            )
+        if kind == "array":
+            return _nulls(held.get("containsNull"), new.get("containsNull")) and _accepts(
+                held.get("elementType"), new.get("elementType")
+            )
+        if kind == "map":
+            return (
+                _nulls(held.get("valueContainsNull"), new.get("valueContainsNull"))
+                and _accepts(held.get("keyType"), new.get("keyType"))
+                and _accepts(held.get("valueType"), new.get("valueType"))
+            )
+    return bool(held == new)
+
+
+def _nulls(held: Any, new: Any) -> bool:
+    return bool(held) or not new
+
+
+def only_nulls_differ(held_json: str, new_json: str) -> bool:
+    return not spark_accepts(held_json, new_json) and _accepts(
+        _all_nullable(_struct(held_json)), _all_nullable(_struct(new_json))
+    )
+
+
+def _all_nullable(value: Any) -> Any:
+    if isinstance(value, dict):
+        flags = ("nullable", "containsNull", "valueContainsNull")
+        return {key: True if key in flags else _all_nullable(one) for key, one in value.items()}
+    return [_all_nullable(one) for one in value] if isinstance(value, list) else value
+
+
+def words(schema_json: str) -> str:
+    """`customerId string, total decimal(22,2)`"""
+    return ", ".join(f"{one.get('name')} {_type(one.get('type'))}" for one in fields(schema_json))
+
+
+def _type(value: Any) -> str:
+    if not isinstance(value, dict):
+        return str(value)
+    if value.get("type") == "struct":
+        inside = ", ".join(
+            f"{one.get('name')}: {_type(one.get('type'))}" for one in value.get("fields", [])
+        )
+        return f"struct<{inside}>"
+    if value.get("type") == "array":
+        return f"array<{_type(value.get('elementType'))}>"
+    if value.get("type") == "map":
+        return f"map<{_type(value.get('keyType'))}, {_type(value.get('valueType'))}>"
+    return str(value.get("type"))
+
+
+def renamed(held_json: str, new_json: str) -> list[tuple[str, str]]:
+    """Columns of one type in one place that have another name, also inside structs."""
+    return _renamed(_struct(held_json), _struct(new_json))
+
+
+def _renamed(held: Any, new: Any) -> list[tuple[str, str]]:
+    if not (isinstance(held, dict) and isinstance(new, dict)):
+        return []
+    found = []
+    for one, other in zip(held.get("fields", []), new.get("fields", []), strict=False):
+        if one.get("name") != other.get("name"):
+            found.append((str(one.get("name")), str(other.get("name"))))
+        found += _renamed(one.get("type"), other.get("type"))
+    return found
+
+
+def delays(schema_json: str) -> list[int]:
+    """The watermark's delay stands in the metadata of the column that has it."""
+    found: list[int] = []
+    _delays(_struct(schema_json), found)
+    return found
+
+
+def _delays(value: Any, found: list[int]) -> None:
+    if not isinstance(value, dict):
+        return
+    for one in value.get("fields", []):
+        delay = one.get("metadata", {}).get(_DELAY)
+        if isinstance(delay, int):
+            found.append(delay)
+        _delays(one.get("type"), found)

@@ -1,0 +1,3 @@
+from broken.meeting import meeting, operator
+
+MEETING = meeting(new={"operators": (operator(key="user long"),)})

@@ -1,0 +1,3 @@
+from broken.meeting import aggregate, meeting
+
+MEETING = meeting(committed=6, new={"nodes": (aggregate(("count(1)",)),)})

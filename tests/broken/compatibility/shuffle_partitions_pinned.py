@@ -1,0 +1,3 @@
+from broken.meeting import PARTITIONS, meeting
+
+MEETING = meeting(new={"conf": {PARTITIONS: "8"}})

@@ -1,0 +1,3 @@
+from broken.meeting import meeting
+
+MEETING = meeting(sink_batch=40)

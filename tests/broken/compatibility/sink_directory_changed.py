@@ -1,0 +1,3 @@
+from broken.meeting import meeting
+
+MEETING = meeting(new={"sink_options": {"path": "/elsewhere"}})

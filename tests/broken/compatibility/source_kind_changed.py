@@ -1,0 +1,3 @@
+from broken.meeting import meeting, source
+
+MEETING = meeting(new={"sources": (source("kafka", "orders"),)})

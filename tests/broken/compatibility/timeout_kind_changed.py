@@ -1,0 +1,10 @@
+from broken.meeting import meeting, operator
+
+MEETING = meeting(
+    held=(operator("applyInPandasWithState", "user string", "n long"),),
+    new={
+        "operators": (
+            operator("applyInPandasWithState", "user string", "n long, timeoutTimestamp long"),
+        )
+    },
+)

@@ -1,0 +1,110 @@
+"""Runs the old queries once, then judges and rehearses new code on what they left."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compatibility.changes import Change
+from compatibility.queries import OLD, put_events
+from floodmark.engine.checking import compare
+from floodmark.engine.launch import start
+from floodmark.engine.rehearse import rehearse
+from floodmark.rules.judging import judge_restart
+from floodmark.rules.restarts.reason import Judgement
+from floodmark.rules.restarts.rehearsal import Rehearsal
+from floodmark.storage.files import open_files
+from floodmark.storage.load import load
+
+
+@dataclass(frozen=True)
+class Outcome:
+    judgement: Judgement
+    rehearsal: Rehearsal
+
+    @property
+    def agrees(self) -> bool:
+        """Rules and Spark say the same of whether the query starts."""
+        refused = any(one.is_refused for one in self.judgement.reasons)
+        return refused is not self.rehearsal.ran
+
+
+class Laboratory:
+    def __init__(self, spark: Any, folder: Path) -> None:
+        self._spark = spark
+        self._folder = folder
+
+    def session(self, conf: dict[str, str]) -> Any:
+        session = self._spark.newSession()
+        for key, value in conf.items():
+            session.conf.set(key, value)
+        return session
+
+    def old(self, name: str) -> tuple[Path, Path]:
+        """The inputs and the checkpoint of an old query; run when first asked for."""
+        folder = self._folder / name
+        checkpoint = folder / "checkpoint"
+        if not folder.exists():
+            for source in ("events", "others"):
+                for batch in (1, 2):
+                    put_events(folder / source, batch)
+            old = OLD[name]
+            writer = old.build(self.session(old.conf), folder).trigger(availableNow=True)
+            query = start(writer, checkpoint)
+            assert query.awaitTermination(300)
+            for source in ("events", "others"):
+                put_events(folder / source, 3)
+        return folder, checkpoint
+
+    def judge(self, change: Change) -> Outcome:
+        folder, checkpoint = self.old(change.old)
+        with _spoilt(change.spoil, folder, checkpoint) as place:
+            before = digest(place)
+            # As `old` ran it: another trigger would be a change, too.
+            writer = change.new(self.session(change.conf), folder)
+            if change.name != "a trigger":
+                writer = writer.trigger(availableNow=True)
+            files = open_files(str(place))
+            loaded = load(files)
+            judgement = judge_restart(compare(writer, files, loaded))
+            rehearsal = rehearse(writer, files, loaded)
+            assert digest(place) == before, "the checkpoint was touched"
+        return Outcome(judgement, rehearsal)
+
+
+@contextmanager
+def _spoilt(how: str | None, folder: Path, checkpoint: Path) -> Any:
+    if how is None:
+        yield checkpoint
+    elif how == "sink-ahead":
+        entry = folder / "out/_spark_metadata/50"
+        entry.write_text("v1")
+        try:
+            yield checkpoint
+        finally:
+            entry.unlink()
+    else:
+        copied = folder / "in-flight"
+        if not copied.exists():
+            shutil.copytree(checkpoint, copied)
+            newest = max(
+                (path for path in (copied / "commits").iterdir() if path.name.isdecimal()),
+                key=lambda path: int(path.name),
+            )
+            newest.unlink()
+            (newest.parent / f".{newest.name}.crc").unlink()
+        yield copied
+
+
+def digest(folder: Path) -> str:
+    """Of every file below, its name and what it holds."""
+    sha = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            sha.update(str(path.relative_to(folder)).encode() + b"\0")
+            sha.update(path.read_bytes())
+    return sha.hexdigest()

@@ -1,0 +1,230 @@
+"""Every rule of compatibility speaks of its example, and none of a start that changed nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from broken.meeting import join, meeting, operator, schema, source
+from compatibility.changes import ALL
+from floodmark.rules.judging import judge_restart
+from floodmark.rules.registry import rules_of
+from floodmark.rules.restarts.comparison import SCHEMA_CHECK
+from floodmark.rules.restarts.noted import last_start
+from floodmark.rules.restarts.reason import Verdict
+from floodmark.rules.restarts.rehearsal import Rehearsal
+from floodmark.rules.restarts.schemas import only_nulls_differ, spark_accepts
+from rules.examples import BROKEN, example
+
+RULES = [known.rule for known in rules_of("compatibility")]
+
+# Spark's "Recovery Semantics after Changes in a Streaming Query", row by row: the rule that
+# answers for it, and whether the documentation allows it.
+DOCUMENTED = {
+    "number or type of sources": ({"source-count-changed", "source-kind-changed"}, False),
+    "rate limits": ({"source-limits-changed"}, True),
+    "subscribed topics or input path": ({"source-place-changed"}, False),
+    "sink from file to Kafka": ({"sink-changed"}, True),
+    "sink from Kafka to file": ({"sink-changed"}, False),
+    "sink between Kafka and foreach": ({"sink-changed"}, True),
+    "output directory of a file sink": ({"sink-directory-changed"}, False),
+    "output topic": ({"sink-target-changed"}, True),
+    "foreach code": ({"code-changed"}, True),
+    "filters": ({"filter-changed"}, True),
+    "projections, same output": ({"projection-changed"}, True),
+    "projections, other output": ({"output-columns-changed"}, True),
+    "grouping keys or aggregates": ({"grouping-keys-changed", "aggregates-changed"}, False),
+    "deduplication columns": ({"dedup-columns-changed"}, False),
+    "join schema, keys or type": (
+        {"join-columns-changed", "join-keys-changed", "join-type-changed"},
+        False,
+    ),
+    "other changes of a join condition": ({"join-condition-changed"}, False),
+    "state schema or timeout of groups": ({"group-state-changed", "timeout-kind-changed"}, False),
+    "stateful operators": ({"stateful-operators-changed"}, False),
+}
+
+
+def judged(comparison):
+    return judge_restart(comparison)
+
+
+def said(comparison):
+    return {one.rule for one in judged(comparison).reasons}
+
+
+def test_what_did_not_change_is_the_same():
+    judgement = judged(meeting())
+    assert (judgement.verdict, judgement.reasons) == (Verdict.SAME, ())
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_rule_speaks_of_its_example(rule):
+    module = example("compatibility", rule.name.replace("-", "_"))
+    reasons = [one for one in judged(module.MEETING).reasons if one.rule == rule.name]
+    assert reasons
+    for one in reasons:
+        assert one.code == rule.code
+        assert one.what.endswith(".") or one.rule == "refused-in-rehearsal"
+        assert one.where
+        assert one.do
+
+
+def test_every_rule_has_one_example():
+    there = {path.stem.replace("_", "-") for path in (BROKEN / "compatibility").glob("*.py")}
+    assert there == {rule.name for rule in RULES}
+
+
+@pytest.mark.parametrize("row", DOCUMENTED)
+def test_every_documented_row_has_a_rule_with_its_verdict(row):
+    names, allowed = DOCUMENTED[row]
+    for name in names:
+        if name == "sink-changed":
+            continue  # one rule for three rows: the next test
+        module = example("compatibility", name.replace("-", "_"))
+        found = next(one for one in judged(module.MEETING).reasons if one.rule == name)
+        if name == "output-columns-changed":
+            assert found.verdict is Verdict.UNKNOWN  # only the sink can tell
+        else:
+            assert found.verdict.is_yes is allowed
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "allowed"),
+    [("parquet", "kafka", True), ("kafka", "parquet", False), ("kafka", "foreachBatch", True)],
+)
+def test_sinks_as_documented(before, after, allowed):
+    comparison = meeting(
+        old={"sink": before, "sink_options": {}}, new={"sink": after, "sink_options": {}}
+    )
+    found = next(one for one in judged(comparison).reasons if one.rule == "sink-changed")
+    assert found.verdict.is_yes is allowed
+
+
+def test_the_rules_that_spark_can_show_are_in_the_matrix():
+    shown = {rule for change in ALL for rule in change.rules}
+    only_data = {
+        "code-changed",
+        "last-start-unknown",
+        "moved-state-schema",
+        "refused-in-rehearsal",
+        "spark-downgraded",
+        "spark-upgraded",
+        "state-schema-unknown",
+        "async-progress-dropped",
+        "source-kind-changed",
+    }
+    assert {rule.name for rule in RULES} - shown <= only_data
+
+
+def test_several_changes_are_judged_together():
+    comparison = meeting(
+        new={
+            "operators": (operator(key="user long", value="sum long, count long"),),
+            "sources": (source(maxfilespertrigger="2"),),
+        }
+    )
+    judgement = judged(comparison)
+    assert judgement.verdict is Verdict.NEEDS_MIGRATION
+    assert {"grouping-keys-changed", "aggregates-changed", "source-limits-changed"} <= {
+        one.rule for one in judgement.reasons
+    }
+    assert judgement.reasons[0].verdict is Verdict.NEEDS_MIGRATION  # the worst first
+
+
+def test_schemas_are_compared_as_spark_does():
+    assert spark_accepts(schema("a string, b long"), schema("x string!, y long"))
+    assert not spark_accepts(schema("a string!"), schema("a string"))
+    assert only_nulls_differ(schema("a string!"), schema("a string"))
+    assert not spark_accepts(schema("a int"), schema("a long"))
+    assert not spark_accepts(schema("a long"), schema("a long, b long"))
+
+
+def test_where_spark_checks_nothing_a_change_is_silent():
+    other = {"operators": (operator(value="sum long, count long"),)}
+    loud = meeting(new=other)
+    quiet = meeting(new={**other, "conf": {SCHEMA_CHECK: "false"}})
+    (first,) = [one for one in judged(loud).reasons if one.rule == "aggregates-changed"]
+    (second,) = [one for one in judged(quiet).reasons if one.rule == "aggregates-changed"]
+    assert (first.silent, second.silent) == (False, True)
+    assert first.is_refused
+    assert not second.is_refused
+
+
+def test_kafka_topics_are_told_without_a_note():
+    def found(asked, **options):
+        comparison = meeting(
+            ('{"orders":{"0":1},"bills":{"0":4}}',),
+            {"none": True},
+            {"sources": (source("kafka", asked, **options),)},
+        )
+        reasons = judged(comparison).reasons
+        return [(one.verdict, one.silent) for one in reasons if one.rule == "source-place-changed"]
+
+    assert found("orders, bills") == []
+    assert found("orders,bills,refunds") == [(Verdict.COMPATIBLE, False)]
+    assert found("orders") == [(Verdict.NEEDS_NEW_CHECKPOINT, False)]
+    assert found("orders", failondataloss="false") == [(Verdict.NEEDS_NEW_CHECKPOINT, True)]
+
+
+def test_named_sources_come_and_go():
+    named = replace(source(), name="orders"), replace(source(place="/b"), name="bills")
+    pins = {"spark.sql.shuffle.partitions": "2"}
+    comparison = meeting(
+        ('orders:{"logOffset":1}', 'gone:{"logOffset":1}'),
+        {"sources": named},
+        {"sources": named},
+        pins=pins,
+        version=2,
+    )
+    reasons = [one for one in judged(comparison).reasons if one.rule == "source-count-changed"]
+    assert [(one.verdict, one.silent) for one in reasons] == [
+        (Verdict.UNKNOWN, True),
+        (Verdict.COMPATIBLE, False),
+    ]
+
+
+def test_state_of_spark_3_has_no_names_and_is_compared_by_its_schemas():
+    held = (operator(None),)
+    assert said(meeting(held=held, new={"operators": (operator(),)})) == set()
+    assert "aggregates-changed" in said(
+        meeting(held=held, new={"operators": (operator(value="sum double"),)})
+    )
+    assert "stateful-operators-changed" in said(meeting(held=held, new={"operators": (join(),)}))
+
+
+def test_the_rehearsal_has_the_last_word():
+    changed = {"operators": (operator(value="sum long, count long"),)}
+    refused = meeting(new=changed, rehearsal=Rehearsal(True, 8, True))
+    assert judged(refused).verdict is Verdict.SAME
+    assert judged(refused).decided_by == "rehearsal"
+    silent = meeting(sink_batch=40, rehearsal=Rehearsal(True, 8, True))
+    assert judged(silent).verdict is Verdict.NEEDS_NEW_CHECKPOINT  # Spark does not see it
+    failed = meeting(
+        rehearsal=Rehearsal(False, 8, True, "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE", "…")
+    )
+    assert judged(failed).verdict is Verdict.NEEDS_MIGRATION
+
+
+def test_empty_sources_do_not_answer_for_the_real_ones():
+    other = {"sources": (source("kafka", "orders"),)}
+    assert judged(meeting(new=other, rehearsal=Rehearsal(True, 8, False))).verdict is (
+        Verdict.NEEDS_NEW_CHECKPOINT
+    )
+    assert "source-kind-changed" not in said(meeting(new=other, rehearsal=Rehearsal(True, 8, True)))
+
+
+def test_a_checkpoint_without_a_batch_binds_nobody():
+    comparison = meeting(new={"operators": ()})
+    empty = replace(comparison.checkpoint, offset_ids=(), commit_ids=())
+    assert judged(replace(comparison, checkpoint=empty)).verdict is Verdict.SAME
+
+
+@pytest.mark.parametrize(
+    "note", [{}, {"nodes": None, "sources": 7, "conf": []}, {"sources": [3], "nodes": [1, {}]}]
+)
+def test_a_damaged_note_is_read_as_far_as_it_goes(note):
+    found = last_start(note)
+    assert found is not None
+    assert found.sources == ()
