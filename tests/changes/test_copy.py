@@ -117,3 +117,55 @@ def test_to_other_storage(tmp_path: Path) -> None:
     files = open_files(there)
     assert {f.path for f in files.list().files if "_floodmark" not in f.path} == set(tree)
     assert files.read("offsets/1") == tree["offsets/1"]
+
+
+def sink_log(folder: str, *batches: int) -> bytes:
+    entries = [
+        {
+            "path": f"file://{folder}/part-{batch:05d}.parquet",
+            "size": 10,
+            "isDir": False,
+            "modificationTime": 1,
+            "blockReplication": 1,
+            "blockSize": 1,
+            "action": "add",
+        }
+        for batch in batches
+    ]
+    return "\n".join(["v1", *(json.dumps(entry) for entry in entries)]).encode()
+
+
+@pytest.mark.parametrize("noted", [True, False], ids=["noted", "named"])
+def test_the_log_of_a_moved_output_is_led_along(tmp_path: Path, noted: bool) -> None:
+    old, new = f"{tmp_path}/old/out", f"{tmp_path}/new/out"
+    before = {
+        "_spark_metadata/0": sink_log(old, 0),
+        "_spark_metadata/.0.crc": b"crc\0",
+        "_spark_metadata/9.compact": sink_log(old, *range(10)),
+    }
+    samples.write(Path(new), before)
+    tree = samples.logs(range(10), range(10))
+    if noted:
+        note = {"sink": "parquet", "sink_options": {"path": old}}
+        tree["_floodmark/starts/1.json"] = json.dumps(note).encode()
+    samples.write(tmp_path / "cp", tree)
+    change = api.copy(
+        str(tmp_path / "cp"),
+        str(tmp_path / "copy"),
+        rehome=[f"{old}={new}"],
+        sink=None if noted else new,
+        carrying=GO,
+    )
+    assert any("file sink's log" in note for note in change.plan.notes)
+    led = (Path(new) / "_spark_metadata/9.compact").read_text()
+    assert f"file://{new}/part-00009.parquet" in led
+    assert old not in led
+    assert not (Path(new) / "_spark_metadata/.0.crc").exists()
+    api.undo(str(tmp_path / "copy"), carrying=GO)
+    found = {
+        str(path.relative_to(new)): path.read_bytes()
+        for path in Path(new).rglob("*")
+        if path.is_file()
+    }
+    assert found == before
+    assert not (tmp_path / "copy").exists()

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, WouldLose, WrongUse
 
+LISTED = "`floodmark batches CP` lists what is there."
+
 
 @dataclass(frozen=True)
 class Wish:
@@ -128,11 +130,11 @@ def _without_commits(checkpoint: Checkpoint, wish: Wish, latest: int) -> Course:
 def require_committed(checkpoint: Checkpoint, batch: int, option: str) -> None:
     """The batch must have both entries, and they must be readable."""
     if batch < 0:
-        raise WrongUse(f"{option} {batch}: batches are numbered from 0")
+        raise WrongUse(f"{option} {batch}: batches are numbered from 0", do=LISTED)
     committed = checkpoint.committed_batch
     if committed is None or batch > committed:
         last = "none is" if committed is None else f"the last one is {committed}"
-        raise WrongUse(f"{option} {batch}: that batch is not committed; {last}")
+        raise WrongUse(f"{option} {batch}: that batch is not committed; {last}", do=LISTED)
     there = sorted(set(checkpoint.offset_ids) & set(checkpoint.commit_ids))
     if batch not in there:
         oldest = f"the oldest batch still logged is {there[0]}" if there else "none is logged whole"
@@ -140,7 +142,7 @@ def require_committed(checkpoint: Checkpoint, batch: int, option: str) -> None:
             f"{option} {batch}: cannot go back to it; {oldest}",
             "Spark deletes old entries (spark.sql.streaming.minBatchesToRetain), and async "
             "progress tracking leaves some out.",
-            "`floodmark batches` lists what is there.",
+            LISTED,
         )
     require_entry(checkpoint, batch)
 
@@ -158,5 +160,5 @@ def require_entry(checkpoint: Checkpoint, batch: int) -> None:
     raise BatchPurged(
         f"{checkpoint.path}: batch {batch} has no offset entry",
         "Spark deletes old entries (spark.sql.streaming.minBatchesToRetain).",
-        "`floodmark batches` lists what is there.",
+        LISTED,
     )

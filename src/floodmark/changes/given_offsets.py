@@ -10,6 +10,8 @@ from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.sources import SourceKind, SourceOffset, kind_of, render_json
 from floodmark.errors import MalformedFile, WrongUse
 
+_PRINTED = "`floodmark offsets CP --json` prints what goes in here, to be edited."
+
 
 def parse_given(data: bytes, checkpoint: Checkpoint, origin: str) -> dict[str, str]:
     """source → offset text. Partitions that are not named stay where they are."""
@@ -17,7 +19,7 @@ def parse_given(data: bytes, checkpoint: Checkpoint, origin: str) -> dict[str, s
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise MalformedFile(
-            f"{origin}: not a file of offsets", f"It is not JSON: {error}"
+            f"{origin}: not a file of offsets", f"It is not JSON: {error}", _PRINTED
         ) from None
     batch = checkpoint.committed_batch
     sources = {} if batch is None else {s.id: s for s in checkpoint.sources_of(batch)}
@@ -51,10 +53,12 @@ def _merged(sources: Mapping[str, SourceOffset], name: str, offset: Any, origin:
         raise WrongUse(
             f"{origin}: the checkpoint has no source {name!r}",
             f"Its sources are {', '.join(sources)}.",
+            _PRINTED,
         )
     if source.offset is not None and kind_of(offset) is not kind_of(source.offset):
         raise WrongUse(
-            f"{origin}: source {name} is {source.kind.value}, and this is no offset of that kind"
+            f"{origin}: source {name} is {source.kind.value}, and this is no offset of that kind",
+            do=_PRINTED,
         )
     if source.kind is SourceKind.KAFKA:
         return _merged_topics(source, offset, origin)
@@ -67,6 +71,7 @@ def _merged_topics(source: SourceOffset, offset: dict[str, Any], origin: str) ->
         raise WrongUse(
             f"{origin}: the checkpoint has no topic {unknown[0]!r}",
             f"Source {source.id} has {', '.join(source.offset)}.",
+            "Leave the topic out: a stream cannot be given one that it never read.",
         )
     merged = {topic: {**at, **offset.get(topic, {})} for topic, at in source.offset.items()}
     for topic, partitions in merged.items():
@@ -75,5 +80,6 @@ def _merged_topics(source: SourceOffset, offset: dict[str, Any], origin: str) ->
             raise WrongUse(
                 f"{origin}: {topic} partition {bad[0]} is {partitions[bad[0]]}",
                 "-1 and -2 are values of startingOffsets; a checkpoint holds real offsets.",
+                "Give the number of the first record to read.",
             )
     return source.text or "" if merged == source.offset else render_json(merged)

@@ -88,7 +88,12 @@ def _parse(files: Files, path: str) -> Record:
             str(value["after"]),
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise MalformedFile(f"{files.root}/{path}: not a journal", str(error)) from None
+        raise MalformedFile(
+            f"{files.root}/{path}: not a journal",
+            str(error),
+            "Nobody but floodmark writes there: restore the file, or remove it if the change that "
+            "it tells of does not matter any more.",
+        ) from None
 
 
 def begin(files: Files, plan: Plan) -> Record:

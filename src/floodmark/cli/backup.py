@@ -42,7 +42,8 @@ def command(
     wanted = 1 if check or listing else 2
     if len(places) != wanted:
         raise WrongUse(
-            "backup --check and --list take a REPO" if wanted == 1 else "backup takes CP and REPO"
+            "backup --check and --list take a REPO" if wanted == 1 else "backup takes CP and REPO",
+            do="`floodmark backup --help` shows how it is called.",
         )
     if check:
         return _check(places[0], storage, as_json)

@@ -66,9 +66,12 @@ def command(
     committed batch.
     """
     if sum(option is not None for option in (key, changes, export)) + stats > 1:
-        raise WrongUse("--key, --changes, --export and --stats answer different questions")
+        raise WrongUse(
+            "--key, --changes, --export and --stats answer different questions",
+            do="Ask one at a time.",
+        )
     if (key_schema is None) != (value_schema is None):
-        raise WrongUse("--key-schema and --value-schema go together")
+        raise WrongUse("--key-schema and --value-schema go together", do="Give both or none.")
     if changes is not None:
         return _show_changes(
             api.state_changes(checkpoint, *changes, operator, store, limit or 100, storage), as_json

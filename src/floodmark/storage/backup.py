@@ -84,7 +84,11 @@ def open_repository(files: Files, create: bool = False) -> None:
         files.write(CONFIG, json.dumps({"floodmark": "backup", "version": VERSION}).encode())
         return
     except ValueError:
-        raise MalformedFile(f"{files.root}/{CONFIG} is not JSON") from None
+        raise MalformedFile(
+            f"{files.root}/{CONFIG} is not JSON",
+            "It says what the folder is, and was cut short or changed.",
+            'Write {"floodmark": "backup", "version": 1} into it, if this is a repository.',
+        ) from None
     if not isinstance(value, dict) or value.get("version") != VERSION:
         raise MalformedFile(
             f"{files.root}: a backup repository of another version",
@@ -111,7 +115,10 @@ def _is_snapshot(name: str) -> bool:
 def choose_snapshot(files: Files, wanted: str | None) -> Snapshot:
     there = snapshots(files)
     if not there:
-        raise NoAnswer(f"{files.root} holds no snapshot yet")
+        raise NoAnswer(
+            f"{files.root} holds no snapshot yet",
+            do="`floodmark backup CP REPO --execute` makes one.",
+        )
     if wanted is None:
         return there[-1]
     fitting = [snapshot for snapshot in there if snapshot.id.startswith(wanted)]
@@ -120,6 +127,7 @@ def choose_snapshot(files: Files, wanted: str | None) -> Snapshot:
         raise WrongUse(
             f"--snapshot {wanted}: {len(fitting) or 'no'} snapshots have such an id",
             f"The newest are: {names}.",
+            "`floodmark backup --list REPO` lists them all.",
         )
     return fitting[0]
 
@@ -139,7 +147,9 @@ def _parse(path: str, data: bytes | Exception) -> Snapshot:
         files = tuple(Stored(**item) for item in body.pop("files"))
         return Snapshot(**body, files=files)
     except (ValueError, KeyError, TypeError) as error:
-        raise MalformedFile(f"{path}: not a snapshot", str(error)) from None
+        raise MalformedFile(
+            f"{path}: not a snapshot", str(error), "Remove the file; the other snapshots are whole."
+        ) from None
 
 
 def _digest(body: Mapping[str, Any]) -> str:

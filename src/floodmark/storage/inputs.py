@@ -40,4 +40,9 @@ def _parse(
     try:
         return parse_source_log(data)
     except MalformedFile as error:
-        raise MalformedFile(f"{checkpoint.path}/{path}: {error.what}", error.why) from None
+        raise MalformedFile(
+            f"{checkpoint.path}/{path}: {error.what}",
+            error.why,
+            error.do
+            or "`floodmark doctor CP` says what to do about it; a backup may hold the file.",
+        ) from None

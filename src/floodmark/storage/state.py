@@ -34,6 +34,7 @@ ROW_CHECKSUMS = "spark.sql.streaming.stateStore.rowChecksum.enabled"
 ENCODING = "spark.sql.streaming.stateStore.encodingFormat"
 MERGE_VERSION = "spark.sql.streaming.stateStore.rocksdb.mergeOperatorVersion"
 _PROVIDERS = ("HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider")
+_LISTED = "`floodmark batches CP` lists them."
 
 
 class UnknownProvider(FloodmarkError):
@@ -166,11 +167,13 @@ def _batch(checkpoint: Checkpoint, found: list[StateFile], batch: int | None) ->
             newest[file.partition] = max(newest.get(file.partition, 0), file.version)
         return min(newest.values()) - 1
     if batch < 0:
-        raise WrongUse(f"there is no batch {batch}", "Batches are numbered from 0.")
+        raise WrongUse(f"there is no batch {batch}", "Batches are numbered from 0.", _LISTED)
     last = max(file.version for file in found) - 1
     if batch > last:
         raise NoAnswer(
-            f"batch {batch} has left no state yet", f"The newest state is that of batch {last}."
+            f"batch {batch} has left no state yet",
+            f"The newest state is that of batch {last}.",
+            _LISTED,
         )
     if (
         checkpoint.commit_ids
@@ -273,14 +276,21 @@ def _given(schema: tuple[str, str]) -> StateSchema:
 
 def _choose(choices: tuple[Reading, ...], store: str | None, operator: int) -> Reading:
     if not choices:
-        raise NoAnswer(f"operator {operator} has no store that can be read")
+        raise NoAnswer(
+            f"operator {operator} has no store that can be read",
+            do="`floodmark inspect CP` shows the operators and their stores.",
+        )
     if store is None or (store == DEFAULT_STORE and len(choices) == 1):
         return choices[0]
     for choice in choices:
         if choice.name == store:
             return choice
     names = ", ".join(choice.name for choice in choices)
-    raise WrongUse(f"operator {operator} has no store {store!r}", f"It has {names}.")
+    raise WrongUse(
+        f"operator {operator} has no store {store!r}",
+        f"It has {names}.",
+        "Choose one with --store.",
+    )
 
 
 def _partitions(

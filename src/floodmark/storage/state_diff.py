@@ -73,7 +73,9 @@ def state_changes(
     before = open_state(files, checkpoint, operator, store, first)
     after = open_state(files, checkpoint, operator, store, last)
     if before.batch > after.batch:
-        raise WrongUse(f"batch {before.batch} is after batch {after.batch}")
+        raise WrongUse(
+            f"batch {before.batch} is after batch {after.batch}", do="Give the earlier batch first."
+        )
     return diff_state(before, after, limit)
 
 
@@ -84,6 +86,7 @@ def diff_state(before: StateView, after: StateView, limit: int = 10) -> StateDif
         raise WrongUse(
             "the two states have different keys",
             f"One has {before.key_schema}, the other {after.key_schema}.",
+            "Choose stores of one query: --operator and --store.",
         )
     old, new = _summary(before), _summary(after)
     in_new, at_new = _find(old.keys, new.keys)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from floodmark.errors import CannotRead, WrongUse
+from floodmark.errors import WrongUse
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,6 +17,13 @@ def export_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: s
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise WrongUse(
+            f"{path}: there is no folder {folder}",
+            "The file is written into a folder that is there.",
+            f"Make it first: mkdir -p {folder}",
+        )
     beside = Path(f"{path}.{os.getpid()}.part")
     rows = 0
     try:
@@ -27,9 +34,15 @@ def export_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: s
                 rows += batch.num_rows
         beside.replace(path)
     except pa.ArrowNotImplementedError as error:
-        raise WrongUse(f"Parquet has no type for a column of this state: {error}") from None
+        raise WrongUse(
+            f"Parquet has no type for a column of this state: {error}",
+            do="Take the rows as JSON: floodmark state CP --json.",
+        ) from None
     except OSError as error:
-        raise CannotRead(f"{path} cannot be written: {error}") from None
+        raise WrongUse(
+            f"{path} cannot be written: {error.strerror or error}",
+            do="Name a file in a folder that may be written to, with room for it.",
+        ) from None
     finally:
         beside.unlink(missing_ok=True)
     return rows

@@ -19,6 +19,7 @@ from floodmark.state.rowbytes import row_bytes
 from floodmark.storage.files import Files, local_path
 from floodmark.storage.state_chain import StateFileMissing
 
+_ELSEWHERE = "Choose another batch with --batch, or restore the file from a backup."
 _PIECE = 50_000
 NOTHING = Base(lambda: iter(()), lambda key: None)
 
@@ -81,6 +82,7 @@ def _check_size(source: str, found: int, size: int) -> None:
         raise MalformedFile(
             f"{source} has {found} bytes; the snapshot says {size}",
             "The file is cut short, or belongs to another snapshot.",
+            _ELSEWHERE,
         )
 
 
@@ -97,7 +99,9 @@ def _open(place: str, folder: str) -> Any:
             access_type=rocksdict.AccessType.read_only(),
         )
     except Exception as error:
-        raise MalformedFile(f"{folder}: RocksDB cannot open the snapshot: {error}") from None
+        raise MalformedFile(
+            f"{folder}: RocksDB cannot open the snapshot: {error}", do=_ELSEWHERE
+        ) from None
 
 
 def _pairs(database: Any, folder: str) -> Iterator[Records]:
@@ -108,7 +112,9 @@ def _pairs(database: Any, folder: str) -> Iterator[Records]:
         try:
             piece = list(itertools.islice(pairs, _PIECE))
         except Exception as error:
-            raise MalformedFile(f"{folder}: RocksDB cannot read the snapshot: {error}") from None
+            raise MalformedFile(
+                f"{folder}: RocksDB cannot read the snapshot: {error}", do=_ELSEWHERE
+            ) from None
         if not piece:
             return
         keys, values = zip(*piece, strict=True)

@@ -162,7 +162,10 @@ def _check_file(path: str, data: bytes, note: bytes) -> None:
         fields = json.loads(note)
         algorithm, value, size = fields["algorithm"], fields["value"], fields["mainFileSize"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise MalformedFile(f"{path}.crc: not a checksum as Spark writes it") from None
+        raise MalformedFile(
+            f"{path}.crc: not a checksum as Spark writes it",
+            do="Restore it from a backup; `floodmark doctor --read-data` finds what else is wrong.",
+        ) from None
     if algorithm != "CRC32C" or type(value) is not int:
         return
     if size != len(data) or value & 0xFFFFFFFF != crc_of(data):
