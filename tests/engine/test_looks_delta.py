@@ -12,6 +12,7 @@ import pytest
 from floodmark.engine.hadoop import checkpoint_files
 from floodmark.engine.launch import start
 from floodmark.engine.looks.delta import table_id
+from floodmark.engine.starting import parse_start
 from floodmark.errors import Refused
 
 pytestmark = pytest.mark.spark
@@ -91,3 +92,14 @@ def test_the_tables_id_is_found_in_a_checkpoint_of_the_log(
     assert list(log.glob("*.checkpoint*.parquet"))
     (log / f"{0:020d}.json").unlink()
     assert table_id(spark, files, list(range(1, 12))) == from_commit
+
+
+def test_the_start_that_an_upgrade_hands_over_begins_at_its_version(
+    spark: Any, table: Path, tmp_path: Path
+) -> None:
+    given = parse_start(b'{"startingVersion": 1, "index": -1}')
+    rows = spark.readStream.format("delta").options(**given.delta(str(table))).load(str(table))
+    sink = rows.writeStream.format("parquet").option("path", str(tmp_path / "sink"))
+    query = start(sink.trigger(availableNow=True), tmp_path / "ck")
+    assert query.awaitTermination(120)
+    assert sorted(row.id for row in spark.read.parquet(str(tmp_path / "sink")).collect()) == [1, 2]

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.checkpoint.layout import COMMITS, OFFSETS
+from floodmark.checkpoint.model import Checkpoint
 from floodmark.engine.hadoop import checkpoint_files, qualified
 from floodmark.engine.lease import Lease, take
 from floodmark.engine.look import Situation, look, require_known
 from floodmark.engine.notes import SourceNote, StartNote, without_secrets, write_note
-from floodmark.engine.query import Query, read_query, require_writer, sql_conf
+from floodmark.engine.query import read_query, require_writer, sql_conf
 from floodmark.engine.saved import read_saved
 from floodmark.engine.stopping import runs
 from floodmark.errors import FloodmarkError, WrongUse
@@ -92,7 +93,16 @@ def prepare(writer: Any, checkpoint: str, origin: Origin, allowed: frozenset[str
     location = qualified(spark, checkpoint)
     files = checkpoint_files(spark, location)
     query = read_query(writer)
-    situation = Situation(spark, origin.pipeline, location, files, read_saved(files), query)
+    situation = Situation(
+        spark,
+        origin.pipeline,
+        location,
+        files,
+        read_saved(files),
+        query,
+        writer,
+        origin.fingerprint,
+    )
     return Prepared(writer, situation, origin, look(situation, allowed))
 
 
@@ -111,7 +121,7 @@ def begin(prepared: Prepared, name: str | None = None) -> Launched:
         raise
     lease.hold(lambda: _is_active(started))
     try:
-        write_note(files, _note(spark, situation.query, origin, started))
+        write_note(files, _note(situation, origin, started))
     except FloodmarkError as error:
         warnings += (f"no note of this start was written: {error.what}",)
     return Launched(started, situation, lease, warnings)
@@ -179,7 +189,8 @@ def _jvm_process(spark: Any) -> Process:
     return process(int(name.partition("@")[0]))
 
 
-def _note(spark: Any, query: Query, origin: Origin, started: Any) -> StartNote:
+def _note(situation: Situation, origin: Origin, started: Any) -> StartNote:
+    spark, query = situation.spark, situation.query
     jvm = spark._jvm.java.lang.System
     return StartNote(
         origin.pipeline,
@@ -213,7 +224,16 @@ def _note(spark: Any, query: Query, origin: Origin, started: Any) -> StartNote:
         host_name(),
         this_process().pid,
         query.nodes,
+        _next_batch(situation.saved.checkpoint),
     )
+
+
+def _next_batch(checkpoint: Checkpoint | None) -> int:
+    """The first batch that this start runs."""
+    if checkpoint is None or checkpoint.latest_batch is None:
+        return 0
+    in_flight = checkpoint.in_flight_batch
+    return checkpoint.latest_batch + 1 if in_flight is None else in_flight
 
 
 def connector_versions(spark: Any) -> dict[str, str]:

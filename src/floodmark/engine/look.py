@@ -6,11 +6,11 @@ the start go on in spite of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from floodmark.engine.query import Query
+from floodmark.engine.query import Query, Source
 from floodmark.engine.saved import Saved
 from floodmark.errors import FloodmarkError, Refused, WrongUse
 from floodmark.storage.files import Files
@@ -23,6 +23,8 @@ class Objection:
     what: str
     why: str
     do: str
+    remark: bool = False
+    """Worth a word, and no reason to refuse."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,17 @@ class Situation:
     files: Files
     saved: Saved
     query: Query
+    writer: Any = None
+    fingerprint: str | None = None
+    """Of the file that the code comes from."""
+
+    @property
+    def sources(self) -> Iterator[tuple[str, Source]]:
+        """The query's sources, each with the id that the checkpoint knows it by."""
+        checkpoint = self.saved.checkpoint
+        latest = None if checkpoint is None else checkpoint.offset_log_version
+        for index, source in enumerate(self.query.sources):
+            yield (source.name or str(index)) if latest == 2 else str(index), source
 
 
 @dataclass(frozen=True)
@@ -48,9 +61,9 @@ SHARED_CHECKPOINT = "shared-checkpoint"
 
 
 def all_looks() -> tuple[Look, ...]:
-    from floodmark.engine.looks import delta, inputs, kafka, pins, place, sources, use, writer
+    from floodmark.engine.looks import code, delta, inputs, kafka, pins, place, sources, use, writer
 
-    modules = (writer, use, place, sources, pins, inputs, kafka, delta)
+    modules = (writer, use, place, sources, pins, inputs, kafka, delta, code)
     return tuple(Look(module.NAMES, module.judge) for module in modules)
 
 
@@ -91,7 +104,9 @@ def look(situation: Situation, allowed: frozenset[str]) -> tuple[str, ...]:
     for objection in objections:
         if objection.name in allowed:
             warnings.append(f"allowed: {objection.what}")
-    refuse([objection for objection in objections if objection.name not in allowed])
+        elif objection.remark:
+            warnings.append(f"{objection.name}: {objection.what}")
+    refuse([one for one in objections if one.name not in allowed and not one.remark])
     return tuple(warnings)
 
 

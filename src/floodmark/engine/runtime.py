@@ -24,7 +24,7 @@ from floodmark.engine.look import SHARED_CHECKPOINT, Objection, refuse, require_
 from floodmark.engine.parameters import refuse_unknown
 from floodmark.engine.pipeline import Pipeline
 from floodmark.engine.progress import ProgressFile, ProgressReader
-from floodmark.engine.session import SessionWish, build_session, running_session
+from floodmark.engine.session import SessionWish, build_session, end_session, running_session
 from floodmark.engine.starting import Start
 from floodmark.engine.stopping import finish
 from floodmark.engine.triggers import Trigger
@@ -98,13 +98,15 @@ def run_application(application: Application, wish: RunWish, view: View | None =
             one.name: spark if running is None and len(pipelines) == 1 else spark.newSession()
             for one in pipelines
         }
+        run = None
         try:
             stop.listen()  # pyspark puts a handler of its own in place
             with view or choose_view([one.name for one in pipelines]) as shown:
-                return _Run(sessions, streams, wish, shown, stop).to_the_end()
+                run = _Run(sessions, streams, wish, shown, stop)
+                return run.to_the_end()
         finally:
             if running is None:
-                spark.stop()
+                end_session(spark, by_force=run is not None and run.held)
 
 
 def _session_wish(pipelines: tuple[Pipeline, ...], wish: RunWish) -> SessionWish:
@@ -250,6 +252,8 @@ class _Run:
         self._wish = wish
         self._view = view
         self._stop = stop
+        self.held = False
+        """A batch goes on that nothing but the end of its process can stop."""
         for stream in streams:
             configure(sessions[stream.name], {**stream.pipeline.conf, **wish.conf})
 
@@ -392,7 +396,9 @@ class _Run:
         for stream in running:
             launched = stream.launched
             assert launched is not None
-            finish(launched.query, self._stop.hurried)
+            if not finish(launched.query, self._stop.hurried):
+                self._view.say(stream.name, "its code does not yield: the process ends with it")
+                self.held = True
             self._read(stream)
             launched.lease.release()
             stream.launched = None

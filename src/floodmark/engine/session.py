@@ -97,6 +97,16 @@ def _start(name: str, conf: Mapping[str, str], log: Path | None) -> Any:
         raise
 
 
+def end_session(spark: Any, by_force: bool = False) -> None:
+    """Stops Spark. By force where a batch holds it: its stop() would wait for that batch."""
+    jvm = getattr(spark.sparkContext._gateway, "proc", None)
+    if not by_force:
+        spark.stop()
+    elif jvm is not None:  # else it is not our child, and ends when we do
+        jvm.kill()
+        jvm.wait()
+
+
 def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     useful = [line for line in lines if not line.startswith(("An error occurred", "at "))]

@@ -7,6 +7,8 @@ ends the query there, between two batches.
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -19,10 +21,16 @@ _POLL_SECONDS = 0.02
 # the next start runs it again: so the word is given once the batch runs.
 _PLANNED_AFTER_SECONDS = 0.5
 _PATIENCE_SECONDS = 10.0
+# An interrupted batch ends within moments, unless Python code holds it.
+_INTERRUPTED_WITHIN_SECONDS = 10.0
 
 
-def finish(query: Any, hurry: Callable[[], bool]) -> None:
-    """Ends the query after its running batch; at once when `hurry` says so."""
+def finish(query: Any, hurry: Callable[[], bool]) -> bool:
+    """Ends the query after its running batch; at once when `hurry` says so.
+
+    False where the batch goes on in spite of that: nothing interrupts Python code that a
+    foreachBatch calls, and Spark's stop() waits for it for ever.
+    """
     began = time.monotonic()
     since: dict[int, float] = {}
     while not hurry() and time.monotonic() - began < _PATIENCE_SECONDS:
@@ -33,7 +41,25 @@ def finish(query: Any, hurry: Callable[[], bool]) -> None:
         while not hurry() and bool(query._jsq.status().isTriggerActive()):
             time.sleep(_POLL_SECONDS)
     # Wakes a query that waits for its next trigger; for an ended one it does nothing.
-    query.stop()
+    stopping = threading.Thread(target=_stop, args=(query,), daemon=True)
+    stopping.start()
+    while not hurry():
+        stopping.join(_POLL_SECONDS)
+        if not stopping.is_alive():
+            return True
+    stopping.join(_INTERRUPTED_WITHIN_SECONDS)
+    return not stopping.is_alive()
+
+
+def _stop(query: Any) -> None:
+    # The JVM may be ended under it; how the query ended is read from the query.
+    with contextlib.suppress(Exception):
+        query.stop()
+
+
+def runs(query: Any) -> bool:
+    """Whether the query does anything: one that was told to end still finishes its batch."""
+    return bool(query.isActive) or bool(query._jsq.status().isTriggerActive())
 
 
 def _is_planning(query: Any, since: dict[int, float]) -> bool:

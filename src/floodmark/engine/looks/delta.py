@@ -30,10 +30,10 @@ _FILES_LOOKED_AT = 1000
 
 
 def judge(situation: Situation) -> Iterator[Objection]:
-    for index, source in enumerate(situation.query.sources):
+    for known_as, source in situation.sources:
         if source.kind != "delta" or source.path is None:
             continue
-        offset = _next_offset(situation, str(index))
+        offset = _next_offset(situation, known_as)
         if offset is None:
             continue
         files = checkpoint_files(situation.spark, source.path)

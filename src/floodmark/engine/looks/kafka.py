@@ -26,10 +26,10 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 
 def judge(situation: Situation) -> Iterator[Objection]:
-    for index, source in enumerate(situation.query.sources):
+    for known_as, source in situation.sources:
         if source.kind != "kafka":
             continue
-        needed = next_offsets(situation, str(index))
+        needed = next_offsets(situation, known_as)
         topics = sorted({*subscribed(source), *needed})
         servers = source.options.get("kafka.bootstrap.servers", "")
         try:

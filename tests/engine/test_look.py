@@ -1,0 +1,38 @@
+"""By which id a look finds a source of the query in the checkpoint."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+import samples
+from floodmark.engine.look import Situation
+from floodmark.engine.query import Query, Source
+from floodmark.engine.saved import Saved
+from floodmark.storage.files import Files
+
+
+def situation(log: bytes | None) -> Situation:
+    tree = samples.sales(1) | ({"offsets/0": log} if log else {})
+    sources = (Source("rate", {}, "rate"), Source("kafka", {}, "kafka", name="orders"))
+    query = Query(None, sources, "noop", {}, "append", "once", "", "")
+    saved = Saved(log is not None, samples.checkpoint(tree) if log else None, False)
+    return Situation(None, "sales", "file:/ck", cast(Files, None), saved, query)
+
+
+META = b'{"batchWatermarkMs":0,"batchTimestampMs":1}'
+
+
+@pytest.mark.parametrize(
+    ("log", "ids"),
+    [
+        (b"v2\n" + META + b'\n0:7\norders:{"orders":{"0":5}}', ["0", "orders"]),
+        (b"v1\n" + META + b'\n7\n{"orders":{"0":5}}', ["0", "1"]),
+        (None, ["0", "1"]),
+    ],
+)
+def test_a_named_log_knows_sources_by_name_and_a_positional_one_by_place(
+    log: bytes | None, ids: list[str]
+) -> None:
+    assert [known_as for known_as, _ in situation(log).sources] == ids
