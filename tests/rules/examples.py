@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 from floodmark.checkpoint.layout import FileInfo
+from floodmark.checkpoint.outside import Outside
 from floodmark.rules.finding import Finding
 from floodmark.rules.registry import examine
 from floodmark.storage.evidence import gather
@@ -66,8 +68,10 @@ def diagnose(
     root: str = "held",
     mtimes: Mapping[str, int] | None = None,
     share: float | None = None,
+    outside: Outside | None = None,
 ) -> tuple[Finding, ...]:
-    return examine(gather(AgedFiles(tree, root, mtimes or {}), share))
+    evidence = gather(AgedFiles(tree, root, mtimes or {}), share)
+    return examine(replace(evidence, outside=outside))
 
 
 def example(family: str, module: str) -> ModuleType:

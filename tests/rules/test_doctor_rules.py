@@ -28,7 +28,13 @@ def test_fires_on_its_example_and_on_nothing_else_there(rule):
 
     tree = dict(healthy)
     broken.damage(tree)
-    findings = diagnose(tree, getattr(broken, "PLACE", place), getattr(broken, "MTIMES", None))
+    findings = diagnose(
+        tree,
+        getattr(broken, "PLACE", place),
+        getattr(broken, "MTIMES", None),
+        getattr(broken, "SHARE", None),
+        getattr(broken, "OUTSIDE", None),
+    )
 
     assert {item.rule for item in findings} == {rule.name}
     for finding in findings:

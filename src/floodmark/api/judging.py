@@ -15,15 +15,39 @@ if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of e
 
 
 def doctor(
-    path: str, read_data: float | None = None, storage: Storage | None = None
+    path: str,
+    read_data: float | None = None,
+    storage: Storage | None = None,
+    *,
+    sources: bool = False,
+    bootstrap_servers: str | None = None,
+    table: str | None = None,
+    sink: str | None = None,
 ) -> tuple[Finding, ...]:
-    """What is wrong with a checkpoint. `read_data`: how much of the state to read, 1.0 for all."""
+    """What is wrong with a checkpoint. `read_data`: how much of the state to read, 1.0 for all.
+
+    `sources` asks Kafka, the Delta table or the input folder as well, `sink` the sink: at the
+    places given, or at those that the notes of the last start name.
+    """
     from floodmark.rules.registry import examine
     from floodmark.storage.evidence import gather
 
     if read_data is not None:
         require_state_extra()
-    return examine(gather(open_files(str(path), storage), read_data))
+    files = open_files(str(path), storage)
+    evidence = gather(files, read_data)
+    if sources or bootstrap_servers or table or sink:
+        from dataclasses import replace
+
+        from floodmark.changes.asking import Places, ask
+        from floodmark.changes.origin import latest_note
+
+        asked = sources or bool(bootstrap_servers or table)
+        places = Places(asked, bootstrap_servers, table, sink)
+        note = latest_note(files)
+        outside = ask(files, evidence, note, places, lambda place: open_files(place, storage))
+        evidence = replace(evidence, outside=outside)
+    return examine(evidence)
 
 
 def check(

@@ -16,6 +16,7 @@ from floodmark.checkpoint.derived import derived_commit
 from floodmark.checkpoint.layout import COMMITS, NOTES, OFFSETS, FileInfo, batch_id, is_temporary
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.needs import StateIndex, StoreNeed, next_batch
+from floodmark.checkpoint.outside import Outside
 from floodmark.checkpoint.sources import SourceOffset
 
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
@@ -67,6 +68,10 @@ class Evidence:
     """File source → the newest entry of its log."""
     read_data: bool = False
     """State files were read in full."""
+    strays: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    """Stores with keys of another partition: how."""
+    outside: Outside | None = None
+    """What the sources and the sink say, where they were asked."""
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
@@ -97,6 +102,12 @@ class Evidence:
     @property
     def next_batch(self) -> int | None:
         return next_batch(self.checkpoint)
+
+    @property
+    def begins_after(self) -> int | None:
+        """The batch at whose end the next one begins; None where it is the first."""
+        batch = self.next_batch
+        return None if not batch else batch - 1
 
     @cached_property
     def deciding(self) -> frozenset[str]:

@@ -31,12 +31,20 @@ def _share(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
     callback=_share,
     help="Read that part of the state files, the same part each time.",
 )
+@click.option("--sources", is_flag=True, help="Also ask Kafka, the Delta table, the input folder.")
+@click.option("--bootstrap-servers", metavar="HOST:PORT", help="Kafka, if no notes name it.")
+@click.option("--table", metavar="PATH", help="The Delta table that is read, if no notes name it.")
+@click.option("--sink", metavar="PATH", help="Compare with the sink's Delta table or folder.")
 @options.storage
 @options.as_json
 def command(
     checkpoint: str,
     read_data: bool,
     read_data_subset: float | None,
+    sources: bool,
+    bootstrap_servers: str | None,
+    table: str | None,
+    sink: str | None,
     storage: dict[str, Any],
     as_json: bool,
 ) -> int:
@@ -47,7 +55,15 @@ def command(
     from floodmark.rules.finding import is_bad
 
     share = 1.0 if read_data else read_data_subset
-    found = api.doctor(checkpoint, share, storage)
+    found = api.doctor(
+        checkpoint,
+        share,
+        storage,
+        sources=sources,
+        bootstrap_servers=bootstrap_servers,
+        table=table,
+        sink=sink,
+    )
     if as_json:
         options.show_json({"findings": found})
     else:
@@ -59,6 +75,11 @@ def command(
             click.echo(f"{style(checkpoint, 'bold')}   {findings.summary(found)}\n")
             click.echo(findings.text(found))
             click.echo(f"\nThe whole story of a rule: floodmark explain {found[0].code}.{unread}")
+            mended = sum(item.repairable for item in found)
+            if mended:
+                click.echo(
+                    f"What can be mended ({mended} of {len(found)}): floodmark repair {checkpoint}"
+                )
         else:
             click.echo(f"{checkpoint} is sound: no rule found anything.{unread}")
     return 1 if is_bad(found) else 0

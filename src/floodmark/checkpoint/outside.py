@@ -1,0 +1,48 @@
+"""What the real sources and the sink say of a checkpoint: asked elsewhere, judged by rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+_NOTHING: Mapping[Any, Any] = MappingProxyType({})
+Bounds = tuple[int, int]
+"""The earliest offset that is still there, and the next one to be written."""
+
+
+@dataclass(frozen=True)
+class TableLog:
+    """A Delta table that is read."""
+
+    place: str
+    id: str | None
+    first: int
+    last: int
+    """The versions that its log still holds; -1 for a table without a log."""
+    gone: tuple[str, ...] = ()
+    """Data files that the next batch reads and that were vacuumed."""
+
+
+@dataclass(frozen=True)
+class SinkLog:
+    place: str
+    kind: str
+    """`delta` or `files`."""
+    newest: int | None
+    """The newest batch of this query that it has; None where it has none."""
+
+
+@dataclass(frozen=True)
+class Outside:
+    kafka: Mapping[str, Mapping[str, Mapping[int, Bounds]]] = field(
+        default_factory=lambda: _NOTHING
+    )
+    """Source → topic → partition → bounds."""
+    tables: Mapping[str, TableLog] = field(default_factory=lambda: _NOTHING)
+    inputs: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING)
+    """Source → input files that the next batch reads and that are gone."""
+    silent: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    """Source → why it was not asked, or what it answered instead."""
+    sink: SinkLog | None = None

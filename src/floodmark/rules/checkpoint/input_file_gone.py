@@ -1,0 +1,31 @@
+"""Input files that the next batch reads and that are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM148",
+    "input-file-gone",
+    Severity.ERROR,
+    finds="With --sources: files of the batch in flight, or seen and waiting, that are not in the "
+    "input folder any more.",
+    matters="Somebody moved or removed files that the stream had listed and not yet read.",
+    restart="The batch fails on the missing file, at every start; with "
+    "spark.sql.files.ignoreMissingFiles it goes on without its records.",
+    instead="Put the files back under the same names.",
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    if evidence.outside is None:
+        return
+    for source, files in evidence.outside.inputs.items():
+        if files:
+            more = f" and {len(files) - 1} more are" if len(files) > 1 else " is"
+            yield RULE.finding(
+                f"sources/{source}", f"Source {source}: {files[0]}{more} listed and not there."
+            )

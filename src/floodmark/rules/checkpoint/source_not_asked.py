@@ -1,0 +1,26 @@
+"""A source that could not be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM149",
+    "source-not-asked",
+    Severity.ADVICE,
+    finds="With --sources: a source whose place is not known, or that does not answer.",
+    matters="A checkpoint holds offsets, and not where they are offsets of; floodmark's notes of "
+    "the last start tell, where it started the query.",
+    restart="Nothing is known of it.",
+    instead="Name it: --bootstrap-servers HOST:PORT, --table PATH, --sink PATH.",
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    if evidence.outside is None:
+        return
+    for source, why in evidence.outside.silent.items():
+        yield RULE.finding(f"sources/{source}", f"Source {source} was not asked: {why}.")

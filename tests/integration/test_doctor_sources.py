@@ -1,0 +1,51 @@
+"""`doctor --sources` against a real broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import samples
+from floodmark import api
+
+if TYPE_CHECKING:
+    from services.kafka import KafkaServer
+
+pytestmark = pytest.mark.services
+
+
+def stream(folder: Path, topic: str, offset: int) -> str:
+    """A checkpoint that goes on at an offset of partition 0."""
+    tree = samples.logs(range(2), range(2), offset=lambda batch: f'{{"{topic}":{{"0":{offset}}}}}')
+    return str(samples.write(folder / f"cp-{offset}", tree))
+
+
+def found(place: str, server: KafkaServer) -> list[tuple[str, str]]:
+    findings = api.doctor(place, bootstrap_servers=server.bootstrap)
+    return [(item.rule, item.what) for item in findings]
+
+
+def test_a_broker_is_asked_for_its_bounds(kafka: KafkaServer, tmp_path: Path) -> None:
+    topic = kafka.create_topic(partitions=1)
+    kafka.produce(topic, [b"%d" % n for n in range(10)])
+    assert found(stream(tmp_path, topic, 6), kafka) == []
+    [(rule, what)] = found(stream(tmp_path, topic, 11), kafka)
+    assert rule == "kafka-offset-out-of-range"
+    assert "ends at 10" in what
+    kafka.drop_before(topic, 0, 8)
+    [(rule, what)] = found(stream(tmp_path, topic, 6), kafka)
+    assert "2 records are gone" in what
+    [(rule, what)] = found(stream(tmp_path, "never-made", 6), kafka)
+    assert "has no topic never-made" in what
+
+
+def test_a_broker_that_does_not_answer_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("floodmark.changes.broker._PATIENCE_SECONDS", 1.0)
+    place = stream(tmp_path, "orders", 6)
+    findings = api.doctor(place, bootstrap_servers="127.0.0.1:1")
+    assert [item.rule for item in findings] == ["source-not-asked"]
+    assert "does not answer" in findings[0].what
