@@ -6,11 +6,8 @@ after each failure whether to start again.
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +22,7 @@ from floodmark.engine.parameters import refuse_unknown
 from floodmark.engine.pipeline import Pipeline
 from floodmark.engine.progress import ProgressFile, ProgressReader
 from floodmark.engine.session import SessionWish, build_session, end_session, running_session
+from floodmark.engine.signals import StopSignals
 from floodmark.engine.starting import Start
 from floodmark.engine.stopping import finish
 from floodmark.engine.triggers import Trigger
@@ -89,7 +87,7 @@ def run_application(application: Application, wish: RunWish, view: View | None =
     refuse_unknown({one.name: one.parameters for one in pipelines}, wish.settings)
     streams = [_Stream.of(one, application, wish) for one in pipelines]
     _refuse_shared([(one.pipeline.name, one.checkpoint) for one in streams], wish.allowed)
-    stop = _Stop()
+    stop = StopSignals()
     with stop.listening():
         running = running_session()
         spark = running or build_session(_session_wish(pipelines, wish))
@@ -142,49 +140,6 @@ def _refuse_shared(checkpoints: list[tuple[str, str]], allowed: frozenset[str]) 
             )
         first.setdefault(place, name)
     refuse([one for one in objections if one.name not in allowed])
-
-
-class _Stop:
-    """How often the user has asked to stop."""
-
-    def __init__(self) -> None:
-        self._asked = 0
-        self._changed = threading.Event()
-
-    @property
-    def asked(self) -> bool:
-        return self._asked > 0
-
-    def hurried(self) -> bool:
-        return self._asked > 1
-
-    def wait(self, seconds: float) -> None:
-        self._changed.wait(seconds)
-        self._changed.clear()
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield  # only the main thread can have signal handlers
-            return
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-        self.listen()
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def listen(self) -> None:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, self._hear)
-
-    def _hear(self, _number: int, _frame: Any) -> None:
-        self._asked += 1
-        self._changed.set()
-        if self._asked > 2:  # neither finishing nor stopping has helped
-            raise KeyboardInterrupt
 
 
 class _Stream:
@@ -245,7 +200,7 @@ class _Run:
         streams: list[_Stream],
         wish: RunWish,
         view: View,
-        stop: _Stop,
+        stop: StopSignals,
     ) -> None:
         self._sessions = sessions
         self._streams = streams
