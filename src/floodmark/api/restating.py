@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from floodmark.api.asked import require_state_extra
@@ -11,13 +14,19 @@ if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of e
 
 
 def repartition(
-    path: str, new: str, *, partitions: int, carrying: Carrying | None = None
+    path: str,
+    new: str,
+    *,
+    partitions: int,
+    on_spark: bool = False,
+    carrying: Carrying | None = None,
 ) -> Change:
     """A new checkpoint whose state is spread over another number of partitions."""
     require_state_extra()
     from floodmark.changes import state_verbs, verbs
 
-    return state_verbs.repartition(str(path), str(new), partitions, carrying or verbs.Carrying())
+    with _carried_by(on_spark, carrying or verbs.Carrying()) as how:
+        return state_verbs.repartition(str(path), str(new), partitions, how)
 
 
 def convert(
@@ -26,12 +35,31 @@ def convert(
     *,
     provider: str,
     state_format: int | None = None,
+    on_spark: bool = False,
     carrying: Carrying | None = None,
 ) -> Change:
     """A new checkpoint whose state the other provider keeps; `state_format` 2 has unique ids."""
     require_state_extra()
     from floodmark.changes import state_verbs, verbs
 
-    return state_verbs.convert(
-        str(path), str(new), provider, state_format, carrying or verbs.Carrying()
-    )
+    with _carried_by(on_spark, carrying or verbs.Carrying()) as how:
+        return state_verbs.convert(str(path), str(new), provider, state_format, how)
+
+
+@contextmanager
+def _carried_by(on_spark: bool, carrying: Carrying) -> Iterator[Carrying]:
+    """In this process, or by the executors of a session: this process' own, or a new one."""
+    if not (on_spark and carrying.execute):
+        yield carrying
+        return
+    from floodmark.engine.restate import SparkRewriter
+    from floodmark.engine.session import SessionWish, build_session, new_log, running_session
+
+    running = running_session()
+    wish = SessionWish("floodmark", log=new_log("floodmark"), stdout_to_stderr=True)
+    spark = running or build_session(wish)
+    try:
+        yield replace(carrying, rewriter=SparkRewriter(spark, carrying.storage))
+    finally:
+        if running is None:
+            spark.stop()

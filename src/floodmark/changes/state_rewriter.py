@@ -21,19 +21,19 @@ class StateRewriter:
     _checkpoint: Checkpoint | None = None
 
     def rewrite(self, step: Step, places: Places) -> None:
-        goal, batch = _goal(step), _number(step, "batch")
+        goal, batch = goal_of(step), number_of(step, "batch")
         for store in self._stores(step, places.origin):
             found = rewrite_store(store, places.target, goal, self._conf(places.origin, batch))
             self._read[store.at.operator, batch, store.name] = found
 
     def check(self, step: Step, places: Places) -> None:
-        goal, batch = _goal(step), _number(step, "batch")
+        goal, batch = goal_of(step), number_of(step, "batch")
         for store in self._stores(step, places.origin):
             expected = self._read[store.at.operator, batch, store.name]
             check_store(store, places.target, goal, expected)
 
     def _stores(self, step: Step, origin: Files) -> tuple[Store, ...]:
-        number, batch = _number(step, "operator"), _number(step, "batch")
+        number, batch = number_of(step, "operator"), number_of(step, "batch")
         return stores_of(origin, self._loaded(origin), number, batch)
 
     def _conf(self, origin: Files, batch: int) -> dict[str, str]:
@@ -46,16 +46,16 @@ class StateRewriter:
         return self._checkpoint
 
 
-def _number(step: Step, name: str) -> int:
+def number_of(step: Step, name: str) -> int:
     assert step.how is not None
     return int(step.how[name])
 
 
-def _goal(step: Step) -> Goal:
+def goal_of(step: Step) -> Goal:
     assert step.how is not None
     ids = step.how["unique_ids"]
     return Goal(
-        _number(step, "version"),
+        number_of(step, "version"),
         step.how["partitions"],
         step.how["provider"],
         tuple(tuple(stores) for stores in ids) if ids is not None else None,

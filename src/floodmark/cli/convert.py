@@ -25,12 +25,14 @@ from floodmark.cli import changing
     metavar="1|2",
     help="RocksDB's checkpoint format; 2 has unique ids (Spark 4.0). As before, if left out.",
 )
+@click.option("--on-spark", is_flag=True, help="Let the executors of a Spark session do it.")
 @changing.changing
 def command(
     checkpoint: str,
     new: str,
     provider: str,
     state_format: int | None,
+    on_spark: bool,
     execute: bool,
     out: str | None,
     wait: float | None,
@@ -43,6 +45,11 @@ def command(
     """
     with changing.carrying(execute, wait, storage) as how:
         change = api.convert(
-            checkpoint, new, provider=provider, state_format=state_format, carrying=how
+            checkpoint,
+            new,
+            provider=provider,
+            state_format=state_format,
+            on_spark=on_spark,
+            carrying=how,
         )
     changing.show(change, as_json, out)

@@ -20,11 +20,13 @@ from floodmark.cli import changing
     metavar="N",
     help="How many partitions the state is to have.",
 )
+@click.option("--on-spark", is_flag=True, help="Let the executors of a Spark session do it.")
 @changing.changing
 def command(
     checkpoint: str,
     new: str,
     partitions: int,
+    on_spark: bool,
     execute: bool,
     out: str | None,
     wait: float | None,
@@ -36,5 +38,7 @@ def command(
     Every key goes where Spark will look for it. CP is not touched.
     """
     with changing.carrying(execute, wait, storage) as how:
-        change = api.repartition(checkpoint, new, partitions=partitions, carrying=how)
+        change = api.repartition(
+            checkpoint, new, partitions=partitions, on_spark=on_spark, carrying=how
+        )
     changing.show(change, as_json, out)

@@ -9,7 +9,7 @@ is refused, never guessed at.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -47,6 +47,9 @@ class Goal:
     provider: str
     unique_ids: tuple[tuple[str, ...], ...] | None = None
     """By partition, in the order of the commit log."""
+
+    def count(self, store: Store) -> int:
+        return 1 if store.is_keyless else self.partitions or len(store.partitions)
 
     def unique_id(self, partition: int, store: str) -> str | None:
         if self.unique_ids is None:
@@ -118,45 +121,63 @@ def require_rewritable(stores: tuple[Store, ...], provider: str) -> None:
                     break
 
 
-def rewrite_store(
-    store: Store, target: Files, goal: Goal, conf: Mapping[str, str], scratch: str | None = None
-) -> Tally:
+def rewrite_store(store: Store, target: Files, goal: Goal, conf: Mapping[str, str]) -> Tally:
     """Writes one store; gives the tally of its rows as they were read."""
-    count = goal.partitions or len(store.partitions)
-    families, internal = _families(store)
-    style = StoreFormat(
-        goal.provider,
-        conf.get(CODEC, "lz4"),
-        store.at.row_checksums,
-        families,
-        internal,
-    )
-    if store.is_keyless or count == len(store.partitions):
-        return _in_place(store, target, goal, style)
-    with tempfile.TemporaryDirectory(prefix="floodmark-runs-", dir=scratch) as place:
-        runs = Runs(Path(place, "runs"), count)
-        total = _sort_out(store, runs, count)
-        for partition in range(count):
-            folder = store_folder(store.at.operator, partition, store.name)
-            unique = goal.unique_id(partition, store.name)
-            # Repartitioning keeps the provider, so the rows are what they were.
-            write_store(target, folder, goal.version, runs.rows(partition), style, unique)
-    return total
-
-
-def _in_place(store: Store, target: Files, goal: Goal, style: StoreFormat) -> Tally:
-    """Every partition stays what it is; only its files are others."""
+    style = style_of(store, goal, conf)
+    count = goal.count(store)
+    if not moves_rows(store, goal):
+        parts = (rewrite_partition(store, at, target, goal, style) for at in store.partitions)
+        return sum(parts, Tally())
     total = Tally()
-    for partition in store.partitions:
-        folder = store_folder(store.at.operator, partition, store.name)
-        with named(folder), store.at.open(partition) as opened:
-            conversion = conversion_of(store, opened, goal.provider)
-            counted = _Counting(opened.records())
-            rows = (conversion.forth(records) for records in counted)
-            unique = goal.unique_id(partition, store.name)
-            write_store(target, folder, goal.version, rows, style, unique)
-            total += counted.total
+    with tempfile.TemporaryDirectory(prefix="floodmark-runs-") as place:
+        runs = Runs(Path(place, "runs"), count)
+        for partition in store.partitions:
+            for records, hashes in placed_rows(store, partition):
+                runs.add(records, hashes % count)
+                total += tally(records)
+        runs.close()
+        for partition in range(count):
+            write_partition(store, partition, runs.rows(partition), target, goal, style)
     return total
+
+
+def moves_rows(store: Store, goal: Goal) -> bool:
+    """True where rows go to other partitions; else each stays what it is, in other files."""
+    return not store.is_keyless and goal.count(store) != len(store.partitions)
+
+
+def style_of(store: Store, goal: Goal, conf: Mapping[str, str]) -> StoreFormat:
+    families, internal = _families(store)
+    codec = conf.get(CODEC, "lz4")
+    return StoreFormat(goal.provider, codec, store.at.row_checksums, families, internal)
+
+
+def write_partition(
+    store: Store,
+    partition: int,
+    rows: Iterable[Records],
+    target: Files,
+    goal: Goal,
+    style: StoreFormat,
+) -> None:
+    folder = store_folder(store.at.operator, partition, store.name)
+    unique = goal.unique_id(partition, store.name)
+    write_store(target, folder, goal.version, rows, style, unique)
+
+
+def rewrite_partition(
+    store: Store, partition: int, target: Files, goal: Goal, style: StoreFormat
+) -> Tally:
+    """One partition that stays what it is."""
+    with (
+        named(store_folder(store.at.operator, partition, store.name)),
+        store.at.open(partition) as opened,
+    ):
+        conversion = conversion_of(store, opened, goal.provider)
+        counted = _Counting(opened.records())
+        rows = (conversion.forth(records) for records in counted)
+        write_partition(store, partition, rows, target, goal, style)
+    return counted.total
 
 
 class _Counting:
@@ -170,20 +191,15 @@ class _Counting:
             yield records
 
 
-def _sort_out(store: Store, runs: Runs, count: int) -> Tally:
-    total = Tally()
-    for partition in store.partitions:
-        with (
-            named(store_folder(store.at.operator, partition, store.name)),
-            store.at.open(partition) as opened,
-        ):
-            for records in opened.records():
-                if len(records):
-                    hashes = _homes(store, opened, partition, records)
-                    runs.add(records, hashes % count)
-                    total += tally(records)
-    runs.close()
-    return total
+def placed_rows(store: Store, partition: int) -> Iterator[tuple[Records, Any]]:
+    """A partition's rows in pieces, and Spark's hash of each one's key."""
+    with (
+        named(store_folder(store.at.operator, partition, store.name)),
+        store.at.open(partition) as opened,
+    ):
+        for records in opened.records():
+            if len(records):
+                yield records, _homes(store, opened, partition, records)
 
 
 def _homes(store: Store, opened: OpenedPartition, partition: int, records: Records) -> Any:
@@ -265,33 +281,39 @@ def _families(store: Store) -> tuple[Mapping[str, int], frozenset[str]]:
 
 def check_store(store: Store, target: Files, goal: Goal, expected: Tally) -> None:
     """Reads back what was written, and compares it with what was read."""
-    operator = store.at.operator
-    partitions = 1 if store.is_keyless else goal.partitions or len(store.partitions)
-    listed = [
-        file
-        for file in state_files(target.list(f"state/{operator}").files)
-        if file.store == store.name
-    ]
+    parts = (tally_written(store, at, target, goal) for at in range(goal.count(store)))
+    compare(store, expected, sum(parts, Tally()))
+
+
+def tally_written(store: Store, partition: int, target: Files, goal: Goal) -> Tally:
+    """Of one partition that was written, its rows as the old store had them."""
+    folder = store_folder(store.at.operator, partition, store.name)
+    listed = [file for file in state_files(target.list(folder).files) if file.store == store.name]
+    unique = goal.unique_id(partition, store.name)
     written = replace(
         store.at,
         files=target,
         version=goal.version,
         provider=goal.provider,
-        listed={p: tuple(f for f in listed if f.partition == p) for p in range(partitions)},
-        unique_ids={
-            p: unique for p in range(partitions) if (unique := goal.unique_id(p, store.name))
-        },
+        listed={partition: tuple(listed)},
+        unique_ids={partition: unique} if unique else {},
         checksums=frozenset(),
     )
-    found = Tally()
-    for partition in range(partitions):
-        with written.open(partition) as opened:
-            back = _back(store, opened)
-            for records in opened.records():
-                found += tally(back.back(records))
+    with written.open(partition) as opened:
+        back = _back(store, opened)
+        return sum((tally(back.back(records)) for records in opened.records()), Tally())
+
+
+def tally_read(store: Store, partition: int) -> Tally:
+    with store.at.open(partition) as opened:
+        return sum((tally(records) for records in opened.records()), Tally())
+
+
+def compare(store: Store, expected: Tally, found: Tally) -> None:
     if found != expected:
         raise StoppedMidway(
-            f"operator {operator}, store {store.name}: what was written is not what was read",
+            f"operator {store.at.operator}, store {store.name}: what was written is not what "
+            "was read",
             f"read    {expected.rows} rows, checksum {expected.checksum}\n"
             f"written {found.rows} rows, checksum {found.checksum}",
             "Repeat the command; if it happens again, storage does not keep what it is given.",

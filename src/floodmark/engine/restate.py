@@ -1,0 +1,205 @@
+"""State written anew by the executors: the same codec as in one process, a task a partition.
+
+Each task opens the storage itself and reads its own partition; Spark's shuffle brings the
+rows together that belong together, and each goal's rows are written by one task. Nothing
+but the plan and the checksums passes through the driver.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from floodmark.changes.apply import Places
+from floodmark.changes.plan import Step
+from floodmark.changes.state_rewriter import goal_of, number_of
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.state.records import Records
+from floodmark.state.rowbytes import binary_array, from_binary
+from floodmark.state.tally import Tally
+from floodmark.storage.files import Files, open_files
+from floodmark.storage.load import Entries, load
+from floodmark.storage.state_rewrite import (
+    Goal,
+    Store,
+    compare,
+    moves_rows,
+    placed_rows,
+    rewrite_partition,
+    stores_of,
+    style_of,
+    tally_read,
+    tally_written,
+    write_partition,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from floodmark.storage.state_write import StoreFormat
+
+_ROWS = "goal int, key binary, value binary"
+_TALLIES = "goal int, rows bigint, first string, second string"
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What a task needs to know; it opens the places itself."""
+
+    origin: str
+    target: str
+    storage: Mapping[str, Any]
+    operator: int
+    batch: int
+    store: str
+    goal: Goal
+
+    def opened(self) -> Store:
+        files = open_files(self.origin, self.storage)
+        every = stores_of(files, _loaded(files, self.batch), self.operator, self.batch)
+        return next(store for store in every if store.name == self.store)
+
+    def target_files(self) -> Files:
+        return open_files(self.target, self.storage)
+
+
+def _loaded(files: Files, batch: int) -> Checkpoint:
+    return load(files, Entries.NEWEST, [batch])
+
+
+@dataclass
+class SparkRewriter:
+    """`repartition` and `convert` as jobs of a session."""
+
+    spark: Any
+    storage: Mapping[str, Any] | None = None
+
+    def rewrite(self, step: Step, places: Places) -> None:
+        for job, store in self._jobs(step, places):
+            conf = _conf(places.origin, job.batch)
+            style = style_of(store, job.goal, conf)
+            if moves_rows(store, job.goal):
+                self._move(job, store, style, places.target)
+            else:
+                self._tallies(len(store.partitions), partial(_rewrite, job, style))
+
+    def check(self, step: Step, places: Places) -> None:
+        for job, store in self._jobs(step, places):
+            read = self._tallies(len(store.partitions), partial(_read, job))
+            written = self._tallies(job.goal.count(store), partial(_read_back, job))
+            compare(store, read, written)
+
+    def _jobs(self, step: Step, places: Places) -> Iterator[tuple[_Job, Store]]:
+        operator, batch = number_of(step, "operator"), number_of(step, "batch")
+        checkpoint = _loaded(places.origin, batch)
+        for store in stores_of(places.origin, checkpoint, operator, batch):
+            yield (
+                _Job(
+                    places.origin.root,
+                    places.target.root,
+                    dict(self.storage or {}),
+                    operator,
+                    batch,
+                    store.name,
+                    goal_of(step),
+                ),
+                store,
+            )
+
+    def _numbers(self, count: int) -> Any:
+        return self.spark.range(0, count, 1, max(count, 1))
+
+    def _tallies(self, count: int, work: Callable[[int], Tally]) -> Tally:
+        """Does the work for every number, a task each, and adds up what it gives."""
+
+        def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for piece in numbers:
+                for number in piece.column(0).to_pylist():
+                    yield _tally_row(number, work(number))
+
+        rows = self._numbers(count).mapInArrow(run, _TALLIES).collect()
+        return sum((_tally(row) for row in rows), Tally())
+
+    def _move(self, job: _Job, store: Store, style: StoreFormat, target: Files) -> None:
+        count = job.goal.count(store)
+
+        def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            mine = job.opened()
+            for piece in numbers:
+                for number in piece.column(0).to_pylist():
+                    for records, hashes in placed_rows(mine, number):
+                        yield _row_batch(records, hashes % count)
+
+        def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            mine, there = job.opened(), job.target_files()
+            for goal, group in itertools.groupby(_slices(batches), lambda pair: pair[0]):
+                rows = (records for _, records in group)
+                write_partition(mine, goal, rows, there, job.goal, style)
+                yield _tally_row(goal, Tally())
+
+        frame = self._numbers(len(store.partitions)).mapInArrow(read, _ROWS)
+        placed = frame.repartition(count, "goal").sortWithinPartitions("goal")
+        written = {row["goal"] for row in placed.mapInArrow(write, _TALLIES).collect()}
+        for goal in set(range(count)) - written:
+            # An empty partition has files, too.
+            write_partition(store, goal, iter(()), target, job.goal, style)
+
+
+def _rewrite(job: _Job, style: StoreFormat, partition: int) -> Tally:
+    return rewrite_partition(job.opened(), partition, job.target_files(), job.goal, style)
+
+
+def _read(job: _Job, partition: int) -> Tally:
+    return tally_read(job.opened(), partition)
+
+
+def _read_back(job: _Job, partition: int) -> Tally:
+    return tally_written(job.opened(), partition, job.target_files(), job.goal)
+
+
+def _conf(files: Files, batch: int) -> dict[str, str]:
+    entry = _loaded(files, batch).offsets.get(batch)
+    return dict(entry.metadata.conf) if entry and entry.metadata else {}
+
+
+def _row_batch(records: Records, goals: Any) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    columns = [
+        pa.array(goals, pa.int32()),
+        binary_array(records.keys),
+        binary_array(records.values),
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=["goal", "key", "value"])
+
+
+def _slices(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Records]]:
+    """Batches sorted by goal, cut where the goal changes."""
+    import numpy as np
+
+    for batch in batches:
+        goals = batch.column(0).to_numpy()
+        bounds = [0, *(np.nonzero(np.diff(goals))[0] + 1).tolist(), len(goals)]
+        for first, last in itertools.pairwise(bounds):
+            if first == last:
+                continue
+            keys, values = (
+                from_binary(batch.column(at).slice(first, last - first)) for at in (1, 2)
+            )
+            yield int(goals[first]), Records(keys, values, np.zeros(last - first, bool))
+
+
+def _tally_row(number: int, tally: Tally) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    values = [[number], [tally.rows], *([str(half)] for half in tally.sums)]
+    types = [pa.int32(), pa.int64(), pa.string(), pa.string()]
+    columns = [pa.array(value, kind) for value, kind in zip(values, types, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=["goal", "rows", "first", "second"])
+
+
+def _tally(row: Any) -> Tally:
+    return Tally(row["rows"], (int(row["first"]), int(row["second"])))

@@ -1,0 +1,212 @@
+"""Spark goes on with state that floodmark has written anew, as it does with its own.
+
+After the first half of the input the state is repartitioned or converted. What Spark then
+makes of the second half must be, row by row, what it makes of it on its own checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from floodmark import api
+from floodmark.changes.verbs import Carrying
+from floodmark.errors import NoAnswer
+from floodmark.storage.files import open_files
+from floodmark.storage.load import load
+from floodmark.storage.state import open_state
+
+from restated import kept, run, run_first_half, second_input  # isort: skip
+from spark_states import FORMAT, STATES  # isort: skip
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXECUTE = Carrying(execute=True)
+SPARKS = Path(__file__).resolve().parents[2] / ".cache" / "sparks"
+NEWER = ("unique-ids", "format3", "transform", "checksum")
+"""What Spark 3.5 does not have."""
+
+# How a state is written anew: (verb, its arguments, what the session needs then).
+CHANGES: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {
+    "to 5 partitions": ("repartition", {"partitions": 5}, {}),
+    "to 1 partition": ("repartition", {"partitions": 1}, {}),
+    "to rocksdb": ("convert", {"provider": "rocksdb"}, {}),
+    "to hdfs": ("convert", {"provider": "hdfs"}, {FORMAT: "1"}),
+    "to unique ids": ("convert", {"provider": "rocksdb", "state_format": 2}, {FORMAT: "2"}),
+    "from unique ids": ("convert", {"provider": "rocksdb", "state_format": 1}, {FORMAT: "1"}),
+}
+GOOD_REASONS = ("already", "its state has one partition", "which only RocksDB has")
+SHORT = [
+    ("aggregate-hdfs", ["to 5 partitions", "to rocksdb"]),
+    ("aggregate-unique-ids", ["to 1 partition", "from unique ids"]),
+    ("dedup-hdfs", ["to unique ids"]),
+    ("dedup-within-rocksdb", ["to 5 partitions", "to hdfs"]),
+    ("session-hdfs", ["to rocksdb"]),
+    ("session-rocksdb", ["to 5 partitions", "to hdfs"]),
+    ("join-hdfs", ["to 5 partitions", "to rocksdb"]),
+    ("join-format3", ["to 5 partitions"]),
+    ("groups-rocksdb", ["to 5 partitions", "to hdfs"]),
+    ("transform-pandas", ["to 5 partitions", "to unique ids"]),
+]
+# These say nothing about writing: their state is one of the others', compressed otherwise.
+LONG = [name for name in STATES if name not in ("aggregate-snappy", "aggregate-lzf")]
+
+
+def change(root: Path, name: str, how: str) -> tuple[Path, dict[str, str]] | None:
+    """The checkpoint that the change makes; None where it is refused with good reason."""
+    verb, arguments, conf = CHANGES[how]
+    new = root / f"{name} {how}".replace(" ", "-")
+    try:
+        done = getattr(api, verb)(str(root / name), str(new), carrying=EXECUTE, **arguments)
+    except NoAnswer as error:
+        if not any(words in error.what for words in GOOD_REASONS):
+            raise
+        return None
+    assert done.executed
+    return new, conf
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("name", "changes"), SHORT, ids=[name for name, _ in SHORT])
+def test_a_stream_goes_on(
+    spark: SparkSession, tmp_path: Path, name: str, changes: list[str]
+) -> None:
+    run_first_half(spark, tmp_path, name)
+    jobs: dict[str, tuple[Path, dict[str, str]]] = {}
+    before = _content(tmp_path / name)
+    for how in changes:
+        made = change(tmp_path, name, how)
+        assert made is not None
+        jobs[how] = made
+    assert _content(tmp_path / name) == before  # the old one is not touched
+    source = second_input(tmp_path, name)
+    run(spark, name, source, tmp_path / name, tmp_path / "out" / "own")
+    own = kept(tmp_path / "out" / "own")
+    assert any(own.values())
+    for how, (checkpoint, conf) in jobs.items():
+        out = tmp_path / "out" / how
+        run(spark, name, source, checkpoint, out, conf)
+        assert kept(out) == own, how
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("aggregate-hdfs", "to 5 partitions"),
+        ("join-format3", "to 5 partitions"),
+        ("session-rocksdb", "to hdfs"),
+    ],
+)
+def test_executors_write_what_one_process_does(
+    spark: SparkSession, tmp_path: Path, name: str, how: str
+) -> None:
+    run_first_half(spark, tmp_path, name)
+    verb, arguments, _ = CHANGES[how]
+    old = str(tmp_path / name)
+    for place, on_spark in (("here", False), ("there", True)):
+        new = str(tmp_path / place)
+        done = getattr(api, verb)(old, new, carrying=EXECUTE, on_spark=on_spark, **arguments)
+        assert done.executed
+    tables = [_rows(str(tmp_path / place)) for place in ("here", "there")]
+    assert tables[0] == tables[1]
+    assert tables[0]
+
+
+def _rows(location: str) -> list[str]:
+    files = open_files(location)
+    checkpoint = load(files)
+    first = open_state(files, checkpoint)
+    return sorted(
+        f"{store} {row}"
+        for store in first.stores
+        for row in open_state(files, checkpoint, 0, store).rows()
+    )
+
+
+def _content(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.soak
+@pytest.mark.spark
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("version", ["3.5.9", "4.0.5", "4.1.4", "4.2", "4.3.0"])
+def test_every_state_goes_on_in_every_spark(version: str, tmp_path: Path) -> None:
+    import json
+
+    python = sys.executable if version == "4.2" else str(SPARKS / version / "bin" / "python")
+    if not Path(python).exists():
+        pytest.skip(f"Spark {version} is not installed in .cache/sparks")
+    names = [
+        name
+        for name in LONG
+        if not (version.startswith("3") and any(word in name for word in NEWER))
+    ]
+    _spark(python, "first", str(tmp_path), *names)
+    names = [name for name in names if _was_made(tmp_path, name)]
+    jobs = []
+    for name in names:
+        shutil.copytree(tmp_path / name, tmp_path / f"{name}-own", symlinks=True)
+        jobs.append(_job(tmp_path, name, "own", tmp_path / name, {}))
+        for how in CHANGES:
+            if version.startswith("3") and how == "to unique ids":
+                continue
+            made = change(tmp_path, name, how)
+            if made is not None:
+                jobs.append(_job(tmp_path, name, how, *made))
+    (tmp_path / "jobs.json").write_text(json.dumps(jobs))
+    _spark(python, "second", str(tmp_path), str(tmp_path / "jobs.json"))
+    wrong = []
+    for job in jobs:
+        own = kept(tmp_path / "out" / job["name"] / "own")
+        found = kept(Path(job["out"]))
+        if not own or found != own:
+            wrong.append(f"{job['name']} {job['how']}")
+    print(f"\nSpark {version}: {len(jobs) - len(names)} states written anew, {len(wrong)} wrong")
+    assert not wrong
+
+
+def _job(root: Path, name: str, how: str, checkpoint: Path, conf: dict[str, str]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "how": how,
+        "checkpoint": str(checkpoint),
+        "out": str(root / "out" / name / how),
+        "conf": conf,
+    }
+
+
+def _was_made(root: Path, name: str) -> bool:
+    """Some states need a newer Spark, or packages that this one's Python lacks."""
+    return len(kept(root / "out" / name / "first")) == 2
+
+
+def _spark(python: str, *arguments: str) -> None:
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("PYSPARK", "SPARK", "PYTHONPATH"))
+    }
+    done = subprocess.run(
+        [python, str(Path(__file__).with_name("restated.py")), *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    for line in done.stdout.splitlines():
+        if line.startswith("FAILED"):
+            print(line)
+    assert done.returncode >= 0, done.stderr[-3000:]
