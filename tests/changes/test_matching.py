@@ -54,6 +54,7 @@ def carried(
 ) -> tuple[Any, Any]:
     """One row of the old state, as the new code finds it."""
     (store,) = matched(old, new, wish).operators[0].stores
+    assert store.recipe is not None
     recipe = recipe_from_json(to_wire(store.recipe))  # as a saved plan gives it back
     reshaping = Reshaping(recipe, store.new.key, store.new.value)
     keys, values = reshaping.rows(
@@ -221,6 +222,7 @@ def test_fewer_keys_need_a_merge_for_every_column() -> None:
         matched(old, new)
     wish = MatchWish(merge={"sum": "sum", "max": "max"})
     (store,) = matched(old, new, wish).operators[0].stores
+    assert store.recipe is not None
     assert store.recipe.merge == {"sum": "sum", "max": "max"}
     with pytest.raises(WrongUse, match="there are sum, min, max, any"):
         matched(old, new, MatchWish(merge={"sum": "concat", "max": "max"}))
@@ -230,6 +232,7 @@ def test_fewer_columns_of_a_deduplication_need_nothing() -> None:
     old = operator("a STRING, b STRING", "__dummy__ VOID", name="dedupe")
     new = operator("a STRING", "__dummy__ VOID", name="dedupe")
     (store,) = matched(old, new).operators[0].stores
+    assert store.recipe is not None
     assert store.recipe.merge == {"__dummy__": "min"}
 
 

@@ -20,6 +20,7 @@ from floodmark.api.changing import (
 )
 from floodmark.api.judging import check, doctor, explain, lint
 from floodmark.api.mending import compact, repair
+from floodmark.api.migrating import bootstrap, migrate, skeleton
 from floodmark.api.reading import (
     OpenCheckpoint,
     batches,
@@ -42,6 +43,7 @@ __all__ = [
     "apply",
     "backup",
     "batches",
+    "bootstrap",
     "check",
     "check_backups",
     "compact",
@@ -56,6 +58,7 @@ __all__ = [
     "inspect",
     "lint",
     "look",
+    "migrate",
     "missing_for_state",
     "offsets",
     "open",
@@ -64,6 +67,7 @@ __all__ = [
     "restore",
     "rewind",
     "scan",
+    "skeleton",
     "snapshots",
     "state",
     "state_changes",

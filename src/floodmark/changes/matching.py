@@ -30,14 +30,16 @@ from floodmark.state.types import Struct, distinct
 
 MERGES = ("sum", "min", "max", "any")
 DROPPED_OPERATOR = "dropped-operator"
-EMPTY_OPERATOR = "empty-operator"
+DROPPED_KEYS = "dropped-keys"
+ACCEPTED = (DROPPED_OPERATOR, DROPPED_KEYS)
 
 
 @dataclass(frozen=True)
 class StoreMatch:
     store: str
     """The store or column family, by the same name in both."""
-    recipe: Recipe
+    recipe: Recipe | None
+    """None: a function of the user's makes the rows."""
     old: Store
     new: Store
 
@@ -62,8 +64,8 @@ class MatchWish:
     told: Told = field(default_factory=Told)
     accept: frozenset[str] = frozenset()
     merge: Mapping[str, str] | None = None
-    by_function: bool = False
-    """A function of the user's gives the new rows: only operators are matched."""
+    given: frozenset[tuple[int, str]] = frozenset()
+    """(new operator, store) whose rows a function of the user's makes."""
 
 
 def match(old: Sequence[Operator], new: Sequence[Operator], wish: MatchWish) -> Matching:
@@ -134,10 +136,8 @@ def _operator(old: Operator, new: Operator, wish: MatchWish, notes: list[str]) -
             if not store.name.startswith("$"):
                 ledger.note(f"the variable {store.name} is new: it starts empty")
             continue
-        if wish.by_function:
-            recipe = Recipe((), (), wish.merge)
-        else:
-            recipe = _recipe(old, new, before, store, wish, ledger)
+        given = (new.number, store.name) in wish.given
+        recipe = None if given else _recipe(old, new, before, store, wish, ledger)
         stores.append(StoreMatch(store.name, recipe, before, store))
     names = {store.name for store in new.stores}
     gone = [name for name in theirs if name not in names and not name.startswith("$")]

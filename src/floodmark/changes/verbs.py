@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -124,7 +124,8 @@ def upgrade(
         plan = plan_upgrade(origin, absolute(new), asked.wish)
         return _with_notes(plan, (*checked, *asked.notes))
 
-    return to_new_place("upgrade", path, new, make, carrying)
+    batches = () if wish.from_batch is None else (wish.from_batch,)
+    return to_new_place("upgrade", path, new, make, carrying, batches)
 
 
 def copy(
@@ -141,7 +142,7 @@ def copy(
         place = _rehomed_sink(origin, moves, sink, carrying) if moves else None
         return plan_copy(origin, absolute(dest), moves, new_identity, place)
 
-    return to_new_place("copy", path, dest, make, carrying)
+    return to_new_place("copy", path, dest, make, carrying, ())
 
 
 def _rehomed_sink(
@@ -159,14 +160,23 @@ def _with_notes(plan: Plan, notes: tuple[str, ...]) -> Plan:
 
 
 def to_new_place(
-    verb: str, path: str, new: str, make: Callable[[Origin], Plan], carrying: Carrying
+    verb: str,
+    path: str,
+    new: str,
+    make: Callable[[Origin], Plan],
+    carrying: Carrying,
+    batches: Collection[int] | None = None,
 ) -> Change:
-    """`make` plans a new checkpoint from the one at `path`."""
+    """`make` plans a new checkpoint from the one at `path`; `batches` are what it wants of it."""
     refuse_overlap(path, new)
     origin_files = open_files(absolute(path), carrying.storage)
-    target = open_files(absolute(new), carrying.storage)
-    origin = open_origin(origin_files, absolute(path))
-    plan = seal(make(origin))
+    return begin_new_place(make(open_origin(origin_files, absolute(path), batches)), carrying)
+
+
+def begin_new_place(plan: Plan, carrying: Carrying) -> Change:
+    """A plan for a place where nothing is yet, but what this very plan has left."""
+    target = open_files(plan.target, carrying.storage)
+    plan = seal(plan)
     recorded = _recorded(target, plan)
     if recorded is None:
         journal.refuse_unfinished(target, apart_from=plan)
@@ -228,7 +238,8 @@ def rewind(path: str, aim: Aim, carrying: Carrying) -> Change:
     asked = {"to_batch": aim.batch, "to_time_ms": aim.at_ms, "keep_identity": aim.keep_identity}
     if aim.offsets_file is None and (again := _repeated(files, "rewind", asked)):
         return _carried(again, carrying)
-    origin = open_origin(files, absolute(path))
+    batches = (aim.batch,) if aim.batch is not None else None if aim.at_ms is not None else ()
+    origin = open_origin(files, absolute(path), batches)
     goal = _goal(origin, aim, carrying)
     place = _sink_place(origin, aim.sink, carrying)
     plan = plan_rewind(origin, goal, aim.keep_identity, place)
@@ -400,6 +411,10 @@ def _execute(plan: Plan, carrying: Carrying) -> Outcome:
 
 
 def _rewriter(plan: Plan) -> Rewriter | None:
+    if plan.verb in ("migrate", "bootstrap"):
+        from floodmark.changes.reshape_rewriter import ReshapeRewriter
+
+        return ReshapeRewriter()
     if plan.verb not in ("repartition", "convert"):
         return None
     from floodmark.changes.state_rewriter import StateRewriter

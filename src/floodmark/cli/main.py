@@ -39,6 +39,8 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "copy": ("copy", "Copy a checkpoint to another place, paths inside made right."),
         "backup": ("backup", "Keep a snapshot of a checkpoint, also while its query runs."),
         "restore": ("restore", "Bring a checkpoint back from a snapshot."),
+        "migrate": ("migrate", "Make a checkpoint for changed code, with the state carried over."),
+        "bootstrap": ("bootstrap", "Make a first checkpoint with state from a table."),
         "repartition": ("repartition", "Spread the state over another number of partitions."),
         "convert": ("convert", "Keep the state in RocksDB instead of HDFS files, or back."),
         "compact": ("compact", "Remove files that nothing needs any more."),

@@ -1,0 +1,170 @@
+"""The verbs that carry state to other code: `migrate`, and `bootstrap` from a table."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from floodmark.api.asked import require_state_extra
+from floodmark.errors import WrongUse
+
+if TYPE_CHECKING:
+    from floodmark.changes.fields import Told
+    from floodmark.changes.migrate import Drawn, Kept
+    from floodmark.changes.origin import Origin
+    from floodmark.changes.plan import Plan
+    from floodmark.changes.verbs import Carrying, Change
+
+_PINNED = ("spark.sql.streaming.", "spark.sql.shuffle.partitions")
+
+
+def migrate(
+    path: str,
+    new: str,
+    *,
+    app: str,
+    with_file: str | None = None,
+    from_app: str | None = None,
+    rename: Iterable[str] = (),
+    default: Iterable[str] = (),
+    merge: Iterable[str] = (),
+    accept: Iterable[str] = (),
+    conf: Iterable[str] = (),
+    drop_in_flight: bool = False,
+    settings: Mapping[str, str] | None = None,
+    scratch: str | None = None,
+    carrying: Carrying | None = None,
+) -> Change:
+    """A checkpoint for the code of `app`, with the state of `path` in it.
+
+    `with_file` is a MIGRATION.py; `from_app` the old code, where two aggregates could be
+    meant and the checkpoint has no note of its last start.
+    """
+    require_state_extra()
+    from floodmark.changes import verbs
+    from floodmark.changes.course import Wish
+    from floodmark.engine.migrating import Asked, migration_plan
+
+    how = carrying or verbs.Carrying()
+    pins, session = _settings(conf)
+    asked = Asked(
+        app,
+        with_file,
+        from_app,
+        _told(rename, default),
+        _pairs("--merge", merge),
+        _accepted(accept),
+        pins,
+        settings or {},
+        scratch,
+        session,
+    )
+    with contextlib.ExitStack() as stack:
+        made = migration_plan(asked, verbs.absolute(new), Wish(drop_in_flight=drop_in_flight), how)
+
+        def make(origin: Origin) -> Plan:
+            return made.plan(origin, stack)
+
+        return verbs.to_new_place("migrate", path, new, make, replace(how, rewriter=made.rewriter))
+
+
+def skeleton(
+    path: str,
+    *,
+    app: str,
+    settings: Mapping[str, str] | None = None,
+    conf: Iterable[str] = (),
+    storage: Mapping[str, Any] | None = None,
+) -> str:
+    """The text of a MIGRATION.py to begin with: both schemas filled in."""
+    require_state_extra()
+    from floodmark.changes import verbs
+    from floodmark.changes.origin import open_origin
+    from floodmark.changes.skeleton import render_skeleton
+    from floodmark.engine.drawing import Code
+    from floodmark.engine.migrating import drawn_beside
+    from floodmark.storage.files import open_files
+
+    location = verbs.absolute(path)
+    origin = open_origin(open_files(location, storage), location)
+    old: tuple[Kept, ...]
+    drawn: Drawn
+    pins, session = _settings(conf)
+    old, drawn = drawn_beside(origin, Code(app, settings or {}, session), pins)
+    return render_skeleton(path, app, old, drawn)
+
+
+def bootstrap(
+    new: str,
+    *,
+    app: str,
+    state: Mapping[str, str] | str,
+    start: str | None = None,
+    conf: Iterable[str] = (),
+    settings: Mapping[str, str] | None = None,
+    scratch: str | None = None,
+    carrying: Carrying | None = None,
+) -> Change:
+    """A new checkpoint for the code of `app`, with state from a table or a file.
+
+    `state` is a table, or a file of Parquet, JSON or CSV; for several operators a mapping of
+    `operator` or `operator/store` to one each.
+    """
+    require_state_extra()
+    from floodmark.changes import verbs
+    from floodmark.engine.bootstrapping import Bootstrap, bootstrap_plan
+
+    how = carrying or verbs.Carrying()
+    tables = {"0": state} if isinstance(state, str) else dict(state)
+    asked = Bootstrap(app, tables, start, settings or {}, scratch, _pairs("--conf", conf))
+    with contextlib.ExitStack() as stack:
+        made = bootstrap_plan(asked, verbs.absolute(new), how, stack)
+        return verbs.begin_new_place(made.plan, replace(how, rewriter=made.rewriter))
+
+
+def _told(rename: Iterable[str], default: Iterable[str]) -> Told:
+    from floodmark.changes.fields import Told
+
+    renames = {name: old for old, name in _pairs("--rename", rename).items()}
+    defaults = {name: _value(text) for name, text in _pairs("--default", default).items()}
+    return Told(renames, defaults)
+
+
+def _settings(conf: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """What a checkpoint pins, and what is the session's own."""
+    given = _pairs("--conf", conf)
+    pins = {key: value for key, value in given.items() if key.startswith(_PINNED)}
+    return pins, {key: value for key, value in given.items() if key not in pins}
+
+
+def _pairs(option: str, pairs: Iterable[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = str(pair).partition("=")
+        if not name or not equals:
+            raise WrongUse(f"{option} {pair!r} is not NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def _value(text: str) -> Any:
+    """As JSON has it; what is no JSON is text."""
+    import json
+
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _accepted(names: Iterable[str]) -> frozenset[str]:
+    from floodmark.changes.matching import ACCEPTED
+
+    for name in names:
+        if name not in ACCEPTED:
+            raise WrongUse(
+                f"--accept {name}: no such thing to accept", f"There are {', '.join(ACCEPTED)}."
+            )
+    return frozenset(names)

@@ -1,0 +1,298 @@
+"""`migrate CP NEW --app APP.py`: a checkpoint for new code, with the old code's state in it.
+
+Everything but the state is carried as `upgrade` carries it. What the state's rows look
+like is what Spark itself drew for the new code; the rows are the old ones, reshaped.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from floodmark.changes.aggregates import aggregations, with_columns
+from floodmark.changes.course import Course, Wish, choose_course
+from floodmark.changes.matching import Matching, MatchWish, OperatorMatch, match
+from floodmark.changes.origin import Origin
+from floodmark.changes.plan import WRITE, Plan, Step, rewrite, write
+from floodmark.changes.rehome import is_operator_metadata, moved_operator_metadata
+from floodmark.changes.shapes import AGGREGATION, SESSION, Operator, Store
+from floodmark.changes.upgrade import plan_upgrade
+from floodmark.checkpoint.commits import StateIds, parse_commit, render_commit, with_state_ids
+from floodmark.checkpoint.layout import COMMITS, OFFSETS
+from floodmark.checkpoint.model import PROVIDER_CLASS, SHUFFLE_PARTITIONS, Checkpoint
+from floodmark.checkpoint.offsets import parse_offsets, render_offsets, with_conf
+from floodmark.errors import WrongUse
+from floodmark.state.operators import JOIN_STORES, Reading
+from floodmark.state.schema import PLAIN, render_encoding
+from floodmark.storage.files import Files
+from floodmark.storage.state import ENCODING, MERGE_VERSION, ROW_CHECKSUMS
+from floodmark.storage.state_reshape import Goal, Part, goal_to_json
+from floodmark.storage.state_rewrite import CODEC, stores_of
+from floodmark.storage.state_write import HDFS, ROCKSDB
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An operator as a checkpoint has it: what it is, and how its stores are read."""
+
+    operator: Operator
+    readings: tuple[Reading, ...]
+    partitions: int
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The checkpoint that Spark made for the new code, without any rows."""
+
+    operators: tuple[Kept, ...]
+    files: Mapping[str, bytes]
+    """What describes the state: schemas and operator metadata."""
+
+
+@dataclass(frozen=True)
+class Migration:
+    """What the user asks of a migration."""
+
+    match: MatchWish = field(default_factory=MatchWish)
+    conf: Mapping[str, str] = field(default_factory=dict)
+    """Settings that the new checkpoint pins otherwise than the old."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """As the plan keeps them: they tell this change from another."""
+
+
+def kept_operators(
+    files: Files,
+    checkpoint: Checkpoint,
+    batch: int,
+    plan: str | None = None,
+    initial: Sequence[Sequence[tuple[Any, ...]]] | None = None,
+) -> tuple[Kept, ...]:
+    """The operators of a checkpoint after a batch; `plan` is the text of the code's plan."""
+    bare = []
+    for one in checkpoint.state_operators:
+        stores = stores_of(files, checkpoint, one.operator, batch)
+        readings = tuple(view.reading for store in stores for view in store.views)
+        name = stores[0].views[0].operator_name
+        operator = Operator(one.operator, name, tuple(_store(reading) for reading in readings))
+        bare.append(Kept(operator, readings, len(stores[0].partitions)))
+    return _with_aggregates(tuple(bare), plan, initial)
+
+
+def _store(reading: Reading) -> Store:
+    assert reading.schema is not None
+    return Store(reading.family or reading.folder, reading.schema.key, reading.schema.value)
+
+
+def _with_aggregates(
+    kept: tuple[Kept, ...],
+    plan: str | None,
+    initial: Sequence[Sequence[tuple[Any, ...]]] | None,
+) -> tuple[Kept, ...]:
+    found = aggregations(plan) if plan else ()
+    mine = [one for one in kept if one.operator.kind in (AGGREGATION, SESSION)]
+    if len(found) != len(mine):
+        return kept
+    known: dict[int, Operator] = {}
+    for at, (one, functions) in enumerate(zip(mine, found, strict=True)):
+        aggregates = with_columns(functions, one.operator.stores[0].value)
+        values = initial[at] if initial is not None and at < len(initial) else ()
+        if aggregates is not None and len(values) == len(aggregates):
+            aggregates = tuple(
+                replace(a, initial=tuple(v)) if len(v) == a.columns else a
+                for a, v in zip(aggregates, values, strict=True)
+            )
+        known[one.operator.number] = replace(one.operator, aggregates=aggregates)
+    return tuple(
+        replace(one, operator=known.get(one.operator.number, one.operator)) for one in kept
+    )
+
+
+def drawn_checkpoint(
+    files: Files,
+    checkpoint: Checkpoint,
+    plan: str,
+    initial: Sequence[Sequence[tuple[Any, ...]]],
+) -> Drawn:
+    describing = {
+        file.path: files.read(file.path)
+        for file in checkpoint.files
+        if file.path.startswith("state/")
+        and not file.path.rsplit("/", 1)[-1].startswith(".")
+        and {"_metadata", "_stateSchema"} & set(file.path.split("/"))
+    }
+    return Drawn(kept_operators(files, checkpoint, 0, plan, initial), describing)
+
+
+def pinned(checkpoint: Checkpoint, kept: Sequence[Kept]) -> dict[str, str]:
+    """The settings that the new code must be drawn with: its state goes on under them."""
+    most = max((one.partitions for one in kept), default=0)
+    partitions = checkpoint.conf.get(SHUFFLE_PARTITIONS) or str(most or 1)
+    return {**checkpoint.conf, SHUFFLE_PARTITIONS: partitions}
+
+
+def plan_migrate(
+    origin: Origin,
+    new: str,
+    wish: Wish,
+    migration: Migration,
+    old: Sequence[Kept],
+    drawn: Drawn,
+) -> Plan:
+    _refuse_partitions(migration)
+    base = plan_upgrade(origin, new, wish)
+    course = choose_course(origin.checkpoint, wish)
+    matching = match(
+        [one.operator for one in old], [one.operator for one in drawn.operators], migration.match
+    )
+    goals: tuple[Goal, ...] = ()
+    if course.after is not None:
+        goals = tuple(_goals(origin, new, course, migration, matching, old, drawn))
+    ids = {goal.operator: goal.unique_ids for goal in goals if goal.unique_ids is not None}
+    steps = [
+        _log_step(step, origin, course, migration.conf, ids)
+        for step in base.steps
+        if not step.path.startswith("state/")
+    ]
+    if goals:
+        steps += describing(drawn, new)
+        steps += [rewrite(f"state/{g.operator}", _why(g, matching), goal_to_json(g)) for g in goals]
+    return replace(
+        base,
+        verb="migrate",
+        title=base.title.replace("A new checkpoint", "A checkpoint for the new code"),
+        steps=tuple(steps),
+        options={**base.options, **migration.options},
+        notes=(*matching.notes, *base.notes),
+    )
+
+
+def _refuse_partitions(migration: Migration) -> None:
+    if SHUFFLE_PARTITIONS in migration.conf:
+        raise WrongUse(
+            f"--conf {SHUFFLE_PARTITIONS}: migrate keeps the number of partitions",
+            do="Change it by itself, before or after: floodmark repartition CP NEW --partitions N",
+        )
+
+
+def _why(goal: Goal, matching: Matching) -> str:
+    found = next(one for one in matching.operators if one.new.number == goal.operator)
+    if found.old is None:
+        return f"{found.new.words}, new and empty"
+    return f"the state after batch {goal.batch}, in the new code's columns"
+
+
+def _log_step(
+    step: Step, origin: Origin, course: Course, conf: Mapping[str, str], ids: StateIds
+) -> Step:
+    if step.path.startswith(f"{OFFSETS}/") and conf:
+        entry = with_conf(parse_offsets(_content(step, origin)), conf)
+        return write(step.path, render_offsets(entry), f"{step.why}, with other settings")
+    if step.path == f"{COMMITS}/{course.number}" and ids:
+        commit = with_state_ids(parse_commit(_content(step, origin)), ids)
+        return write(step.path, render_commit(commit), f"{step.why}; the new state's unique ids")
+    return step
+
+
+def _content(step: Step, origin: Origin) -> bytes:
+    return step.data if step.do == WRITE else origin.read(step.origin or step.path)
+
+
+def describing(drawn: Drawn, new: str) -> Iterator[Step]:
+    for path, data in sorted(drawn.files.items()):
+        content = moved_operator_metadata(data, new) if is_operator_metadata(path) else data
+        yield write(path, content, "what the new code's rows look like, drawn by Spark")
+
+
+def _goals(
+    origin: Origin,
+    new: str,
+    course: Course,
+    migration: Migration,
+    matching: Matching,
+    old: Sequence[Kept],
+    drawn: Drawn,
+) -> Iterator[Goal]:
+    assert course.after is not None
+    assert course.number is not None
+    conf = {**pinned(origin.checkpoint, old), **migration.conf}
+    commit = origin.checkpoint.commits.get(course.after)
+    has_ids = bool(commit and commit.state_unique_ids)
+    sources = {one.operator.number: one for one in old}
+    for kept, found in zip(drawn.operators, matching.operators, strict=True):
+        theirs = sources[found.old.number] if found.old is not None else None
+        goal = goal_of(kept, conf, course.after, course.number + 1)
+        yield replace(
+            goal,
+            from_operator=found.old.number if found.old is not None else None,
+            parts=_parts(goal.parts, found, theirs, migration.match.given),
+            unique_ids=unique_ids_of(new, kept, course.number + 1) if has_ids else None,
+        )
+
+
+def goal_of(kept: Kept, conf: Mapping[str, str], batch: int, version: int) -> Goal:
+    """The state of a drawn operator, empty."""
+    provider = conf.get(PROVIDER_CLASS, "HDFSBackedStateStoreProvider")
+    return Goal(
+        kept.operator.number,
+        None,
+        batch,
+        version,
+        kept.partitions,
+        ROCKSDB if provider.endswith("RocksDBStateStoreProvider") else HDFS,
+        tuple(_part(reading) for reading in kept.readings),
+        conf.get(CODEC, "lz4"),
+        conf.get(ROW_CHECKSUMS, "false").lower() == "true",
+        conf.get(ENCODING, "unsaferow").lower() == "avro",
+        "" if conf.get(MERGE_VERSION, "1") == "2" else ",",
+    )
+
+
+def _part(reading: Reading) -> Part:
+    schema = reading.schema
+    assert schema is not None
+    return Part(
+        reading.folder,
+        reading.family,
+        reading.shape.value,
+        schema.key_json,
+        schema.value_json,
+        schema.encoding_json or render_encoding(PLAIN),
+        schema.key_id or 0,
+        schema.value_id or 0,
+    )
+
+
+def _parts(
+    parts: tuple[Part, ...],
+    found: OperatorMatch,
+    old: Kept | None,
+    given: frozenset[tuple[int, str]],
+) -> tuple[Part, ...]:
+    matched = {one.store: one for one in found.stores}
+    names = {(r.family or r.folder): r.name for r in old.readings} if old else {}
+    made = []
+    for part in parts:
+        mine = matched.get(part.name)
+        is_given = (found.new.number, part.name) in given
+        recipe = mine.recipe if mine is not None else None
+        source = names.get(part.name) if mine is not None else None
+        made.append(replace(part, recipe=recipe, source=source, given=is_given))
+    return tuple(made)
+
+
+def unique_ids_of(new: str, kept: Kept, version: int) -> tuple[tuple[str, ...], ...]:
+    """Ids that are the same each time this very change is planned."""
+    operator = kept.operator.number
+    stores = tuple(dict.fromkeys(reading.folder for reading in kept.readings))
+    names = JOIN_STORES if set(JOIN_STORES) <= set(stores) else ("default",)
+
+    def unique(partition: int, store: str) -> str:
+        return str(
+            uuid.uuid5(uuid.NAMESPACE_URL, f"{new} {operator} {partition} {store} {version}")
+        )
+
+    return tuple(
+        tuple(unique(partition, store) for store in names) for partition in range(kept.partitions)
+    )

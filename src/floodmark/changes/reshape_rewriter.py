@@ -1,0 +1,68 @@
+"""Rewrites state into other code's columns: what `migrate` and `bootstrap` hand to `apply`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from floodmark.changes.apply import Places
+from floodmark.changes.plan import Step
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.errors import WrongUse
+from floodmark.storage.files import Files
+from floodmark.storage.load import Entries, load
+from floodmark.storage.state import open_state
+from floodmark.storage.state_reshape import (
+    Given,
+    Goal,
+    Part,
+    Written,
+    check_state,
+    goal_from_json,
+    write_state,
+)
+from floodmark.storage.state_view import StateView
+
+
+@dataclass
+class ReshapeRewriter:
+    """It remembers what it has written, to compare."""
+
+    given: Callable[[int], Given] | None = None
+    """Operator → the rows that a user's function or table gives for it."""
+    _written: dict[tuple[str, int], Written] = field(default_factory=dict)
+    _checkpoint: Checkpoint | None = None
+
+    def rewrite(self, step: Step, places: Places) -> None:
+        goal = _goal(step)
+        if self.given is None and any(part.given for part in goal.parts):
+            raise WrongUse(
+                "this plan needs rows that a function or a table gives",
+                "They are not in the plan, and making them needs Spark.",
+                "Carry it out with the verb itself and --execute.",
+            )
+        views = self._views(goal, places.origin)
+        given = self.given(goal.operator) if self.given is not None else None
+        self._written[step.path, goal.version] = write_state(goal, places.target, views, given)
+
+    def check(self, step: Step, places: Places) -> None:
+        check_state(self._written[step.path, _goal(step).version], places.target)
+
+    def _views(self, goal: Goal, origin: Files) -> Callable[[Part], StateView | None]:
+        def view(part: Part) -> StateView | None:
+            if part.source is None or goal.from_operator is None:
+                return None
+            checkpoint = self._loaded(origin)
+            return open_state(origin, checkpoint, goal.from_operator, part.source, goal.batch)
+
+        return view
+
+    def _loaded(self, origin: Files) -> Checkpoint:
+        if self._checkpoint is None:
+            self._checkpoint = load(origin, Entries.ALL)
+        return self._checkpoint
+
+
+def _goal(step: Step) -> Goal:
+    assert step.how is not None
+    return goal_from_json(step.how)

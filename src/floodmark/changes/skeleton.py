@@ -1,0 +1,82 @@
+"""`migrate --skeleton`: a MIGRATION.py to begin with, both schemas filled in. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from floodmark.changes.migrate import Drawn, Kept
+from floodmark.changes.shapes import JOIN
+from floodmark.state.operators import Reading, Shape
+from floodmark.state.types import Struct, ddl, distinct
+
+_HEAD = '''"""Carries the state of {path} over to {app}.
+
+Each function gets the old rows of one operator as a DataFrame of `key` and `value`, and
+returns those of the new code. Leave out a function to let floodmark match its columns.
+Keys that become one: merge = {{"sum": "sum", "max": "max"}}, or group by them yourself.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+'''
+
+
+def render_skeleton(path: str, app: str, old: Sequence[Kept], drawn: Drawn) -> str:
+    parts = [_HEAD.format(path=path, app=app)]
+    for one in drawn.operators:
+        before = next((k for k in old if k.operator.kind == one.operator.kind), None)
+        parts += _functions(one, before)
+    return "\n\n".join(parts)
+
+
+def _functions(new: Kept, old: Kept | None) -> Iterator[str]:
+    number = new.operator.number
+    if old is None:
+        yield f"# {new.operator.words} is new: it starts empty.\n"
+        return
+    if new.operator.kind == JOIN:
+        yield f"# {new.operator.words}: the rows of a join are matched by their columns.\n"
+        return
+    theirs = {(r.family or r.folder): r for r in old.readings}
+    for reading in new.readings:
+        name = reading.family or reading.folder
+        before = theirs.get(name)
+        if before is None or name.startswith("$") or reading.shape is not Shape.PAIRS:
+            continue
+        suffix = f"_{name}" if len(new.readings) > 1 else ""
+        yield _function(f"operator_{number}{suffix}", new.operator.name, before, reading)
+
+
+def _function(name: str, operator: str | None, old: Reading, new: Reading) -> str:
+    return f'''def {name}(state: DataFrame) -> DataFrame:
+    """{operator or "state"}
+
+    old key    {_words(old.key)}
+    old value  {_words(old.value)}
+    new key    {_words(new.key)}
+    new value  {_words(new.value)}
+    """
+    return state.select(
+        F.struct(
+{_columns("key", old.key, new.key)}
+        ).alias("key"),
+        F.struct(
+{_columns("value", old.value, new.value)}
+        ).alias("value"),
+    )
+'''
+
+
+def _words(schema: Struct | None) -> str:
+    return ddl(distinct(schema)) if schema is not None else "?"
+
+
+def _columns(part: str, old: Struct | None, new: Struct | None) -> str:
+    known = set(distinct(old).names) if old is not None else set()
+    lines = []
+    for one in distinct(new).fields if new is not None else ():
+        if one.name in known:
+            lines.append(f'            F.col("{part}.{one.name}").alias("{one.name}"),')
+        else:
+            lines.append(f'            F.lit(None).cast("{ddl(one.type)}").alias("{one.name}"),')
+    return "\n".join(lines)

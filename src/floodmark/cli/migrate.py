@@ -1,0 +1,95 @@
+"""`floodmark migrate`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import changing
+
+
+@click.command("migrate")
+@click.argument("checkpoint", metavar="CP")
+@click.argument("new", metavar="NEW", required=False)
+@click.option("--app", required=True, metavar="APP.py[:P]", help="The new code.")
+@click.option("--with", "with_file", metavar="MIGRATION.py", help="Functions over the old rows.")
+@click.option("--skeleton", is_flag=True, help="Print a MIGRATION.py to begin with.")
+@click.option("--from-app", metavar="OLD.py[:P]", help="The old code: tells its aggregates apart.")
+@click.option("--rename", multiple=True, metavar="OLD=NEW", help="A column has another name now.")
+@click.option("--default", multiple=True, metavar="COLUMN=VALUE", help="What a new column holds.")
+@click.option(
+    "--merge",
+    multiple=True,
+    metavar="COLUMN=HOW",
+    help="Of keys that become one: sum, min, max, any.",
+)
+@click.option(
+    "--accept",
+    multiple=True,
+    metavar="NAME",
+    help="A loss that is meant: dropped-operator, dropped-keys.",
+)
+@click.option("--drop-in-flight", is_flag=True, help="Go back to the last commit.")
+@click.option("--scratch", metavar="URL", help="Where executors put rows; shared storage.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A pipeline's parameter."
+)
+@click.option("--master", metavar="URL", help="Spark's master: local[4], yarn, spark://…")
+@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
+@changing.changing
+def command(
+    checkpoint: str,
+    new: str | None,
+    app: str,
+    with_file: str | None,
+    skeleton: bool,
+    from_app: str | None,
+    rename: tuple[str, ...],
+    default: tuple[str, ...],
+    merge: tuple[str, ...],
+    accept: tuple[str, ...],
+    drop_in_flight: bool,
+    scratch: str | None,
+    settings: tuple[str, ...],
+    master: str | None,
+    conf: tuple[str, ...],
+    execute: bool,
+    out: str | None,
+    wait: float | None,
+    storage: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Make NEW, a checkpoint for changed code, with CP's state carried over.
+
+    Columns of the state are matched by themselves where only one can be meant. CP is not
+    touched. Spark is asked what state the new code keeps: it runs it once, without any rows.
+    """
+    from floodmark.engine.parameters import parse_settings
+
+    given = parse_settings(settings)
+    spark = [*conf, *([f"spark.master={master}"] if master else [])]
+    if skeleton:
+        click.echo(api.skeleton(checkpoint, app=app, settings=given, conf=spark, storage=storage))
+        return
+    if new is None:
+        raise click.UsageError("Missing argument 'NEW'.")
+    with changing.carrying(execute, wait, storage) as how:
+        change = api.migrate(
+            checkpoint,
+            new,
+            app=app,
+            with_file=with_file,
+            from_app=from_app,
+            rename=rename,
+            default=default,
+            merge=merge,
+            accept=accept,
+            conf=spark,
+            drop_in_flight=drop_in_flight,
+            settings=given,
+            scratch=scratch,
+            carrying=how,
+        )
+    changing.show(change, as_json, out)

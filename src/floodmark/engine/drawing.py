@@ -1,0 +1,75 @@
+"""New code's empty checkpoint, drawn by Spark, with all that a migration asks of it."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from floodmark.changes.migrate import Drawn, drawn_checkpoint
+from floodmark.checkpoint.commits import CommitEntry
+from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
+from floodmark.checkpoint.offsets import OffsetEntry
+from floodmark.checkpoint.outline import Outline
+from floodmark.engine.building import Built, built
+from floodmark.engine.initial_values import initial_values
+from floodmark.engine.outline import CHECKPOINT, outline
+from floodmark.engine.query import read_query
+from floodmark.engine.session import new_log
+from floodmark.engine.starting import Start
+from floodmark.storage.files import open_files
+from floodmark.storage.load import Entries, load
+
+
+@dataclass(frozen=True)
+class Drawing:
+    spark: Any
+    outline: Outline
+    drawn: Drawn
+    offsets: OffsetEntry
+    """Of the batch without rows that Spark ran."""
+    commit: CommitEntry
+
+
+@dataclass(frozen=True)
+class Code:
+    """An application, and how it is to be run."""
+
+    app: str
+    settings: Mapping[str, str]
+    conf: Mapping[str, str]
+    """Settings of the session."""
+    start: Start | None = None
+
+    def built(self) -> contextlib.AbstractContextManager[Built]:
+        return built(
+            self.app,
+            self.settings,
+            start=self.start,
+            conf=self.conf,
+            log=new_log("migrate"),
+            stdout_to_stderr=True,
+        )
+
+
+@contextlib.contextmanager
+def drawing(code: Code, conf: Mapping[str, str]) -> Iterator[Drawing]:
+    """`conf` is what the checkpoint pins. The session lives as long as the `with`."""
+    with (
+        code.built() as one,
+        tempfile.TemporaryDirectory(prefix="floodmark-drawn-", ignore_cleanup_errors=True) as place,
+    ):
+        partitions = one.spark.conf.get(SHUFFLE_PARTITIONS)
+        found = outline(one.writer, {SHUFFLE_PARTITIONS: partitions, **conf}, place)
+        files = open_files(f"{place}/{CHECKPOINT}")
+        loaded = load(files, Entries.ALL)
+        drawn = drawn_checkpoint(files, loaded, found.plan, initial_values(one.writer))
+        yield Drawing(one.spark, found, drawn, loaded.offsets[0], loaded.commits[0])
+
+
+def plan_of(code: Code) -> str:
+    """The text of an application's plan: nothing is run."""
+    with code.built() as one:
+        return read_query(one.writer).plan

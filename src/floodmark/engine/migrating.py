@@ -1,0 +1,212 @@
+"""From new code and an old checkpoint to a migration's plan, and to the rows it needs."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from floodmark.changes.course import Wish, choose_course
+from floodmark.changes.fields import Told
+from floodmark.changes.matching import MatchWish
+from floodmark.changes.migrate import (
+    Drawn,
+    Kept,
+    Migration,
+    kept_operators,
+    pinned,
+    plan_migrate,
+)
+from floodmark.changes.origin import Origin, latest_note
+from floodmark.changes.plan import REWRITE, Plan
+from floodmark.changes.reshape_rewriter import ReshapeRewriter
+from floodmark.changes.verbs import Carrying
+from floodmark.engine.drawing import Code, Drawing, drawing, plan_of
+from floodmark.engine.migration import (
+    Made,
+    MigrationCode,
+    call,
+    check_rows,
+    fitted,
+    load_migration,
+    rows_of,
+    spool,
+)
+from floodmark.engine.state import state_frame
+from floodmark.errors import NoAnswer, WrongUse
+from floodmark.state.types import Struct
+from floodmark.storage.state import open_state
+from floodmark.storage.state_reshape import Goal, Part, goal_from_json
+
+
+@dataclass(frozen=True)
+class Asked:
+    app: str
+    with_file: str | None
+    from_app: str | None
+    told: Told
+    merge: Mapping[str, str]
+    accept: frozenset[str]
+    conf: Mapping[str, str]
+    """What the new checkpoint pins otherwise than the old."""
+    settings: Mapping[str, str]
+    scratch: str | None
+    session: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the Spark session."""
+
+    @property
+    def code(self) -> Code:
+        return Code(self.app, self.settings, self.session)
+
+    @property
+    def options(self) -> dict[str, object]:
+        return {
+            "app": self.app,
+            "with": self.with_file,
+            "from_app": self.from_app,
+            "rename": dict(self.told.renames),
+            "default": dict(self.told.defaults),
+            "merge": dict(self.merge),
+            "accept": sorted(self.accept),
+            "conf": dict(self.conf),
+            "set": dict(self.settings),
+        }
+
+
+@dataclass
+class MigrationPlan:
+    asked: Asked
+    new: str
+    wish: Wish
+    carrying: Carrying
+    rewriter: ReshapeRewriter = field(default_factory=ReshapeRewriter)
+
+    def plan(self, origin: Origin, stack: contextlib.ExitStack) -> Plan:
+        """What a function of the user's makes is made, and looked at, before anything else."""
+        asked = self.asked
+        old = _old_operators(origin, self.wish, asked)
+        conf = {**pinned(origin.checkpoint, old), **asked.conf}
+        found = stack.enter_context(drawing(asked.code, conf))
+        code = load_migration(asked.with_file, found.drawn) if asked.with_file else None
+        wish = MatchWish(
+            asked.told,
+            asked.accept,
+            {**(code.merge or {}), **asked.merge} if code else asked.merge,
+            frozenset(code.functions) if code else frozenset(),
+        )
+        options = {**asked.options, "with": code.digest if code else None}
+        migration = Migration(wish, asked.conf, options)
+        plan = plan_migrate(origin, self.new, self.wish, migration, old, found.drawn)
+        if code is not None and code.functions:
+            self._make_rows(origin, plan, found, code, stack)
+        return plan
+
+    def _make_rows(
+        self,
+        origin: Origin,
+        plan: Plan,
+        found: Drawing,
+        code: MigrationCode,
+        stack: contextlib.ExitStack,
+    ) -> None:
+        places: dict[tuple[int, str], str] = {}
+        scratch = scratch_place(found, self.asked.scratch, stack)
+        for step in plan.steps:
+            if step.do != REWRITE or step.how is None:
+                continue
+            goal = goal_from_json(step.how)
+            for part in goal.parts:
+                if not part.given:
+                    continue
+                made = self._made(origin, found, code, goal, part)
+                if not self.carrying.execute:
+                    fitted(made)  # the columns, at least, before anybody says --execute
+                    continue
+                place = f"{scratch}/{goal.operator}-{part.name}"
+                check_rows(made, spool(found.spark, made, place))
+                places[goal.operator, part.name] = place
+        self.rewriter.given = lambda operator: rows_of(places, operator)
+
+    def _made(
+        self, origin: Origin, found: Drawing, code: MigrationCode, goal: Goal, part: Part
+    ) -> Made:
+        if goal.from_operator is None or part.source is None:
+            raise WrongUse(f"{code.path}: operator {goal.operator} is new: it has no old rows")
+        before = state_frame(
+            found.spark,
+            origin.location,
+            goal.from_operator,
+            part.source,
+            goal.batch,
+            storage=self.carrying.storage,
+        ).select("key", "value")
+        where = f"{code.path}, operator {goal.operator}"
+        rows = call(code.functions[goal.operator, part.name], before, where)
+        old = _old_key(origin, goal, part)
+        return Made(rows, part, goal.partitions, where, before, old, code.merge, self.asked.accept)
+
+
+def migration_plan(asked: Asked, new: str, wish: Wish, carrying: Carrying) -> MigrationPlan:
+    return MigrationPlan(asked, new, wish, carrying)
+
+
+def _old_key(origin: Origin, goal: Goal, part: Part) -> Struct | None:
+
+    assert goal.from_operator is not None
+    view = open_state(origin.files, origin.checkpoint, goal.from_operator, part.source, goal.batch)
+    return view.reading.key
+
+
+def _old_operators(origin: Origin, wish: Wish, asked: Asked) -> tuple[Kept, ...]:
+    plan = _old_plan(origin, asked)
+    return old_operators(origin, wish, plan)
+
+
+def old_operators(origin: Origin, wish: Wish, plan: str | None) -> tuple[Kept, ...]:
+    course = choose_course(origin.checkpoint, wish)
+    if not origin.checkpoint.state_operators:
+        raise NoAnswer(
+            f"{origin.location} has no state",
+            "Its query keeps none, so there is nothing to carry over.",
+            "`floodmark upgrade` makes a checkpoint for the new code.",
+        )
+    if course.after is None:
+        raise NoAnswer(
+            f"{origin.location}: no batch is committed, so there is no state to carry over",
+            do="`floodmark upgrade --without-state`, or start the new code from the beginning.",
+        )
+    return kept_operators(origin.files, origin.checkpoint, course.after, plan)
+
+
+def _old_plan(origin: Origin, asked: Asked) -> str | None:
+    """The old code's plan: of the code itself where it is given, else as the last start noted."""
+    if asked.from_app is not None:
+        return plan_of(Code(asked.from_app, asked.settings, asked.session))
+    note = latest_note(origin.files)
+    if note is None or note.get("query_id") != origin.checkpoint.query_id:
+        return None
+    plan = note.get("plan")
+    return plan if isinstance(plan, str) else None
+
+
+def drawn_beside(
+    origin: Origin, code: Code, conf: Mapping[str, str]
+) -> tuple[tuple[Kept, ...], Drawn]:
+    """Old operators and new ones, for a skeleton."""
+    old = old_operators(origin, Wish(), None)
+    with drawing(code, {**pinned(origin.checkpoint, old), **conf}) as found:
+        return old, found.drawn
+
+
+def scratch_place(found: Drawing, scratch: str | None, stack: contextlib.ExitStack) -> str:
+    """A folder that executors write to and this process reads from."""
+    if scratch is not None:
+        return scratch.rstrip("/")
+    if not str(found.spark.sparkContext.master).startswith("local"):
+        raise WrongUse(
+            "the rows need a place that every executor reaches",
+            f"Spark runs on {found.spark.sparkContext.master}, not on this machine.",
+            "Name a folder of shared storage: --scratch URL",
+        )
+    return stack.enter_context(tempfile.TemporaryDirectory(prefix="floodmark-made-"))
