@@ -1,7 +1,7 @@
 """Runs scenarios: the old code over half of the input, `migrate`, the new code over the rest.
 
 As a program it runs those for the Spark that runs it, and prints what became of each as JSON
-lines: `continuity.py FOLDER [NAME…]`.
+lines: `continuity_matrix.py FOLDER [NAME…]`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PROVIDERS = {
 _QUICK = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _APP = """\
-import continuity
+import continuity_matrix
 from continuity_code import processor, total, total_and_last, total_from
 from floodmark import pipeline
 from pyspark.sql import functions as F
@@ -37,7 +37,7 @@ from pyspark.sql import functions as F
 def stream(spark, start):
     events = spark.readStream.schema({schema!r}).option("maxFilesPerTrigger", 1).json({source!r})
     rows = {code}
-    return rows.writeStream.outputMode({mode!r}).foreachBatch(continuity.keep)
+    return rows.writeStream.outputMode({mode!r}).foreachBatch(continuity_matrix.keep)
 """
 
 # (k, city, v, w, x, minutes after ten): two files for the old code, one for the new. Nothing
@@ -271,7 +271,7 @@ def session(folder: Path) -> Any:
 def main(folder: Path, wanted: list[str]) -> int:
     import pyspark
 
-    sys.modules.setdefault("continuity", sys.modules[__name__])
+    sys.modules.setdefault("continuity_matrix", sys.modules[__name__])
     spark = session(folder)
     spark.sparkContext.setLogLevel("OFF")
     outcomes = []

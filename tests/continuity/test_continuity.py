@@ -1,0 +1,77 @@
+"""The continuity matrix: changed code goes on with the state of the code before it.
+
+`make test` runs a selection; `make soak` runs every scenario, on every Spark that is there, and
+prints how many were carried, and how many Spark would have resumed by itself.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from continuity_matrix import Outcome, run_scenario, summary
+from scenarios import ALL_SPARKS, Scenario, scenarios
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+SPARKS = ROOT / ".cache" / "sparks"
+QUICK = [one for one in scenarios() if one.quick]
+# What floodmark needs beside pyspark; the environments of other Sparks have only that.
+NEEDED = ("click", "fsspec", "lz4", "cramjam", "rocksdict", "xxhash", "rich")
+
+
+def test_there_are_enough_scenarios() -> None:
+    every = list(scenarios())
+    assert len(every) >= 60
+    assert len({one.name for one in every}) == len(every)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("one", QUICK, ids=[one.name for one in QUICK])
+def test_the_new_code_goes_on_with_the_old_state(spark: Any, one: Scenario, tmp_path: Path) -> None:
+    outcome = run_scenario(spark.newSession(), one, tmp_path / "run")
+    assert outcome.carried, outcome.why
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("version", ["4.2.0", *ALL_SPARKS])
+def test_every_scenario(version: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    python = sys.executable if version == "4.2.0" else str(SPARKS / version / "bin" / "python")
+    if not Path(python).exists():
+        pytest.skip(f"Spark {version} is not here")
+    place = tmp_path / "packages"
+    paths = [str(ROOT / "src"), *([str(_packages(place))] if version != "4.2.0" else [])]
+    done = subprocess.run(
+        [python, str(HERE / "continuity_matrix.py"), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    outcomes = []
+    for line in done.stdout.splitlines():
+        found = json.loads(line)
+        found.pop("spark")
+        outcomes.append(Outcome(**found))
+    with capsys.disabled():
+        print(f"\nSpark {version}: {summary(outcomes)}")
+    assert outcomes
+    assert [(one.name, one.why) for one in outcomes if not one.carried] == []
+
+
+def _packages(place: Path) -> Path:
+    place.mkdir()
+    for name in NEEDED:
+        spec = importlib.util.find_spec(name)
+        assert spec is not None
+        assert spec.origin is not None
+        origin = Path(spec.origin)
+        source = origin.parent if origin.name == "__init__.py" else origin
+        (place / source.name).symlink_to(source)
+    return place
