@@ -86,9 +86,7 @@ def _grouped(
 
 TOTALS = ("sum(amount) AS total", "count(*) AS n")
 
-# Nothing, and what the documentation allows
-for _name, _old in q.OLD.items():
-    _add(f"nothing: {_name}", _name, _old.build, SAME, conf=_old.conf)
+# What the documentation allows
 _add("a filter added", "stateless", _where("amount > 0 AND qty > 1"), FITS, "filter-changed")
 _add("a filter removed", "stateless", _where("true"), FITS, "filter-changed")
 _add(
@@ -123,7 +121,7 @@ def _text_source(spark: Any, folder: Path) -> Any:
     return q.noop(reader.csv(str(folder / "events")).where("amount > 0"), "append")
 
 
-_add("json read as csv", "stateless", _text_source, FITS, "filter-changed")
+_add("json read as csv", "stateless", _text_source, FITS, "source-options-changed")
 
 
 def _triggered(spark: Any, folder: Path) -> Any:
@@ -155,13 +153,25 @@ def _elsewhere(spark: Any, folder: Path) -> Any:
     return q.noop(rows, "append")
 
 
+def _other_glob(spark: Any, folder: Path) -> Any:
+    rows = q.events(spark, folder, "oth*").where("amount > 0").select("user", "amount")
+    return q.noop(rows, "append")
+
+
+def _above(spark: Any, folder: Path) -> Any:
+    rows = q.events(spark, folder, ".", recursiveFileLookup=True, pathGlobFilter="*.json")
+    return q.noop(rows.where("amount > 0").select("user", "amount"), "append")
+
+
 def _rate(spark: Any, folder: Path) -> Any:
     rows = spark.readStream.format("rate").load()
     return q.noop(rows.selectExpr("'x' AS user", "1.0D AS amount"), "append")
 
 
-_add("sources swapped", "merged", _swapped, ANEW, "sources-reordered")
-_add("another folder", "stateless", _elsewhere, UNKNOWN, "source-place-changed")
+_add("sources swapped", "merged", _swapped, ANEW, "sources-reordered", starts=False)
+_add("another folder", "stateless", _elsewhere, ANEW, "source-place-changed", starts=False)
+_add("another glob", "stateless", _other_glob, UNKNOWN, "source-place-changed")
+_add("the folder above", "stateless", _above, UNKNOWN, "source-place-changed")
 _add("another kind of source", "stateless", _rate, ANEW, "source-kind-changed", starts=False)
 
 # Sinks
@@ -644,3 +654,7 @@ _add(
     starts=False,
     spoil="in-flight",
 )
+
+# Nothing
+for _name, _old in q.OLD.items():
+    _add(f"nothing: {_name}", _name, _old.build, SAME, conf=_old.conf)

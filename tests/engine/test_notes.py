@@ -9,7 +9,7 @@ from floodmark.engine.notes import (
     HIDDEN,
     KEPT,
     StartNote,
-    latest_note,
+    acting_note,
     note_numbers,
     without_secrets,
     write_note,
@@ -46,20 +46,29 @@ def note(**changes: Any) -> StartNote:
 
 def test_notes_are_numbered_and_the_newest_is_found(tmp_path: Path) -> None:
     files = open_files(str(tmp_path))
-    assert latest_note(files) is None
+    assert acting_note(files, None) is None
     write_note(files, note(run_id="first"))
     assert write_note(files, note(run_id="second")) == "_floodmark/starts/2.json"
-    found = latest_note(files)
+    found = acting_note(files, None)
     assert found is not None
     assert found["run_id"] == "second"
     assert found["floodmark"] == "start-note"
+
+
+def test_a_start_that_committed_nothing_is_not_what_the_state_comes_from(tmp_path: Path) -> None:
+    files = open_files(str(tmp_path))
+    write_note(files, note(run_id="first", next_batch=0))
+    write_note(files, note(run_id="failed", next_batch=4))
+    found = [acting_note(files, committed) for committed in (3, 4)]
+    assert [one and one["run_id"] for one in found] == ["first", "failed"]
+    assert (acting_note(files, None) or {})["run_id"] == "failed"  # nobody knows better
 
 
 def test_a_broken_note_is_passed_over(tmp_path: Path) -> None:
     files = open_files(str(tmp_path))
     write_note(files, note(run_id="first"))
     files.write("_floodmark/starts/2.json", b"{")
-    found = latest_note(files)
+    found = acting_note(files, None)
     assert found is not None
     assert found["run_id"] == "first"
     assert write_note(files, note()) == "_floodmark/starts/3.json"

@@ -113,7 +113,6 @@ def test_the_rules_that_spark_can_show_are_in_the_matrix():
         "spark-upgraded",
         "state-schema-unknown",
         "async-progress-dropped",
-        "source-kind-changed",
     }
     assert {rule.name for rule in RULES} - shown <= only_data
 

@@ -13,7 +13,7 @@ from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outline import OperatorOutline, Outline
 from floodmark.engine.building import built, call_pipeline
 from floodmark.engine.hadoop import checkpoint_files
-from floodmark.engine.notes import latest_note
+from floodmark.engine.notes import acting_note
 from floodmark.engine.outline import outline
 from floodmark.engine.rehearse import DEFAULT_CAP, capped, rehearse
 from floodmark.engine.starting import Start
@@ -73,7 +73,7 @@ def compare(
         checkpoint,
         held_operators(files, checkpoint),
         drawn,
-        last_start(latest_note(files)),
+        last_start(acting_note(files, checkpoint.committed_batch)),
         fingerprint,
         sink_batch(writer._spark, drawn),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,6 +66,8 @@ class StartNote:
     pid: int
     nodes: tuple[PlanNode, ...] = ()
     """The plan's steps, so that a later start can be compared with this one."""
+    next_batch: int | None = None
+    """The first batch that this start ran."""
     started_ms: int = field(default_factory=lambda: int(time.time() * 1000))
     floodmark: str = "start-note"
     version: int = VERSION
@@ -92,13 +94,26 @@ def note_numbers(files: Files) -> list[int]:
     return sorted(number for name in names if (number := batch_id(name)) is not None)
 
 
-def latest_note(files: Files) -> dict[str, Any] | None:
-    """The newest start as JSON data; None where floodmark never started this query."""
+def acting_note(files: Files, committed: int | None) -> dict[str, Any] | None:
+    """The newest start that has committed a batch, as JSON data: the state comes from it.
+
+    A start that failed before has left its note and nothing else. None where floodmark
+    never started this query.
+    """
+    first = None
+    for note in _notes(files):
+        first = first or note
+        begun = note.get("next_batch")
+        if not isinstance(begun, int) or (committed is not None and committed >= begun):
+            return note
+    return first
+
+
+def _notes(files: Files) -> Iterator[dict[str, Any]]:
     for number in reversed(note_numbers(files)):
         try:
             value = json.loads(files.read(f"{FOLDER}/{number}.json"))
         except (CannotRead, ValueError):
             continue
         if isinstance(value, dict) and value.get("floodmark") == "start-note":
-            return value
-    return None
+            yield value

@@ -25,9 +25,12 @@ from floodmark.storage.state import operator_outline
 CHECKPOINT = "checkpoint"
 _ENOUGH_SECONDS = 600
 # One partition shows a schema as well as two hundred; the file names do not matter to it.
+# And no code has to be compiled for rows that never come.
 _PLAIN = {
     SHUFFLE_PARTITIONS: "1",
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 # The sources and the sink that stand in for the query's own have no names.
 _UNNAMED = {

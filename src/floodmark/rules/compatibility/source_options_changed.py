@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.rules.finding import Rule, Severity
-from floodmark.rules.restarts.comparison import Comparison, option_changes, value_words
+from floodmark.rules.restarts.comparison import (
+    FILE_SOURCES,
+    Comparison,
+    option_changes,
+    value_words,
+)
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 
 RULE = Rule(
@@ -33,6 +38,14 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     pairs = zip(last.sources, comparison.new.sources, strict=True)
     for at, (before, after) in enumerate(pairs):
         if before.kind != after.kind:
+            if {before.kind, after.kind} <= FILE_SOURCES:
+                yield reason(
+                    RULE,
+                    Verdict.COMPATIBLE,
+                    f"Source {at} is read as {after.kind}, and was read as {before.kind}.",
+                    f"sources/{at}",
+                    do="Nothing, if the files that are still to come are of that format.",
+                )
             continue
         for key, old, now in option_changes(before.options, after.options):
             if key in _PLACES or key.startswith(_LIMITS):

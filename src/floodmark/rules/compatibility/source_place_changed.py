@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from floodmark.checkpoint.outline import SourceOutline
 from floodmark.checkpoint.sources import SourceKind
 from floodmark.rules.finding import Rule, Severity
-from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.comparison import Comparison, refuses_other_files
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 
 RULE = Rule(
@@ -16,9 +16,10 @@ RULE = Rule(
     Severity.WARNING,
     finds="Other topics, another path or another table than at the last start.",
     matters="The checkpoint tells what was read of the old place, and nothing of the new one.",
-    restart="Kafka: topics that are gone fail the query while failOnDataLoss is true, and "
-    "are dropped without a word otherwise; topics that come are read from their "
-    "beginning. Files: all of the new folder is read. Another Delta table fails.",
+    restart="Kafka: topics that are gone fail the query while failOnDataLoss is true, and are "
+    "dropped without a word otherwise; topics that come are read from their beginning. Files: "
+    "another folder fails with 'Wrong basePath', another glob is read in full. Another Delta "
+    "table fails.",
     instead="If it is the same data in a new place, `floodmark upgrade --map-topic OLD=NEW` "
     "(Kafka) carries the position over.",
 )
@@ -34,16 +35,22 @@ def check(comparison: Comparison) -> Iterator[Reason]:
         if now.kind == "kafka" and held[at].kind is SourceKind.KAFKA:
             yield from _topics(at, held[at].offset, now)
         elif len(last) == len(new) and last[at].kind == now.kind and last[at].place != now.place:
-            yield reason(
-                RULE,
-                Verdict.UNKNOWN,
-                f"Source {at} ({now.kind}) reads {now.place}; at the last start it was "
-                f"{last[at].place}.",
-                f"sources/{at}",
-                do="Make sure that the new place holds nothing that was read already, or go back "
-                "to the old one.",
-                silent=now.kind != "delta",
-            )
+            yield from _elsewhere(at, last[at], now)
+
+
+def _elsewhere(at: int, before: SourceOutline, now: SourceOutline) -> Iterator[Reason]:
+    refused = refuses_other_files(now, before)
+    yield reason(
+        RULE,
+        Verdict.NEEDS_NEW_CHECKPOINT if refused else Verdict.UNKNOWN,
+        f"Source {at} ({now.kind}) reads {now.place}; at the last start it was {before.place}.",
+        f"sources/{at}",
+        do="Go back to the old place, or begin with a new checkpoint in the new one."
+        if refused
+        else "Make sure that the new place holds nothing that was read already, or go back to the "
+        "old one.",
+        silent=not refused and now.kind != "delta",
+    )
 
 
 def _moved_about(last: tuple[SourceOutline, ...], new: tuple[SourceOutline, ...]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from floodmark.checkpoint.outline import SourceOutline
 from floodmark.checkpoint.sources import SourceKind
 from floodmark.rules.finding import Rule, Severity
-from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.comparison import Comparison, refuses_other_files
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 
 RULE = Rule(
@@ -17,8 +17,9 @@ RULE = Rule(
     finds="Sources of one kind that have changed places.",
     matters="Spark knows sources by their place in the plan. Each would go on from the "
     "other's offsets.",
-    restart="It starts without a word where both are files; Kafka fails on partitions that "
-    "are gone, or skips and repeats records.",
+    restart="Two folders fail with 'Wrong basePath', Kafka on partitions that are gone. Globs, "
+    "and Kafka with failOnDataLoss=false, start without a word: records are skipped and "
+    "repeated.",
     instead="Put the sources back into their order: union, join and select them as before. "
     "Spark 4.2 and later can name them.",
 )
@@ -40,8 +41,19 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 f"Source {at} reads {now} in the new code; it was {old}, which is now source "
                 f"{after.index(old)}.",
                 f"sources/{at}",
-                silent=now.split(" ")[0] == old.split(" ")[0],
+                silent=_is_silent(comparison, at),
             )
+
+
+def _is_silent(comparison: Comparison, at: int) -> bool:
+    """Whether the source takes the other's offset without a word."""
+    now = comparison.new.sources[at]
+    before = comparison.last.sources[at] if comparison.last is not None else None
+    if now.kind == "kafka":
+        return now.options.get("failondataloss", "true").lower() == "false"
+    if before is not None and before.kind != now.kind:
+        return False
+    return not refuses_other_files(now, before)
 
 
 def _before(comparison: Comparison) -> list[str]:

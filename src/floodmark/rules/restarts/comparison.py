@@ -18,6 +18,7 @@ from floodmark.rules.restarts.rehearsal import Rehearsal
 
 SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
 FILE_SINKS = frozenset({"csv", "json", "parquet", "orc", "text", "avro"})
+FILE_SOURCES = FILE_SINKS | {"xml", "binaryfile"}
 AGGREGATIONS = frozenset(
     {"stateStoreSave", "StatefulStreamlineAggregate", "sessionWindowStateStoreSaveExec"}
 )
@@ -148,6 +149,15 @@ def families(
             if family.name in after:
                 name = store if family.name == "default" else family.name
                 yield name, family, after[family.name]
+
+
+def refuses_other_files(source: SourceOutline, before: SourceOutline | None) -> bool:
+    """A file source looks at the last batch's files again, and wants them below its folder."""
+    path, earlier = source.place or "", (before.place if before else None) or ""
+    if source.kind not in FILE_SOURCES or any(sign in path for sign in "*?[{"):
+        return False
+    inside = plain_path(earlier) + "/"
+    return not inside.startswith(plain_path(path).rstrip("/") + "/")
 
 
 def version_of(text: str) -> tuple[int, int]:

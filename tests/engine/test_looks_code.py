@@ -1,0 +1,87 @@
+"""Changed code is judged before it starts; unchanged code is not even drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions
+from streams import put_orders, read_orders
+
+from floodmark.engine import checking
+from floodmark.engine.launch import start
+from floodmark.errors import Refused
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    put_orders(tmp_path / "orders", "a", ("c1", "1.00"), ("c2", "2.00"))
+    return tmp_path / "orders"
+
+
+@pytest.fixture
+def session(spark: Any) -> Iterator[Any]:
+    made = spark.newSession()
+    yield made
+    for query in made.streams.active:
+        query.stop()
+
+
+def totals(session: Any, orders: Path, *aggregates: str) -> Any:
+    grouped = read_orders(session, orders).groupBy("customerId")
+    rows = grouped.agg(*(functions.expr(one) for one in aggregates or ("sum(amountPaid)",)))
+    return rows.writeStream.outputMode("update").format("noop").trigger(availableNow=True)
+
+
+def run(writer: Any, checkpoint: Path, **options: Any) -> Any:
+    query = start(writer, checkpoint, **options)
+    assert query.awaitTermination(120)
+    return query
+
+
+def test_unchanged_code_is_not_drawn(
+    session: Any, orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def drawn(*_: Any) -> None:
+        raise AssertionError("the code was drawn")
+
+    monkeypatch.setattr(checking, "outline", drawn)
+    run(totals(session, orders), tmp_path / "ck")
+    put_orders(orders, "b", ("c1", "3.00"))
+    run(totals(session, orders), tmp_path / "ck")
+
+
+def test_what_spark_would_refuse_and_what_it_would_not_say(
+    session: Any, orders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = tmp_path / "ck"
+    run(totals(session, orders), checkpoint)
+    put_orders(orders, "b", ("c1", "3.00"))
+    notes = sorted(path.name for path in (checkpoint / "_floodmark/starts").iterdir())
+    with pytest.raises(Refused, match="FM322") as refused:
+        start(totals(session, orders, "sum(amountPaid)", "count(*)"), checkpoint)
+    assert "--allow aggregates-changed" in refused.value.do
+    assert "migrate" in refused.value.do
+    with pytest.raises(Refused, match="FM323"):  # the same types: Spark would go on from a sum
+        start(totals(session, orders, "sum(-amountPaid)"), checkpoint)
+    # Nothing was started, so nothing was noted.
+    assert sorted(path.name for path in (checkpoint / "_floodmark/starts").iterdir()) == notes
+    run(totals(session, orders, "sum(-amountPaid)"), checkpoint, allow=["aggregates-mean-another"])
+    assert "allowed: The aggregates are changed" in capsys.readouterr().err
+
+
+def test_a_checkpoint_of_plain_spark_is_judged_too(
+    session: Any, orders: Path, tmp_path: Path
+) -> None:
+    checkpoint = tmp_path / "ck"
+    query = totals(session, orders).option("checkpointLocation", str(checkpoint)).start()
+    assert query.awaitTermination(120)
+    put_orders(orders, "b", ("c1", "3.00"))
+    rows = read_orders(session, orders).groupBy("customerId", "amountPaid").count()
+    with pytest.raises(Refused, match="FM321"):
+        start(rows.writeStream.outputMode("update").format("noop"), checkpoint)
+    run(totals(session, orders), checkpoint)
