@@ -1,0 +1,244 @@
+"""`migrate` without Spark: what new code keeps is given, all else is as it is on storage."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from changes_crashing import Killed, dying
+
+from floodmark import api
+from floodmark.changes.apply import carry_out
+from floodmark.changes.course import Wish
+from floodmark.changes.fields import Told
+from floodmark.changes.fingerprint import BLOCK
+from floodmark.changes.matching import MatchWish
+from floodmark.changes.migrate import Drawn, Kept, Migration, kept_operators, plan_migrate
+from floodmark.changes.origin import open_origin
+from floodmark.changes.plan import Plan, seal
+from floodmark.changes.reshape_rewriter import ReshapeRewriter
+from floodmark.changes.shapes import Aggregate, Operator, Store
+from floodmark.changes.skeleton import render_skeleton
+from floodmark.changes.use import Clock
+from floodmark.changes.verbs import Carrying, places_of, save_plan
+from floodmark.checkpoint.commits import parse_commit
+from floodmark.errors import StoppedMidway, WrongUse
+from floodmark.state.ddl import struct_json
+from floodmark.state.grouping import grouping_of
+from floodmark.state.operators import Reading, Shape
+from floodmark.state.schema import ColumnFamily, StateSchema, render_schema
+from floodmark.state.types import parse_struct
+from floodmark.storage.files import open_files
+from floodmark.storage.load import load
+from floodmark.storage.state import open_state
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
+SALES = "Aggregate [customerId#0], [customerId#0, sum(amountPaid#1) AS s#2, count(1) AS n#3]"
+SUM, COUNT, MAX = (
+    Aggregate("sum(amountPaid)", 1, (None,)),
+    Aggregate("count(1)", 1, (0,)),
+    Aggregate("max(amountPaid)", 1, (None,)),
+)
+
+
+def golden(name: str, folder: Path) -> str:
+    return str(shutil.copytree(GOLDEN / name / "checkpoint", folder / "cp"))
+
+
+def drawn(key: str, value: str, *aggregates: Aggregate, partitions: int = 2) -> Drawn:
+    """One aggregation, as Spark would have drawn it."""
+    key_json, value_json = struct_json(key), struct_json(value)
+    family = ColumnFamily("default", key_json, value_json)
+    reading = Reading("default", "default", None, Shape.PAIRS, family)
+    store = Store("default", parse_struct(key_json), parse_struct(value_json))
+    operator = Operator(0, "stateStoreSave", (store,), aggregates)
+    files = {"state/0/0/_metadata/schema": render_schema(StateSchema(2, (family,)))}
+    return Drawn((Kept(operator, (reading,), partitions),), files)
+
+
+def planned(
+    old: str, new: str, goal: Drawn, wish: MatchWish | None = None, plan: str | None = SALES
+) -> Plan:
+    origin = open_origin(open_files(old), old)
+    after = origin.checkpoint.committed_batch
+    assert after is not None
+    kept = kept_operators(origin.files, origin.checkpoint, after, plan)
+    return seal(plan_migrate(origin, new, Wish(), Migration(wish or MatchWish()), kept, goal))
+
+
+def go(plan: Plan, rewriter: ReshapeRewriter | None = None) -> None:
+    carry_out(plan, places_of(plan, None), clock=GO.clock, rewriter=rewriter or ReshapeRewriter())
+
+
+def rows(location: str, batch: int | None = None) -> dict[str, Any]:
+    files = open_files(location)
+    view = open_state(files, load(files), batch=batch)
+    return {str(row["key"]): row["value"] for row in view.rows()}
+
+
+WIDER = drawn(
+    "customerId STRING",
+    "max DOUBLE, count BIGINT NOT NULL, sum DOUBLE",
+    MAX,
+    COUNT,
+    SUM,
+)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "3.5/sales-hdfs",
+        "3.5/sales-rocksdb",
+        "4.0/sales-rocksdb",
+        "4.2/sales-hdfs",
+        "4.2/sales-changelog",
+        "4.2/sales-format-2",
+        "4.2/sales-row-checksum",
+        "4.3/sales-rocksdb",
+    ],
+)
+def test_every_row_is_there_in_the_new_columns(name: str, tmp_path: Path) -> None:
+    old, new = golden(name, tmp_path), str(tmp_path / "new")
+    before = rows(old)
+    assert before
+    go(planned(old, new, WIDER))
+    assert rows(new) == {key: {"max": None, **value} for key, value in before.items()}
+    one, two = api.inspect(old), api.inspect(new)
+    assert (two.query_id, two.committed_batch) == (one.query_id, one.committed_batch)
+    assert two.sources == one.sources
+    assert not [finding for finding in api.doctor(new) if finding.severity == "error"]
+
+
+def test_unique_ids_are_new_and_stand_in_the_commit(tmp_path: Path) -> None:
+    old, new = golden("4.2/sales-format-2", tmp_path), tmp_path / "new"
+    go(planned(old, str(new), WIDER))
+    last = max(int(path.name) for path in (new / "commits").iterdir())
+    ids = parse_commit((new / f"commits/{last}").read_bytes()).state_unique_ids[0]
+    before = parse_commit((Path(old) / f"commits/{last}").read_bytes()).state_unique_ids[0]
+    named = {path.name.split("_")[1] for path in (new / "state").rglob("*_*.zip")}
+    assert named == {f"{one}.zip" for stores in ids for one in stores}
+    assert not set(ids) & set(before)
+
+
+def test_fewer_keys_are_merged_and_land_where_spark_looks(tmp_path: Path) -> None:
+    old, new = golden("4.2/windowed", tmp_path), str(tmp_path / "new")
+    files = open_files(old)
+    before = open_state(files, load(files)).rows()
+    wanted: dict[str, int] = {}
+    for row in before:
+        key = str({"window": row["key"]["window"]})
+        wanted[key] = wanted.get(key, 0) + row["value"]["count"]
+    assert len(wanted) < len(before)
+    key = "window STRUCT<start: TIMESTAMP, end: TIMESTAMP> NOT NULL"
+    goal = drawn(key, "count BIGINT NOT NULL", COUNT)
+    plan = "Aggregate [window#0, customerId#1], [window#0, count(1) AS n#3]"
+    go(planned(old, new, goal, MatchWish(merge={"count": "sum"}), plan))
+    assert {key: value["count"] for key, value in rows(new).items()} == wanted
+    files = open_files(new)
+    view = open_state(files, load(files))
+    grouping = grouping_of(view.reading)
+    for batch in view.batches():
+        homes = grouping.hashes(batch.column(1)).view("i4").astype("i8") % 2
+        assert homes.tolist() == batch.column(0).to_pylist()
+
+
+def test_the_batch_in_flight_is_run_again_by_the_new_code(tmp_path: Path) -> None:
+    old, new = golden("4.2/in-flight-state", tmp_path), str(tmp_path / "new")
+    go(planned(old, new, WIDER))
+    assert api.inspect(new).in_flight_batch == api.inspect(old).in_flight_batch
+    assert rows(new).keys() == rows(old).keys()
+
+
+def test_killed_midway_nothing_can_start_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
+    old = golden("4.2/sales-hdfs", tmp_path)
+    content = {path: path.read_bytes() for path in Path(old).rglob("*") if path.is_file()}
+    with dying(None) as counted:
+        go(planned(old, str(tmp_path / "whole"), WIDER))
+    wanted = rows(str(tmp_path / "whole"))
+    for at in range(2, counted.count, max(1, counted.count // 10)):
+        new = tmp_path / f"new{at}"
+        plan = planned(old, str(new), WIDER)
+        with pytest.raises(Killed), dying(at):
+            go(plan)
+        if not (new / "offsets").exists():
+            continue
+        numbers = sorted(int(p.name) for p in (new / "offsets").iterdir() if p.name.isdigit())
+        if numbers and not (new / f"offsets/{numbers[-1]}").read_bytes().startswith(BLOCK):
+            assert rows(str(new)) == wanted, at  # it died after the last step
+        go(plan)
+        assert rows(str(new)) == wanted
+    assert {p: p.read_bytes() for p in Path(old).rglob("*") if p.is_file()} == content
+
+
+def test_what_is_read_back_is_compared(tmp_path: Path) -> None:
+    old, new = golden("4.2/sales-hdfs", tmp_path), tmp_path / "new"
+    plan = planned(old, str(new), WIDER)
+
+    class Losing(ReshapeRewriter):
+        def rewrite(self, step: Any, places: Any) -> None:
+            super().rewrite(step, places)
+            files = sorted((new / "state").rglob("*.snapshot"), key=lambda p: p.stat().st_size)
+            files[-1].write_bytes(files[0].read_bytes())
+
+    with pytest.raises(StoppedMidway, match="reads back as"):
+        go(plan, Losing())
+    go(plan)
+    assert len(rows(str(new))) == len(rows(old))
+
+
+def test_a_saved_plan_carries_itself_out(tmp_path: Path) -> None:
+    old, new = golden("4.2/sales-rocksdb", tmp_path), str(tmp_path / "new")
+    save_plan(planned(old, new, WIDER), str(tmp_path / "plan.json"))
+    assert api.apply(str(tmp_path / "plan.json"), carrying=GO).executed
+    assert rows(new).keys() == rows(old).keys()
+
+
+def test_a_saved_plan_cannot_run_a_function(tmp_path: Path) -> None:
+    old, new = golden("4.2/sales-hdfs", tmp_path), str(tmp_path / "new")
+    given = MatchWish(given=frozenset({(0, "default")}))
+    save_plan(planned(old, new, WIDER, given), str(tmp_path / "plan.json"))
+    with pytest.raises(StoppedMidway, match="a function or a table gives"):
+        api.apply(str(tmp_path / "plan.json"), carrying=GO)
+
+
+def test_the_number_of_partitions_is_not_changed_by_the_way(tmp_path: Path) -> None:
+    old = golden("4.2/sales-hdfs", tmp_path)
+    origin = open_origin(open_files(old), old)
+    kept = kept_operators(origin.files, origin.checkpoint, 1, SALES)
+    other = Migration(conf={"spark.sql.shuffle.partitions": "5"})
+    with pytest.raises(WrongUse, match="keeps the number of partitions"):
+        plan_migrate(origin, str(tmp_path / "new"), Wish(), other, kept, WIDER)
+
+
+def test_a_skeleton_is_python_and_shows_both_schemas(tmp_path: Path) -> None:
+    old = golden("4.2/sales-hdfs", tmp_path)
+    origin = open_origin(open_files(old), old)
+    kept = kept_operators(origin.files, origin.checkpoint, 1)
+    text = render_skeleton("cp", "app.py", kept, WIDER)
+    compile(text, "MIGRATION.py", "exec")
+    assert "old value  sum DOUBLE, count BIGINT NOT NULL" in text
+    assert "new value  max DOUBLE, count BIGINT NOT NULL, sum DOUBLE" in text
+    assert 'F.col("value.sum").alias("sum")' in text
+
+
+def test_defaults_are_in_every_row(tmp_path: Path) -> None:
+    old, new = golden("4.2/sales-rocksdb", tmp_path), str(tmp_path / "new")
+    go(planned(old, new, WIDER, MatchWish(Told(defaults={"max": 7}))))
+    assert {value["max"] for value in rows(new).values()} == {7.0}
+
+
+def test_the_same_plan_is_made_each_time(tmp_path: Path) -> None:
+    old, new = golden("4.2/sales-format-2", tmp_path), str(tmp_path / "new")
+    assert planned(old, new, WIDER).digest == planned(old, new, WIDER).digest
+    other = replace(WIDER, operators=(replace(WIDER.operators[0], partitions=1),))
+    assert planned(old, new, other).digest != planned(old, new, WIDER).digest
