@@ -19,7 +19,7 @@ RULE = Rule(
     "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE. Other columns of the same types start "
     "without a word, and nothing that was seen is known any more.",
     instead="Where columns are left out, `floodmark migrate` carries over what was seen. "
-    "Columns that the state never had cannot be made: `floodmark upgrade` begins "
+    "Columns that the state never had cannot be made: `floodmark upgrade --without-state` begins "
     "anew.",
 )
 

@@ -17,7 +17,8 @@ RULE = Rule(
     "care to. Spark's documentation does not allow the change.",
     restart="Spark has no check for it, and starts. Rows that met their partner before may "
     "come out once more, with nulls.",
-    instead="Begin with an empty state: `floodmark upgrade`. Rows that wait for a partner "
+    instead="Begin with an empty state: `floodmark upgrade --without-state`. Rows that wait "
+    "for a partner "
     "then are not there any more.",
 )
 

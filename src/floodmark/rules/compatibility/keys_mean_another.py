@@ -33,7 +33,7 @@ RULE = Rule(
     "customer goes on under a product of the same text.",
     restart="It starts without a word, and old and new keys lie in one state.",
     instead="If it is a new name only, nothing. Otherwise `floodmark migrate --with` makes "
-    "new keys of the old ones, or `floodmark upgrade` begins with an empty state.",
+    "new keys of the old ones, or `floodmark upgrade --without-state` begins with an empty state.",
 )
 
 

@@ -17,7 +17,7 @@ RULE = Rule(
     restart="It fails: 'There are [1] sources in the checkpoint offsets and now there are "
     "[2] sources requested by the query'.",
     instead="Give the new source a query of its own, or go on with a new checkpoint: "
-    "`floodmark upgrade` carries over where each source stands.",
+    "`floodmark upgrade --without-state` hands over where each source stands.",
 )
 
 

@@ -16,7 +16,8 @@ RULE = Rule(
     finds="A source whose offsets in the checkpoint are of another kind than the new code reads.",
     matters="An offset means something to the source that wrote it alone.",
     restart="The new source fails to parse the offset, or misreads it where the shapes agree.",
-    instead="Go on with a new checkpoint: `floodmark upgrade` keeps the positions of the "
+    instead="Go on with a new checkpoint: `floodmark upgrade --without-state` keeps the "
+    "positions of the "
     "sources that stay.",
 )
 

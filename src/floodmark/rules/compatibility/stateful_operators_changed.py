@@ -19,7 +19,8 @@ RULE = Rule(
     "(STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA, and 4.2 also "
     "_MISSING_STATE_DIRECTORY); earlier ones fail on state files that are not "
     "there, or read another operator's.",
-    instead="Go on with a new checkpoint and an empty state: `floodmark upgrade`. To keep "
+    instead="Go on with a new checkpoint and an empty state: `floodmark upgrade "
+    "--without-state`. To keep "
     "what an operator has, leave the operators as they are.",
 )
 

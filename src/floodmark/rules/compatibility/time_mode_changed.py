@@ -16,7 +16,8 @@ RULE = Rule(
     finds="transformWithState with another time mode or output mode than its metadata has.",
     matters="Both stand in the metadata of the operator: timers and timeouts depend on them.",
     restart="Spark refuses: STATE_STORE_INVALID_CONFIG_AFTER_RESTART.",
-    instead="Set them back. To have another, go on with a new checkpoint: `floodmark upgrade`.",
+    instead="Set them back. To have another, go on with a new checkpoint: `floodmark upgrade "
+    "--without-state`.",
 )
 
 
