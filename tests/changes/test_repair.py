@@ -58,11 +58,12 @@ def on_disk(place: Path) -> dict[str, bytes]:
 def test_what_is_called_repairable_is_mended(name: str, tmp_path: Path) -> None:
     place = broken(name, tmp_path)
     before = on_disk(place)
-    findings = api.doctor(str(place))
+    share = getattr(example("checkpoint", name.replace("-", "_")), "SHARE", None)
+    findings = api.doctor(str(place), share)
     repairable = {item.rule for item in findings if item.repairable}
     if not repairable:
         return
-    change = api.repair(str(place), accept=EVERYTHING, carrying=GO)
+    change = api.repair(str(place), accept=EVERYTHING, read_data=bool(share), carrying=GO)
     assert change.executed
     left = rules_found(place)
     assert not left & repairable, change.plan.notes

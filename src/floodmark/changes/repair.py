@@ -53,7 +53,7 @@ _MENDS: tuple[Callable[[Patient], bool], ...] = (
     state_files.pass_over,
     falling_back.fall_back,
 )
-_OF_STATE = ("FM116", "FM117", "FM118", "FM119", "FM120", "FM121")
+_OF_STATE = ("FM116", "FM117", "FM118", "FM119", "FM120", "FM121", "FM152")
 _MOST_ROUNDS = 4
 _TOLD = 20
 _NEEDED = "needs_accepted"

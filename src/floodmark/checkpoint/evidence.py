@@ -69,7 +69,7 @@ class Evidence:
     read_data: bool = False
     """State files were read in full."""
     strays: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    """Stores with keys of another partition: how."""
+    """State files, or folders of RocksDB stores, with keys of another partition: how."""
     outside: Outside | None = None
     """What the sources and the sink say, where they were asked."""
 
@@ -150,7 +150,8 @@ class Evidence:
             if any(self.sizes.get(table.path) != table.size for table in tables)
         }
         state = {file.path for file in self.checkpoint.state_files}
-        return frozenset((state & (self.faults.keys() | self.checksums.keys())) | empty | hollow)
+        wrong = self.faults.keys() | self.checksums.keys() | self.strays.keys()
+        return frozenset((state & wrong) | empty | hollow)
 
     def is_whole(self, version: int) -> bool:
         """Every store can be rebuilt to a version, if need be from an older snapshot."""

@@ -123,6 +123,7 @@ class Gathering:
         self.tables: dict[str, tuple[TableFile, ...]] = {}
         self.disagreeing: set[str] = set()
         self.cures: dict[str, bytes] = {}
+        self.strays: dict[str, str] = {}
         self.checksums: dict[str, str] = {}
         self.schemas: set[str] = set()
         self.seen_files: dict[str, int] = {}
@@ -141,6 +142,7 @@ class Gathering:
             frozenset(self.schemas),
             MappingProxyType(self.seen_files),
             read_data,
+            MappingProxyType(self.strays),
         )
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:

@@ -12,6 +12,7 @@ from floodmark.errors import FloodmarkError, MalformedFile
 
 if TYPE_CHECKING:
     from floodmark.storage.evidence import Gathering
+    from floodmark.storage.evidence_partitions import Homes
 
 _ROW_CHECKSUMS = "spark.sql.streaming.stateStore.rowChecksum.enabled"
 _AT_ONCE = 64 << 20
@@ -20,6 +21,9 @@ _BUCKETS = 1 << 16
 
 def read_state(found: Gathering, share: float) -> None:
     """Decodes state files; `share` below 1 takes that part, the same part each time."""
+    from floodmark.storage.evidence_partitions import Homes
+
+    homes = Homes(found)
     chosen = [file for file in found.checkpoint.state_files if _chosen(file.path, share)]
     for files in _portions(chosen):
         contents = found.files.read_many(file.path for file in files)
@@ -29,11 +33,13 @@ def read_state(found: Gathering, share: float) -> None:
                 found.fail(file.path, data)
             elif file.path not in found.faults:
                 _check_spark_checksum(found, file, data)
-                _decode(found, file, data)
+                _decode(found, file, data, homes)
         _check_side_files(found, files, contents)
         for file in files:
             found.files.contents.pop(file.path, None)
     _check_tables(found, share)
+    if share >= 1:
+        homes.check_stores()
 
 
 def _chosen(path: str, share: float) -> bool:
@@ -54,7 +60,7 @@ def _portions(files: list[StateFile]) -> Iterator[list[StateFile]]:
         yield portion
 
 
-def _decode(found: Gathering, file: StateFile, data: bytes) -> None:
+def _decode(found: Gathering, file: StateFile, data: bytes, homes: Homes) -> None:
     from floodmark.state.hdfs import file_records
     from floodmark.state.rocksdb import parse_changelog
 
@@ -66,8 +72,9 @@ def _decode(found: Gathering, file: StateFile, data: bytes) -> None:
         if file.kind == "changelog":
             parse_changelog(data, checked)
         else:
-            for _ in file_records("", data, file.kind == "delta", checked):
-                pass
+            for at, records in enumerate(file_records("", data, file.kind == "delta", checked)):
+                if at == 0 and len(records):
+                    homes.check_file(file, records)
     except FloodmarkError as error:
         found.fail(file.path, type(error)(error.what.removeprefix(": "), error.why, error.do))
 

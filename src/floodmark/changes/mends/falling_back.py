@@ -17,7 +17,7 @@ from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, batch_id
 from floodmark.checkpoint.query import new_metadata, render_metadata
 
 _LOGS = ("FM101", "FM104", "FM105", "FM107", "FM108", "FM109")
-_STATE = ("FM116", "FM117", "FM118", "FM119", "FM120", "FM121")
+_STATE = ("FM116", "FM117", "FM118", "FM119", "FM120", "FM121", "FM152")
 
 
 def fall_back(patient: Patient) -> bool:
