@@ -284,23 +284,28 @@ def _merged(part: Part, layout: Layout, rows: Iterator[Records]) -> Iterator[Rec
 
 def check_state(written: Written, target: Files) -> Tally:
     """Reads back all that was written; raises where it is not the same rows."""
-    goal = written.goal
-    total = _EMPTY
-    for (partition, store), one in written.stores.items():
-        at = store_at(goal, store, partition, one.files, target)
-        found = _EMPTY
-        with at.open(partition) as opened:
-            for records in opened.records():
-                found += tally(records)
-        if found != one.tally:
-            raise StoppedMidway(
-                f"{store_folder(goal.operator, partition, store)} reads back as {found.rows} rows "
-                f"({found.checksum}), not as {one.tally.rows} ({one.tally.checksum})",
-                "Storage did not keep what was written, or something else writes there.",
-                "Repeat the command: all of it is written anew.",
-            )
-        total += found
-    return total
+
+    def one(item: tuple[tuple[int, str], WrittenStore]) -> Tally:
+        return _check_one(written.goal, item[0], item[1], target)
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return sum(pool.map(one, written.stores.items()), _EMPTY)
+
+
+def _check_one(goal: Goal, place: tuple[int, str], written: WrittenStore, target: Files) -> Tally:
+    partition, store = place
+    found = _EMPTY
+    with store_at(goal, store, partition, written.files, target).open(partition) as opened:
+        for records in opened.records():
+            found += tally(records)
+    if found != written.tally:
+        raise StoppedMidway(
+            f"{store_folder(goal.operator, partition, store)} reads back as {found.rows} rows "
+            f"({found.checksum}), not as {written.tally.rows} ({written.tally.checksum})",
+            "Storage did not keep what was written, or something else writes there.",
+            "Repeat the command: all of it is written anew.",
+        )
+    return found
 
 
 def store_at(
