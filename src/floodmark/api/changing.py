@@ -107,7 +107,7 @@ def rewind(
     carrying: Carrying | None = None,
 ) -> Change:
     """The same checkpoint, back at the end of an earlier batch, at a time or at given offsets."""
-    from floodmark.changes import verbs
+    from floodmark.changes import rewinding, verbs
     from floodmark.changes.reach import accepted
     from floodmark.changes.rewind import Aim
 
@@ -121,7 +121,7 @@ def rewind(
         table,
         accepted(tuple(accept)),
     )
-    return verbs.rewind(str(path), aim, carrying or verbs.Carrying())
+    return rewinding.rewind(str(path), aim, carrying or verbs.Carrying())
 
 
 def copy(
@@ -150,27 +150,27 @@ def backup(
     carrying: Carrying | None = None,
 ) -> Change:
     """A snapshot in a repository that holds every content once; a query may go on running."""
-    from floodmark.changes import verbs
+    from floodmark.changes import snapshots, verbs
     from floodmark.changes.backing import Retention
 
     retention = Retention(keep_last, keep_daily)
-    return verbs.back_up(str(path), str(repository), retention, carrying or verbs.Carrying())[0]
+    return snapshots.back_up(str(path), str(repository), retention, carrying or verbs.Carrying())
 
 
 def check_backups(
     repository: str, storage: Storage | None = None
 ) -> tuple[int, tuple[Damage, ...]]:
     """How many snapshots a repository has, and which content of them is missing or damaged."""
-    from floodmark.changes import verbs
+    from floodmark.changes import snapshots
 
-    return verbs.check_repository(str(repository), storage)
+    return snapshots.check_repository(str(repository), storage)
 
 
 def snapshots(repository: str, storage: Storage | None = None) -> tuple[Snapshot, ...]:
     """The snapshots of a repository, oldest first."""
-    from floodmark.changes import verbs
+    from floodmark.changes import snapshots
 
-    return verbs.list_snapshots(str(repository), storage)
+    return snapshots.list_snapshots(str(repository), storage)
 
 
 def restore(
@@ -182,11 +182,12 @@ def restore(
     carrying: Carrying | None = None,
 ) -> Change:
     """A checkpoint as a snapshot has it, at the same or another place."""
-    from floodmark.changes import verbs
     from floodmark.changes.reach import accepted
+    from floodmark.changes.snapshots import restore
+    from floodmark.changes.verbs import Carrying
 
     names = accepted(tuple(accept))
-    return verbs.restore(str(repository), str(path), snapshot, names, carrying or verbs.Carrying())
+    return restore(str(repository), str(path), snapshot, names, carrying or Carrying())
 
 
 def apply(plan: str, *, carrying: Carrying | None = None) -> Change:

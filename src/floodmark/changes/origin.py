@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,13 @@ from floodmark.changes.belonging import STARTS
 from floodmark.changes.consequences import Sink, sink_of
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.plan import NOT_IN_USE, UNCHANGED, Precondition
-from floodmark.checkpoint.layout import FileInfo, batch_id, is_dstreams_checkpoint
+from floodmark.checkpoint.layout import (
+    COMMITS,
+    FileInfo,
+    batch_id,
+    batch_ids,
+    is_dstreams_checkpoint,
+)
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.errors import FloodmarkError, MalformedFile, NotACheckpoint
 from floodmark.storage.files import Files, Listing
@@ -49,11 +55,17 @@ class Origin:
         return str(uuid.uuid5(uuid.NAMESPACE_URL, name))
 
 
-def open_origin(files: Files, location: str, entries: Entries = Entries.ALL) -> Origin:
+def open_origin(files: Files, location: str, batches: Collection[int] | None = None) -> Origin:
+    """`batches` are those whose entries the change may want beside the newest; None: all."""
     journal.refuse_unfinished(files)
     standing = fingerprint(files)
     listing = without_blocks(files, files.list())
-    checkpoint = load_listed(files, listing, entries)
+    if batches is None:
+        checkpoint = load_listed(files, listing, Entries.ALL)
+    else:
+        wanted = (*batch_ids(listing.files, COMMITS)[-1:], *batches)
+        around = {number for batch in wanted for number in (batch - 1, batch)}
+        checkpoint = load_listed(files, listing, Entries.NEWEST, around)
     if checkpoint.kind is Kind.DSTREAMS:
         raise _dstreams(files)
     _refuse_damaged(checkpoint)

@@ -17,36 +17,14 @@ from floodmark.changes.apply import (
     carry_out,
     refuse_not_empty,
 )
-from floodmark.changes.backing import (
-    BackupResult,
-    Retention,
-    plan_backup,
-    plan_restore,
-    refuse_another_query,
-    take_backup,
-)
-from floodmark.changes.broker import ask_kafka, ask_reach
 from floodmark.changes.consequences import FILE_SINKS
 from floodmark.changes.copy import plan_copy
 from floodmark.changes.course import Wish
 from floodmark.changes.fingerprint import fingerprint
-from floodmark.changes.given_offsets import parse_given
 from floodmark.changes.journal import Stage
 from floodmark.changes.origin import Origin, open_origin
-from floodmark.changes.past import Whom, offsets_at
 from floodmark.changes.plan import Plan, parse_plan, plan_to_json, render_plan, seal
-from floodmark.changes.reach import require_reach
 from floodmark.changes.rehome import Moves, moved_place, parse_moves
-from floodmark.changes.repair import refuse_unaccepted
-from floodmark.changes.rewind import (
-    Aim,
-    Goal,
-    by_time,
-    plan_rewind,
-    planned_at,
-    to_batch,
-    to_offsets,
-)
 from floodmark.changes.sinklog import SinkPlace
 from floodmark.changes.undo import (
     forget,
@@ -60,17 +38,7 @@ from floodmark.changes.undo import (
 )
 from floodmark.changes.upgrade import plan_upgrade
 from floodmark.changes.use import Clock
-from floodmark.checkpoint.position import choose_batch
-from floodmark.checkpoint.sources import SourceOffset, read_source_offset
-from floodmark.errors import BatchPurged, CannotWrite, FloodmarkError, StoppedMidway, WrongUse
-from floodmark.storage.backup import (
-    Damage,
-    Snapshot,
-    check,
-    choose_snapshot,
-    open_repository,
-    snapshots,
-)
+from floodmark.errors import FloodmarkError, StoppedMidway, WrongUse
 from floodmark.storage.files import Files, local_path, open_files
 
 Storage = Mapping[str, Any]
@@ -120,9 +88,9 @@ def upgrade(
 
     def make(origin: Origin) -> Plan:
         checked = tuple(check(origin)) if check else ()
-        asked = ask_kafka(origin.checkpoint, wish)
-        plan = plan_upgrade(origin, absolute(new), asked.wish)
-        return _with_notes(plan, (*checked, *asked.notes))
+        asked, notes = _ask_kafka(origin, wish)
+        plan = plan_upgrade(origin, absolute(new), asked)
+        return replace(plan, notes=(*checked, *notes, *plan.notes))
 
     batches = () if wish.from_batch is None else (wish.from_batch,)
     return to_new_place("upgrade", path, new, make, carrying, batches)
@@ -152,11 +120,16 @@ def _rehomed_sink(
     known = origin.sink
     if sink is None and known is not None and known.kind in FILE_SINKS and known.path is not None:
         sink = moved_place(f"{known.path.rstrip('/')}/", moves)
-    return _place_of_sink(sink, carrying) if sink is not None else None
+    return place_of_sink(sink, carrying) if sink is not None else None
 
 
-def _with_notes(plan: Plan, notes: tuple[str, ...]) -> Plan:
-    return replace(plan, notes=(*notes, *plan.notes))
+def _ask_kafka(origin: Origin, wish: Wish) -> tuple[Wish, tuple[str, ...]]:
+    if wish.kafka is None and not wish.by_time:
+        return wish, ()
+    from floodmark.changes.broker import ask_kafka
+
+    asked = ask_kafka(origin.checkpoint, wish)
+    return asked.wish, asked.notes
 
 
 def to_new_place(
@@ -181,7 +154,7 @@ def begin_new_place(plan: Plan, carrying: Carrying) -> Change:
     if recorded is None:
         journal.refuse_unfinished(target, apart_from=plan)
         refuse_not_empty(target, plan)
-    return _carried(recorded or plan, carrying)
+    return carried(recorded or plan, carrying)
 
 
 def _recorded(target: Files, plan: Plan) -> Plan | None:
@@ -226,59 +199,7 @@ def _comparable(location: str) -> str:
     return f"{'s3' if scheme in ('s3a', 's3n') else scheme}://{rest}"
 
 
-def rewind(path: str, aim: Aim, carrying: Carrying) -> Change:
-    chosen = [one for one in (aim.batch, aim.at_ms, aim.offsets_file) if one is not None]
-    if len(chosen) != 1:
-        raise WrongUse(
-            f"rewind: {len(chosen) or 'none'} of --to-batch, --to-time and --to-offsets is given",
-            "Each of them says where to go.",
-            "Give exactly one; `floodmark batches CP` lists batches and their times.",
-        )
-    files = open_files(absolute(path), carrying.storage)
-    asked = {"to_batch": aim.batch, "to_time_ms": aim.at_ms, "keep_identity": aim.keep_identity}
-    if aim.offsets_file is None and (again := _repeated(files, "rewind", asked)):
-        return _carried(again, carrying)
-    batches = (aim.batch,) if aim.batch is not None else None if aim.at_ms is not None else ()
-    origin = open_origin(files, absolute(path), batches)
-    goal = _goal(origin, aim, carrying)
-    place = _sink_place(origin, aim.sink, carrying)
-    plan = plan_rewind(origin, goal, aim.keep_identity, place)
-    plan = replace(plan, options={**plan.options, "kafka": aim.kafka, "accept": list(aim.accept)})
-    return _carried(seal(plan), carrying)
-
-
-def _goal(origin: Origin, aim: Aim, carrying: Carrying) -> Goal:
-    if aim.offsets_file is not None:
-        given = parse_given(_bytes_of(aim.offsets_file), origin.checkpoint, aim.offsets_file)
-        goal = to_offsets(origin, given)
-    elif aim.batch is not None:
-        goal = to_batch(origin, aim.batch)
-    else:
-        assert aim.at_ms is not None
-        goal = _goal_by_time(origin, aim, aim.at_ms, carrying)
-    if aim.kafka is None:
-        return goal
-    left = ask_reach(_sources_at(origin, goal), aim.kafka, aim.accept)
-    return replace(goal, notes=(*goal.notes, *left))
-
-
-def _goal_by_time(origin: Origin, aim: Aim, at_ms: int, carrying: Carrying) -> Goal:
-    """By the log where it reaches so far; beyond it the sources are asked."""
-    try:
-        batch = choose_batch(origin.checkpoint, None, at_ms)
-    except BatchPurged:
-        past = offsets_at(origin, at_ms, Whom(aim.kafka, aim.table, carrying.storage))
-        notes = require_reach(past.reach, aim.accept)
-        return by_time(to_offsets(origin, past.offsets), at_ms, *notes)
-    goal = to_batch(origin, batch, "--to-time")
-    return by_time(goal, at_ms, planned_at(origin, batch, at_ms))
-
-
-def _sources_at(origin: Origin, goal: Goal) -> list[SourceOffset]:
-    return [read_source_offset(name, text) for name, text in goal.entry.offsets]
-
-
-def _repeated(target: Files, verb: str, asked: Mapping[str, Any]) -> Plan | None:
+def repeated(target: Files, verb: str, asked: Mapping[str, Any]) -> Plan | None:
     """A change in place has changed what it would be planned from: its journal knows it."""
     said = {key: value for key, value in asked.items() if value is not None}
     for record in reversed(journal.read_records(target)):
@@ -292,9 +213,9 @@ def _repeated(target: Files, verb: str, asked: Mapping[str, Any]) -> Plan | None
     return None
 
 
-def _sink_place(origin: Origin, sink: str | None, carrying: Carrying) -> SinkPlace | None:
+def sink_place(origin: Origin, sink: str | None, carrying: Carrying) -> SinkPlace | None:
     if sink is not None:
-        return _place_of_sink(sink, carrying)
+        return place_of_sink(sink, carrying)
     known = origin.sink
     if known is None or known.kind not in FILE_SINKS or known.path is None:
         return None
@@ -306,78 +227,17 @@ def _sink_place(origin: Origin, sink: str | None, carrying: Carrying) -> SinkPla
     return (absolute(known.path), files) if there else None
 
 
-def _place_of_sink(sink: str, carrying: Carrying) -> SinkPlace:
+def place_of_sink(sink: str, carrying: Carrying) -> SinkPlace:
     return absolute(sink), open_files(absolute(sink), carrying.storage)
 
 
-def _bytes_of(path: str) -> bytes:
+def bytes_of(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
         raise WrongUse(
             f"{path}: cannot read it ({error.strerror})", do="Check the path of the file."
         ) from None
-
-
-def back_up(
-    path: str, repository: str, retention: Retention, carrying: Carrying
-) -> tuple[Change, BackupResult | None]:
-    refuse_overlap(path, repository)
-    files = open_files(absolute(path), carrying.storage)
-    options: dict[str, object] = {
-        "keep_last": retention.keep_last,
-        "keep_daily": retention.keep_daily,
-    }
-    plan = seal(plan_backup(files, absolute(path), absolute(repository), options))
-    return _backed_up(plan, carrying)
-
-
-def _backed_up(plan: Plan, carrying: Carrying) -> tuple[Change, BackupResult | None]:
-    if not carrying.execute:
-        return Change(plan), None
-    retention = Retention(plan.options["keep_last"], plan.options["keep_daily"])
-    places = places_of(plan, carrying.storage)
-    refuse_another_query(places.origin, plan)
-    try:
-        done = take_backup(places.origin, plan.origin, places.target, retention)
-    except OSError as error:
-        raise CannotWrite(
-            f"{plan.target} cannot be written to",
-            str(error),
-            "No snapshot was made, and the earlier ones are whole. Try again.",
-        ) from None
-    words = f"Snapshot {done.snapshot.id}: {done.new_bytes} of {done.snapshot.bytes} bytes are new."
-    if done.removed_snapshots:
-        words += f" {done.removed_snapshots} older snapshots are gone."
-    return Change(plan, True, words), done
-
-
-def check_repository(repository: str, storage: Storage | None) -> tuple[int, tuple[Damage, ...]]:
-    """How many snapshots there are, and what is wrong with them."""
-    files = open_files(absolute(repository), storage)
-    open_repository(files)
-    return len(snapshots(files)), check(files)
-
-
-def list_snapshots(repository: str, storage: Storage | None) -> tuple[Snapshot, ...]:
-    files = open_files(absolute(repository), storage)
-    open_repository(files)
-    return snapshots(files)
-
-
-def restore(
-    repository: str, path: str, snapshot: str | None, accept: Sequence[str], carrying: Carrying
-) -> Change:
-    refuse_overlap(repository, path)
-    files = open_files(absolute(repository), carrying.storage)
-    open_repository(files)
-    target = open_files(absolute(path), carrying.storage)
-    chosen = choose_snapshot(files, snapshot)
-    if again := _repeated(target, "restore", {"snapshot": chosen.id}):
-        return _carried(again, carrying)
-    journal.refuse_unfinished(target)
-    plan = plan_restore(files, absolute(repository), target, absolute(path), chosen, accept)
-    return _carried(seal(plan), carrying)
 
 
 def places_of(plan: Plan, storage: Storage | None) -> Places:
@@ -388,7 +248,7 @@ def places_of(plan: Plan, storage: Storage | None) -> Places:
     )
 
 
-def _carried(plan: Plan, carrying: Carrying) -> Change:
+def carried(plan: Plan, carrying: Carrying) -> Change:
     if not carrying.execute:
         target = open_files(plan.target, carrying.storage)
         record = journal.read_record(target, plan)
@@ -399,6 +259,8 @@ def _carried(plan: Plan, carrying: Carrying) -> Change:
 
 
 def _execute(plan: Plan, carrying: Carrying) -> Outcome:
+    from floodmark.changes.repair import refuse_unaccepted
+
     refuse_unaccepted(plan)
     return carry_out(
         plan,
@@ -433,7 +295,7 @@ def save_plan(plan: Plan, path: str) -> None:
 
 
 def read_plan(path: str) -> Plan:
-    return parse_plan(_bytes_of(path), path)
+    return parse_plan(bytes_of(path), path)
 
 
 def apply_saved(path: str, carrying: Carrying) -> Change:
@@ -446,7 +308,9 @@ def apply_saved(path: str, carrying: Carrying) -> Change:
         require_same_kept(target, plan.target, plan)
         return forget_kept(plan.target, carrying)
     if plan.verb == "backup":
-        return _backed_up(plan, carrying)[0]
+        from floodmark.changes.snapshots import backed_up
+
+        return backed_up(plan, carrying)
     outcome = _execute(plan, carrying)
     return Change(outcome.plan, True, outcome.words)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +35,8 @@ def is_running(known: Process) -> bool:
 
 
 def host_name() -> str:
+    import socket  # half as long to import as a checkpoint takes to read
+
     return socket.gethostname()
 
 

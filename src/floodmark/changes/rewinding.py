@@ -1,0 +1,86 @@
+"""`rewind`, from what a user asks to what is done: by batch, by time, by offsets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from floodmark.changes.broker import ask_reach
+from floodmark.changes.given_offsets import parse_given
+from floodmark.changes.origin import Origin, open_origin
+from floodmark.changes.past import Whom, offsets_at
+from floodmark.changes.plan import seal
+from floodmark.changes.reach import require_reach
+from floodmark.changes.rewind import (
+    Aim,
+    Goal,
+    by_time,
+    plan_rewind,
+    planned_at,
+    to_batch,
+    to_offsets,
+)
+from floodmark.changes.verbs import (
+    Carrying,
+    Change,
+    absolute,
+    bytes_of,
+    carried,
+    repeated,
+    sink_place,
+)
+from floodmark.checkpoint.position import choose_batch
+from floodmark.checkpoint.sources import SourceOffset, read_source_offset
+from floodmark.errors import BatchPurged, WrongUse
+from floodmark.storage.files import open_files
+
+
+def rewind(path: str, aim: Aim, carrying: Carrying) -> Change:
+    chosen = [one for one in (aim.batch, aim.at_ms, aim.offsets_file) if one is not None]
+    if len(chosen) != 1:
+        raise WrongUse(
+            f"rewind: {len(chosen) or 'none'} of --to-batch, --to-time and --to-offsets is given",
+            "Each of them says where to go.",
+            "Give exactly one; `floodmark batches CP` lists batches and their times.",
+        )
+    files = open_files(absolute(path), carrying.storage)
+    asked = {"to_batch": aim.batch, "to_time_ms": aim.at_ms, "keep_identity": aim.keep_identity}
+    if aim.offsets_file is None and (again := repeated(files, "rewind", asked)):
+        return carried(again, carrying)
+    batches = (aim.batch,) if aim.batch is not None else None if aim.at_ms is not None else ()
+    origin = open_origin(files, absolute(path), batches)
+    goal = _goal(origin, aim, carrying)
+    place = sink_place(origin, aim.sink, carrying)
+    plan = plan_rewind(origin, goal, aim.keep_identity, place)
+    plan = replace(plan, options={**plan.options, "kafka": aim.kafka, "accept": list(aim.accept)})
+    return carried(seal(plan), carrying)
+
+
+def _goal(origin: Origin, aim: Aim, carrying: Carrying) -> Goal:
+    if aim.offsets_file is not None:
+        given = parse_given(bytes_of(aim.offsets_file), origin.checkpoint, aim.offsets_file)
+        goal = to_offsets(origin, given)
+    elif aim.batch is not None:
+        goal = to_batch(origin, aim.batch)
+    else:
+        assert aim.at_ms is not None
+        goal = _goal_by_time(origin, aim, aim.at_ms, carrying)
+    if aim.kafka is None:
+        return goal
+    left = ask_reach(_sources_at(origin, goal), aim.kafka, aim.accept)
+    return replace(goal, notes=(*goal.notes, *left))
+
+
+def _goal_by_time(origin: Origin, aim: Aim, at_ms: int, carrying: Carrying) -> Goal:
+    """By the log where it reaches so far; beyond it the sources are asked."""
+    try:
+        batch = choose_batch(origin.checkpoint, None, at_ms)
+    except BatchPurged:
+        past = offsets_at(origin, at_ms, Whom(aim.kafka, aim.table, carrying.storage))
+        notes = require_reach(past.reach, aim.accept)
+        return by_time(to_offsets(origin, past.offsets), at_ms, *notes)
+    goal = to_batch(origin, batch, "--to-time")
+    return by_time(goal, at_ms, planned_at(origin, batch, at_ms))
+
+
+def _sources_at(origin: Origin, goal: Goal) -> list[SourceOffset]:
+    return [read_source_offset(name, text) for name, text in goal.entry.offsets]

@@ -1,0 +1,94 @@
+"""`backup` and `restore`, from what a user asks to what is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from floodmark.changes import journal
+from floodmark.changes.backing import (
+    Retention,
+    plan_backup,
+    plan_restore,
+    refuse_another_query,
+    take_backup,
+)
+from floodmark.changes.plan import Plan, seal
+from floodmark.changes.verbs import (
+    Carrying,
+    Change,
+    Storage,
+    absolute,
+    carried,
+    places_of,
+    refuse_overlap,
+    repeated,
+)
+from floodmark.errors import CannotWrite
+from floodmark.storage.backup import (
+    Damage,
+    Snapshot,
+    check,
+    choose_snapshot,
+    open_repository,
+    snapshots,
+)
+from floodmark.storage.files import open_files
+
+
+def back_up(path: str, repository: str, retention: Retention, carrying: Carrying) -> Change:
+    refuse_overlap(path, repository)
+    files = open_files(absolute(path), carrying.storage)
+    options: dict[str, object] = {
+        "keep_last": retention.keep_last,
+        "keep_daily": retention.keep_daily,
+    }
+    plan = seal(plan_backup(files, absolute(path), absolute(repository), options))
+    return backed_up(plan, carrying)
+
+
+def backed_up(plan: Plan, carrying: Carrying) -> Change:
+    if not carrying.execute:
+        return Change(plan)
+    retention = Retention(plan.options["keep_last"], plan.options["keep_daily"])
+    places = places_of(plan, carrying.storage)
+    refuse_another_query(places.origin, plan)
+    try:
+        done = take_backup(places.origin, plan.origin, places.target, retention)
+    except OSError as error:
+        raise CannotWrite(
+            f"{plan.target} cannot be written to",
+            str(error),
+            "No snapshot was made, and the earlier ones are whole. Try again.",
+        ) from None
+    words = f"Snapshot {done.snapshot.id}: {done.new_bytes} of {done.snapshot.bytes} bytes are new."
+    if done.removed_snapshots:
+        words += f" {done.removed_snapshots} older snapshots are gone."
+    return Change(plan, True, words)
+
+
+def check_repository(repository: str, storage: Storage | None) -> tuple[int, tuple[Damage, ...]]:
+    """How many snapshots there are, and what is wrong with them."""
+    files = open_files(absolute(repository), storage)
+    open_repository(files)
+    return len(snapshots(files)), check(files)
+
+
+def list_snapshots(repository: str, storage: Storage | None) -> tuple[Snapshot, ...]:
+    files = open_files(absolute(repository), storage)
+    open_repository(files)
+    return snapshots(files)
+
+
+def restore(
+    repository: str, path: str, snapshot: str | None, accept: Sequence[str], carrying: Carrying
+) -> Change:
+    refuse_overlap(repository, path)
+    files = open_files(absolute(repository), carrying.storage)
+    open_repository(files)
+    target = open_files(absolute(path), carrying.storage)
+    chosen = choose_snapshot(files, snapshot)
+    if again := repeated(target, "restore", {"snapshot": chosen.id}):
+        return carried(again, carrying)
+    journal.refuse_unfinished(target)
+    plan = plan_restore(files, absolute(repository), target, absolute(path), chosen, accept)
+    return carried(seal(plan), carrying)
