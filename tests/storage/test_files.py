@@ -1,4 +1,4 @@
-"""One suite that every storage passes: local disk, memory and a real S3 server."""
+"""One suite that every storage passes: local disk, memory, a real S3 server, a real HDFS."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from floodmark.storage.files import Files, Folder, local_path, open_files
 from floodmark.storage.local import LocalFiles
 from floodmark.storage.remote import RemoteFiles
 
-STORAGES = ["local", "memory", pytest.param("s3", marks=pytest.mark.services)]
+STORAGES = [
+    "local",
+    "memory",
+    pytest.param("s3", marks=pytest.mark.services),
+    pytest.param("hdfs", marks=pytest.mark.services),
+]
 _NUMBERS = itertools.count()
 
 
@@ -25,6 +30,9 @@ def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Files]:
         yield open_files(str(tmp_path / "place"))
     elif request.param == "memory":
         yield open_files(f"memory://files-{next(_NUMBERS)}/place")
+    elif request.param == "hdfs":
+        hdfs = request.getfixturevalue("hdfs")
+        yield open_files(hdfs.web(hdfs.place("files")))
     else:
         s3 = request.getfixturevalue("s3")
         yield open_files(s3.place("files"), s3.storage_options)
@@ -366,3 +374,15 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(
         assert "No space left" in caught.value.why
     assert [path.name for path in tmp_path.iterdir()] == ["metadata"]
     assert (tmp_path / "metadata").read_bytes() == b"old"
+
+
+def test_a_file_of_this_machine_is_put_there(files: Files, tmp_path: Path) -> None:
+    local = tmp_path / "local.sst"
+    local.write_bytes(b"\0\1table" * 200_000)
+    files.put("state/0/3/SSTs/000008.sst", str(local))
+    files.put("state/0/3/SSTs/000008.sst", str(local))  # again, as after a crash
+    assert files.read("state/0/3/SSTs/000008.sst") == local.read_bytes()
+    assert _paths(files) == ["state/0/3/SSTs/000008.sst"]
+    with pytest.raises(FloodmarkError):
+        files.put("state/0/3/SSTs/000009.sst", str(tmp_path / "no such file"))
+    assert _paths(files) == ["state/0/3/SSTs/000008.sst"]
