@@ -219,7 +219,9 @@ def run_on(stream: Stream, place: Path, change: Change) -> str | None:
         expected = stream.expected(twice)
         if twice and "repeats" not in needed:
             return f"files are read twice and nothing said so: {twice}"
-        return None if Counter(sink.newest) == expected else f"{sink.newest} is not {expected}"
+        # Files of a batch that was never committed may come only once after all.
+        right = [expected, stream.expected([])] if stream.in_flight else [expected]
+        return None if Counter(sink.newest) in right else f"{sink.newest} is not {expected}"
     found, expected = sink.rows(), stream.expected([])
     if expected - found:
         return f"lost: {expected - found}"
@@ -267,6 +269,7 @@ def begun(spark: SparkSession, tmp_path: Path) -> Any:
 def test_every_damage(kind: str, in_flight: bool, begun: Any) -> None:
     stream = begun(kind, in_flight)
     tally = campaign(stream, mutations(stream.tree, kind))
+    print("\n".join(f"  WRONG: {line}" for line in tally.wrong))
     assert tally.wrong == []
     assert tally.repaired > 20
 

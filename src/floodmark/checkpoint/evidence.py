@@ -60,6 +60,8 @@ class Evidence:
     """Files whose hidden `.crc` side file does not match their bytes."""
     cures: Mapping[str, bytes] = field(default_factory=lambda: _NOTHING)
     """Such a file → the bytes it had, where its side file tells which bit flipped."""
+    altered: frozenset[str] = frozenset()
+    """Such files where the side file itself is sound, so the file is not what Spark wrote."""
     checksums: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """State files that Spark's own checksum does not match: how."""
     schemas: frozenset[str] = frozenset()
@@ -147,10 +149,14 @@ class Evidence:
         hollow = {
             snapshot
             for snapshot, tables in self.snapshots.items()
-            if any(self.sizes.get(table.path) != table.size for table in tables)
+            if any(
+                self.sizes.get(table.path) != table.size or table.path in self.altered
+                for table in tables
+            )
         }
         state = {file.path for file in self.checkpoint.state_files}
-        wrong = self.faults.keys() | self.checksums.keys() | self.strays.keys()
+        # People edit logs by hand, but never state: what is not as Spark wrote it is damaged.
+        wrong = self.faults.keys() | self.checksums.keys() | self.strays.keys() | self.altered
         return frozenset((state & wrong) | empty | hollow)
 
     def is_whole(self, version: int) -> bool:

@@ -29,7 +29,7 @@ from floodmark.checkpoint.needs import StateIndex, next_batch
 from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.operators import parse_operator_metadata
 from floodmark.checkpoint.query import parse_metadata
-from floodmark.checkpoint.sidefiles import agrees, without_flips
+from floodmark.checkpoint.sidefiles import agrees, is_itself_damaged, without_flips
 from floodmark.checkpoint.sources import (
     SourceKind,
     SourceOffset,
@@ -123,6 +123,7 @@ class Gathering:
         self.tables: dict[str, tuple[TableFile, ...]] = {}
         self.disagreeing: set[str] = set()
         self.cures: dict[str, bytes] = {}
+        self.altered: set[str] = set()
         self.strays: dict[str, str] = {}
         self.checksums: dict[str, str] = {}
         self.schemas: set[str] = set()
@@ -138,6 +139,7 @@ class Gathering:
             MappingProxyType(self.tables),
             frozenset(self.disagreeing),
             MappingProxyType(self.cures),
+            frozenset(self.altered),
             MappingProxyType(self.checksums),
             frozenset(self.schemas),
             MappingProxyType(self.seen_files),
@@ -296,6 +298,8 @@ class Gathering:
             mended = without_flips(side, data)
             if mended is not None:
                 self.cures[path] = mended
+            elif not is_itself_damaged(side, data):
+                self.altered.add(path)
 
     def dstreams(self) -> None:
         graphs = [path for path in self.sizes if is_dstreams_checkpoint(path)]

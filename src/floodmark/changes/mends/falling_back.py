@@ -7,14 +7,12 @@ be computed again.
 
 from __future__ import annotations
 
-from floodmark.changes.mends.patient import REPEATS, Patient
-from floodmark.changes.mends.spans import span
+from floodmark.changes.mends.patient import Patient
 from floodmark.changes.mends.state_files import sink_may_have, unfinished_and_damaged
+from floodmark.changes.mends.telling_the_sink import new_number_space
 from floodmark.changes.rehome import is_operator_metadata
-from floodmark.changes.sinklog import trim_sink_log
 from floodmark.checkpoint.derived import stand_in
-from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, batch_id
-from floodmark.checkpoint.query import new_metadata, render_metadata
+from floodmark.checkpoint.layout import COMMITS, OFFSETS, batch_id
 
 _LOGS = ("FM101", "FM104", "FM105", "FM107", "FM108", "FM109")
 _STATE = ("FM116", "FM117", "FM118", "FM119", "FM120", "FM121", "FM152")
@@ -30,7 +28,7 @@ def fall_back(patient: Patient) -> bool:
     checkpoint = patient.checkpoint
     later = sorted(n for n in {*checkpoint.offset_ids, *checkpoint.commit_ids} if n > batch)
     spent = [number for number in later if sink_may_have(patient, number)]
-    if spent and not _told_the_sink(patient, batch, spent):
+    if spent and not new_number_space(patient, batch + 1, spent):
         return False
     _remove_later(patient, batch, later)
     _entry_before(patient, batch)
@@ -58,36 +56,6 @@ def _remove_later(patient: Patient, batch: int, later: list[int]) -> None:
         if is_operator_metadata(path) and named is not None and named > batch:
             patient.remove(path, "described by batches that are run again")
     patient.note(f"The stream goes on with batch {batch + 1}.")
-
-
-def _told_the_sink(patient: Patient, batch: int, spent: list[int]) -> bool:
-    names = f"batch {spent[0]}" + (f" to {spent[-1]}" if len(spent) > 1 else "")
-    sink = patient.sink
-    if sink.kind == "files" and sink.files is not None:
-        trim = trim_sink_log(sink.files, batch)
-        if trim.words:
-            patient.note(f"Going back to batch {batch} is not possible: {trim.words}.")
-            return False
-        patient.sink_steps = trim.steps
-        patient.note(f"The file sink's log is taken back too: no reader of it sees {names} twice.")
-        return True
-    fresh = new_metadata(patient.new_id())
-    why = f"a new query id: a sink that has {names} would skip it, and its state with it"
-    patient.write(METADATA, render_metadata(fresh), why)
-    if sink.kind is None:
-        patient.note(
-            "If the sink writes files (csv, json, parquet, …), name its folder with --sink: it "
-            f"skips batches up to {spent[-1]} unless its log is taken back as well."
-        )
-    if sink.complete:
-        patient.note("The sink is in complete mode: each batch replaces what it has.")
-        return True
-    patient.risk(
-        REPEATS,
-        f"{names[0].upper()}{names[1:]} is read again{span(patient, batch, spent[-1])}: a sink "
-        "that has these records gets them a second time.",
-    )
-    return True
 
 
 def _entry_before(patient: Patient, batch: int) -> None:

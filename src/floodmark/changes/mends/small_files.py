@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from floodmark.changes.mends.patient import CHANGES, Patient
-from floodmark.checkpoint.evidence import side_file
+from floodmark.changes.mends.state_files import sink_may_have
+from floodmark.changes.mends.telling_the_sink import new_number_space
+from floodmark.checkpoint.evidence import log_entry, main_file, side_file
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.checkpoint.sidefiles import agrees, is_itself_damaged, side_file_of
 
 _ONE_BIT = "as it was: its side file tells which bit flipped"
@@ -30,8 +33,20 @@ def tidy(patient: Patient) -> bool:
         done = True
     for finding in patient.found("FM114"):
         patient.remove(finding.path, "the side file of a file that is not there")
+        forget_lost_batch(patient, finding.path)
         done = True
     return done
+
+
+def forget_lost_batch(patient: Patient, side: str) -> None:
+    """An entry whose side file is left was planned once: the sink may have that number."""
+    entry = log_entry(main_file(side) or "")
+    latest = patient.checkpoint.latest_batch
+    if entry is None or entry[0] != OFFSETS or entry[1] != (-1 if latest is None else latest) + 1:
+        return
+    batch = entry[1]
+    if batch not in patient.checkpoint.commit_ids and sink_may_have(patient, batch):
+        new_number_space(patient, batch, [batch])
 
 
 def side_files(patient: Patient) -> bool:

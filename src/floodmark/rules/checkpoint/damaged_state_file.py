@@ -11,8 +11,8 @@ RULE = Rule(
     "FM118",
     "damaged-state-file",
     Severity.ERROR,
-    finds="A delta, snapshot, changelog or zip that has no bytes, is cut short, or does not "
-    "decode. Their content is read with --read-data.",
+    finds="A delta, snapshot, changelog or zip that has no bytes, is cut short, does not "
+    "decode, or is not what Spark wrote by its side file. Content is read with --read-data.",
     matters="The state of a whole partition hangs on each of these files.",
     restart="The batch that loads it fails (CANNOT_LOAD_STATE_STORE). Spark 4.2 and later pass "
     "over a bad newest snapshot if an older one and all changes since are there.",
@@ -24,6 +24,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for file in evidence.checkpoint.state_files:
         fault = evidence.faults.get(file.path)
         reason = "it is empty" if file.size == 0 else fault and fault.reason
+        if not reason:
+            reason = _not_as_written(evidence, file.path)
         if not reason or (fault is not None and fault.newer):
             continue
         needed = file.path in evidence.needed
@@ -36,3 +38,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             else f"{RULE.matters} The next start does not need this one: only going back would.",
             repairable=not needed or evidence.state_is_to_be_had,
         )
+
+
+def _not_as_written(evidence: Evidence, path: str) -> str | None:
+    if path in evidence.altered:
+        return "it is not what Spark wrote, by the checksums in its side file"
+    tables = evidence.snapshots.get(path, ())
+    changed = next((table.path for table in tables if table.path in evidence.altered), None)
+    return None if changed is None else f"{changed} is not what Spark wrote, by its side file"

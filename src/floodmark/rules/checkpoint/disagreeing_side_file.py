@@ -26,7 +26,13 @@ RULE = Rule(
 def check(evidence: Evidence) -> Iterator[Finding]:
     # Of a file that cannot be read at all, another rule speaks.
     broken = evidence.faults.keys() | evidence.unusable
-    for path in sorted(evidence.disagreeing - broken):
+    tables = {
+        table.path
+        for snapshot, named in evidence.snapshots.items()
+        if snapshot in broken
+        for table in named
+    }
+    for path in sorted(evidence.disagreeing - broken - tables):
         yield RULE.finding(path, f"{path} does not fit the checksums in {side_file(path)}.")
     for path, size in evidence.sizes.items():
         main = main_file(path)
