@@ -22,7 +22,15 @@ from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 from floodmark.storage.state import open_state
 
-from restated import kept, run, run_first_half, second_input  # isort: skip
+from restated import (  # isort: skip
+    FIRST_FILES,
+    kept,
+    run,
+    run_first_half,
+    second_input,
+    session_conf,
+    write_input,
+)
 from spark_states import FORMAT, STATES  # isort: skip
 
 if TYPE_CHECKING:
@@ -42,6 +50,7 @@ CHANGES: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {
     "to unique ids": ("convert", {"provider": "rocksdb", "state_format": 2}, {FORMAT: "2"}),
     "from unique ids": ("convert", {"provider": "rocksdb", "state_format": 1}, {FORMAT: "1"}),
 }
+TWICE = ("aggregate-unique-ids", "dedup-within-rocksdb", "transform-pandas")
 GOOD_REASONS = ("already", "its state has one partition", "which only RocksDB has")
 SHORT = [
     ("aggregate-hdfs", ["to 5 partitions", "to rocksdb"]),
@@ -86,6 +95,10 @@ def test_a_stream_goes_on(
         assert made is not None
         jobs[how] = made
     assert _content(tmp_path / name) == before  # the old one is not touched
+    read = _by_spark(spark, name, tmp_path / name, {})
+    assert any(read)
+    for how, (checkpoint, conf) in jobs.items():
+        assert _by_spark(spark, name, checkpoint, conf) == read, how
     source = second_input(tmp_path, name)
     run(spark, name, source, tmp_path / name, tmp_path / "out" / "own")
     own = kept(tmp_path / "out" / "own")
@@ -94,6 +107,27 @@ def test_a_stream_goes_on(
         out = tmp_path / "out" / how
         run(spark, name, source, checkpoint, out, conf)
         assert kept(out) == own, how
+    if name in TWICE:
+        # What Spark has written itself now builds on what was written for it.
+        write_input(source, FIRST_FILES + 1)
+        run(spark, name, source, tmp_path / name, tmp_path / "out" / "own")
+        for how, (checkpoint, conf) in jobs.items():
+            run(spark, name, source, checkpoint, tmp_path / "out" / how, conf)
+            assert kept(tmp_path / "out" / how) == kept(tmp_path / "out" / "own"), how
+
+
+def _by_spark(
+    spark: SparkSession, name: str, checkpoint: Path, conf: dict[str, str]
+) -> list[list[str]]:
+    """The state by Spark's own reader, without the partition that each row is in."""
+    _ = spark.streams.active
+    with session_conf(spark, {**STATES[name][2], **conf}):
+        found = []
+        for options in STATES[name][3]:
+            frame = spark.read.format("statestore").options(**options).load(str(checkpoint))
+            rows = frame.drop("partition_id").collect()
+            found.append(sorted(str(row.asDict(recursive=True)) for row in rows))
+    return found
 
 
 @pytest.mark.spark
