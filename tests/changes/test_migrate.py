@@ -153,6 +153,13 @@ def test_the_batch_in_flight_is_run_again_by_the_new_code(tmp_path: Path) -> Non
     go(planned(old, new, WIDER))
     assert api.inspect(new).in_flight_batch == api.inspect(old).in_flight_batch
     assert rows(new).keys() == rows(old).keys()
+    in_flight = api.inspect(old).in_flight_batch
+    left = {key: {"max": None, **value} for key, value in rows(old, in_flight).items()}
+    assert rows(new, in_flight) == left
+    # A file that Spark replaces when it runs the batch again, and never a snapshot.
+    assert in_flight is not None
+    written = {path.name for path in (tmp_path / "new/state").rglob(f"{in_flight + 1}.*")}
+    assert written == {f"{in_flight + 1}.delta"}
 
 
 def test_killed_midway_nothing_can_start_on_it(

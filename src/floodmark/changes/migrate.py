@@ -14,6 +14,7 @@ from typing import Any
 from floodmark.changes.aggregates import aggregations, with_columns
 from floodmark.changes.course import Course, Wish, choose_course
 from floodmark.changes.matching import Matching, MatchWish, OperatorMatch, match
+from floodmark.changes.needed_state import StateGone, needed_state
 from floodmark.changes.origin import Origin
 from floodmark.changes.plan import WRITE, Plan, Step, rewrite, write
 from floodmark.changes.rehome import is_operator_metadata, moved_operator_metadata
@@ -25,6 +26,7 @@ from floodmark.checkpoint.model import PROVIDER_CLASS, SHUFFLE_PARTITIONS, Check
 from floodmark.checkpoint.offsets import parse_offsets, render_offsets, with_conf
 from floodmark.errors import WrongUse
 from floodmark.state.operators import JOIN_STORES, Reading
+from floodmark.state.reshape import NotCarried
 from floodmark.state.schema import PLAIN, render_encoding
 from floodmark.storage.files import Files
 from floodmark.storage.state import ENCODING, MERGE_VERSION, ROW_CHECKSUMS
@@ -149,6 +151,7 @@ def plan_migrate(
     goals: tuple[Goal, ...] = ()
     if course.after is not None:
         goals = tuple(_goals(origin, new, course, migration, matching, old, drawn))
+    _refuse_made_twice(goals)
     ids = {goal.operator: goal.unique_ids for goal in goals if goal.unique_ids is not None}
     steps = [
         _log_step(step, origin, course, migration.conf, ids)
@@ -174,6 +177,17 @@ def _refuse_partitions(migration: Migration) -> None:
             f"--conf {SHUFFLE_PARTITIONS}: migrate keeps the number of partitions",
             do="Change it by itself, before or after: floodmark repartition CP NEW --partitions N",
         )
+
+
+def _refuse_made_twice(goals: Sequence[Goal]) -> None:
+    for goal in goals:
+        if goal.in_flight is not None and any(part.given for part in goal.parts):
+            raise NotCarried(
+                f"batch {goal.in_flight} is in flight, and has left a state of its own",
+                "A function makes the rows of one batch; a sink that has this one would skip it.",
+                "Let the old code finish the batch, or go back to the last commit: "
+                "--drop-in-flight.",
+            )
 
 
 def _why(goal: Goal, matching: Matching) -> str:
@@ -220,6 +234,7 @@ def _goals(
     commit = origin.checkpoint.commits.get(course.after)
     has_ids = bool(commit and commit.state_unique_ids)
     sources = {one.operator.number: one for one in old}
+    again = None if has_ids else whole_in_flight(origin, course)
     for kept, found in zip(drawn.operators, matching.operators, strict=True):
         theirs = sources[found.old.number] if found.old is not None else None
         goal = goal_of(kept, conf, course.after, course.number + 1)
@@ -228,7 +243,23 @@ def _goals(
             from_operator=found.old.number if found.old is not None else None,
             parts=_parts(goal.parts, found, theirs, migration.match.given),
             unique_ids=unique_ids_of(new, kept, course.number + 1) if has_ids else None,
+            in_flight=None if goal.row_checksums else again,
         )
+
+
+def whole_in_flight(origin: Origin, course: Course) -> int | None:
+    """The batch in flight, where all of its state was written before it was stopped.
+
+    A sink that has the batch does not compute it again: then its state must be there. With
+    unique ids a batch that is not committed has none that anybody knows.
+    """
+    if course.in_flight is None:
+        return None
+    try:
+        needed_state(origin.checkpoint, course.in_flight, origin.read)
+    except StateGone:
+        return None
+    return course.in_flight
 
 
 def goal_of(kept: Kept, conf: Mapping[str, str], batch: int, version: int) -> Goal:

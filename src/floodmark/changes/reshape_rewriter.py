@@ -16,6 +16,7 @@ from floodmark.storage.state_reshape import (
     Given,
     Goal,
     Part,
+    Views,
     Written,
     check_state,
     goal_from_json,
@@ -48,12 +49,12 @@ class ReshapeRewriter:
     def check(self, step: Step, places: Places) -> None:
         check_state(self._written[step.path, _goal(step).version], places.target)
 
-    def _views(self, goal: Goal, origin: Files) -> Callable[[Part], StateView | None]:
-        def view(part: Part) -> StateView | None:
+    def _views(self, goal: Goal, origin: Files) -> Views:
+        def view(part: Part, batch: int) -> StateView | None:
             if part.source is None or goal.from_operator is None:
                 return None
             checkpoint = self._loaded(origin)
-            return open_state(origin, checkpoint, goal.from_operator, part.source, goal.batch)
+            return open_state(origin, checkpoint, goal.from_operator, part.source, batch)
 
         return view
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from floodmark.state.reshape import Recipe, Reshaping, recipe_from_json
 from floodmark.state.schema import ColumnFamily
 from floodmark.state.tally import Tally, tally
 from floodmark.storage.files import Files
+from floodmark.storage.state_change_file import write_change
 from floodmark.storage.state_runs import Runs
 from floodmark.storage.state_store import StoreAt
 from floodmark.storage.state_view import StateView
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     Rows = Iterator[tuple[pa.Array, pa.Array]]
 
 _AT_ONCE = 2
-_EMPTY = Tally()
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,8 @@ class Goal:
     delimiter: str = ","
     unique_ids: tuple[tuple[str, ...], ...] | None = None
     """partition → the unique id of each store, where state has them."""
+    in_flight: int | None = None
+    """The old batch that was planned and not committed, where it has left a whole state."""
 
     @property
     def stores(self) -> tuple[str, ...]:
@@ -140,46 +142,86 @@ class Written:
 
     goal: Goal
     stores: Mapping[tuple[int, str], WrittenStore]
-
-    @property
-    def tally(self) -> Tally:
-        return sum((one.tally for one in self.stores.values()), _EMPTY)
+    again: Mapping[tuple[int, str], WrittenStore]
+    """What the batch in flight has left, as changes after the others."""
 
 
-def write_state(
-    goal: Goal,
-    target: Files,
-    views: Callable[[Part], StateView | None],
-    given: Given | None = None,
-) -> Written:
-    """Writes every store of every partition. `views` opens the old rows of a part."""
+Views = Callable[[Part, int], "StateView | None"]
+"""The old rows of a part after a batch."""
+
+
+def write_state(goal: Goal, target: Files, views: Views, given: Given | None = None) -> Written:
+    """Writes every store of every partition."""
     with contextlib.ExitStack() as stack:
-        sources = {part.name: _source(goal, part, views(part), given, stack) for part in goal.parts}
+        rows = _Sources(goal, views, given, stack, goal.batch)
         places = [
             (partition, store) for partition in range(goal.partitions) for store in goal.stores
         ]
+        stores = _each(places, lambda place: _write_one(goal, target, place, rows))
+        if goal.in_flight is None:
+            return Written(goal, stores, {})
+        later = _Sources(goal, views, given, stack, goal.in_flight)
+        again = _each(places, lambda place: _write_again(goal, target, place, rows, later))
+        return Written(goal, stores, again)
 
-        def one(place: tuple[int, str]) -> WrittenStore:
-            return _write_one(goal, target, place, sources)
 
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return Written(goal, dict(zip(places, pool.map(one, places), strict=True)))
+def _each(
+    places: list[tuple[int, str]], write: Callable[[tuple[int, str]], WrittenStore]
+) -> dict[tuple[int, str], WrittenStore]:
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return dict(zip(places, pool.map(write, places), strict=True))
+
+
+class _Sources:
+    """The rows of every part after a batch, as the new stores keep them."""
+
+    def __init__(
+        self,
+        goal: Goal,
+        views: Views,
+        given: Given | None,
+        stack: contextlib.ExitStack,
+        batch: int,
+    ) -> None:
+        self._parts = [
+            (part.store, _source(goal, part, views(part, batch), given, stack))
+            for part in goal.parts
+        ]
+
+    def rows(self, place: tuple[int, str]) -> Iterator[Records]:
+        partition, store = place
+        for mine, source in self._parts:
+            if mine == store:
+                yield from source(partition)
 
 
 def _write_one(
-    goal: Goal,
-    target: Files,
-    place: tuple[int, str],
-    sources: Mapping[str, Callable[[int], Iterator[Records]]],
+    goal: Goal, target: Files, place: tuple[int, str], sources: _Sources
 ) -> WrittenStore:
     partition, store = place
-    families = goal.families(store)
-    mine = [sources[part.name] for part in goal.parts if part.store == store]
-    rows = (records for source in mine for records in source(partition))
-    internal = frozenset(name for name in families if name.startswith("$"))
-    style = StoreFormat(goal.provider, goal.codec, goal.row_checksums, families, internal)
+    return write_store(
+        target,
+        store_folder(goal.operator, partition, store),
+        goal.version,
+        sources.rows(place),
+        _style(goal, store),
+        goal.unique_id(partition, store),
+    )
+
+
+def _write_again(
+    goal: Goal, target: Files, place: tuple[int, str], before: _Sources, after: _Sources
+) -> WrittenStore:
+    partition, store = place
     folder = store_folder(goal.operator, partition, store)
-    return write_store(target, folder, goal.version, rows, style, goal.unique_id(partition, store))
+    rows = before.rows(place), after.rows(place)
+    return write_change(target, folder, goal.version + 1, *rows, _style(goal, store))
+
+
+def _style(goal: Goal, store: str) -> StoreFormat:
+    families = goal.families(store)
+    internal = frozenset(name for name in families if name.startswith("$"))
+    return StoreFormat(goal.provider, goal.codec, goal.row_checksums, families, internal)
 
 
 def _layout(goal: Goal, part: Part) -> Layout:
@@ -282,42 +324,55 @@ def _merged(part: Part, layout: Layout, rows: Iterator[Records]) -> Iterator[Rec
     yield from _encoded(part, layout, iter([pair]))
 
 
-def check_state(written: Written, target: Files) -> Tally:
+def check_state(written: Written, target: Files) -> None:
     """Reads back all that was written; raises where it is not the same rows."""
-
-    def one(item: tuple[tuple[int, str], WrittenStore]) -> Tally:
-        return _check_one(written.goal, item[0], item[1], target)
-
+    goal = written.goal
+    asked = [(goal.version, place, one.files, one.tally) for place, one in written.stores.items()]
+    for place, one in written.again.items():
+        files = (*written.stores[place].files, *one.files)
+        asked.append((goal.version + 1, place, files, one.tally))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return sum(pool.map(one, written.stores.items()), _EMPTY)
+        for _ in pool.map(lambda item: _check_one(goal, target, *item), asked):
+            pass
 
 
-def _check_one(goal: Goal, place: tuple[int, str], written: WrittenStore, target: Files) -> Tally:
+def _check_one(
+    goal: Goal,
+    target: Files,
+    version: int,
+    place: tuple[int, str],
+    files: tuple[FileInfo, ...],
+    wanted: Tally,
+) -> None:
     partition, store = place
-    found = _EMPTY
-    with store_at(goal, store, partition, written.files, target).open(partition) as opened:
+    found = Tally()
+    with _store_at(goal, store, partition, version, files, target).open(partition) as opened:
         for records in opened.records():
             found += tally(records)
-    if found != written.tally:
+    if found != wanted:
         raise StoppedMidway(
             f"{store_folder(goal.operator, partition, store)} reads back as {found.rows} rows "
-            f"({found.checksum}), not as {written.tally.rows} ({written.tally.checksum})",
+            f"({found.checksum}), not as {wanted.rows} ({wanted.checksum})",
             "Storage did not keep what was written, or something else writes there.",
             "Repeat the command: all of it is written anew.",
         )
-    return found
 
 
-def store_at(
-    goal: Goal, store: str, partition: int, files: Iterable[FileInfo], target: Files
+def _store_at(
+    goal: Goal,
+    store: str,
+    partition: int,
+    version: int,
+    files: tuple[FileInfo, ...],
+    target: Files,
 ) -> StoreAt:
-    listed = tuple(state_files(tuple(files)))
+    listed = tuple(state_files(files))
     unique = goal.unique_id(partition, store)
     return StoreAt(
         target,
         goal.operator,
         store,
-        goal.version,
+        version,
         goal.provider,
         {partition: listed},
         {partition: unique} if unique else {},
