@@ -97,11 +97,16 @@ def carry_out(
     clock: Clock | None = None,
     progress: Progress | None = None,
     rewriter: Rewriter | None = None,
+    read_data: bool = False,
 ) -> Outcome:
+    """`read_data` compares what was copied by its content, and not by its size alone."""
     clock = clock or Clock()
     target = places.target
     if rewriter is None and any(step.do == REWRITE for step in plan.steps):
-        raise WrongUse(f"`{plan.verb}` rewrites state, and nothing was given that does")
+        raise WrongUse(
+            f"`{plan.verb}` rewrites state, and nothing was given that does",
+            do="Carry it out with the command that made the plan, or with `floodmark apply`.",
+        )
     record = journal.read_record(target, plan)
     if record is not None and record.stage is Stage.FINISHED:
         journal.unblock(target, plan)
@@ -116,7 +121,7 @@ def carry_out(
         check(plan, places, wait_seconds, clock)
         record = _begin(plan, target)
     assert record is not None
-    _finish(plan, places, record, progress, rewriter)
+    _finish(plan, places, record, progress, rewriter, read_data)
     return Outcome(plan, "It was stopped midway before, and is whole now." if resumed else "Done.")
 
 
@@ -207,6 +212,7 @@ def _finish(
     record: Record,
     progress: Progress | None,
     rewriter: Rewriter | None,
+    read_data: bool = False,
 ) -> None:
     target = places.target
     try:
@@ -214,6 +220,10 @@ def _finish(
         _keep(plan, places)
         _do_steps(plan, places, progress, rewriter)
         verify(plan, places, rewriter)
+        if read_data:
+            from floodmark.changes.content import compare_contents
+
+            compare_contents(plan, places.origin, target)
         _sweep(target)
         journal.move(target, record, Stage.FINISHED, fingerprint(target).digest)
         journal.unblock(target, plan)

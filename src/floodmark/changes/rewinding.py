@@ -25,6 +25,7 @@ from floodmark.changes.verbs import (
     absolute,
     bytes_of,
     carried,
+    read_state,
     repeated,
     sink_place,
 )
@@ -51,8 +52,9 @@ def rewind(path: str, aim: Aim, carrying: Carrying) -> Change:
     goal = _goal(origin, aim, carrying)
     place = sink_place(origin, aim.sink, carrying)
     plan = plan_rewind(origin, goal, aim.keep_identity, place)
-    plan = replace(plan, options={**plan.options, "kafka": aim.kafka, "accept": list(aim.accept)})
-    return carried(seal(plan), carrying)
+    notes = (*read_state(origin, goal.batch, carrying), *plan.notes)
+    options = {**plan.options, "kafka": aim.kafka, "accept": list(aim.accept)}
+    return carried(seal(replace(plan, options=options, notes=notes)), carrying)
 
 
 def _goal(origin: Origin, aim: Aim, carrying: Carrying) -> Goal:

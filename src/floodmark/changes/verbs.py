@@ -19,7 +19,7 @@ from floodmark.changes.apply import (
 )
 from floodmark.changes.consequences import FILE_SINKS
 from floodmark.changes.copy import plan_copy
-from floodmark.changes.course import Wish
+from floodmark.changes.course import Wish, choose_course
 from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.journal import Stage
 from floodmark.changes.origin import Origin, open_origin
@@ -69,6 +69,8 @@ class Carrying:
     progress: Progress | None = None
     rewriter: Rewriter | None = None
     """Rewrites state in place of this process: an engine's job, say."""
+    read_data: bool = False
+    """Reads the state that is needed, and compares what is copied by its content."""
 
 
 def absolute(location: str) -> str:
@@ -90,7 +92,8 @@ def upgrade(
         checked = tuple(check(origin)) if check else ()
         asked, notes = _ask_kafka(origin, wish)
         plan = plan_upgrade(origin, absolute(new), asked)
-        return replace(plan, notes=(*checked, *notes, *plan.notes))
+        read = read_state(origin, choose_course(origin.checkpoint, asked).after, carrying)
+        return replace(plan, notes=(*checked, *notes, *read, *plan.notes))
 
     batches = () if wish.from_batch is None else (wish.from_batch,)
     return to_new_place("upgrade", path, new, make, carrying, batches)
@@ -108,9 +111,21 @@ def copy(
 
     def make(origin: Origin) -> Plan:
         place = _rehomed_sink(origin, moves, sink, carrying) if moves else None
-        return plan_copy(origin, absolute(dest), moves, new_identity, place)
+        plan = plan_copy(origin, absolute(dest), moves, new_identity, place)
+        read = read_state(origin, origin.checkpoint.committed_batch, carrying)
+        return replace(plan, notes=(*read, *plan.notes))
 
     return to_new_place("copy", path, dest, make, carrying, ())
+
+
+def read_state(origin: Origin, batch: int | None, carrying: Carrying) -> tuple[str, ...]:
+    """The state after the batch, decoded where that is asked for; a note of it."""
+    if not carrying.read_data:
+        return ()
+    from floodmark.changes.content import require_readable_state
+
+    count = require_readable_state(origin, batch)
+    return (f"The state after batch {batch} was read: {count} files, all sound.",) if count else ()
 
 
 def _rehomed_sink(
@@ -269,6 +284,7 @@ def _execute(plan: Plan, carrying: Carrying) -> Outcome:
         carrying.clock,
         carrying.progress,
         carrying.rewriter or _rewriter(plan),
+        carrying.read_data,
     )
 
 

@@ -18,10 +18,13 @@ from floodmark.cli import changing, options
     metavar="SECONDS",
     help="Wait this long for a running query to stop.",
 )
+@changing.read_data
 @options.storage
 @options.as_json
-def command(plan: str, wait: float | None, storage: dict[str, Any], as_json: bool) -> None:
+def command(
+    plan: str, wait: float | None, read_data: bool, storage: dict[str, Any], as_json: bool
+) -> None:
     """Carry out a saved plan, if everything is still as it was when it was made."""
-    with changing.carrying(True, wait, storage) as how:
+    with changing.carrying(True, wait, storage, read_data) as how:
         change = api.apply(plan, carrying=how)
     changing.show(change, as_json)

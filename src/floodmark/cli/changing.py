@@ -34,6 +34,14 @@ def out(function: _Function) -> _Function:
     )(function)
 
 
+def read_data(function: _Function) -> _Function:
+    return click.option(
+        "--read-data",
+        is_flag=True,
+        help="Read the state that is needed, and compare copies by content, not by size.",
+    )(function)
+
+
 def accept(*names: str) -> Callable[[_Function], _Function]:
     return click.option(
         "--accept",
@@ -62,11 +70,13 @@ def changing(function: _Function) -> _Function:
 
 
 @contextmanager
-def carrying(execute: bool, wait: float | None, storage: dict[str, Any]) -> Iterator[Carrying]:
+def carrying(
+    execute: bool, wait: float | None, storage: dict[str, Any], read_data: bool = False
+) -> Iterator[Carrying]:
     from floodmark.changes.verbs import Carrying
 
     if not (execute and sys.stderr.isatty()):
-        yield Carrying(execute, wait, storage)
+        yield Carrying(execute, wait, storage, read_data=read_data)
         return
     from rich.console import Console
     from rich.progress import Progress
@@ -78,6 +88,7 @@ def carrying(execute: bool, wait: float | None, storage: dict[str, Any]) -> Iter
             wait,
             storage,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
+            read_data=read_data,
         )
 
 

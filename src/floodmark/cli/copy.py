@@ -21,6 +21,7 @@ from floodmark.cli import changing
     help="Input and output files below OLD lie below NEW now.",
 )
 @click.option("--sink", metavar="FOLDER", help="The file sink's output, as it lies now.")
+@changing.read_data
 @changing.changing
 def command(
     checkpoint: str,
@@ -28,6 +29,7 @@ def command(
     new_identity: bool,
     rehome: tuple[str, ...],
     sink: str | None,
+    read_data: bool,
     execute: bool,
     out: str | None,
     wait: float | None,
@@ -35,7 +37,7 @@ def command(
     as_json: bool,
 ) -> None:
     """Copy a checkpoint to another place or storage, with the paths inside made right."""
-    with changing.carrying(execute, wait, storage) as how:
+    with changing.carrying(execute, wait, storage, read_data) as how:
         change = api.copy(
             checkpoint, dest, new_identity=new_identity, rehome=rehome, sink=sink, carrying=how
         )

@@ -15,12 +15,14 @@ from floodmark.cli import changing
 @click.argument("checkpoint", metavar="CP")
 @click.option("--snapshot", metavar="ID", help="Not the newest one; see `backup --list REPO`.")
 @changing.accept("another-query")
+@changing.read_data
 @changing.changing
 def command(
     repository: str,
     checkpoint: str,
     snapshot: str | None,
     accept: tuple[str, ...],
+    read_data: bool,
     execute: bool,
     out: str | None,
     wait: float | None,
@@ -31,6 +33,6 @@ def command(
 
     What stands at CP now is kept until `floodmark forget`.
     """
-    with changing.carrying(execute, wait, storage) as how:
+    with changing.carrying(execute, wait, storage, read_data) as how:
         change = api.restore(repository, checkpoint, snapshot=snapshot, accept=accept, carrying=how)
     changing.show(change, as_json, out)

@@ -20,6 +20,7 @@ from floodmark.cli import changing
 @click.option("--kafka", metavar="HOST:PORT", help="Ask this cluster what it has, and had when.")
 @click.option("--table", metavar="PATH", help="The Delta table to ask, for a time beyond the log.")
 @changing.accept("out-of-reach")
+@changing.read_data
 @changing.changing
 def command(
     checkpoint: str,
@@ -31,6 +32,7 @@ def command(
     kafka: str | None,
     table: str | None,
     accept: tuple[str, ...],
+    read_data: bool,
     execute: bool,
     out: str | None,
     wait: float | None,
@@ -42,7 +44,7 @@ def command(
     A time that the log holds no more is looked up in the source: in Kafka's index by time,
     or in the Delta table's history.
     """
-    with changing.carrying(execute, wait, storage) as how:
+    with changing.carrying(execute, wait, storage, read_data) as how:
         change = api.rewind(
             checkpoint,
             to_batch=to_batch,

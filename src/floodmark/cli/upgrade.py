@@ -25,6 +25,7 @@ from floodmark.cli import changing
 @click.option("--kafka", metavar="HOST:PORT", help="Ask this cluster what it still has.")
 @click.option("--by-time", is_flag=True, help="The cluster is another: find offsets by time.")
 @changing.accept("out-of-reach")
+@changing.read_data
 @changing.changing
 def command(
     checkpoint: str,
@@ -39,6 +40,7 @@ def command(
     kafka: str | None,
     by_time: bool,
     accept: tuple[str, ...],
+    read_data: bool,
     execute: bool,
     out: str | None,
     wait: float | None,
@@ -49,7 +51,7 @@ def command(
 
     The batch in flight is carried over, to be run again over the same range.
     """
-    with changing.carrying(execute, wait, storage) as how:
+    with changing.carrying(execute, wait, storage, read_data) as how:
         change = api.upgrade(
             checkpoint,
             new,
