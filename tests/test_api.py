@@ -97,7 +97,10 @@ def test_importing_it_costs_nothing() -> None:
 
 
 def test_public_names() -> None:
+    folders = {path.stem for path in Path(floodmark.__file__).parent.iterdir()}
     for name in floodmark.__all__:
         assert getattr(floodmark, name) is not None
+        # Importing a module of that name would put the module in the function's place.
+        assert name not in folders
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         floodmark.nonsense  # type: ignore[attr-defined]  # noqa: B018

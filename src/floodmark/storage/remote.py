@@ -67,9 +67,10 @@ class RemoteFiles:
             if info.get("type") != "directory" and name != place and not name.endswith("/")
         )
         if not files and not folder:
-            if place in found and found[place].get("type") == "file":
+            kind = self._kind(place)
+            if kind == "file":
                 raise is_a_file(self.root)
-            if not self._exists(place):
+            if kind is None:
                 raise unreadable(self.root, FileNotFoundError())
         return Listing(files, not capped or len(found) < (most or 0))
 
@@ -135,8 +136,11 @@ class RemoteFiles:
     def below(self, folder: str) -> RemoteFiles:
         return RemoteFiles(f"{self.root}/{folder}", self.fs, self._path(folder), self.reads_cost)
 
-    def _exists(self, place: str) -> bool:
-        return bool(self._ask(self.root, lambda: self.fs.exists(place)))
+    def _kind(self, place: str) -> str | None:
+        try:
+            return str(self._ask(self.root, lambda: self.fs.info(place)).get("type"))
+        except FileGone:
+            return None
 
     def _shown(self, relative: str) -> str:
         return f"{self.root}/{relative}" if relative else self.root
