@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from floodmark import api
 from floodmark.changes.broker import Bounds, reach
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying
-from floodmark.errors import CannotRead, WrongUse
+from floodmark.errors import CannotRead, WouldLose, WrongUse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,9 +54,33 @@ def test_retention_that_has_passed_is_said_before(kafka: KafkaServer, tmp_path: 
     kafka.produce(topic, [str(number) for number in range(20)])
     kafka.drop_before(topic, 0, 7)
     samples.write(tmp_path / "cp", stream_at(topic, {0: 3, 1: 4}, 1))
-    change = api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new"), kafka=kafka.bootstrap)
+    with pytest.raises(WouldLose, match="4 records are out of reach") as refused:
+        api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new"), kafka=kafka.bootstrap)
+    assert "partition 0: 4 records from offset 3" in refused.value.why
+    change = api.upgrade(
+        str(tmp_path / "cp"),
+        str(tmp_path / "new"),
+        kafka=kafka.bootstrap,
+        accept=["out-of-reach"],
+    )
     (note,) = [note for note in change.plan.notes if "OUT OF REACH" in note]
     assert "partition 0: 4 records from offset 3" in note
+
+
+@pytest.mark.services
+def test_a_time_before_the_log_is_found_in_kafkas_index(kafka: KafkaServer, tmp_path: Path) -> None:
+    topic = kafka.create_topic("orders", partitions=2)
+    kafka.produce(topic, ["before"] * 6)
+    time.sleep(0.05)  # records carry milliseconds: the next ones must be later than the time
+    moment = datetime.now(timezone.utc)
+    time.sleep(0.05)
+    kafka.produce(topic, ["after"] * 4)
+    tree = stream_at(topic, {0: 5, 1: 5}, int(time.time() * 1000) + 60_000)
+    purged = {path.replace("/1", "/8").replace("/0", "/7"): data for path, data in tree.items()}
+    samples.write(tmp_path / "cp", purged)
+    api.rewind(str(tmp_path / "cp"), to_time=moment, kafka=kafka.bootstrap, carrying=GO)
+    found = api.offsets(str(tmp_path / "cp")).sources[0].offset
+    assert found == {topic: {"0": 3, "1": 3}}
 
 
 @pytest.mark.services
@@ -85,8 +110,9 @@ def test_a_topic_that_the_other_cluster_has_not(kafka: KafkaServer, tmp_path: Pa
         api.upgrade(
             str(tmp_path / "cp"), str(tmp_path / "new"), kafka=kafka.bootstrap, by_time=True
         )
-    change = api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new"), kafka=kafka.bootstrap)
-    assert any("topic nowhere is not there" in note for note in change.plan.notes)
+    with pytest.raises(WouldLose, match="out of reach") as refused:
+        api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new"), kafka=kafka.bootstrap)
+    assert "topic nowhere is not there" in refused.value.why
 
 
 def test_a_cluster_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
