@@ -35,6 +35,7 @@ def migrate(
     drop_in_flight: bool = False,
     settings: Mapping[str, str] | None = None,
     scratch: str | None = None,
+    on_spark: bool = False,
     carrying: Carrying | None = None,
 ) -> Change:
     """A checkpoint for the code of `app`, with the state of `path` in it.
@@ -60,6 +61,7 @@ def migrate(
         settings or {},
         scratch,
         session,
+        on_spark,
     )
     with contextlib.ExitStack() as stack:
         made = migration_plan(asked, verbs.absolute(new), Wish(drop_in_flight=drop_in_flight), how)
@@ -67,7 +69,8 @@ def migrate(
         def make(origin: Origin) -> Plan:
             return made.plan(origin, stack)
 
-        return verbs.to_new_place("migrate", path, new, make, replace(how, rewriter=made.rewriter))
+        # The rewriter is known when the plan is: by then there is a session.
+        return verbs.to_new_place("migrate", path, new, make, replace(how, rewriter=made))
 
 
 def skeleton(

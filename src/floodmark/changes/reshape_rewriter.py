@@ -35,35 +35,39 @@ class ReshapeRewriter:
     _checkpoint: Checkpoint | None = None
 
     def rewrite(self, step: Step, places: Places) -> None:
-        goal = _goal(step)
+        goal = goal_of(step)
         if self.given is None and any(part.given for part in goal.parts):
             raise WrongUse(
                 "this plan needs rows that a function or a table gives",
                 "They are not in the plan, and making them needs Spark.",
                 "Carry it out with the verb itself and --execute.",
             )
-        views = self._views(goal, places.origin)
+        self._written[step.path, goal.version] = self.write(goal, places)
+
+    def write(self, goal: Goal, places: Places) -> Written:
         given = self.given(goal.operator) if self.given is not None else None
-        self._written[step.path, goal.version] = write_state(goal, places.target, views, given)
+        return write_state(goal, places.target, self.views(goal, places.origin), given)
 
     def check(self, step: Step, places: Places) -> None:
-        check_state(self._written[step.path, _goal(step).version], places.target)
+        check_state(self._written[step.path, goal_of(step).version], places.target)
 
-    def _views(self, goal: Goal, origin: Files) -> Views:
-        def view(part: Part, batch: int) -> StateView | None:
-            if part.source is None or goal.from_operator is None:
-                return None
-            checkpoint = self._loaded(origin)
-            return open_state(origin, checkpoint, goal.from_operator, part.source, batch)
-
-        return view
-
-    def _loaded(self, origin: Files) -> Checkpoint:
+    def views(self, goal: Goal, origin: Files) -> Views:
         if self._checkpoint is None:
             self._checkpoint = load(origin, Entries.ALL)
-        return self._checkpoint
+        return views_of(goal, origin, self._checkpoint)
 
 
-def _goal(step: Step) -> Goal:
+def views_of(goal: Goal, origin: Files, checkpoint: Checkpoint) -> Views:
+    """How the old rows of each part are opened."""
+
+    def view(part: Part, batch: int) -> StateView | None:
+        if part.source is None or goal.from_operator is None:
+            return None
+        return open_state(origin, checkpoint, goal.from_operator, part.source, batch)
+
+    return view
+
+
+def goal_of(step: Step) -> Goal:
     assert step.how is not None
     return goal_from_json(step.how)

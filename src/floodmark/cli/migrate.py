@@ -32,6 +32,7 @@ from floodmark.cli import changing
     help="A loss that is meant: dropped-operator, dropped-keys.",
 )
 @click.option("--drop-in-flight", is_flag=True, help="Go back to the last commit.")
+@click.option("--on-spark", is_flag=True, help="Let Spark's executors rewrite the state.")
 @click.option("--scratch", metavar="URL", help="Where executors put rows; shared storage.")
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A pipeline's parameter."
@@ -51,6 +52,7 @@ def command(
     merge: tuple[str, ...],
     accept: tuple[str, ...],
     drop_in_flight: bool,
+    on_spark: bool,
     scratch: str | None,
     settings: tuple[str, ...],
     master: str | None,
@@ -90,6 +92,7 @@ def command(
             drop_in_flight=drop_in_flight,
             settings=given,
             scratch=scratch,
+            on_spark=on_spark,
             carrying=how,
         )
     changing.show(change, as_json, out)

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from floodmark.changes.apply import Places
 from floodmark.changes.course import Wish, choose_course
 from floodmark.changes.fields import Told
 from floodmark.changes.matching import MatchWish
@@ -19,7 +20,7 @@ from floodmark.changes.migrate import (
     plan_migrate,
 )
 from floodmark.changes.origin import Origin, latest_note
-from floodmark.changes.plan import REWRITE, Plan
+from floodmark.changes.plan import REWRITE, Plan, Step
 from floodmark.changes.reshape_rewriter import ReshapeRewriter
 from floodmark.changes.verbs import Carrying
 from floodmark.engine.drawing import Code, Drawing, drawing, plan_of
@@ -33,6 +34,7 @@ from floodmark.engine.migration import (
     rows_of,
     spool,
 )
+from floodmark.engine.reshape import SparkReshaper
 from floodmark.engine.state import state_frame
 from floodmark.errors import NoAnswer, WrongUse
 from floodmark.state.types import Struct
@@ -54,6 +56,8 @@ class Asked:
     scratch: str | None
     session: Mapping[str, str] = field(default_factory=dict)
     """Settings of the Spark session."""
+    on_spark: bool = False
+    """The executors rewrite, and not this process."""
 
     @property
     def code(self) -> Code:
@@ -82,12 +86,20 @@ class MigrationPlan:
     carrying: Carrying
     rewriter: ReshapeRewriter = field(default_factory=ReshapeRewriter)
 
+    def rewrite(self, step: Step, places: Places) -> None:
+        self.rewriter.rewrite(step, places)
+
+    def check(self, step: Step, places: Places) -> None:
+        self.rewriter.check(step, places)
+
     def plan(self, origin: Origin, stack: contextlib.ExitStack) -> Plan:
         """What a function of the user's makes is made, and looked at, before anything else."""
         asked = self.asked
         old = _old_operators(origin, self.wish, asked)
         conf = {**pinned(origin.checkpoint, old), **asked.conf}
         found = stack.enter_context(drawing(asked.code, conf))
+        if asked.on_spark:
+            self.rewriter = SparkReshaper(spark=found.spark, storage=self.carrying.storage)
         code = load_migration(asked.with_file, found.drawn) if asked.with_file else None
         wish = MatchWish(
             asked.told,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,19 +150,38 @@ Views = Callable[[Part, int], "StateView | None"]
 """The old rows of a part after a batch."""
 
 
-def write_state(goal: Goal, target: Files, views: Views, given: Given | None = None) -> Written:
-    """Writes every store of every partition."""
+def write_state(
+    goal: Goal,
+    target: Files,
+    views: Views,
+    given: Given | None = None,
+    partitions: Sequence[int] | None = None,
+) -> Written:
+    """Writes every store of every partition, or of some."""
+    chosen = range(goal.partitions) if partitions is None else partitions
+    places = [(partition, store) for partition in chosen for store in goal.stores]
     with contextlib.ExitStack() as stack:
         rows = _Sources(goal, views, given, stack, goal.batch)
-        places = [
-            (partition, store) for partition in range(goal.partitions) for store in goal.stores
-        ]
         stores = _each(places, lambda place: _write_one(goal, target, place, rows))
         if goal.in_flight is None:
             return Written(goal, stores, {})
         later = _Sources(goal, views, given, stack, goal.in_flight)
         again = _each(places, lambda place: _write_again(goal, target, place, rows, later))
         return Written(goal, stores, again)
+
+
+def goes_straight(goal: Goal, views: Views) -> bool:
+    """True where every partition of the new state comes from the same one of the old."""
+    for part in goal.parts:
+        view = views(part, goal.batch)
+        if part.given or (view is not None and part.recipe and not _stays(goal, part, view)):
+            return False
+    return True
+
+
+def _stays(goal: Goal, part: Part, view: StateView) -> bool:
+    assert part.recipe is not None
+    return part.recipe.keeps_keys and len(view.partitions) == goal.partitions
 
 
 def _each(
@@ -261,7 +280,7 @@ def _source(
     assert schema is not None
     where = f"operator {goal.operator}, {part.name}"
     reshaping = Reshaping(part.recipe, schema.key, schema.value, where)
-    if part.recipe.keeps_keys and len(view.partitions) == goal.partitions:
+    if _stays(goal, part, view):
         return lambda partition: _encoded(part, layout, _reshaped(view, reshaping, partition))
     place = stack.enter_context(tempfile.TemporaryDirectory(prefix="floodmark-runs-"))
     runs = _sort_out(goal, part, view, reshaping, Path(place, "runs"))
