@@ -59,8 +59,8 @@ HOURS = f'{LATE}.groupBy(F.window("at", "1 hour"), "k").agg({{}})'
 SESSIONS = f'{LATE}.groupBy(F.session_window("at", "5 minutes"), "k").agg({{}})'
 EVERY = (
     'F.sum("v"), F.sum("d"), F.avg("x"), F.count("*"), F.max("w"), F.min("x"), F.stddev("x"), '
-    'F.sort_array(F.collect_list("w")), F.approx_count_distinct("city"), F.max_by("city", "v"), F.first("k"), '
-    'F.corr("x", "v"), F.bool_and(F.col("v") > 0), F.bit_xor("v")'
+    'F.sort_array(F.collect_list("w")), F.approx_count_distinct("city"), F.max_by("city", "v"), '
+    'F.first("k"), F.corr("x", "v"), F.bool_and(F.col("v") > 0), F.bit_xor("v")'
 )
 JOIN = """(
     {left}.alias("l").join({right}.alias("r"),
@@ -205,8 +205,8 @@ _SCENARIOS = (
         "a list added",
         _sum(N),
         _sum(f'{N}, F.sort_array(F.collect_list("v")).alias("l")'),
-        f"{PER_K.format(N)}.join(second.groupBy('k').agg(F.sort_array(F.collect_list('v')).alias('l')), 'k')"
-        ".select('k', 'n', 'l')",
+        f"{PER_K.format(N)}.join(second.groupBy('k').agg(F.sort_array(F.collect_list('v'))"
+        ".alias('l')), 'k').select('k', 'n', 'l')",
     ),
     Scenario(
         "aggregation",
