@@ -128,7 +128,7 @@ def _triggered(spark: Any, folder: Path) -> Any:
     return q.stateless(spark, folder).trigger(processingTime="5 seconds")
 
 
-_add("a trigger", "stateless", _triggered, FITS, "trigger-changed")
+_add("a trigger", "stateless", _triggered, SAME, "trigger-changed")
 
 
 def _console(spark: Any, folder: Path) -> Any:

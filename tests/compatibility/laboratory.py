@@ -61,7 +61,7 @@ class Laboratory:
                 for batch in (1, 2):
                     put_events(folder / source, batch)
             old = OLD[name]
-            writer = old.build(self.session(old.conf), folder).trigger(availableNow=True)
+            writer = old.build(self.session(old.conf), folder).trigger(**old.trigger)
             query = start(writer, checkpoint)
             assert query.awaitTermination(300)
             _until_gone(checkpoint / LEASE)
@@ -76,7 +76,7 @@ class Laboratory:
             # As `old` ran it: another trigger would be a change, too.
             writer = change.new(self.session(change.conf), folder)
             if change.name != "a trigger":
-                writer = writer.trigger(availableNow=True)
+                writer = writer.trigger(**OLD[change.old].trigger)
             files = open_files(str(place))
             loaded = load(files)
             judgement = judge_restart(compare(writer, files, loaded))

@@ -10,6 +10,8 @@ from typing import Any
 from floodmark.engine.plan_nodes import sequence
 from floodmark.engine.query import source_name
 
+_NAMES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+
 
 def frame_of(session: Any, plan: Any) -> Any:
     from pyspark.sql import DataFrame
@@ -81,7 +83,7 @@ class EmptyLeaves:
         reader = reader.option("ignoreMissingFiles", True)
         reader = reader.option("columnNameOfCorruptRecord", "floodmark corrupt record")
         name = source_name(leaf)
-        if name is not None:
+        if name is not None and self._session.conf.get(_NAMES, "false") == "true":
             reader = reader.name(name)
         return reader.json(f"file://{folder}")
 

@@ -16,6 +16,7 @@ from typing import Any
 from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.outline import OperatorOutline, Outline, SourceOutline
 from floodmark.engine.empty_leaves import EmptyLeaves, frame_of, replace_leaves
+from floodmark.engine.notes import without_secrets
 from floodmark.engine.query import Query, jvm_field, read_query, sql_conf
 from floodmark.errors import FloodmarkError
 from floodmark.storage.files import open_files
@@ -79,20 +80,22 @@ def described(
     operators: tuple[OperatorOutline, ...] = (),
     pinned: Mapping[str, str] | None = None,
 ) -> Outline:
-    """What the plan alone tells; nothing is run for it."""
+    """What the plan alone tells; nothing is run for it, and secrets are left out as in notes."""
     return Outline(
         tuple(
-            SourceOutline(source.kind, source.options, source.schema_ddl, source.name)
+            SourceOutline(
+                source.kind, without_secrets(source.options), source.schema_ddl, source.name
+            )
             for source in query.sources
         ),
         query.sink,
-        query.sink_options,
+        without_secrets(query.sink_options),
         query.output_mode,
         query.trigger,
         query.schema_json,
         query.nodes,
         operators,
-        sql_conf(spark),
+        without_secrets(sql_conf(spark)),
         pinned or {},
         str(spark.version),
         query.plan,
@@ -123,18 +126,24 @@ def clone_session(spark: Any, conf: Mapping[str, str]) -> Any:
 
 
 def _run(frame: Any, query: Query, checkpoint: Path) -> None:
-    from pyspark.errors import PySparkException
+    from pyspark.errors import AnalysisException, PySparkException
 
     writer = frame.writeStream.format("noop").outputMode(query.output_mode.lower())
     writer = writer.option("checkpointLocation", f"file://{checkpoint}").trigger(once=True)
     try:
         started = writer.start()
         ended = started.awaitTermination(_ENOUGH_SECONDS)
-    except PySparkException as error:
+    except AnalysisException as error:
         raise CannotOutline(
             "Spark refuses the new code",
             _sentence(error),
             "Correct the code: it would not start with a new checkpoint either.",
+        ) from error
+    except PySparkException as error:
+        raise CannotOutline(
+            "Spark fails to plan the new code, without any rows",
+            _sentence(error),
+            "Correct the cause, then ask again.",
         ) from error
     if not ended:
         started.stop()

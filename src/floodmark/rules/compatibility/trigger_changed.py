@@ -27,7 +27,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     other = continuous[0] != continuous[1]
     yield reason(
         RULE,
-        Verdict.UNKNOWN if other else Verdict.COMPATIBLE,
+        Verdict.UNKNOWN if other else Verdict.SAME,
         f"The trigger is {new.trigger}, and was {last.trigger}.",
         "the writer",
         silent=other,
