@@ -61,6 +61,13 @@ def operator_metadata(operator: int = 0, partitions: int = 4) -> bytes:
     return ("v1\n" + json.dumps(fields, separators=(",", ":"))).encode()
 
 
+def state_schema() -> bytes:
+    """Version 2: the key's and the value's schema, each in chunks, as Java's writeUTF has them."""
+    text = b'{"type":"struct","fields":[]}'
+    chunks = b"\0\0\0\x01" + len(text).to_bytes(2, "big") + text
+    return b"\0\x02v2" + chunks + chunks
+
+
 def logs(planned: Iterable[int], committed: Iterable[int], offset: object = kafka_offset) -> Tree:
     """metadata, offsets and commits. `offset` makes a batch's only offset line."""
     assert callable(offset)
@@ -76,7 +83,7 @@ def sales(batches: int = 8, partitions: int = 4, in_flight: bool = True) -> Tree
     tree = logs(range(batches), range(done))
     tree["sources/0/0"] = b'\0v1\n{"orders":{"0":392,"1":491}}'
     tree["state/0/_metadata/metadata"] = operator_metadata(0, partitions)
-    tree["state/0/0/_metadata/schema"] = b"\0\x02v2"
+    tree["state/0/0/_metadata/schema"] = state_schema()
     for partition in range(partitions):
         for version in range(1, done + 1):
             tree[f"state/0/{partition}/{version}.delta"] = b"delta" * 10

@@ -231,7 +231,7 @@ def test_scan(tmp_path: Path, capsys: Capture) -> None:
         }
     assert (sales["latest_batch"], sales["committed_batch"], sales["in_flight_batch"]) == (2, 1, 2)
     assert sales["findings"] == []
-    assert broken["findings"][0].startswith("offsets/0: ")
+    assert broken["findings"][0].startswith("FM105 unreadable-log-entry: ")
     assert old["kind"] == "dstreams"
     text = _text(capsys, 0, "scan", root)
     assert "3 checkpoints, 1 with something to look at." in text

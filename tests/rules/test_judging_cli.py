@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
+import samples
+from floodmark import api
 from floodmark.cli.main import run
-from rules.examples import BROKEN, GOLDEN
+from rules.examples import BROKEN, GOLDEN, golden
 
 FIELDS = ["code", "rule", "severity", "path", "line", "what", "why", "do", "repairable"]
 BAD = str(BROKEN / "pipeline" / "misspelt_checkpoint_option.py")
@@ -154,3 +157,13 @@ def test_explain(capsys):
     assert run(["explain", "FM999"]) == 2
     assert run(["explain"]) == 2
     assert run(["explain", "FM101", "--all"]) == 2
+
+
+def test_scan_shows_what_the_doctor_sees_at_a_glance(tmp_path):
+    samples.write(tmp_path / "sound", golden("3.5/sales-hdfs"))
+    tree = golden("3.5/sales-hdfs")
+    del tree["state/0/1/3.delta"]
+    samples.write(tmp_path / "torn", tree)
+    found = {Path(entry.path).name: entry.findings for entry in api.scan([str(tmp_path)])}
+    assert found["sound"] == ()
+    assert [words.split(":")[0] for words in found["torn"]] == ["FM116 state-version-missing"]

@@ -244,4 +244,19 @@ def scan(roots: Iterable[str], storage: Storage | None = None) -> Iterator[ScanE
         level = place.level()
         if not level.folders and not level.files:
             place.list()  # says what is wrong with the root, if it is not just empty
-        yield from scan_below(place)
+        yield from scan_below(place, _diagnosed)
+
+
+def _diagnosed(files: Files) -> ScanEntry:
+    """A checkpoint in short, with what the doctor sees at a glance."""
+    from floodmark.checkpoint.inspection import scan_entry
+    from floodmark.rules.finding import is_bad
+    from floodmark.rules.registry import examine
+    from floodmark.storage.evidence import glance
+
+    evidence = glance(files)
+    checkpoint = evidence.checkpoint
+    if not checkpoint.complete:
+        return scan_entry(checkpoint)  # most of its state was not listed: rules would miss it
+    found = [item for item in examine(evidence) if is_bad([item])]
+    return scan_entry(checkpoint, tuple(f"{i.code} {i.rule}: {i.what}" for i in found))

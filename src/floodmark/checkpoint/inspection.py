@@ -60,7 +60,7 @@ class ScanEntry:
     in_flight_batch: int | None
     bytes: int
     findings: tuple[str, ...]
-    """What a look without the doctor shows: files that cannot be read, a start that fails."""
+    """The doctor's errors and warnings, as far as a listing and a few small files show them."""
 
 
 def summarize_sources(sources: tuple[SourceOffset, ...]) -> tuple[SourceSummary, ...]:
@@ -104,11 +104,9 @@ def inspection(checkpoint: Checkpoint) -> Inspection:
     )
 
 
-def scan_entry(checkpoint: Checkpoint) -> ScanEntry:
-    verdict = restart(checkpoint) if checkpoint.kind is Kind.STRUCTURED_STREAMING else None
-    findings = tuple(f"{item.path}: {item.reason}" for item in checkpoint.unreadable)
-    if verdict and verdict.action is Action.FAIL:
-        findings += (verdict.words,)
+def scan_entry(checkpoint: Checkpoint, found: tuple[str, ...] | None = None) -> ScanEntry:
+    """`found`: what the doctor says; without it, what cannot be read and a start that fails."""
+    findings = _plain_findings(checkpoint) if found is None else found
     return ScanEntry(
         checkpoint.path,
         checkpoint.kind,
@@ -119,3 +117,11 @@ def scan_entry(checkpoint: Checkpoint) -> ScanEntry:
         checkpoint.bytes,
         findings,
     )
+
+
+def _plain_findings(checkpoint: Checkpoint) -> tuple[str, ...]:
+    verdict = restart(checkpoint) if checkpoint.kind is Kind.STRUCTURED_STREAMING else None
+    findings = tuple(f"{item.path}: {item.reason}" for item in checkpoint.unreadable)
+    if verdict and verdict.action is Action.FAIL:
+        findings += (verdict.words,)
+    return findings

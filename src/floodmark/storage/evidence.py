@@ -50,6 +50,17 @@ _UUID = re.compile("[0-9a-fA-F]{1,8}(-[0-9a-fA-F]{1,4}){3}-[0-9a-fA-F]{1,12}")
 _Parser = Callable[[bytes], Any]
 
 
+def glance(files: Files) -> Evidence:
+    """What a listing and a handful of small files show: a scan looks at very many checkpoints."""
+    kept = _Kept(files)
+    found = Gathering(kept, load(kept))
+    if found.checkpoint.kind is not Kind.DSTREAMS:
+        found.logs()
+        found.sources(names_only=True)
+        found.operators()
+    return found.evidence(False)
+
+
 def gather(files: Files, share: float | None = None) -> Evidence:
     """The evidence on one checkpoint. `share`: how much of the state to read, 1.0 for all."""
     kept = _Kept(files)
@@ -192,22 +203,24 @@ class Gathering:
         except MalformedFile as error:
             self.fail(f"{OFFSETS}/{batch}", error)
 
-    def sources(self) -> None:
+    def sources(self, names_only: bool = False) -> None:
         newest = self.positions.get(max(self.positions, default=-1), ())
         kinds = {source.id: source for source in newest}
         for name in source_ids(self.checkpoint.files):
             source = kinds.get(name)
             if source is not None and source.kind is SourceKind.FILE:
-                self._file_source(name)
-            else:
+                self._file_source(name, names_only)
+            elif not names_only:
                 self._source_start(name, source)
 
-    def _file_source(self, name: str) -> None:
+    def _file_source(self, name: str, names_only: bool) -> None:
         folder = f"{SOURCES}/{name}"
         names = names_in(self.checkpoint.files, folder)
         ids = [entry for entry in map(log_id, names) if entry is not None]
         if ids:
             self.seen_files[name] = max(ids)
+        if names_only:
+            return
         paths = [f"{folder}/{entry}" for entry in names_to_read(names)]
         small = [path for path in paths if self.sizes.get(path, 0) <= _PARSED_AT_ONCE]
         for path, data in self.read(small).items():

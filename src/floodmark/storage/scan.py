@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from floodmark.checkpoint.inspection import ScanEntry, scan_entry
@@ -46,15 +46,19 @@ def find_checkpoints(files: Files) -> Iterator[Files]:
         )
 
 
-def scan(files: Files) -> Iterator[ScanEntry]:
-    """What each checkpoint is, as it becomes known; an unreadable one is said, not hidden."""
+def scan(files: Files, look: Callable[[Files], ScanEntry] | None = None) -> Iterator[ScanEntry]:
+    """What each checkpoint is, as it becomes known; an unreadable one is said, not hidden.
+
+    `look` says what one checkpoint is; it runs in threads where reads cost.
+    """
+    look = look or _glimpse
     # Loading is waiting on a network; on a local disk the lock that Python's threads
     # share makes one thread the fastest number.
     workers = _AT_ONCE if files.reads_cost else 1
     with ThreadPoolExecutor(workers) as pool:
         running: set[Future[ScanEntry]] = set()
         for found in find_checkpoints(files):
-            running.add(pool.submit(_entry, found))
+            running.add(pool.submit(_entry, found, look))
             if len(running) >= 4 * workers:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
@@ -62,8 +66,12 @@ def scan(files: Files) -> Iterator[ScanEntry]:
             yield future.result()
 
 
-def _entry(files: Files) -> ScanEntry:
+def _glimpse(files: Files) -> ScanEntry:
+    return scan_entry(load(files))
+
+
+def _entry(files: Files, look: Callable[[Files], ScanEntry]) -> ScanEntry:
     try:
-        return scan_entry(load(files))
+        return look(files)
     except FloodmarkError as error:
         return ScanEntry(files.root, None, None, None, None, None, 0, (error.what,))
