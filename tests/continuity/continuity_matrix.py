@@ -11,7 +11,9 @@ import json
 import os
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ _PROVIDERS = {
 }
 # Code that is generated for a dozen rows costs more than it saves.
 _QUICK = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+_AT_ONCE = 3
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _APP = """\
 import continuity_matrix
@@ -37,7 +40,7 @@ from pyspark.sql import functions as F
 def stream(spark, start):
     events = spark.readStream.schema({schema!r}).option("maxFilesPerTrigger", 1).json({source!r})
     rows = {code}
-    return rows.writeStream.outputMode({mode!r}).foreachBatch(continuity_matrix.keep)
+    return rows.writeStream.outputMode({mode!r}).foreachBatch(continuity_matrix.keeper({kept!r}))
 """
 
 # (k, city, v, w, x, minutes after ten): two files for the old code, one for the new. Nothing
@@ -70,12 +73,16 @@ _AGAIN = {(1, 0): 0, (2, 1): 1, (2, 3): 8}
 _KNOWN: dict[tuple[str, str], list[Any]] = {}
 """What code emits does not depend on who keeps its state."""
 
-KEPT: list[tuple[int, Any]] = []
-"""What the sink of the running scenario was given, and in which batch."""
+KEPT: dict[str, list[tuple[int, Any]]] = {}
+"""What the sink of an application was given, and in which batch."""
 
 
-def keep(frame: Any, batch: int) -> None:
-    KEPT.extend((batch, tuple(_plain(value) for value in row)) for row in frame.collect())
+def keeper(app: str) -> Any:
+    def keep(frame: Any, batch: int) -> None:
+        rows = [(batch, tuple(_plain(value) for value in row)) for row in frame.collect()]
+        KEPT.setdefault(app, []).extend(rows)
+
+    return keep
 
 
 def _plain(value: Any) -> Any:
@@ -147,6 +154,7 @@ def write_app(path: Path, code: str, one: Scenario, source: Path, checkpoint: Pa
             source=str(source),
             checkpoint=str(checkpoint),
             mode=one.mode,
+            kept=str(path),
         )
     )
     return str(path)
@@ -159,7 +167,7 @@ def run(
     from floodmark.engine.application import load_application
     from floodmark.engine.query import read_query
 
-    KEPT.clear()
+    KEPT[app] = []
     pipeline = load_application(app).pipelines[0]
     writer = pipeline(spark, None).trigger(availableNow=True)
     plan = read_query(writer).plan
@@ -174,7 +182,7 @@ def run(
         note = {"floodmark": "start-note", "query_id": str(query.id), "plan": plan}
         (checkpoint / "_floodmark" / "starts").mkdir(parents=True)
         (checkpoint / "_floodmark" / "starts" / "1.json").write_text(json.dumps(note))
-    return sorted((row for batch, row in KEPT if batch >= since), key=repr)
+    return sorted((row for batch, row in KEPT[app] if batch >= since), key=repr)
 
 
 def expected(spark: Any, one: Scenario, folder: Path, app: str, source: Path) -> list[Any]:
@@ -269,11 +277,22 @@ def session(folder: Path) -> Any:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
+        **_QUICK,
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _in_turn(every: Iterator[Scenario]) -> list[Scenario]:
+    """One of each operator, then the next of each: a run that is stopped has seen them all."""
+    seen: Counter[str] = Counter()
+    numbered = []
+    for one in every:
+        seen[one.operator] += 1
+        numbered.append((seen[one.operator], one))
+    return [one for _, one in sorted(numbered, key=lambda pair: pair[0])]
 
 
 def main(folder: Path, wanted: list[str]) -> int:
@@ -283,14 +302,22 @@ def main(folder: Path, wanted: list[str]) -> int:
     spark = session(folder)
     spark.sparkContext.setLogLevel("OFF")
     outcomes = []
-    for number, one in enumerate(scenarios()):
-        if not runs_on(one, pyspark.__version__):
-            continue
-        if wanted and not any(word in one.name for word in wanted):
-            continue
-        outcome = run_scenario(spark, one, folder / str(number))
-        outcomes.append(outcome)
-        print(json.dumps({**asdict(outcome), "spark": pyspark.__version__}), flush=True)
+    chosen = [
+        one
+        for one in _in_turn(scenarios())
+        if runs_on(one, pyspark.__version__)
+        and (not wanted or any(one.name.startswith(word) for word in wanted))
+    ]
+
+    def run_one(numbered: tuple[int, Scenario]) -> Outcome:
+        number, one = numbered
+        return run_scenario(spark.newSession(), one, folder / str(number))
+
+    # A stream waits more than it works.
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for outcome in pool.map(run_one, enumerate(chosen)):
+            outcomes.append(outcome)
+            print(json.dumps({**asdict(outcome), "spark": pyspark.__version__}), flush=True)
     print(summary(outcomes), file=sys.stderr)
     spark.stop()
     return 0 if all(one.carried for one in outcomes) else 1

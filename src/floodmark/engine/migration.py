@@ -151,7 +151,7 @@ def call(function: Callable[[Any], Any], frame: Any, where: str) -> Any:
         raise WrongUse(f"{where}: Spark refuses what the function does", str(error)) from error
     except Exception as error:
         raise WrongUse(f"{where} fails: {type(error).__name__}: {error}") from error
-    if not hasattr(result, "schema") or not hasattr(result, "writeStream"):
+    if not hasattr(result, "schema") or not hasattr(result, "select"):
         raise WrongUse(
             f"{where} gives a {type(result).__name__}, not a DataFrame",
             do="Return the rows: state.select(…)",
