@@ -11,14 +11,17 @@ back and compared.
 from __future__ import annotations
 
 import argparse
+import resource
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from measure import Claims, best, peak_memory_mb
+from measure import Claims, best
 from state_read import PARTITIONS, PROVIDERS, make, read_spark, session
 
 from floodmark import api
@@ -29,6 +32,7 @@ GOAL = 6
 REPEATS = 3
 ROCKSDB_MOST = 1.3
 HDFS_MOST = 2.0
+MOST_MB = 512
 # Nobody runs the query here: the wait that makes sure of it is no part of the work.
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 
@@ -64,10 +68,26 @@ def engine(spark: Any, checkpoint: str, places: Places) -> float:
     return seconds(lambda: spark._streamingCheckpointManager.repartition(copy, GOAL))
 
 
+def memory(checkpoint: str, new: str) -> float:
+    """The most that a process of its own had at any time."""
+    command = [sys.executable, __file__, "--one", checkpoint, new]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--keys", type=int, default=1_000_000)
-    keys = parser.parse_args().keys
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.one:
+        api.repartition(*asked.one, partitions=GOAL, carrying=GO)
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+        return
+    compare(asked.keys)
+
+
+def compare(keys: int) -> None:
     claims = Claims()
     with tempfile.TemporaryDirectory(prefix="floodmark-bench-") as place:
         spark = session()
@@ -91,7 +111,9 @@ def main() -> None:
         print(f"hdfs: Spark's read {theirs:.2f} s, floodmark {mine:.2f} s")
         claims.at_most("hdfs: repartition over a read by Spark", mine / theirs, HDFS_MOST)
         spark.stop()
-    print(f"memory of the largest child: {peak_memory_mb():.0f} MB")
+        for provider, checkpoint in made.items():
+            used = memory(checkpoint, places.fresh())
+            claims.at_most(f"{provider}: megabytes of a process that repartitions", used, MOST_MB)
     claims.finish()
 
 
