@@ -121,7 +121,7 @@ def test_state_that_is_purged_cannot_be_gone_back_to(tmp_path: Path) -> None:
 def test_sinks_that_remember_get_a_new_id(tmp_path: Path) -> None:
     change = rewound(tmp_path, samples.sales(), to_batch=3)
     assert api.inspect(str(tmp_path)).query_id != samples.QUERY_ID
-    assert any("batch 4 to 7 a second time" in c.words for c in change.plan.consequences)
+    assert any("batches 4 to 7 a second time" in c.words for c in change.plan.consequences)
 
 
 def test_keep_identity_says_what_it_means(tmp_path: Path) -> None:

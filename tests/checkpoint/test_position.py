@@ -97,8 +97,12 @@ def test_kafkas_text_is_printed_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     ("changes", "form", "note"),
     [
-        ({}, '{"startingVersion":7,"index":-1}', None),
-        ({"index": -100, "sourceVersion": 3}, '{"startingVersion":7,"index":-1}', None),
+        ({}, '{"startingVersion":7,"index":-1}', "nothing of 7 yet"),
+        (
+            {"index": -100, "sourceVersion": 3},
+            '{"startingVersion":7,"index":-1}',
+            "Every version before 7 is read",
+        ),
         ({"index": 41}, '{"startingVersion":7,"index":41}', "Files 0 to 41 of version 7"),
         ({"index": -20, "sourceVersion": 3}, '{"startingVersion":7,"index":-20}', None),
         (

@@ -79,19 +79,34 @@ def _base_for_shift(origin: Origin, store: StoreState, shift: int) -> Iterator[S
     """Moved versions need something to begin with: version 0 is empty only where it is 0."""
     files = store.files
     if any(file.unique_id for file in files) and len(files) > 1:
-        raise _cannot_shift(store, "its changelogs name each other by version")
+        raise _cannot_shift(
+            store, "its changelogs name each other by version (checkpoint format 2)"
+        )
     if store.chain.snapshot is not None or not files:
         return
-    if files[0].provider != "hdfs":
-        raise _cannot_shift(store, "it has changelogs and no snapshot yet")
-    from floodmark.state.framing import compress
+    why = "an empty state, which the moved versions begin with"
+    if files[0].provider == "hdfs":
+        from floodmark.state.framing import compress
 
-    codec = origin.checkpoint.conf.get(_CODEC, "lz4")
-    yield write(
-        f"{store.folder}/{shift}.snapshot",
-        compress(_NO_ROWS, codec),
-        "an empty state, which the moved versions begin with",
-    )
+        codec = origin.checkpoint.conf.get(_CODEC, "lz4")
+        yield write(f"{store.folder}/{shift}.snapshot", compress(_NO_ROWS, codec), why)
+        return
+    if _has_families(origin, store):
+        raise _cannot_shift(
+            store, "its column families stand in a snapshot alone, and it has none yet"
+        )
+    from floodmark.state.rocksdb import RocksSnapshot
+    from floodmark.state.rocksdb_write import render_snapshot
+
+    empty = render_snapshot(RocksSnapshot((), (), 0, {}, {}))
+    yield write(f"{store.folder}/{shift}.zip", empty, why)
+
+
+def _has_families(origin: Origin, store: StoreState) -> bool:
+    """A changelog of v2 or v4 says of each row which family it is of."""
+    from floodmark.state.rocksdb import parse_changelog
+
+    return parse_changelog(origin.read(store.files[-1].path)).version in (2, 4)
 
 
 def _cannot_shift(store: StoreState, why: str) -> WouldLose:

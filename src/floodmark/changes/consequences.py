@@ -109,7 +109,7 @@ def reads_again(
     after: int, until: int, trimmed: bool, moved: bool, sink: Sink | None
 ) -> tuple[Consequence, ...]:
     """Back to an earlier place in the same checkpoint, under a new id."""
-    spent = f"batch {after + 1}" + (f" to {until}" if until > after + 1 else "")
+    spent = _batches(after + 1, until)
     what = f"the records of {spent}" if until > after else ""
     if moved:
         what = f"{what} and of" if what else "the records of"
@@ -133,9 +133,13 @@ def reads_again(
     )
 
 
+def _batches(first: int, last: int) -> str:
+    return f"batches {first} to {last}" if last > first else f"batch {first}"
+
+
 def again(after: int, until: int, sink: Sink | None) -> tuple[Consequence, ...]:
     """Earlier batches read again under numbers that no sink has seen."""
-    words = f"gets the records of batch {after + 1} to {until} a second time"
+    words = f"gets the records of {_batches(after + 1, until)} a second time"
     return _chosen(sink, tuple(Consequence(kind, words, True) for kind in (_DELTA, _FILE, _REST)))
 
 

@@ -184,6 +184,8 @@ def _delta_option(source: SourceOffset) -> tuple[StartOption, str | None]:
             f"Files 0 to {index} of version {version} are already read; "
             "startingVersion reads them again."
         )
+    elif index == -1:
+        note = f"Every version before {version} is read, and nothing of {version} yet."
     return StartOption("startingVersion", str(version), form), note
 
 
