@@ -315,6 +315,21 @@ def operator_0(state):
         options={"accept": ["dropped-keys"]},
     ),
     Scenario(
+        "no state",
+        "a deduplication added",
+        "events",
+        'events.dropDuplicates(["k"]).select("k")',
+        "second.select('k').distinct()",
+        mode="append",
+    ),
+    Scenario(
+        "no state",
+        "an aggregation added",
+        'events.where("v > 0")',
+        _sum(N),
+        f"second.groupBy('k').agg({N})",
+    ),
+    Scenario(
         "deduplication",
         "a column less",
         'events.dropDuplicates(["k", "city"])',

@@ -60,6 +60,8 @@ class Migration:
     match: MatchWish = field(default_factory=MatchWish)
     conf: Mapping[str, str] = field(default_factory=dict)
     """Settings that the new checkpoint pins otherwise than the old."""
+    pins: Mapping[str, str] = field(default_factory=dict)
+    """Settings that the old checkpoint does not pin, and the new one has to."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """As the plan keeps them: they tell this change from another."""
 
@@ -129,9 +131,10 @@ def drawn_checkpoint(
 
 def pinned(checkpoint: Checkpoint, kept: Sequence[Kept]) -> dict[str, str]:
     """The settings that the new code must be drawn with: its state goes on under them."""
-    most = max((one.partitions for one in kept), default=0)
-    partitions = checkpoint.conf.get(SHUFFLE_PARTITIONS) or str(most or 1)
-    return {**checkpoint.conf, SHUFFLE_PARTITIONS: partitions}
+    if SHUFFLE_PARTITIONS in checkpoint.conf or not kept:
+        return dict(checkpoint.conf)
+    most = max(one.partitions for one in kept)
+    return {**checkpoint.conf, SHUFFLE_PARTITIONS: str(most)}
 
 
 def plan_migrate(
@@ -154,7 +157,7 @@ def plan_migrate(
     _refuse_made_twice(goals)
     ids = {goal.operator: goal.unique_ids for goal in goals if goal.unique_ids is not None}
     steps = [
-        _log_step(step, origin, course, migration.conf, ids)
+        _log_step(step, origin, course, {**migration.pins, **migration.conf}, ids)
         for step in base.steps
         if not step.path.startswith("state/")
     ]
@@ -230,7 +233,7 @@ def _goals(
 ) -> Iterator[Goal]:
     assert course.after is not None
     assert course.number is not None
-    conf = {**pinned(origin.checkpoint, old), **migration.conf}
+    conf = {**pinned(origin.checkpoint, old), **migration.pins, **migration.conf}
     commit = origin.checkpoint.commits.get(course.after)
     has_ids = bool(commit and commit.state_unique_ids)
     sources = {one.operator.number: one for one in old}

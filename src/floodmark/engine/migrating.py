@@ -23,6 +23,7 @@ from floodmark.changes.origin import Origin, latest_note
 from floodmark.changes.plan import REWRITE, Plan, Step
 from floodmark.changes.reshape_rewriter import ReshapeRewriter
 from floodmark.changes.verbs import Carrying
+from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
 from floodmark.engine.drawing import Code, Drawing, drawing, plan_of
 from floodmark.engine.migration import (
     Made,
@@ -108,7 +109,7 @@ class MigrationPlan:
             frozenset(code.functions) if code else frozenset(),
         )
         options = {**asked.options, "with": code.digest if code else None}
-        migration = Migration(wish, asked.conf, options)
+        migration = Migration(wish, asked.conf, _pins(origin, found, old), options)
         plan = plan_migrate(origin, self.new, self.wish, migration, old, found.drawn)
         if code is not None and code.functions:
             self._make_rows(origin, plan, found, code, stack)
@@ -177,18 +178,26 @@ def _old_operators(origin: Origin, wish: Wish, asked: Asked) -> tuple[Kept, ...]
 
 def old_operators(origin: Origin, wish: Wish, plan: str | None) -> tuple[Kept, ...]:
     course = choose_course(origin.checkpoint, wish)
-    if not origin.checkpoint.state_operators:
-        raise NoAnswer(
-            f"{origin.location} has no state",
-            "Its query keeps none, so there is nothing to carry over.",
-            "`floodmark upgrade` makes a checkpoint for the new code.",
-        )
     if course.after is None:
         raise NoAnswer(
             f"{origin.location}: no batch is committed, so there is no state to carry over",
             do="`floodmark upgrade --without-state`, or start the new code from the beginning.",
         )
     return kept_operators(origin.files, origin.checkpoint, course.after, plan)
+
+
+def _pins(origin: Origin, found: Drawing, old: tuple[Kept, ...]) -> dict[str, str]:
+    """A query that kept no state may not have pinned its partitions: one that does must."""
+    if not old and not found.drawn.operators:
+        raise NoAnswer(
+            f"{origin.location} has no state, and the new code keeps none",
+            "There is nothing to carry over.",
+            "`floodmark upgrade` makes a checkpoint for the new code.",
+        )
+    partitions = found.outline.pinned.get(SHUFFLE_PARTITIONS)
+    if SHUFFLE_PARTITIONS in origin.checkpoint.conf or partitions is None:
+        return {}
+    return {SHUFFLE_PARTITIONS: partitions}
 
 
 def _old_plan(origin: Origin, asked: Asked) -> str | None:
