@@ -13,7 +13,6 @@ from compatibility.queries import put_events
 from floodmark.cli.main import run
 from floodmark.engine.application import load_application
 from floodmark.engine.runtime import RunWish, run_application
-from floodmark.engine.triggers import Trigger
 
 pytestmark = pytest.mark.spark
 SCHEMA = "user string, product string, amount double, qty long, at timestamp"
@@ -26,7 +25,8 @@ from floodmark import pipeline
 def totals(spark, start, least=0):
     rows = spark.readStream.schema("{schema}").json("{folder}/events").where(f"qty >= {{least}}")
     rows = rows.groupBy("user").agg({aggregates})
-    return rows.writeStream.outputMode("update").foreachBatch(keep)
+    writer = rows.writeStream.outputMode("update").trigger(availableNow=True)
+    return writer.foreachBatch(keep)
 
 
 def keep(batch, number):
@@ -41,9 +41,7 @@ def folder(spark: Any, tmp_path: Path) -> Path:
     for batch in (1, 2):
         put_events(tmp_path / "events", batch)
     write(tmp_path, 'f.sum("amount").alias("total")')
-    run_application(
-        load_application(str(tmp_path / "app.py")), RunWish(Trigger(available_now=True))
-    )
+    run_application(load_application(str(tmp_path / "app.py")), RunWish())
     put_events(tmp_path / "events", 3)
     return tmp_path
 

@@ -151,6 +151,24 @@ def test_where_spark_checks_nothing_a_change_is_silent():
     assert not second.is_refused
 
 
+@pytest.mark.parametrize(
+    ("place", "written", "moved"),
+    [
+        ("data/ck", "file:/home/me/data/ck", False),  # the places say where data/ck is
+        ("s3://bucket/ck", "s3a://bucket/ck", False),
+        ("webhdfs://node:9870/ck", "hdfs://node:8020/ck", False),
+        ("s3://bucket/ck2", "s3a://bucket/ck", True),
+    ],
+)
+def test_a_place_is_known_however_it_is_written(place, written, moved):
+    metadata = example("compatibility", "moved_state_schema").METADATA.replace(
+        "file:/other/ck", written
+    )
+    comparison = meeting(metadata=metadata, places=("/home/me/data/ck",))
+    found = replace(comparison, checkpoint=replace(comparison.checkpoint, path=place))
+    assert found.is_moved(0) is moved
+
+
 def test_kafka_topics_are_told_without_a_note():
     def found(asked, **options):
         comparison = meeting(

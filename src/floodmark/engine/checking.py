@@ -15,7 +15,7 @@ from floodmark.engine.building import built, call_pipeline
 from floodmark.engine.hadoop import checkpoint_files
 from floodmark.engine.notes import acting_note
 from floodmark.engine.outline import outline
-from floodmark.engine.rehearse import DEFAULT_CAP, capped, rehearse
+from floodmark.engine.rehearse import DEFAULT_CAP, capped, places_of, rehearse
 from floodmark.engine.starting import Start
 from floodmark.errors import FloodmarkError
 from floodmark.rules.judging import judge_restart
@@ -76,6 +76,7 @@ def compare(
         last_start(acting_note(files, checkpoint.committed_batch)),
         fingerprint,
         sink_batch(writer._spark, drawn),
+        places=places_of(files.root),
     )
 
 

@@ -26,6 +26,7 @@ from floodmark.changes.rehome import (
 from floodmark.checkpoint.layout import COMMITS, METADATA, NOTES, OFFSETS, SOURCES, STATE
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import render_offsets
+from floodmark.checkpoint.operators import parse_operator_metadata
 from floodmark.engine.empty_leaves import EmptyLeaves, frame_of, replace_leaves
 from floodmark.engine.failure import cause_of, condition_of
 from floodmark.engine.outline import clone_session
@@ -34,7 +35,7 @@ from floodmark.errors import FloodmarkError, WrongUse
 from floodmark.rules.restarts.comparison import plain_path
 from floodmark.rules.restarts.rehearsal import Rehearsal
 from floodmark.storage.copying import copy_file
-from floodmark.storage.files import Files, open_files
+from floodmark.storage.files import Files, local_path, open_files
 
 _ENOUGH_SECONDS = 600.0
 _POLL_SECONDS = 0.05
@@ -65,6 +66,15 @@ def rehearse(writer: Any, files: Files, checkpoint: Checkpoint, empty: bool = Fa
             "Tell the project which sources the query reads.",
         )
     return found
+
+
+def places_of(root: str) -> tuple[str, ...]:
+    """Where a checkpoint lies, in full and with its links followed."""
+    local = local_path(root)
+    if local is None:
+        return (root,)
+    # Spark writes a path as it was given; its links may be resolved by whoever looks.
+    return str(Path(local).absolute()), str(Path(local).resolve())
 
 
 @contextlib.contextmanager
@@ -136,13 +146,20 @@ def _fork(files: Files, checkpoint: Checkpoint, fork: Files, place: Path) -> Non
         if is_operator_metadata(path):
             # One that names another place must not lead Spark there.
             data = files.read(path)
-            here = f"{plain_path(checkpoint.path)}/" in data.decode(errors="replace")
-            data = moved_operator_metadata(data, str(place / ("fork" if here else _ELSEWHERE)))
+            goal = _ELSEWHERE if _is_of_another_place(files.root, data) else "fork"
+            data = moved_operator_metadata(data, str(place / goal))
             fork.write(path, data)
         elif is_schema_log(path):
             fork.write(path, moved_schema_log(files.read(path), str(place / "fork")))
         else:
             copy_file(files, path, fork, path)
+
+
+def _is_of_another_place(root: str, data: bytes) -> bool:
+    here = tuple(plain_path(one) + "/" for one in places_of(root))
+    stores = parse_operator_metadata(data).stores
+    paths = [plain_path(path) for store in stores for path in store.schema_paths]
+    return any(not path.startswith(here) for path in paths)
 
 
 def _is_needed(path: str, checkpoint: Checkpoint, needed: frozenset[str] | None) -> bool:

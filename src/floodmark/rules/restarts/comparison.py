@@ -32,6 +32,15 @@ TRANSFORMS = frozenset(
         "transformWithStateInPySparkExec",
     }
 )
+_ALIKE = {
+    "s3a": "s3",
+    "s3n": "s3",
+    "hdfs": "",
+    "webhdfs": "",
+    "swebhdfs": "",
+    "viewfs": "",
+    "file": "",
+}
 JOIN_STORE = "left-keyToNumValues"
 
 
@@ -66,6 +75,8 @@ class Comparison:
     sink_batch: int | None = None
     """The newest batch in the log of the new code's output folder."""
     rehearsal: Rehearsal | None = None
+    places: tuple[str, ...] = ()
+    """Where the checkpoint lies, in full and with its links followed."""
 
     @property
     def has_plans(self) -> bool:
@@ -108,9 +119,9 @@ class Comparison:
         metadata = self.checkpoint.operators.get(operator)
         if metadata is None or not metadata.stores:
             return False
-        here = plain_path(self.checkpoint.path)
+        here = [plain_path(place) + "/" for place in (self.checkpoint.path, *self.places)]
         paths = [plain_path(path) for store in metadata.stores for path in store.schema_paths]
-        return any(not path.startswith(here + "/") for path in paths)
+        return any(not path.startswith(tuple(here)) for path in paths)
 
     def named_sources(self) -> bool:
         """An offset log of version 2: sources are known by name, not by place alone."""
@@ -118,11 +129,13 @@ class Comparison:
 
 
 def plain_path(location: str) -> str:
-    """Without what different writers put before a local path."""
-    place = location
-    for scheme in ("file://", "file:"):
-        place = place.removeprefix(scheme)
-    return place if "://" in place else "/" + place.strip("/")
+    """The place without what differs between two ways of writing it."""
+    scheme, colon, rest = location.partition(":")
+    if not colon or "/" in scheme:
+        return "/" + location.strip("/")
+    if scheme in ("hdfs", "webhdfs", "swebhdfs", "viewfs") and rest.startswith("//"):
+        rest = rest[2:].partition("/")[2]  # a name node's address differs by protocol
+    return f"{_ALIKE.get(scheme, scheme)}/{rest.strip('/')}"
 
 
 def operator_kind(operator: OperatorOutline) -> str:
