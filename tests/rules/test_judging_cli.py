@@ -167,3 +167,9 @@ def test_scan_shows_what_the_doctor_sees_at_a_glance(tmp_path):
     found = {Path(entry.path).name: entry.findings for entry in api.scan([str(tmp_path)])}
     assert found["sound"] == ()
     assert [words.split(":")[0] for words in found["torn"]] == ["FM116 state-version-missing"]
+
+
+def test_two_forms_at_once_are_refused(capsys):
+    assert run(["lint", BAD, "--format", "sarif", "--json"]) == 2
+    assert "give one of them" in capsys.readouterr().err
+    assert run(["lint", BAD, "--format", "json", "--json"]) == 1

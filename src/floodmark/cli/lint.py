@@ -14,11 +14,10 @@ from floodmark.cli import options
     "--format",
     "form",
     type=click.Choice(["text", "json", "sarif", "github"]),
-    default="text",
     help="sarif for code scanning, github for a workflow's annotations.",
 )
 @options.as_json
-def command(paths: tuple[str, ...], form: str, as_json: bool) -> int:
+def command(paths: tuple[str, ...], form: str | None, as_json: bool) -> int:
     """Say what will hurt in streaming code, without running it: Python files and notebooks.
 
     A comment on the line allows a finding: # floodmark: allow shared-checkpoint.
@@ -27,6 +26,8 @@ def command(paths: tuple[str, ...], form: str, as_json: bool) -> int:
     from floodmark.cli import findings
     from floodmark.rules.finding import is_bad
 
+    if as_json and form not in (None, "json"):
+        raise click.UsageError(f"--json and --format {form} ask for two forms: give one of them")
     found = api.lint(paths)
     if as_json or form == "json":
         options.show_json({"findings": found})
