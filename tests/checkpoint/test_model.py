@@ -22,7 +22,8 @@ def test_where_the_stream_stands() -> None:
             0, "stateStoreSave", "hdfs", 4, ("default",), 7, found.state_operators[0].bytes
         ),
     )
-    assert found.state_operators[0].bytes == 4 * 7 * 50 + len(samples.operator_metadata()) + 4
+    described = len(samples.operator_metadata()) + len(samples.state_schema())
+    assert found.state_operators[0].bytes == 4 * 7 * 50 + described
 
 
 def test_it_is_frozen() -> None:

@@ -90,7 +90,10 @@ def test_continuous_mode_has_no_times() -> None:
         pytest.param([0, 1], [0, 1, 2], Action.FAIL, 1, "then fails", id="C > O"),
         pytest.param([], [3], Action.FAIL, None, "commits/3 is there and no offset", id="C, no O"),
         pytest.param([5], [5], Action.FAIL, 5, "wants offsets/4", id="no O-1"),
-        pytest.param([0, 3], [0, 3], Action.FAIL, 3, "async progress tracking", id="sparse"),
+        pytest.param([0, 3], [0, 3], Action.CONTINUE, 4, "async progress tracking", id="sparse"),
+        pytest.param(
+            [0, 1, 2, 3, 5], [0, 1, 2, 3, 5], Action.FAIL, 5, "wants offsets/4", id="a hole"
+        ),
     ],
 )
 def test_what_a_restart_does(

@@ -18,10 +18,10 @@ from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.needs import StateIndex, StoreNeed, next_batch
 from floodmark.checkpoint.outside import Outside
 from floodmark.checkpoint.sources import SourceOffset
+from floodmark.checkpoint.timeline import is_sparse_by_design
 
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 _HOLE_SHOWN = 100
-_TOO_FEW_TO_TELL = 3
 _WRITTEN_WITHIN_MS = 3_600_000
 
 
@@ -135,12 +135,7 @@ class Evidence:
 
     @cached_property
     def sparse_by_design(self) -> bool:
-        """Both logs lack the same batches, again and again: async progress tracking."""
-        planned, committed = self.checkpoint.offset_ids, self.checkpoint.commit_ids
-        steps = sum(after - before > 1 for before, after in pairwise(planned))
-        repeated = steps > 1 or (steps == 1 and len(planned) <= _TOO_FEW_TO_TELL)
-        same = committed in (planned, planned[:-1])
-        return repeated and same and not self.checkpoint.state_files
+        return is_sparse_by_design(self.checkpoint)
 
     @cached_property
     def unusable(self) -> frozenset[str]:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import pairwise
 
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.sources import SourceOffset
+
+_TOO_FEW_TO_TELL = 3
 
 
 class Status(str, Enum):
@@ -101,6 +104,14 @@ def _decide(checkpoint: Checkpoint) -> Restart:
             return Restart(Action.FAIL, latest, f"The query does not start: {path} cannot be read.")
     before = latest - 1
     if latest > 0 and before not in checkpoint.offset_ids:
+        if committed == latest and is_sparse_by_design(checkpoint):
+            return Restart(
+                Action.CONTINUE,
+                latest + 1,
+                "The logs are those of async progress tracking. If it restarts with it, Spark goes "
+                f"on with batch {latest + 1}; without it the query does not start, for want of "
+                f"offsets/{before}.",
+            )
         return Restart(
             Action.FAIL,
             latest,
@@ -121,6 +132,15 @@ def _decide(checkpoint: Checkpoint) -> Restart:
             f"If it restarts now, Spark goes on with batch {latest + 1}.",
         )
     return _rerun(checkpoint, latest, committed)
+
+
+def is_sparse_by_design(checkpoint: Checkpoint) -> bool:
+    """Both logs lack the same batches, again and again: async progress tracking."""
+    planned, committed = checkpoint.offset_ids, checkpoint.commit_ids
+    steps = sum(after - before > 1 for before, after in pairwise(planned))
+    repeated = steps > 1 or (steps == 1 and len(planned) <= _TOO_FEW_TO_TELL)
+    same = committed in (planned, planned[:-1])
+    return repeated and same and not checkpoint.state_files
 
 
 def _without_offsets(committed: int | None) -> Restart:
