@@ -37,7 +37,8 @@ Tree = dict[str, bytes]
 class Place:
     """A root on a disk or an S3 server, below which `cp`, `new` and `repo` lie."""
 
-    def __init__(self, root: str, options: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, killed: Killed, root: str, options: Mapping[str, Any] | None = None) -> None:
+        self.killed = killed
         self.root = root
         self.options = options
         self.go = Carrying(True, storage=options, clock=Clock(pause=lambda seconds: None))
@@ -60,14 +61,46 @@ class Place:
         for path in folder.rglob("*") if self.options is None else ():
             os.utime(path, (LONG_AGO, LONG_AGO))  # stopped long ago: nobody watches it
 
-    def run(self, at: int, *words: str) -> subprocess.CompletedProcess[str]:
+    def run(self, at: int, *words: str) -> Answer:
         """The command, which dies before its at-th change of storage; 0 counts them."""
         arguments = [self.at(word) if word in ("cp", "new", "repo") else word for word in words]
         for key, value in (self.options or {}).items():
             shown = json.dumps(value) if isinstance(value, (dict, bool)) else str(value)
             arguments += ["--storage", f"{key}={shown}"]
-        command = [sys.executable, str(KILLED), str(at), *arguments, "--execute"]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        return self.killed.ask(at, [*arguments, "--execute"])
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    changes: int
+    err: str
+
+
+class Killed:
+    """tests/changes/killed.py, which runs commands in processes that are killed."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(KILLED)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def ask(self, at: int, arguments: list[str]) -> Answer:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"at": at, "arguments": arguments}) + "\n")
+        self._process.stdin.flush()
+        return Answer(**json.loads(self._process.stdout.readline()))
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+@pytest.fixture(scope="module")
+def killed() -> Iterator[Killed]:
+    killed = Killed()
+    yield killed
+    killed.close()
 
 
 def stopped(place: Place) -> None:
@@ -119,12 +152,12 @@ COMMANDS = {
 
 
 @pytest.fixture
-def places(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Place]:
+def places(request: pytest.FixtureRequest, tmp_path: Path, killed: Killed) -> Callable[[], Place]:
     numbers = iter(range(10_000))
     if request.param == "local":
-        return lambda: Place(str(tmp_path / str(next(numbers))))
+        return lambda: Place(killed, str(tmp_path / str(next(numbers))))
     server = request.getfixturevalue("s3")
-    return lambda: Place(server.place("sigkill"), server.storage_options)
+    return lambda: Place(killed, server.place("sigkill"), server.storage_options)
 
 
 def blocked(found: Tree) -> bool:
@@ -162,8 +195,8 @@ def test_sigkill(
     command.prepare(whole)
     before = whole.tree(command.changed)
     result = whole.run(0, *command.words)
-    assert result.returncode == 0, result.stderr
-    changes = int(result.stdout.splitlines()[-1])
+    assert result.status == 0, result.err
+    changes = result.changes
     wanted = whole.tree(command.changed)
     everything = range(1, changes + 1)
     for at in random.Random(7).sample(everything, chosen) if chosen else everything:
@@ -171,7 +204,7 @@ def test_sigkill(
             place = places()
             command.prepare(place)
             died = place.run(at, *command.words)
-            assert died.returncode == -signal.SIGKILL, (at, died.stderr)
+            assert died.status == -signal.SIGKILL, (at, died.err)
             left = place.tree(command.changed)
             assert blocked(left) or same(left, before) or same(left, wanted), (at, set(left))
             if command.changed == "new":  # the old one is not touched
@@ -198,8 +231,8 @@ def repeated(place: Place, name: str, at: int) -> None:
         return
     result = place.run(0, *COMMANDS[name].words)
     # An undo or a forget that died at its very end has left nothing to do.
-    gone = name.startswith(("undo", "forget")) and result.returncode in (1, 3)
-    assert result.returncode == 0 or gone, (at, result.stderr)
+    gone = name.startswith(("undo", "forget")) and result.status in (1, 3)
+    assert result.status == 0 or gone, (at, result.err)
 
 
 def taken_back(place: Place, command: Command) -> None:
