@@ -228,6 +228,11 @@ def test_fewer_keys_need_a_merge_for_every_column() -> None:
         matched(old, new, MatchWish(merge={"sum": "concat", "max": "max"}))
 
 
+def test_a_merge_without_need_is_wrong_use() -> None:
+    with pytest.raises(WrongUse, match="no keys become one"):
+        matched(OLD, OLD, MatchWish(merge={"sum": "sum"}))
+
+
 def test_fewer_columns_of_a_deduplication_need_nothing() -> None:
     old = operator("a STRING, b STRING", "__dummy__ VOID", name="dedupe")
     new = operator("a STRING", "__dummy__ VOID", name="dedupe")

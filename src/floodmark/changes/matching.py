@@ -87,7 +87,18 @@ def match(old: Sequence[Operator], new: Sequence[Operator], wish: MatchWish) -> 
             matched.append(OperatorMatch(mine, None))
             continue
         matched.append(_operator(theirs, mine, wish, notes))
+    _refuse_idle_merge(matched, wish)
     return Matching(tuple(matched), removed, tuple(notes))
+
+
+def _refuse_idle_merge(matched: list[OperatorMatch], wish: MatchWish) -> None:
+    recipes = [store.recipe for one in matched for store in one.stores]
+    if wish.merge and not wish.given and not any(one and one.merge for one in recipes):
+        raise WrongUse(
+            f"--merge {next(iter(wish.merge))}: no keys become one",
+            "The new code groups by all that the old code did.",
+            "Leave the option out.",
+        )
 
 
 def _pairs(
