@@ -23,6 +23,7 @@ from floodmark.changes.verbs import (
     refuse_overlap,
     repeated,
 )
+from floodmark.checkpoint.text import several
 from floodmark.errors import CannotWrite
 from floodmark.storage.backup import (
     Damage,
@@ -60,9 +61,10 @@ def backed_up(plan: Plan, carrying: Carrying) -> Change:
             str(error),
             "No snapshot was made, and the earlier ones are whole. Try again.",
         ) from None
-    words = f"Snapshot {done.snapshot.id}: {done.new_bytes} of {done.snapshot.bytes} bytes are new."
+    size = several(done.snapshot.bytes, "byte")
+    words = f"Snapshot {done.snapshot.id}: {done.new_bytes:,} of {size} new."
     if done.removed_snapshots:
-        words += f" {done.removed_snapshots} older snapshots are gone."
+        words += f" Gone: {several(done.removed_snapshots, 'older snapshot')}."
     return Change(plan, True, words)
 
 

@@ -23,6 +23,7 @@ from floodmark.changes.plan import (
     seal,
 )
 from floodmark.changes.use import Clock, refuse_in_use
+from floodmark.checkpoint.text import several
 from floodmark.errors import FloodmarkError, NoAnswer, StalePlan, StoppedMidway
 from floodmark.storage.copying import copy_file, drop_empty_folders
 from floodmark.storage.files import Files
@@ -184,11 +185,11 @@ def plan_forget(target: Files, location: str) -> Plan:
         Step(DELETE, journal.path_of(record.plan), "the change's journal") for record in records
     )
     size = sum(file.size for file in kept)
-    number = f"{len(records)} changes"
+    number = several(len(records), "change")
     return seal(
         Plan(
             "forget",
-            f"Forget {number} and the {len(kept)} files ({size} bytes) they kept",
+            f"Forget {number}, and {several(len(kept), 'file')} kept ({several(size, 'byte')})",
             location,
             location,
             steps,
@@ -217,4 +218,4 @@ def require_same_kept(target: Files, location: str, saved: Plan) -> None:
 
 def forget(target: Files, plan: Plan) -> Outcome:
     target.delete(step.path for step in plan.steps)
-    return Outcome(plan, f"{len(plan.steps)} files are gone.")
+    return Outcome(plan, f"Gone: {several(len(plan.steps), 'file')}.")

@@ -88,3 +88,7 @@ def moment(time_ms: int) -> str:
     except (ValueError, OverflowError, OSError):
         return f"{time_ms} ms"  # Java's longs reach further than calendars do
     return at.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def several(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
