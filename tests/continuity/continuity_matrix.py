@@ -278,6 +278,8 @@ def session(folder: Path) -> Any:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         **_QUICK,
+        # A worker that starts on a busy machine takes its time.
+        "spark.python.authenticate.socketTimeout": "600s",
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }.items():
@@ -311,7 +313,10 @@ def main(folder: Path, wanted: list[str]) -> int:
 
     def run_one(numbered: tuple[int, Scenario]) -> Outcome:
         number, one = numbered
-        return run_scenario(spark.newSession(), one, folder / str(number))
+        try:
+            return run_scenario(spark.newSession(), one, folder / str(number))
+        except Exception as error:
+            return Outcome(one.name, False, f"not even run: {_first_line(error)}", False, "")
 
     # A stream waits more than it works.
     with ThreadPoolExecutor(_AT_ONCE) as pool:
