@@ -148,6 +148,12 @@ def test_versions_that_are_cleaned_up_are_accepted_by_name(tmp_path: Path) -> No
 def test_a_table_that_is_none(tmp_path: Path) -> None:
     cp = delta_stream(tmp_path, {})
     (tmp_path / "table").mkdir()
+    samples.write(
+        tmp_path / "other",
+        {f"_delta_log/{0:020d}.json": b'{"metaData":{"id":"ffff"}}\n'},
+    )
+    with pytest.raises(WrongUse, match="another table"):
+        api.rewind(str(cp), to_time=THEN, table=str(tmp_path / "other"))
     with pytest.raises(NoAnswer, match="is not a Delta table"):
         api.rewind(str(cp), to_time=THEN, table=str(tmp_path / "table"))
     with pytest.raises(BatchPurged, match="the Delta table was not asked"):

@@ -6,7 +6,6 @@ was read before the log's oldest entry is found there; only a stream without sta
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,10 +22,10 @@ from floodmark.checkpoint.sources import (
     render_json,
 )
 from floodmark.checkpoint.text import moment
-from floodmark.errors import BatchPurged, FloodmarkError, NoAnswer, WouldLose
+from floodmark.errors import BatchPurged, NoAnswer, WouldLose, WrongUse
+from floodmark.storage.delta_log import is_delta_table, table_id, version_times
 from floodmark.storage.files import Files, open_files
 
-_LOG = "_delta_log"
 _BEFORE_FIRST_FILE = -1
 _IN_THE_LOG = "`floodmark batches CP` shows the times that the log holds."
 
@@ -152,7 +151,7 @@ def _delta_place(
             f"Have its history asked for that time: --table PATH. {_IN_THE_LOG}",
         )
     now = parse_delta_offset(source.offset)
-    times = version_times(open_files(table, storage))
+    times = version_times(_table(table, now.reservoir_id, storage))
     oldest = min(times)
     later = [version for version, at_ms in sorted(times.items()) if at_ms >= time_ms]
     version = later[0] if later else max(times) + 1
@@ -175,49 +174,18 @@ def _delta_place(
     return _Place(render_json(place), lost, (note,))
 
 
-def version_times(table: Files) -> dict[int, int]:
-    """When each version that the table's log still has was made, as Delta itself tells it."""
-    try:
-        listed = table.list(_LOG).files
-    except FloodmarkError as error:
-        raise type(error)(error.what, error.why, "Name the table's folder: --table PATH.") from None
-    commits = {}
-    for file in listed:
-        name = file.path.rpartition("/")[2]
-        if name.endswith(".json") and name[:-5].isdecimal() and len(name) == 25:
-            commits[int(name[:-5])] = file
-    if not commits:
+def _table(location: str, wanted: str, storage: Mapping[str, Any] | None) -> Files:
+    files = open_files(location, storage)
+    if not is_delta_table(files):
         raise NoAnswer(
-            f"{table.root} is not a Delta table: it has no {_LOG}",
+            f"{location} is not a Delta table: it has no log",
             do="Name the folder that the source reads: --table PATH.",
         )
-    newest = commits[max(commits)]
-    if _in_commit_ms(table.read(newest.path)) is None:
-        return _rising({version: file.mtime_ms or 0 for version, file in commits.items()})
-    contents = table.read_many(file.path for file in commits.values())
-    times = {}
-    for version, file in commits.items():
-        data = contents[file.path]
-        inside = _in_commit_ms(data) if isinstance(data, bytes) else None
-        times[version] = inside if inside is not None else file.mtime_ms or 0
-    return _rising(times)
-
-
-def _in_commit_ms(commit: bytes) -> int | None:
-    """The time inside a commit, where the table has inCommitTimestamp enabled."""
-    try:
-        first = json.loads(commit.partition(b"\n")[0])
-        found = first["commitInfo"]["inCommitTimestamp"]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return found if isinstance(found, int) else None
-
-
-def _rising(times: Mapping[int, int]) -> dict[int, int]:
-    """Files may have been copied out of order: no version is older than the one before it."""
-    risen: dict[int, int] = {}
-    last = -1
-    for version in sorted(times):
-        last = max(times[version], last + 1)
-        risen[version] = last
-    return risen
+    found = table_id(files)
+    if found is not None and found != wanted:
+        raise WrongUse(
+            f"{location} is another table than the one that the stream reads",
+            f"Its id is {found}, the checkpoint's source has {wanted}.",
+            "Name the folder that the source reads: --table PATH.",
+        )
+    return files

@@ -97,3 +97,33 @@ def _saved_id(files: Files, paths: list[str]) -> str | None:
             if found and found.get("id") is not None:
                 return str(found["id"])
     return None
+
+
+def version_times(files: Files) -> dict[int, int]:
+    """When each version that the log still has was made, in ms, as Delta itself tells it."""
+    commits = {
+        int(found[1]): file
+        for file in files.list(LOG).files
+        if (found := _COMMIT.fullmatch(file.path.rpartition("/")[2]))
+    }
+    times = {version: file.mtime_ms or 0 for version, file in commits.items()}
+    if commits and _in_commit_ms(files.read(commits[max(commits)].path)) is not None:
+        contents = files.read_many(file.path for file in commits.values())
+        for version, file in commits.items():
+            data = contents[file.path]
+            inside = _in_commit_ms(data) if isinstance(data, bytes) else None
+            times[version] = times[version] if inside is None else inside
+    # Files may have been copied out of order: no version is older than the one before it.
+    last = -1
+    for version in sorted(times):
+        last = times[version] = max(times[version], last + 1)
+    return times
+
+
+def _in_commit_ms(commit: bytes) -> int | None:
+    """The time inside a commit, where the table has inCommitTimestamp enabled."""
+    try:
+        found = json.loads(commit.partition(b"\n")[0])["commitInfo"]["inCommitTimestamp"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, int) else None
