@@ -69,7 +69,8 @@ def plan_compact(
     size = sum(origin.sizes.get(step.path, 0) for step in unique.values() if step.place != SINK)
     return Plan(
         "compact",
-        f"{len(unique):,} files fewer, {size:,} bytes: batches {max(oldest, 0)} and later stay",
+        (f"{len(unique):,} files fewer, {size:,} bytes" if unique else "Nothing to remove")
+        + f": batches {max(oldest, 0)} and later stay",
         origin.location,
         origin.location,
         tuple(unique.values()),

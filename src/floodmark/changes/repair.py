@@ -86,6 +86,12 @@ def mend(patient: Patient, backup: Backup | None = None) -> None:
             return
 
 
+def _title(mends: bool, leaves: bool) -> str:
+    if mends:
+        return "Mend the checkpoint"
+    return "Nothing here can be mended by `repair`" if leaves else "Nothing to mend: it is sound"
+
+
 def plan_repair(
     patient: Patient,
     location: str,
@@ -98,7 +104,7 @@ def plan_repair(
     notes = (*patient.notes, *left[:_TOLD])
     return Plan(
         "repair",
-        "Mend the checkpoint" if steps else "Nothing here can be mended by `repair`",
+        _title(bool(steps), bool(patient.findings)),
         backup or location,
         location,
         steps,

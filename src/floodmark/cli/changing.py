@@ -105,7 +105,9 @@ def show(change: Change, as_json: bool, out: str | None = None) -> None:
 
 def render(change: Change, out: str | None = None) -> str:
     plan = change.plan
-    lines = [style(plan.title, "bold"), "", table(list(_rows(plan)))]
+    lines = [style(plan.title, "bold")]
+    if plan.steps:
+        lines += ["", table(list(_rows(plan)))]
     if plan.notes:
         lines += ["", *(f"  {note}" for note in plan.notes)]
     if plan.consequences:
@@ -123,6 +125,8 @@ def _mark(words: str, marked: bool) -> str:
 def _ending(change: Change, out: str | None) -> str:
     if change.executed or change.words:
         return change.words
+    if not change.plan.steps:
+        return "There is nothing to carry out."
     saved = f" It is saved: floodmark apply {out}" if out else ""
     return f"Nothing has been changed. Carry it out with --execute.{saved}"
 

@@ -79,7 +79,9 @@ class _Verbs(click.Group):
 )
 @click.version_option(__version__, prog_name="floodmark", message="%(prog)s %(version)s")
 def floodmark() -> None:
-    """Keep Apache Spark streams going: see what a checkpoint holds and where a stream stands."""
+    """Keep Apache Spark streams going: see where a stream stands, run it recoverably, judge
+    changed code before a restart, and move a stream without losing a record or its state.
+    """
 
 
 def main() -> None:
