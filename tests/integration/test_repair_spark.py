@@ -277,6 +277,7 @@ def test_every_damage(kind: str, in_flight: bool, begun: Any) -> None:
 CHOSEN = {
     "stateless": [("offsets/3", "cut"), ("commits/3", "empty"), ("sources/0/3", "empty")],
     "hdfs": [("state/0/1/4.delta", "missing"), ("offsets/2", "missing"), ("metadata", "empty")],
+    "rocksdb": [("state/0/1/4.zip", "cut")],
     "format-2": [("commits/3", "cut"), ("offsets/3", "missing")],
 }
 
@@ -313,3 +314,52 @@ def test_a_compacted_checkpoint_goes_on(begun: Any) -> None:
     api.rewind(str(place), to_batch=10, carrying=GO)
     stream.run(place, stream.sink)
     assert Counter(stream.sink.newest) == stream.expected([])
+
+
+def to_delta(stream: Stream, checkpoint: Path) -> list[tuple[Any, ...]]:
+    """Runs until all input is read; what the table then holds."""
+    frame = stream.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+    query = (
+        stream.shape(frame.json(str(stream.input)))
+        .withColumnRenamed("sum(amount)", "total")
+        .writeStream.format("delta")
+        .outputMode("append" if stream.kind == "stateless" else "complete")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start(str(stream.folder / "out"))
+    )
+    query.awaitTermination(300)
+    assert not query.isActive
+    rows = stream.spark.read.format("delta").load(str(stream.folder / "out")).collect()
+    return [tuple(row) for row in rows]
+
+
+def test_the_lost_id_comes_back_from_the_delta_table(spark: SparkSession, tmp_path: Path) -> None:
+    """Under another id, Delta would take the batch in flight a second time."""
+    stream = Stream(spark, tmp_path, "stateless")
+    place = tmp_path / "cp"
+    for number in range(2):
+        stream.feed(number)
+    to_delta(stream, place)
+    for name in ("commits/1", "commits/.1.crc", "metadata", ".metadata.crc"):
+        (place / name).unlink()
+    change = api.repair(str(place), sink=str(tmp_path / "out"), carrying=GO)
+    assert change.plan.options["needs_accepted"] == []
+    stream.feed(2)
+    assert Counter(to_delta(stream, place)) == stream.expected([])
+
+
+def test_lost_state_is_computed_again_though_delta_has_the_batch(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Under the same id, Delta would skip the batch, and its state would never be written."""
+    stream = Stream(spark, tmp_path, "hdfs")
+    place = tmp_path / "cp"
+    for number in range(3):
+        stream.feed(number)
+    to_delta(stream, place)
+    for partition in range(2):
+        (place / f"state/0/{partition}/3.delta").unlink()
+    api.repair(str(place), accept=EVERYTHING, sink=str(tmp_path / "out"), carrying=GO)
+    stream.feed(3)
+    assert Counter(to_delta(stream, place)) == stream.expected([])

@@ -67,3 +67,13 @@ def test_no_false_alarm_on_the_corpus():
         for folder in folders
     }
     assert {name: rules for name, rules in found.items() if rules} == TRUE_IN_CORPUS
+
+
+def test_a_stand_in_for_a_lost_entry_is_no_second_writer():
+    """`rewind` writes the newest entry twice where the one before it is purged."""
+    tree = golden("3.5/sales-hdfs")
+    tree["offsets/1"] = tree["offsets/2"]
+    for side in ("offsets/.1.crc", "commits/0", "commits/.0.crc", "commits/1", "commits/.1.crc"):
+        del tree[side]
+    del tree["offsets/0"], tree["offsets/.0.crc"]
+    assert {item.rule for item in diagnose(tree, home("3.5/sales-hdfs"))} == set()

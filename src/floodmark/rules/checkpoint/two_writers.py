@@ -14,7 +14,7 @@ RULE = Rule(
     Severity.WARNING,
     finds="A batch that was planned no later than the batch before it, or with a lower watermark.",
     matters="One query's batches follow each other in time. Two queries that share a checkpoint, "
-    "or an entry taken from elsewhere, break the order.",
+    "or an entry taken from elsewhere, break the order; so does a driver's clock that went back.",
     restart="Nothing guards a checkpoint against a second application: both go on until one "
     "fails with CONCURRENT_STREAM_LOG_UPDATE; until then records are read by both.",
     instead="Find the other query (`floodmark lint` finds shared checkpoints in code) and give "
@@ -27,7 +27,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     commits = evidence.checkpoint.commits
     entries = sorted(evidence.checkpoint.offsets.items())
     for (before, old), (batch, new) in pairwise(entries):
-        if old.metadata is None or new.metadata is None:
+        # The same entry twice is a stand-in: what a change writes where the one before is gone.
+        if old.metadata is None or new.metadata is None or old == new:
             continue
         was, now = old.metadata, new.metadata
         if 0 < now.batch_timestamp_ms <= was.batch_timestamp_ms:
