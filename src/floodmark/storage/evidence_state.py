@@ -107,26 +107,35 @@ def _check_side_files(
 
 def _check_tables(found: Gathering, share: float) -> None:
     """RocksDB reads the snapshots that the next start opens, to their last block."""
-    from floodmark.state.rocksdb import read_snapshot
-    from floodmark.storage.state_rocksdb import opened
-
     for need in found.needs:
         base = need.files[0] if need.files else None
         if base is None or base.path not in found.tables or not _chosen(base.path, share):
             continue
-        tables = found.tables[base.path]
-        if any(found.sizes.get(table.path) != table.size for table in tables):
-            continue  # a rule of its own says so
-        try:
-            snapshot = read_snapshot(found.files.read(base.path))
-            with opened(found.files, need.folder, snapshot, b",") as database:
-                for _ in database.records():
-                    pass
-        except MalformedFile as error:
-            found.fail(base.path, error)
-        except FloodmarkError:
-            continue  # gone since it was listed
-        _check_table_sides(found, [table.path for table in tables])
+        _open_snapshot(found, need.folder, base.path)
+        if base.path in found.faults:
+            # Snapshots share tables: whether one can go back to an earlier one has to be tried.
+            for path in found.tables:
+                if path.rpartition("/")[0] == need.folder and path != base.path:
+                    _open_snapshot(found, need.folder, path)
+        _check_table_sides(found, [table.path for table in found.tables[base.path]])
+
+
+def _open_snapshot(found: Gathering, folder: str, path: str) -> None:
+    from floodmark.state.rocksdb import read_snapshot
+    from floodmark.storage.state_rocksdb import opened
+
+    tables = found.tables[path]
+    if any(found.sizes.get(table.path) != table.size for table in tables):
+        return  # a rule of its own says so
+    try:
+        snapshot = read_snapshot(found.files.read(path))
+        with opened(found.files, folder, snapshot, b",") as database:
+            for _ in database.records():
+                pass
+    except MalformedFile as error:
+        found.fail(path, error)
+    except FloodmarkError:
+        return  # gone since it was listed
 
 
 def _check_table_sides(found: Gathering, paths: list[str]) -> None:
