@@ -233,6 +233,9 @@ def repeated(place: Place, name: str, at: int) -> None:
     # An undo or a forget that died at its very end has left nothing to do.
     gone = name.startswith(("undo", "forget")) and result.status in (1, 3)
     assert result.status == 0 or gone, (at, result.err)
+    if name == "forget":
+        kept = open_files(place.at("cp"), place.options).list("_floodmark/kept").files
+        assert kept == (), at
 
 
 def taken_back(place: Place, command: Command) -> None:

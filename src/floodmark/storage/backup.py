@@ -76,7 +76,9 @@ def open_repository(files: Files, create: bool = False) -> None:
                 f"It has no {CONFIG}.",
                 "`floodmark backup CP REPO --execute` makes one.",
             ) from None
-        if level.files or level.folders:
+        # A backup that died in its very first write has left a half-written file behind.
+        other = [name for name in level.files if not name.startswith(f".{CONFIG}.")]
+        if other or level.folders:
             raise WrongUse(
                 f"{files.root} is not empty, and not a backup repository",
                 do="Name an empty folder, or an earlier repository.",
