@@ -77,9 +77,7 @@ def command(
             click.echo(f"\nThe whole story of a rule: floodmark explain {found[0].code}.{unread}")
             mended = sum(item.repairable for item in found)
             if mended:
-                click.echo(
-                    f"What can be mended ({mended} of {len(found)}): floodmark repair {checkpoint}"
-                )
+                click.echo(f"`floodmark repair` mends {mended} of {len(found)}: a plan first.")
         else:
             click.echo(f"{checkpoint} is sound: no rule found anything.{unread}")
     return 1 if is_bad(found) else 0
