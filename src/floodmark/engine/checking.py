@@ -9,7 +9,7 @@ from typing import Any
 
 from floodmark.checkpoint.filelog import COMPACT
 from floodmark.checkpoint.layout import batch_id
-from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.model import SHUFFLE_PARTITIONS, Checkpoint
 from floodmark.checkpoint.outline import OperatorOutline, Outline
 from floodmark.engine.building import built, call_pipeline
 from floodmark.engine.hadoop import checkpoint_files
@@ -68,7 +68,9 @@ def compare(
     writer: Any, files: Files, checkpoint: Checkpoint, fingerprint: str | None = None
 ) -> Comparison:
     """What the rules judge. The new code's state is drawn with what the checkpoint pins."""
-    drawn = outline(writer, checkpoint.conf)
+    # How many partitions there are does not show in a schema, and two hundred take their time.
+    pins = {key: value for key, value in checkpoint.conf.items() if key != SHUFFLE_PARTITIONS}
+    drawn = outline(writer, pins)
     return Comparison(
         checkpoint,
         held_operators(files, checkpoint),
