@@ -228,7 +228,7 @@ def test_a_delta_source_goes_on_in_the_middle_of_a_version(
     table = stream.folder / "table"
     if not first_snapshot:
         stream.spark.range(1000, 1003).write.format("delta").save(str(table))
-    numbers = stream.spark.range(0, 60, 1, 6)
+    numbers = stream.spark.range(0, 20, 1, 2)
     many = numbers.write.format("delta").option("maxRecordsPerFile", 5).mode("append")
 
     def run(checkpoint: Path, limit: int) -> None:
@@ -239,21 +239,21 @@ def test_a_delta_source_goes_on_in_the_middle_of_a_version(
         run(stream.cp, 2)
     many.save(str(table))
     run(stream.cp, 2)
-    # Its last two batches are taken back, and out of the sink, as if it had been stopped there.
+    # Its last batch is taken back, and out of the sink, as if it had been stopped there.
     last = api.inspect(str(stream.cp)).committed_batch
     assert last is not None
-    api.rewind(str(stream.cp), to_batch=last - 2, keep_identity=True, carrying=GO)
+    api.rewind(str(stream.cp), to_batch=last - 1, keep_identity=True, carrying=GO)
     sink = DeltaSink(stream.out)
     query_id = api.inspect(str(stream.cp)).query_id
     assert query_id is not None
-    sink.take_back(query_id, last - 2)
+    sink.take_back(query_id, last - 1)
     # The session remembers the table as it was.
     stream.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
     place = api.offsets(str(stream.cp)).sources[0].offset
     assert place["index"] >= 0
     assert place["isStartingVersion"] is first_snapshot
     taken = sink.rows(("id",))
-    assert 0 < len(taken) < 60
+    assert len(taken) == (10 if first_snapshot else 13)
     new = stream.folder / "new"
     api.upgrade(str(stream.cp), str(new), carrying=GO)
     stream.spark.range(100, 110).write.format("delta").mode("append").save(str(table))
