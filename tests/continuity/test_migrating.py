@@ -1,0 +1,195 @@
+"""Functions over the rows, tables of state, and what is refused of them before anything is written.
+
+Spark runs the functions; the scenarios of the matrix tell that good ones go on rightly.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import continuity_matrix
+import pytest
+from continuity_matrix import run, write_app, write_half
+from scenarios import Scenario
+
+from floodmark import api
+from floodmark.changes.verbs import Carrying
+from floodmark.cli.main import run as floodmark
+from floodmark.errors import FloodmarkError
+
+pytestmark = pytest.mark.spark
+
+GO = Carrying(True, 0)
+OLD = 'events.groupBy("k").agg(F.count("*").alias("n"))'
+NEW = 'events.groupBy("k").agg(F.count("*").alias("n"), F.sum("v").alias("s"))'
+ONE = Scenario("aggregation", "for the functions", OLD, NEW)
+GOOD = 'F.struct(F.col("value.count").alias("count"), F.lit(100).cast("long").alias("sum"))'
+
+
+class Place:
+    """An old checkpoint after the first half, and the new code."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.source, self.old = folder / "input", folder / "old"
+        self.old_app = write_app(folder / "old_app.py", OLD, ONE, self.source, self.old)
+        self.app = write_app(folder / "app.py", NEW, ONE, self.source, folder / "new")
+        write_half(self.source, 1)
+
+    def migration(self, text: str) -> str:
+        path = self.folder / "MIGRATION.py"
+        path.write_text(f"from pyspark.sql import functions as F\n\n\n{text}\n")
+        return str(path)
+
+
+@pytest.fixture(scope="module")
+def place(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    made = Place(tmp_path_factory.mktemp("migrating"))
+    run(spark, made.old_app, made.old)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("body", "words", "shown"),
+    [
+        ("return state.select('key')", "gives the columns key", "a key and a value"),
+        ("return state", "value has the columns count", "sum BIGINT"),
+        (
+            f"return state.select(F.struct(F.col('key.k').alias('name')).alias('key'), "
+            f"{GOOD}.alias('value'))",
+            "key has the columns name",
+            "k STRING",
+        ),
+        (
+            "value = F.struct(F.when(F.col('key.k') != 'b', 1).cast('long').alias('count'), "
+            "F.lit(1).cast('long').alias('sum'))\n    return state.withColumn('value', value)",
+            r"value\.count may not be null, in 1 rows",
+            "'b'",
+        ),
+        (
+            f"rows = state.withColumn('value', {GOOD})\n    return rows.union(rows.limit(1))",
+            "two rows have one key, in 1 rows",
+            "'k'",
+        ),
+        (
+            f"return state.withColumn('value', {GOOD}).where(\"key.k <> 'c'\")",
+            "keys of the old state are not in the new, in 1 rows",
+            "'c'",
+        ),
+        ("return 1", "gives a int, not a DataFrame", ""),
+        ("return state.select('nosuch')", "Spark refuses what the function does", "nosuch"),
+        ("raise ValueError('no')", "fails: ValueError: no", ""),
+    ],
+    ids=["columns", "value", "key", "null", "twice", "dropped", "no frame", "analysis", "raises"],
+)
+def test_a_wrong_function_is_caught_before_anything_is_written(
+    place: Place, body: str, words: str, shown: str, tmp_path: Path
+) -> None:
+    code = place.migration(f"def operator_0(state):\n    {body}")
+    new = tmp_path / "new"
+    with pytest.raises(FloodmarkError, match=words) as refused:
+        api.migrate(str(place.old), str(new), app=place.app, with_file=code, carrying=GO)
+    assert shown in f"{refused.value.why} {refused.value.do}"
+    assert not new.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x = 1", "no function in it is for the state"),
+        ("def operator_7(state): ...", "no such operator"),
+        ("def operator_0_nosuch(state): ...", "which rows are meant"),
+        ("import nosuch", "fails on import"),
+        ("merge = {'sum': 'concat'}", "merge is a dict of column"),
+    ],
+)
+def test_a_file_that_is_no_migration_is_wrong_use(
+    place: Place, text: str, words: str, tmp_path: Path
+) -> None:
+    code = place.migration(text)
+    with pytest.raises(FloodmarkError, match=words):
+        api.migrate(str(place.old), str(tmp_path / "n"), app=place.app, with_file=code)
+
+
+def test_a_skeleton_is_a_migration(
+    place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert floodmark(["migrate", str(place.old), "--app", place.app, "--skeleton"]) == 0
+    text = capsys.readouterr().out
+    assert "new value  count BIGINT NOT NULL, sum BIGINT" in text
+    (tmp_path / "MIGRATION.py").write_text(text)
+    arguments = ["migrate", str(place.old), str(tmp_path / "new"), "--app", place.app]
+    status = floodmark([*arguments, "--with", str(tmp_path / "MIGRATION.py"), "--execute"])
+    assert status == 0, capsys.readouterr().err
+    found = {row["key"]["k"]: row["value"] for row in api.state(str(tmp_path / "new")).rows()}
+    assert found == {k: {"count": n, "sum": None} for k, n in (("a", 4), ("b", 2), ("c", 2))}
+
+
+def test_a_plan_changes_nothing_and_says_where_each_column_comes_from(
+    place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = tmp_path / "new"
+    assert floodmark(["migrate", str(place.old), str(new), "--app", place.app, "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)["plan"]
+    assert not new.exists()
+    steps = [step for step in plan["steps"] if step["do"] == "rewrite-state"]
+    assert [step["path"] for step in steps] == ["state/0"]
+    assert any("sum is new" in note for note in plan["notes"])
+
+
+@pytest.mark.parametrize("app", ["same keys", "other keys"])
+def test_executors_rewrite_as_this_process_does(
+    spark: Any, place: Place, app: str, tmp_path: Path
+) -> None:
+    code, options = place.app, {}
+    if app == "other keys":
+        other = NEW.replace("events", 'events.withColumnRenamed("k", "c")').replace('"k")', '"c")')
+        code = write_app(tmp_path / "app.py", other, ONE, place.source, tmp_path / "new")
+        options = {"rename": ["k=c"]}
+    here, there = str(tmp_path / "here"), str(tmp_path / "there")
+    api.migrate(str(place.old), here, app=code, carrying=GO, **options)
+    api.migrate(str(place.old), there, app=code, on_spark=True, carrying=GO, **options)
+    found = [sorted(map(repr, api.state(one).rows())) for one in (here, there)]
+    assert found[0] == found[1]
+    assert len(found[0]) == 3
+
+
+def test_a_stream_begins_with_state_from_a_file(spark: Any, tmp_path: Path) -> None:
+    """As if the new code had seen the first half: then only the second is there to be read."""
+    source, new = tmp_path / "input", tmp_path / "new"
+    app = write_app(tmp_path / "app.py", NEW, ONE, source, new)
+    write_half(tmp_path / "first", 1)
+    first = spark.read.schema(continuity_matrix.SCHEMA).json(str(tmp_path / "first"))
+    first.createOrReplaceTempView("first_half")
+    totals = spark.sql("SELECT k, count(*) AS count, sum(v) AS sum FROM first_half GROUP BY k")
+    totals.write.parquet(str(tmp_path / "totals.parquet"))
+    write_half(source, 2)
+    table = str(tmp_path / "totals.parquet")
+    change = api.bootstrap(str(new), app=app, state=table, carrying=GO)
+    assert change.executed
+    found = run(spark, app, new, since=1)
+    assert found == [("a", 6, 39), ("b", 3, 18), ("d", 2, 23)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ("k, count(*) AS n, sum(v) AS sum", "it has the columns k, n, sum"),
+        ("k, 'x' AS count, sum(v) AS sum", "count is STRING, not BIGINT"),
+        ("'a' AS k, count(*) AS count, sum(v) AS sum", "two rows have one key"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused(
+    spark: Any, columns: str, words: str, tmp_path: Path
+) -> None:
+    app = write_app(tmp_path / "app.py", NEW, ONE, tmp_path / "input", tmp_path / "new")
+    write_half(tmp_path / "input", 1)
+    first = spark.read.schema(continuity_matrix.SCHEMA).json(str(tmp_path / "input"))
+    first.createOrReplaceTempView("first_half")
+    table = str(tmp_path / "t.parquet")
+    spark.sql(f"SELECT {columns} FROM first_half GROUP BY first_half.k").write.parquet(table)
+    with pytest.raises(FloodmarkError, match=words):
+        api.bootstrap(str(tmp_path / "new"), app=app, state=table, carrying=GO)
+    assert not (tmp_path / "new").exists()
