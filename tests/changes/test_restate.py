@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,27 @@ def test_unique_ids_stand_in_the_commit(tmp_path: Path) -> None:
     api.convert(str(new), str(back), provider="hdfs", carrying=GO)
     assert parse_commit((back / f"commits/{last}").read_bytes()).version == 1
     assert rows_of(str(back)) == rows_of(old)
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        ("4.0/sales-format-2-alone", b"v2\n"),
+        ("4.0/sales-format-2", b"v1\n"),
+        ("4.3/sales-format-2", b"v1\n"),
+    ],
+)
+def test_zips_with_unique_ids_say_what_their_spark_reads(
+    name: str, version: bytes, tmp_path: Path
+) -> None:
+    """4.0 writes v2 in a session that had unique ids from its start, and then reads no v1."""
+    old, new = golden(name, tmp_path), tmp_path / "new"
+    api.repartition(old, str(new), partitions=3, carrying=GO)
+    zips = list((new / "state").rglob("*.zip"))
+    assert len(zips) == 3
+    for path in zips:
+        with zipfile.ZipFile(path) as archive:
+            assert archive.read("metadata").startswith(version)
 
 
 def test_a_batch_in_flight_is_carried_with_what_it_has_written(tmp_path: Path) -> None:

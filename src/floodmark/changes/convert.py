@@ -77,4 +77,6 @@ def _notes(provider: str, ids: bool, had: bool) -> tuple[str, ...]:
         notes.append(
             f"Start it with {FORMAT_KEY}={2 if ids else 1}: Spark before 4.3 goes by the session."
         )
+    if ids and not had:
+        notes.append("It is for Spark 4.1 and later: 4.0 reads only zips that it wrote itself.")
     return tuple(notes)

@@ -56,13 +56,15 @@ class RocksSnapshot:
     """What the zip itself holds: the manifest and its like."""
     internal: frozenset[str] = frozenset()
     """The column families that Spark keeps for itself."""
+    version: int = 1
+    """What the zip says of itself: 2 where Spark 4.0 wrote it with unique ids."""
 
 
 def read_snapshot(data: bytes) -> RocksSnapshot:
     files = _unzip(data)
     if "metadata" not in files:
         raise MalformedFile("the snapshot's zip has no metadata entry")
-    _, rest = split_version(decode(files.pop("metadata")), NEWEST_ZIP_VERSION)
+    version, rest = split_version(decode(files.pop("metadata")), NEWEST_ZIP_VERSION)
     fields = parse_json_object(rest, "the snapshot's metadata")
     return RocksSnapshot(
         _tables(fields.get("sstFiles"), "dfsSstFileName"),
@@ -71,6 +73,7 @@ def read_snapshot(data: bytes) -> RocksSnapshot:
         _families(fields.get("columnFamilyMapping")),
         files,
         _internal(fields.get("columnFamilyTypeMap")),
+        version,
     )
 
 

@@ -15,16 +15,13 @@ from floodmark.state.javadata import encode_utf
 from floodmark.state.records import Records, render_records
 from floodmark.state.rocksdb import DELETE, END, Change, RocksSnapshot
 
-ZIP_VERSION = 1
-"""What every Spark reads; 4.0 wrote 2 at times, which later ones refuse."""
-
 # A zip says when its entries were made; the same state gives the same bytes.
 _ALWAYS = (1980, 1, 1, 0, 0, 0)
 
 
 def render_snapshot(snapshot: RocksSnapshot, internal_keys: int = 0) -> bytes:
     """`V.zip`. `internal_keys` of its rows are in families that Spark keeps for itself."""
-    metadata = f"v{ZIP_VERSION}\n{_render_metadata(snapshot, internal_keys)}"
+    metadata = f"v{snapshot.version}\n{_render_metadata(snapshot, internal_keys)}"
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in {**snapshot.files, "metadata": metadata.encode()}.items():

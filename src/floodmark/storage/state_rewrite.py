@@ -149,7 +149,21 @@ def moves_rows(store: Store, goal: Goal) -> bool:
 def style_of(store: Store, goal: Goal, conf: Mapping[str, str]) -> StoreFormat:
     families, internal = _families(store)
     codec = conf.get(CODEC, "lz4")
-    return StoreFormat(goal.provider, codec, store.at.row_checksums, families, internal)
+    zips = 2 if goal.unique_ids is not None and _is_of_spark_4_0(store) else 1
+    return StoreFormat(goal.provider, codec, store.at.row_checksums, families, internal, zips)
+
+
+def _is_of_spark_4_0(store: Store) -> bool:
+    """Its zips say v2 where state has unique ids, and it reads no others; later Sparks say v1."""
+    if not store.at.unique_ids:
+        return False
+    for partition in store.partitions:
+        base = store.at.chain(partition).snapshot
+        if base is not None:
+            with named(base.path):
+                return read_snapshot(store.at.read(base.path)).version == 2
+    # Only changelogs yet: later Sparks leave a checksum beside each.
+    return not store.at.checksums
 
 
 def write_partition(

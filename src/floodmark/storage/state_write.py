@@ -51,6 +51,8 @@ class StoreFormat:
     families: Mapping[str, int] = field(default_factory=dict)
     """RocksDB: column family → the number that its keys begin with."""
     internal: frozenset[str] = frozenset()
+    zip_version: int = 1
+    """RocksDB: 2 for Spark 4.0 with unique ids, which reads nothing else; all others read 1."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,7 @@ def _write_rocksdb(
         dict(style.families),
         _described(database),
         style.internal,
+        style.zip_version,
     )
     data = render_snapshot(snapshot, internal_rows)
     # The zip comes last: a version is there when its tables are.
