@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from measure import CONF, Claims, best, call_cpu_seconds, write_checkpoint
@@ -78,14 +79,16 @@ def main() -> None:
         for name, place in (("20,000 small files", many), ("4 large files", large)):
             copied, plain, read = best(
                 3,
-                lambda place=place: call_cpu_seconds(lambda: read_bytes(place)),
-                lambda place=place: call_cpu_seconds(lambda: read_rows(place)),
-                lambda place=place: call_cpu_seconds(lambda: api.doctor(str(place), 1.0)),
+                partial(call_cpu_seconds, partial(read_bytes, place)),
+                partial(call_cpu_seconds, partial(read_rows, place)),
+                partial(call_cpu_seconds, partial(api.doctor, str(place), 1.0)),
             )
             print(
                 f"{name}: bytes {copied:.3f} s, rows {plain:.3f} s, doctor --read-data {read:.3f} s"
             )
-            claims.at_least(f"speed of --read-data, {name}, in plain reads", plain / read, 0.5)
+            claims.at_least(
+                f"speed of --read-data, {name}, in plain reads of its rows", plain / read, 0.5
+            )
     claims.finish()
 
 
