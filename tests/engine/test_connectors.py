@@ -27,6 +27,8 @@ def _a_home_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
+    # The session that tests share may run already, and has the connectors.
+    monkeypatch.setattr("pyspark.SparkContext._jvm", None)
 
 
 @pytest.fixture
