@@ -13,7 +13,7 @@ from compatibility.laboratory import Laboratory, Outcome
 
 pytestmark = pytest.mark.spark
 # As many as fit in four minutes beside everything else; the whole matrix is `make soak`.
-_QUICK = 24
+_QUICK = 16
 
 
 def _quick() -> list[Change]:
