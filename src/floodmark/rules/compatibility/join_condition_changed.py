@@ -23,13 +23,7 @@ RULE = Rule(
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
-    if not comparison.has_plans or comparison.last is None:
-        return
-    before = [one for one in comparison.last.nodes_of("Join") if one.details.get("streams")]
-    after = [one for one in comparison.new.nodes_of("Join") if one.details.get("streams")]
-    if len(before) != len(after):
-        return
-    for old, now in zip(before, after, strict=True):
+    for old, now in comparison.joins():
         if old.details.get("condition") != now.details.get("condition"):
             yield reason(
                 RULE,

@@ -108,6 +108,15 @@ class Comparison:
             if operator_kind(new) in kinds:
                 yield held, new
 
+    def joins(self) -> Iterator[tuple[PlanNode, PlanNode]]:
+        """Joins of two streams, as they were and as they are, where both plans are known."""
+        if self.last is None or self.last.nodes is None:
+            return
+        before = [one for one in self.last.nodes_of("Join") if one.details.get("streams")]
+        after = [one for one in self.new.nodes_of("Join") if one.details.get("streams")]
+        if len(before) == len(after):
+            yield from zip(before, after, strict=True)
+
     def is_unchecked(self, operator: int) -> bool:
         """Spark does not compare the schemas of this operator's state."""
         if self.new.conf.get(SCHEMA_CHECK, "true").lower() == "false":
