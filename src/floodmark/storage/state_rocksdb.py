@@ -109,13 +109,17 @@ def _pairs(database: Any, folder: str) -> Iterator[Records]:
 
     pairs = iter(database.items())
     while True:
+        keys: list[bytes] = []
+        values: list[bytes] = []
         try:
-            piece = list(itertools.islice(pairs, _PIECE))
+            # One pair at a time: pairs that are kept make the collector look at them all.
+            for key, value in itertools.islice(pairs, _PIECE):
+                keys.append(key)
+                values.append(value)
         except Exception as error:
             raise MalformedFile(
                 f"{folder}: RocksDB cannot read the snapshot: {error}", do=_ELSEWHERE
             ) from None
-        if not piece:
+        if not keys:
             return
-        keys, values = zip(*piece, strict=True)
-        yield Records(row_bytes(keys), row_bytes(values), np.zeros(len(piece), bool))
+        yield Records(row_bytes(keys), row_bytes(values), np.zeros(len(keys), bool))
