@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
 from typing import Any
 
 import pyarrow as pa
@@ -15,10 +13,7 @@ from floodmark.errors import FloodmarkError, MalformedFile
 from floodmark.state.rowbytes import RowBytes, as_bytes, row_bytes
 from floodmark.state.types import (
     Array,
-    Atom,
-    DataType,
     Decimal,
-    Field,
     Map,
     Struct,
     arrow_type,
@@ -26,96 +21,7 @@ from floodmark.state.types import (
 )
 from floodmark.state.unsaferow import decode_field, decode_rows
 from floodmark.state.unsafewrite import encode_rows
-
-EPOCH = dt.datetime(1970, 1, 1)
-INTS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
-
-
-def _decimals(precision: int, scale: int) -> st.SearchStrategy[Any]:
-    most = 10**precision - 1
-    return st.integers(-most, most).map(
-        lambda n: decimal.Decimal((0 if n >= 0 else 1, tuple(map(int, str(abs(n)))), -scale))
-    )
-
-
-def _values(kind: DataType) -> st.SearchStrategy[Any]:
-    if isinstance(kind, Struct):
-        return st.fixed_dictionaries({f.name: _maybe(f.type) for f in kind.fields})
-    if isinstance(kind, Array):
-        return st.lists(_maybe(kind.element), max_size=70)
-    if isinstance(kind, Map):
-        return st.lists(st.tuples(_values(kind.key), _maybe(kind.value)), max_size=3)
-    if isinstance(kind, Decimal):
-        return _decimals(kind.precision, kind.scale)
-    if kind.name in INTS:
-        half = 2 ** (INTS[kind.name] - 1)
-        return st.integers(-half, half - 1)
-    return {
-        "boolean": st.booleans(),
-        "float": st.floats(width=32, allow_nan=False),
-        "double": st.floats(allow_nan=False),
-        "date": st.dates(),
-        "timestamp": st.datetimes().map(lambda d: d.replace(tzinfo=dt.timezone.utc)),
-        "timestamp_ntz": st.datetimes(),
-        "string": st.text(max_size=20),
-        "binary": st.binary(max_size=20),
-        "void": st.none(),
-        "interval": st.fixed_dictionaries(
-            {
-                "months": st.integers(-(2**31), 2**31 - 1),
-                "days": st.integers(-(2**31), 2**31 - 1),
-                "microseconds": st.integers(-(2**63), 2**63 - 1),
-            }
-        ),
-        "variant": st.fixed_dictionaries(
-            {"value": st.binary(max_size=9), "metadata": st.binary(max_size=9)}
-        ),
-        "interval day to second": st.timedeltas(dt.timedelta(-9999), dt.timedelta(9999)),
-        "interval year to month": st.integers(-(2**31), 2**31 - 1),
-    }[kind.name]
-
-
-def _maybe(kind: DataType) -> st.SearchStrategy[Any]:
-    return st.one_of(st.none(), _values(kind))
-
-
-ATOMS = st.sampled_from(
-    [
-        *(
-            atom(name)
-            for name in (
-                *INTS,
-                *("boolean", "float", "double", "date", "timestamp", "timestamp_ntz"),
-                *("string", "binary", "void", "interval", "variant"),
-            )
-        ),
-        Atom("interval day to second", "INTERVAL DAY TO SECOND", 8),
-        Atom("interval year to month", "INTERVAL YEAR TO MONTH", 4),
-        Decimal(9, 2),
-        Decimal(18, 0),
-        Decimal(19, 5),
-        Decimal(38, 10),
-    ]
-)
-
-
-def _struct(kinds: list[DataType]) -> Struct:
-    return Struct(tuple(Field(f"c{i}", kind) for i, kind in enumerate(kinds)))
-
-
-def _nest(inner: st.SearchStrategy[DataType]) -> st.SearchStrategy[DataType]:
-    keys = st.sampled_from([atom("string"), atom("long"), Decimal(20, 2)])
-    return st.one_of(
-        inner.map(Array),
-        st.tuples(keys, inner).map(lambda pair: Map(*pair)),
-        st.lists(inner, min_size=1, max_size=4).map(_struct),
-    )
-
-
-SCHEMAS = st.lists(st.recursive(ATOMS, _nest, max_leaves=4), min_size=1, max_size=5).map(_struct)
-TABLES = SCHEMAS.flatmap(
-    lambda s: st.tuples(st.just(s), st.lists(_values(s), min_size=1, max_size=6))
-)
+from state.drawn_rows import SCHEMAS, TABLES, struct_of
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
@@ -161,7 +67,7 @@ KNOWN = bytes.fromhex(
 
 
 def test_the_layout_is_sparks() -> None:
-    schema = _struct([atom("integer"), atom("string"), atom("long")])
+    schema = struct_of([atom("integer"), atom("string"), atom("long")])
     array = pa.array([{"c0": 7, "c1": "hello", "c2": None}], arrow_type(schema))
     assert encode_rows(array, schema)[0] == KNOWN
     assert decode_rows(row_bytes([KNOWN]), schema).to_pylist() == array.to_pylist()
@@ -170,25 +76,26 @@ def test_the_layout_is_sparks() -> None:
 
 def test_a_null_large_decimal_keeps_its_place() -> None:
     encoded = encode_rows(
-        pa.array([{"c0": None}], arrow_type(_struct([Decimal(20, 0)]))), _struct([Decimal(20, 0)])
+        pa.array([{"c0": None}], arrow_type(struct_of([Decimal(20, 0)]))),
+        struct_of([Decimal(20, 0)]),
     )
     assert encoded[0].hex() == "0100000000000000" + "0000000010000000" + "00" * 16
 
 
 def test_a_row_shorter_than_its_schema_is_refused() -> None:
-    schema = _struct([atom("long")] * 6)
+    schema = struct_of([atom("long")] * 6)
     with pytest.raises(MalformedFile, match="at least 56"):
         decode_rows(row_bytes([KNOWN]), schema)
 
 
 def test_bytes_that_are_not_utf8_are_shown_as_spark_shows_them() -> None:
-    schema = _struct([atom("string")])
+    schema = struct_of([atom("string")])
     row = bytes.fromhex("0000000000000000020000001000000061ff000000000000")
     assert decode_rows(row_bytes([row]), schema).to_pylist() == [{"c0": "a�"}]
 
 
 def test_no_rows() -> None:
-    schema = _struct([atom("string"), Array(atom("long")), Map(atom("long"), Decimal(30, 2))])
+    schema = struct_of([atom("string"), Array(atom("long")), Map(atom("long"), Decimal(30, 2))])
     empty = RowBytes(as_bytes(b""), *(pa.array([], pa.int64()).to_numpy(),) * 2)
     assert decode_rows(empty, schema).to_pylist() == []
     assert len(encode_rows(pa.array([], arrow_type(schema)), schema)) == 0

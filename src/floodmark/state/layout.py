@@ -193,17 +193,34 @@ class Layout:
         column = pa.array(times.astype("<u8").view("<i8"), pa.int64())
         return _struct([*row.flatten(), column.cast(arrow_type(schema.fields[-1].type))], schema)
 
+    @property
+    def has_plain_keys(self) -> bool:
+        """A key's bytes are its row, with nothing but a prefix before it."""
+        plain = self.encoding.is_plain or not self.rocksdb
+        return self.key is not None and plain and not self.avro
+
+    @property
+    def has_plain_values(self) -> bool:
+        return not (self.avro or self.has_elements or (self.rocksdb and self.row_checksums))
+
     def encode_key(self, key: Mapping[str, Any]) -> bytes | None:
         """The bytes that a key stands under; None where it has to be looked for."""
         import pyarrow as pa
 
-        if self.key is None or self.avro or not (self.encoding.is_plain or not self.rocksdb):
+        if self.key is None or not self.has_plain_keys:
             return None
-        row = encode_rows(pa.array([dict(key)], arrow_type(self.key)), self.key)[0]
+        return self.stored_key(
+            encode_rows(pa.array([dict(key)], arrow_type(self.key)), self.key)[0]
+        )
+
+    def stored_key(self, row: bytes) -> bytes:
         if not self.rocksdb:
             return row
         prefix = b"" if self.family is None else struct.pack("<h", self.family)
         return prefix + b"\x00" + row
+
+    def bare_value(self, value: bytes) -> bytes:
+        return value[1:] if self.rocksdb else value
 
 
 def _are_empty(rows: RowBytes, schema: Struct) -> bool:

@@ -20,8 +20,12 @@ def partition_of(key: pa.StructScalar, schema: Struct, partitions: int) -> int:
     seed = SEED
     for at, field in enumerate(schema.fields):
         seed = hash_value(key[at], field.type, seed)
-    signed = seed - (1 << 32) if seed >= 1 << 31 else seed
-    return signed % partitions
+    return modulo(seed, partitions)
+
+
+def modulo(hashed: int, partitions: int) -> int:
+    """Spark takes the hash for a signed number."""
+    return (hashed - (1 << 32) if hashed >= 1 << 31 else hashed) % partitions
 
 
 def _rotate(value: int, by: int) -> int:

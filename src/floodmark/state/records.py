@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from floodmark.errors import MalformedFile
-from floodmark.state.rowbytes import RowBytes, gather, starts_of
+from floodmark.state.rowbytes import RowBytes, gather, row_bytes, starts_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,6 +45,12 @@ class Records:
 
     def take(self, rows: Any) -> Records:
         return Records(self.keys.take(rows), self.values.take(rows), self.removed[rows])
+
+
+def one_record(key: bytes, value: bytes) -> Records:
+    import numpy as np
+
+    return Records(row_bytes([key]), row_bytes([value]), np.zeros(1, bool))
 
 
 @dataclass(frozen=True)

@@ -344,18 +344,13 @@ def _replay_changes(
         yield Records(row_bytes(live.keys()), row_bytes(live.values()), np.zeros(len(live), bool))
 
 
-def one_row(
+def value_of(
     base: Base, changelogs: Sequence[Changelog], delimiter: bytes, key: bytes
-) -> Records | None:
-    """The row of one key, without a look at the others."""
-    import numpy as np
-
+) -> bytes | None:
+    """The value of one key, without a look at the others."""
     overlay = _Overlay(base, delimiter)
     for log in changelogs:
         for change in _typed(log):
             if change.key == key or change.kind == DELETE_RANGE:
                 overlay.apply(change)
-    value = overlay.value(key)
-    if value is None:
-        return None
-    return Records(row_bytes([key]), row_bytes([value]), np.zeros(1, bool))
+    return overlay.value(key)

@@ -16,10 +16,10 @@ from floodmark.state.rocksdb import (
     Base,
     Changelog,
     RocksSnapshot,
-    one_row,
     parse_changelog,
     read_snapshot,
     replay,
+    value_of,
 )
 from floodmark.storage.files import Files
 from floodmark.storage.state_chain import Chain, chain_of
@@ -100,21 +100,18 @@ class OpenedPartition:
             return replay(self.base, self.changelogs, self.store.delimiter)
         return live_records(self._sources())
 
-    def get(self, key: bytes) -> Records | None:
-        """The one record of a key, or None; its bytes are those that the store keeps."""
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key, both as the store keeps them."""
         if self.store.provider == "rocksdb":
-            return self._get_rocksdb(key)
+            return value_of(self.base, self.changelogs, self.store.delimiter, key)
         for source in self._sources():
             found = None
             for records in source.records():
                 match = _matching(records, key)
                 found = match if match is not None else found
             if found is not None:
-                return None if bool(found.removed[0]) else found
+                return None if bool(found.removed[0]) else found.values[0]
         return None
-
-    def _get_rocksdb(self, key: bytes) -> Records | None:
-        return one_row(self.base, self.changelogs, self.store.delimiter, key)
 
     def _sources(self) -> list[StateSource]:
         """Newest first."""

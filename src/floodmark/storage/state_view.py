@@ -15,8 +15,10 @@ from floodmark.checkpoint.layout import (
 )
 from floodmark.errors import NoAnswer
 from floodmark.state.layout import BYTES, Layout
+from floodmark.state.one_row import decode_row, encode_row, partition_of_row
 from floodmark.state.operators import JoinCounts, Reading, Shape
 from floodmark.state.partitioning import partition_of
+from floodmark.state.records import one_record
 from floodmark.state.schema import PLAIN
 from floodmark.state.types import Struct, arrow_type, ddl, distinct
 from floodmark.state.unsafewrite import encode_rows
@@ -138,13 +140,12 @@ class StateView:
 
     def lookup(self, key: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The rows of one key; a list and a map have several."""
-        import pyarrow as pa
-
-        wanted = pa.array([coerce(key, self.key_type)], arrow_type(self.key_type))
-        for partition in self._likely_first(wanted):
-            found = self._lookup_in(partition, wanted)
-            if found:
-                return found
+        wanted = coerce(key, self.key_type)
+        found = self._lookup_simple(wanted)
+        if found is None:
+            found = self._lookup_any(wanted)
+        if found:
+            return found
         raise KeyNotThere(
             f"operator {self.operator}, store {self.store}: no such key after batch {self.batch}",
             f"The key's fields are {self.key_schema}.",
@@ -206,15 +207,53 @@ class StateView:
                 size += mine.keys.size + mine.values.size
         return PartitionStats(partition, keys, size)
 
-    def _likely_first(self, wanted: pa.Array) -> list[int]:
-        """Spark's hash says where the key should be; the others are looked at after it."""
-        if self.reading.key is None or not self.partitions:
-            return list(self.partitions)
+    def _lookup_simple(self, wanted: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+        """The way without Arrow, which takes longer to load than all the rest to do.
+
+        None is no answer: then the key has to be looked up the other way.
+        """
+        if self.reading.shape is not Shape.PAIRS or self.reading.schema is None:
+            return None
+        row = encode_row(wanted, self.key_type)
+        if row is None:
+            return None
+        likely = partition_of_row(row, self._hashed_key, max(len(self.partitions), 1))
+        for partition in self._from(likely):
+            with self.at.open(partition) as opened:
+                layout = self.layout(opened)
+                if not (layout.has_plain_keys and layout.has_plain_values):
+                    return None
+                value = opened.get(layout.stored_key(row))
+            if value is not None:
+                shown = decode_row(layout.bare_value(value), self.value_type)
+                key = decode_row(row, self.key_type)
+                found = {"partition": partition, "key": key, "value": shown}
+                return None if shown is None else [found]
+        return []
+
+    def _lookup_any(self, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+        import pyarrow as pa
+
+        key = pa.array([wanted], arrow_type(self.key_type))
+        likely = 0
+        if self.reading.key is not None and self.partitions:
+            likely = partition_of(key[0], self._hashed_key, len(self.partitions))
+        for partition in self._from(likely):
+            found = self._lookup_in(partition, key)
+            if found:
+                return found
+        return []
+
+    @property
+    def _hashed_key(self) -> Struct:
+        """The columns that Spark's hash says by where a key should be."""
         encoding = self.reading.schema.encoding if self.reading.schema else PLAIN
-        key = self.key_type
         if self.reading.shape is Shape.PAIRS and encoding.prefix_columns:
-            key = Struct(key.fields[: encoding.prefix_columns])
-        likely = partition_of(wanted[0], key, len(self.partitions))
+            return Struct(self.key_type.fields[: encoding.prefix_columns])
+        return self.key_type
+
+    def _from(self, likely: int) -> list[int]:
+        """The others are looked at after it."""
         return sorted(self.partitions, key=lambda partition: partition != likely)
 
     def _lookup_in(self, partition: int, wanted: pa.Array) -> list[dict[str, Any]]:
@@ -223,9 +262,10 @@ class StateView:
             if self.reading.shape in (Shape.PAIRS, Shape.LIST):
                 encoded = layout.encode_key(wanted[0].as_py()) if _is_exact(wanted) else None
                 if encoded is not None:
-                    found = opened.get(encoded)
-                    if found is None:
+                    value = opened.get(encoded)
+                    if value is None:
                         return []
+                    found = one_record(encoded, value)
                     return plain_rows(self._batch(partition, layout, found, None))
         return self._search(partition, wanted)
 
