@@ -21,6 +21,7 @@ from floodmark.state.rocksdb import (
     replay,
     value_of,
 )
+from floodmark.state.rowbytes import gather
 from floodmark.storage.files import Files
 from floodmark.storage.state_chain import Chain, chain_of
 from floodmark.storage.state_rocksdb import NOTHING, opened
@@ -132,14 +133,14 @@ def _matching(records: Records, key: bytes) -> Records | None:
 
     keys = records.keys
     rows = np.nonzero(keys.lengths == len(key))[0]
-    wanted = np.frombuffer(key, np.uint8)
-    for at in range(0, len(key), 8):
-        if not len(rows):
-            return None
-        part = wanted[at : at + 8]
-        places = keys.starts[rows][:, None] + np.arange(at, at + len(part))
-        rows = rows[(keys.data[places] == part).all(axis=1)]
-    return records.take(rows[-1:]) if len(rows) else None
+    # From the end: keys that have a beginning in common are many.
+    for at in range(len(key) - len(key) % 8 - 8, -1, -8):
+        words = gather(keys.data, keys.starts[rows] + at, "<u8")
+        rows = rows[words == int.from_bytes(key[at : at + 8], "little")]
+    for row in reversed(rows.tolist()):
+        if keys[row] == key:
+            return records.take([row])
+    return None
 
 
 @contextlib.contextmanager
