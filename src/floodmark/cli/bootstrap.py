@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.cli import changing
+from floodmark.cli import changing, options
 
 
 @click.command("bootstrap")
@@ -22,11 +22,8 @@ from floodmark.cli import changing
 )
 @click.option("--start", metavar="FILE", help="Where the sources begin, as `run --start` takes it.")
 @click.option("--scratch", metavar="URL", help="Where executors put rows; shared storage.")
-@click.option(
-    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A pipeline's parameter."
-)
-@click.option("--master", metavar="URL", help="Spark's master: local[4], yarn, spark://…")
-@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
+@options.settings
+@options.spark
 @changing.changing
 def command(
     new: str,
@@ -60,7 +57,7 @@ def command(
             app=app,
             state=tables,
             start=start,
-            conf=[*conf, *([f"spark.master={master}"] if master else [])],
+            conf=options.spark_settings(master, conf),
             settings=parse_settings(settings),
             scratch=scratch,
             carrying=how,

@@ -31,9 +31,7 @@ _COLOURS = {"same": "green", "compatible": "green", "unknown": "yellow"}
 @click.command("check")
 @click.argument("checkpoint", metavar="CP")
 @click.argument("application", metavar="APP.py[:PIPELINE]")
-@click.option(
-    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A pipeline's parameter."
-)
+@options.settings
 @click.option("--rehearse", is_flag=True, help="Let Spark run one batch on a fork, and decide.")
 @click.option(
     "--cap-rows",
@@ -49,8 +47,7 @@ _COLOURS = {"same": "green", "compatible": "green", "unknown": "yellow"}
 @click.option(
     "--spark-log", metavar="FILE", help="Spark's log; - is stderr. [default: only kept on failure]"
 )
-@click.option("--master", metavar="URL", help="Spark's master: local[4], yarn, spark://…")
-@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
+@options.spark
 @options.storage
 @options.as_json
 def command(
@@ -75,9 +72,7 @@ def command(
     from floodmark.engine.parameters import parse_settings
     from floodmark.engine.session import new_log
 
-    spark_conf = parse_settings(conf, "--conf")
-    if master is not None:
-        spark_conf["spark.master"] = master
+    spark_conf = parse_settings(options.spark_settings(master, conf), "--conf")
     log = new_log("check") if spark_log is None else _log_file(spark_log)
     wish = CheckWish(
         parse_settings(settings),

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.cli import changing
+from floodmark.cli import changing, options
 
 
 @click.command("migrate")
@@ -34,11 +34,8 @@ from floodmark.cli import changing
 @click.option("--drop-in-flight", is_flag=True, help="Go back to the last commit.")
 @click.option("--on-spark", is_flag=True, help="Let Spark's executors rewrite the state.")
 @click.option("--scratch", metavar="URL", help="Where executors put rows; shared storage.")
-@click.option(
-    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A pipeline's parameter."
-)
-@click.option("--master", metavar="URL", help="Spark's master: local[4], yarn, spark://…")
-@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
+@options.settings
+@options.spark
 @changing.changing
 def command(
     checkpoint: str,
@@ -71,7 +68,7 @@ def command(
     from floodmark.engine.parameters import parse_settings
 
     given = parse_settings(settings)
-    spark = [*conf, *([f"spark.master={master}"] if master else [])]
+    spark = options.spark_settings(master, conf)
     if skeleton:
         click.echo(api.skeleton(checkpoint, app=app, settings=given, conf=spark, storage=storage))
         return

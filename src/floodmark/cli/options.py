@@ -64,6 +64,26 @@ def as_json(function: _Function) -> _Function:
     )(function)
 
 
+def settings(function: _Function) -> _Function:
+    return click.option(
+        "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A pipeline's parameter."
+    )(function)
+
+
+def spark(function: _Function) -> _Function:
+    """--master and --conf; `spark_settings` makes one of both."""
+    for option in (
+        click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark."),
+        click.option("--master", metavar="URL", help="Spark's master: local[4], yarn, spark://…"),
+    ):
+        function = option(function)
+    return function
+
+
+def spark_settings(master: str | None, conf: tuple[str, ...]) -> tuple[str, ...]:
+    return conf if master is None else (*conf, f"spark.master={master}")
+
+
 def show_json(value: Any) -> None:
     # Indented for eyes; a program gets one line, which is made many times faster.
     indent = 2 if sys.stdout.isatty() else None

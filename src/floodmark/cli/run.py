@@ -17,9 +17,7 @@ from floodmark.errors import FloodmarkError
 @click.option("--available-now", is_flag=True, help="Process what is there, then end.")
 @click.option("--once", is_flag=True, help="Run one batch, then end.")
 @click.option("--trigger", metavar="TIME", help="Begin a batch every TIME: 500ms, 10s, 5min.")
-@click.option(
-    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A pipeline's parameter."
-)
+@options.settings
 @click.option(
     "--start", "start_file", metavar="FILE", help="Where new streams begin: offsets handed over."
 )
@@ -48,8 +46,7 @@ from floodmark.errors import FloodmarkError
 @click.option(
     "--spark-log", metavar="FILE", help="Spark's log; - is stderr. [default: only kept on failure]"
 )
-@click.option("--master", metavar="URL", help="Spark's master: local[4], yarn, spark://…")
-@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
+@options.spark
 @options.as_json
 def command(
     application: str,
@@ -80,9 +77,7 @@ def command(
 
     wanted = trigger_of(available_now, once, trigger)
     given = parse_settings(settings)
-    spark_conf = parse_settings(conf, "--conf")
-    if master is not None:
-        spark_conf["spark.master"] = master
+    spark_conf = parse_settings(options.spark_settings(master, conf), "--conf")
     start = read_start(start_file) if start_file is not None else Start()
     # stdout belongs to the document: what pipelines print goes to stderr.
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
