@@ -36,6 +36,7 @@ from floodmark.changes.plan import (
 from floodmark.checkpoint.layout import COMMITS, OFFSETS, batch_id
 from floodmark.errors import WouldLose
 from floodmark.storage.backup import object_path
+from floodmark.wire import to_wire
 
 _MENDS: tuple[Callable[[Patient], bool], ...] = (
     small_files.cure,
@@ -118,6 +119,7 @@ def plan_repair(
         {
             "accept": list(wish.accept),
             _NEEDED: sorted({risk.name for risk in patient.risks}),
+            "repeats": [to_wire(repeat) for risk in patient.risks for repeat in risk.repeats],
             "sink": wish.sink,
             "backup": backup,
         },

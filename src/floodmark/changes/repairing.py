@@ -35,12 +35,16 @@ def repair(path: str, wish: RepairWish, carrying: Carrying) -> Change:
     given = None
     if wish.sink is not None:
         given = (absolute(wish.sink), open_files(absolute(wish.sink), carrying.storage))
-    sink = known_sink(latest_note(files), given, lambda place: open_files(place, carrying.storage))
+
+    def opened(place: str) -> Files:
+        return open_files(place, carrying.storage)
+
+    sink = known_sink(latest_note(files), given, opened)
     backup = None
     if wish.backup is not None:
         wish = replace(wish, backup=absolute(wish.backup))
         backup = _backup(str(wish.backup), carrying)
-    patient = Patient(files, _doctor, sink, standing.digest, wish.read_data)
+    patient = Patient(files, _doctor, sink, standing.digest, wish.read_data, opened)
     mend(patient, backup)
     return carried(seal(plan_repair(patient, location, standing, wish)), carrying)
 

@@ -79,6 +79,7 @@ def gather(files: Files, share: float | None = None) -> Evidence:
 
         read_state(found, share)
     found.side_files()
+    found.copies()
     return found.evidence(share is not None)
 
 
@@ -304,6 +305,19 @@ class Gathering:
         }
         for side, data in self.read(sides).items():
             self.check_side(sides[side], self.files.contents[sides[side]], data)
+
+    def copies(self) -> None:
+        """Offset entries that were overwritten by another's: nobody edits one into that."""
+        held = {
+            path: data
+            for path, data in self.files.contents.items()
+            if (entry := log_entry(path)) is not None and entry[0] == OFFSETS
+        }
+        for path in self.altered & held.keys():
+            for other, data in held.items():
+                if other != path and data == held[path] and other not in self.altered:
+                    self.fail(path, MalformedFile(f"it holds what {other} holds"))
+                    self.positions.pop(int(path.split("/")[1]), None)
 
     def check_side(self, path: str, data: bytes, side: bytes) -> None:
         if not agrees(side, data):

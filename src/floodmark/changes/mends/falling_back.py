@@ -23,23 +23,27 @@ def fall_back(patient: Patient) -> bool:
     if not blocked:
         return False
     batch = patient.evidence.way_back
-    if batch is None:
-        return False
+    return batch is not None and go_back(patient, batch)
+
+
+def go_back(patient: Patient, batch: int, same_range: bool = True) -> bool:
+    """Back to the end of a batch. The next one keeps its entry, and so its range, if that can
+    be read and `same_range`.
+    """
     checkpoint = patient.checkpoint
     later = sorted(n for n in {*checkpoint.offset_ids, *checkpoint.commit_ids} if n > batch)
     spent = [number for number in later if sink_may_have(patient, number)]
     if spent and not new_number_space(patient, batch + 1, spent):
         return False
-    _remove_later(patient, batch, later)
+    _remove_later(patient, batch, later, same_range)
     _entry_before(patient, batch)
     return True
 
 
-def _remove_later(patient: Patient, batch: int, later: list[int]) -> None:
+def _remove_later(patient: Patient, batch: int, later: list[int], same_range: bool) -> None:
     checkpoint = patient.checkpoint
     why = f"back to the end of batch {batch}, the newest that is whole"
-    # The next batch keeps its entry, if that can be read: it runs over the same range again.
-    again = batch + 1 if batch + 1 in checkpoint.offsets else None
+    again = batch + 1 if same_range and batch + 1 in checkpoint.offsets else None
     if again is not None and f"{OFFSETS}/{again}" in patient.evidence.faults:
         again = None
     for number in reversed(later):

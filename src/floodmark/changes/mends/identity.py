@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from floodmark.changes.mends.patient import REPEATS, Patient
+from floodmark.changes.mends.spans import in_words, repeats_of
 from floodmark.changes.origin import latest_note
 from floodmark.checkpoint.layout import METADATA
 from floodmark.checkpoint.query import new_metadata, render_metadata
@@ -40,8 +41,10 @@ def _say_what_it_means(patient: Patient) -> None:
         return
     if patient.sink.complete or patient.sink.kind == "files":
         return  # the one replaces all it has, the other knows batches by number alone
+    repeats = repeats_of(patient, in_flight - 1, [in_flight])
     patient.risk(
         REPEATS,
-        f"Batch {in_flight} is run again under a new query id: a sink that has it under the old "
-        "one takes its records a second time.",
+        f"Batch {in_flight} is run again under a new query id{in_words(repeats)}: a sink that has "
+        "it under the old one takes its records a second time.",
+        repeats,
     )

@@ -7,7 +7,7 @@ the difference that is left in the end.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,7 +26,31 @@ from floodmark.storage.overlay import Overlay
 Doctor = Callable[[Files, bool], tuple[Evidence, tuple[Finding, ...]]]
 """Looks at a checkpoint; True: reads its state, too."""
 REPEATS, CHANGES = "repeats", "changed-files"
+SINK, STREAM = "sink", "stream"
 _REPLACED = "the checksum of what is replaced"
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """What is read a second time, of one source."""
+
+    source: str
+    unit: str
+    """`records`, `files`, Delta's `versions`, or a rate source's `seconds`."""
+    at_most: int | None
+    """None where nothing that is left can tell."""
+    batches: tuple[int, ...]
+    """The batches that took it the first time; empty where only the source's list knew."""
+    reaches: str
+    """`sink`: a sink that has those batches gets it again, and the state has it once.
+    `stream`: the state takes it again, too."""
+
+    @property
+    def words(self) -> str:
+        if self.at_most is None:
+            return f"how much of source {self.source} is not known any more"
+        unit = self.unit.removesuffix("s") if self.at_most == 1 else self.unit
+        return f"{self.at_most:,} {unit} of source {self.source}"
 
 
 @dataclass(frozen=True)
@@ -35,14 +59,35 @@ class Risk:
 
     name: str
     words: str
+    repeats: tuple[Repeat, ...] = ()
+
+    def covers(self, other: Risk) -> bool:
+        """A mend that goes further back says again what an earlier one has said."""
+        return bool(other.repeats) and all(
+            any(
+                old.batches
+                and set(old.batches) <= set(new.batches)
+                and (old.source, old.reaches) == (new.source, new.reaches)
+                for new in self.repeats
+            )
+            for old in other.repeats
+        )
 
 
 class Patient:
     def __init__(
-        self, files: Files, doctor: Doctor, sink: KnownSink, fingerprint: str, read_data: bool
+        self,
+        files: Files,
+        doctor: Doctor,
+        sink: KnownSink,
+        fingerprint: str,
+        read_data: bool,
+        opened: Callable[[str], Files],
     ) -> None:
+        """`opened`: gives a folder elsewhere, as that of the input."""
         self.files = Overlay(files)
         self.sink = sink
+        self.opened = opened
         self.reasons: dict[str, str] = {}
         self.restored: dict[str, Stored] = {}
         self.sink_steps: tuple[Step, ...] = ()
@@ -101,9 +146,10 @@ class Patient:
         self.restored.pop(path, None)
         self.reasons[path] = why
 
-    def risk(self, name: str, words: str) -> None:
-        if Risk(name, words) not in self.risks:
-            self.risks.append(Risk(name, words))
+    def risk(self, name: str, words: str, repeats: Sequence[Repeat] = ()) -> None:
+        risk = Risk(name, words, tuple(repeats))
+        self.risks = [old for old in self.risks if old != risk and not risk.covers(old)]
+        self.risks.append(risk)
 
     def note(self, words: str) -> None:
         if words not in self.notes:

@@ -2,103 +2,120 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
-from floodmark.changes.mends.patient import REPEATS, Patient
-from floodmark.checkpoint.filelog import (
-    COMPACT,
-    SourceFile,
-    compact_interval,
-    log_id,
-    missing_ids,
-    parse_source_log,
-    render_log,
-)
-from floodmark.checkpoint.layout import SOURCES, names_in
+from floodmark.changes.mends.falling_back import go_back
+from floodmark.changes.mends.patient import REPEATS, STREAM, Patient, Repeat
+from floodmark.changes.mends.seen_list import SeenList, readable, seen_list, unlisted
+from floodmark.checkpoint.filelog import COMPACT, SourceFile, compact_interval, log_id, render_log
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.checkpoint.sources import SourceKind, parse_log_offset
-from floodmark.checkpoint.text import decode
-from floodmark.errors import FloodmarkError, MalformedFile
+from floodmark.errors import MalformedFile
 
-_MOST = 1000
+_TOLD = 5
 
 
 def seen_files(patient: Patient) -> bool:
-    """Entries of a file source's log that are gone or torn: what can be read of them is kept."""
-    done = False
-    for source, last in _file_sources(patient):
-        folder = f"{SOURCES}/{source}"
-        names = names_in(patient.checkpoint.files, folder)
-        torn = {
-            name
-            for name in names
-            if (fault := patient.evidence.faults.get(f"{folder}/{name}")) and not fault.newer
-        }
-        newest = patient.evidence.seen_files.get(source, -1)
-        lost = {*missing_ids(names), *range(newest + 1, min(last, newest + _MOST) + 1)}
-        lost |= {number for name in torn if (number := log_id(name)) is not None}
-        for entry in sorted(lost):
-            _write_entry(patient, folder, names, entry)
-            done = True
-    return done
+    """Entries of a file source's log that are gone or torn."""
+    lists = [seen_list(patient, source, last) for source, last in _file_sources(patient)]
+    broken = [seen for seen in lists if seen.lost]
+    if not broken:
+        return False
+    batch = _batch_before(patient, broken)
+    if batch is not None and _go_back(patient, broken, batch):
+        return True
+    for seen in broken:
+        for entry in sorted(seen.lost):
+            _write_entry(patient, seen, entry)
+        _say_what_it_means(patient, seen)
+    return True
 
 
 def _file_sources(patient: Patient) -> Iterator[tuple[str, int]]:
     """(source, the entry of its list that the newest batch ends with)."""
     newest = max(patient.evidence.positions, default=None)
-    for place in patient.evidence.positions.get(newest, ()) if newest is not None else ():
+    if newest is not None:
+        yield from _ends(patient, newest).items()
+
+
+def _ends(patient: Patient, batch: int) -> dict[str, int]:
+    """File source → the entry of its list that a batch ends with."""
+    found = {}
+    for place in patient.evidence.positions.get(batch, ()):
         if place.kind is SourceKind.FILE and place.offset is not None:
-            try:
-                yield place.id, parse_log_offset(place.offset)
-            except MalformedFile:
-                continue
+            with contextlib.suppress(MalformedFile):
+                found[place.id] = parse_log_offset(place.offset)
+    return found
 
 
-def _write_entry(patient: Patient, folder: str, names: tuple[str, ...], entry: int) -> None:
-    compacted = (entry + 1) % compact_interval(names) == 0
-    path = f"{folder}/{entry}{COMPACT if compacted else ''}"
-    files = _readable(patient, path) if patient.has(path) else ()
+def _batch_before(patient: Patient, broken: list[SeenList]) -> int | None:
+    """The newest whole batch that needs none of the lost entries, if going there is the smaller
+    harm: where nothing committed is left behind, or where a state would take files twice.
+    """
+    checkpoint = patient.checkpoint
+    if not checkpoint.commit_ids:
+        return -1 if checkpoint.offset_ids == (0,) else None
+    for batch in reversed(checkpoint.commit_ids):
+        if batch != checkpoint.committed_batch and not checkpoint.state_operators:
+            return None
+        ends = _ends(patient, batch)
+        known = batch in checkpoint.commits and f"{OFFSETS}/{batch}" not in patient.evidence.faults
+        before = all(seen.source in ends and seen.is_whole_to(ends[seen.source]) for seen in broken)
+        if known and before and patient.evidence.is_whole(batch + 1):
+            return batch
+    return None
+
+
+def _go_back(patient: Patient, broken: list[SeenList], batch: int) -> bool:
+    """Without the entries that later batches took, their files are new, and read once more."""
+    ends = _ends(patient, batch)
+    if not go_back(patient, batch, same_range=False):
+        return False
+    for seen in broken:
+        # Where the entry is gone, its checksums may be left: they would block the new one.
+        for name in {*seen.names, *map(str, seen.lost)}:
+            number = log_id(name)
+            if number is not None and number > ends.get(seen.source, -1):
+                patient.remove(f"{seen.folder}/{name}", "its files are taken again")
+    return True
+
+
+def _write_entry(patient: Patient, seen: SeenList, entry: int) -> None:
+    compacted = (entry + 1) % compact_interval(seen.names) == 0
+    path = f"{seen.folder}/{entry}{COMPACT if compacted else ''}"
+    files = readable(patient, path) if patient.has(path) else ()
     if compacted:
-        files = _with_earlier(patient, folder, names, entry, files)
+        files = _with_earlier(patient, seen, entry, files)
     said = f"with the {len(files)} files that can be told" if files else "with no file in it"
     patient.write(path, render_log(files), f"Spark reads the whole list: the entry again, {said}")
+
+
+def _say_what_it_means(patient: Patient, seen: SeenList) -> None:
+    """Counted by the files that still lie in the input folder and that no entry names."""
+    source = seen.source
+    mended = seen_list(patient, source, max(seen.lost))
+    repeat = Repeat(source, "files", unlisted(patient, mended), (), STREAM)
+    names = ", ".join(str(entry) for entry in sorted(seen.lost)[:_TOLD])
     patient.risk(
         REPEATS,
-        f"Files that {path} named{' beyond those that can be told' if files else ''} are new to "
-        "the source: those that are still in the input folder are read a second time.",
+        f"Files that only the lost entries of sources/{source} ({names}) named are new to the "
+        f"source: those that are still in the input folder are read a second time, at most "
+        f"{repeat.words}.",
+        (repeat,),
     )
 
 
 def _with_earlier(
-    patient: Patient, folder: str, names: tuple[str, ...], entry: int, own: tuple[SourceFile, ...]
+    patient: Patient, seen: SeenList, entry: int, own: tuple[SourceFile, ...]
 ) -> tuple[SourceFile, ...]:
     """A compaction holds everything before it, which may still lie there entry by entry."""
     told = {file.text: file for file in own}
-    for name in names:
+    for name in seen.names:
         number = log_id(name)
         if number is not None and number < entry:
-            told |= {file.text: file for file in _readable(patient, f"{folder}/{name}")}
+            told |= {file.text: file for file in readable(patient, f"{seen.folder}/{name}")}
     return tuple(sorted(told.values(), key=lambda file: file.batch_id))
-
-
-def _readable(patient: Patient, path: str) -> tuple[SourceFile, ...]:
-    """The lines of an entry that are whole."""
-    try:
-        lines = decode(patient.files.read(path)).split("\n")[1:]
-    except FloodmarkError:
-        return ()
-    name = path.rsplit("/", 1)[1]
-    own = log_id(name)
-    found: list[SourceFile] = []
-    for line in lines:
-        try:
-            found += parse_source_log(f"v1\n{line}".encode())
-        except MalformedFile:
-            continue
-    return tuple(
-        file
-        for file in found
-        if file.batch_id == own or (name.endswith(COMPACT) and file.batch_id < (own or 0))
-    )
 
 
 def start_files(patient: Patient) -> bool:

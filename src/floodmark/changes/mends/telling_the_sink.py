@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from floodmark.changes.mends.patient import REPEATS, Patient
-from floodmark.changes.mends.spans import span
+from floodmark.changes.mends.spans import in_words, repeats_of
 from floodmark.changes.sinklog import trim_sink_log
 from floodmark.checkpoint.layout import METADATA
 from floodmark.checkpoint.query import new_metadata, render_metadata
@@ -36,9 +36,11 @@ def new_number_space(patient: Patient, first: int, spent: list[int]) -> bool:
     if sink.complete:
         patient.note("The sink is in complete mode: each batch replaces what it has.")
         return True
+    repeats = repeats_of(patient, batch, spent)
     patient.risk(
         REPEATS,
-        f"{names[0].upper()}{names[1:]} is read again{span(patient, batch, spent[-1])}: a sink "
+        f"{names[0].upper()}{names[1:]} is read again{in_words(repeats)}: a sink "
         "that has these records gets them a second time.",
+        repeats,
     )
     return True

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence, log_entry, main_file
-from floodmark.checkpoint.layout import METADATA
+from floodmark.checkpoint.filelog import log_id
+from floodmark.checkpoint.layout import METADATA, SOURCES
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
     "FM114",
     "orphan-side-file",
     Severity.ERROR,
-    finds="A hidden `.N.crc` in offsets/ or commits/ without its N, where N is yet to be written; "
-    "or `.metadata.crc` without `metadata`.",
+    finds="A hidden `.N.crc` in offsets/, commits/ or a file source's list without its N, where N "
+    "is yet to be written; or `.metadata.crc` without `metadata`.",
     matters="On a local disk, Hadoop moves the side file together with its file and does not "
     "overwrite one that is there.",
     restart="The write of N fails, as 'Multiple streaming queries are concurrently using …', "
@@ -28,11 +29,19 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     newest = {
         "offsets": -1 if checkpoint.latest_batch is None else checkpoint.latest_batch,
         "commits": -1 if checkpoint.committed_batch is None else checkpoint.committed_batch,
+        **{f"{SOURCES}/{source}": entry for source, entry in evidence.seen_files.items()},
     }
     for path in evidence.sizes:
         main = main_file(path)
         if main is None or main in evidence.sizes:
             continue
-        entry = log_entry(main)
-        if main == METADATA or (entry is not None and entry[1] > newest[entry[0]]):
+        entry = log_entry(main) or _list_entry(main)
+        if main == METADATA or (entry is not None and entry[1] > newest.get(entry[0], entry[1])):
             yield RULE.finding(path, f"{path} is left over: {main} is not there.")
+
+
+def _list_entry(path: str) -> tuple[str, int] | None:
+    """(`sources/<id>`, entry) of a path in a source's folder."""
+    folder, _, name = path.rpartition("/")
+    entry = log_id(name) if folder.startswith(f"{SOURCES}/") else None
+    return None if entry is None else (folder, entry)
