@@ -221,16 +221,6 @@ def test_an_unfinished_change_blocks_others(cp: Path, monkeypatch: pytest.Monkey
     assert api.rewind(str(cp), to_batch=1, carrying=GO).executed
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_no_permission(cp: Path, saved: Path) -> None:
-    cp.chmod(0o500)
-    try:
-        with pytest.raises(CannotWrite):
-            api.apply(str(saved), carrying=GO)
-    finally:
-        cp.chmod(0o700)
-
-
 def test_a_place_that_cannot_be_written_to(cp: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(CannotWrite):

@@ -24,7 +24,7 @@ from floodmark.changes.verbs import (
     repeated,
 )
 from floodmark.checkpoint.text import several
-from floodmark.errors import CannotWrite
+from floodmark.errors import CannotRead, StoppedMidway
 from floodmark.storage.backup import (
     Damage,
     Snapshot,
@@ -55,11 +55,12 @@ def backed_up(plan: Plan, carrying: Carrying) -> Change:
     refuse_another_query(places.origin, plan)
     try:
         done = take_backup(places.origin, plan.origin, places.target, retention)
-    except OSError as error:
-        raise CannotWrite(
-            f"{plan.target} cannot be written to",
+    except (OSError, CannotRead) as error:
+        raise StoppedMidway(
+            "the backup did not come to its end",
             str(error),
-            "No snapshot was made, and the earlier ones are whole. Try again.",
+            "No snapshot was made, and the earlier ones are whole. Repeat it when the storage"
+            " answers again and has room.",
         ) from None
     size = several(done.snapshot.bytes, "byte")
     words = f"Snapshot {done.snapshot.id}: {done.new_bytes:,} of {size} new."
