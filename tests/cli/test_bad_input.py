@@ -240,6 +240,29 @@ def test_wrong_use_of_the_command(arguments: list[str], capsys: Capture) -> None
     assert "Traceback" not in capsys.readouterr().err
 
 
+def test_a_misspelt_verb_is_recognised(capsys: Capture) -> None:
+    assert "Did you mean 'inspect'?" in _refused(capsys, 2, "inspct", "ck")
+
+
+def test_a_part_of_a_checkpoint_names_the_whole(tmp_path: Path, capsys: Capture) -> None:
+    samples.write(tmp_path, samples.logs([0], [0]))
+    err = _refused(capsys, 3, "inspect", tmp_path / "offsets")
+    assert f"Give the whole of it: {tmp_path}\n" in err
+
+
+def test_a_driver_that_does_not_start_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def no_java(url: str, **_: object) -> object:
+        raise OSError("Unable to load libjvm\ndlopen failed\ndlopen failed")
+
+    monkeypatch.setattr("fsspec.core.url_to_fs", no_java)
+    err = _refused(capsys, 3, "inspect", "hdfs://namenode/ck")
+    assert "webhdfs://" in err
+    assert "dlopen" not in err
+    assert "Unable to load libjvm" in _refused(capsys, 3, "inspect", "other://ck")
+
+
 @pytest.mark.parametrize("verb", ONE_CHECKPOINT)
 def test_the_debugging_variable_shows_where(
     verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -67,7 +67,9 @@ def batches(
 ) -> tuple[Batch, ...]:
     """Every batch that is still logged, oldest first."""
     if last is not None and last < 1:
-        raise WrongUse(f"--last {last}: at least one batch has to be asked for")
+        raise WrongUse(
+            f"--last {last}: at least one batch has to be asked for", do="Give 1 or more."
+        )
     with _uncollected():
         return timeline(structured(load_logs(open_files(str(path), storage))), last)
 
@@ -161,7 +163,7 @@ def diff(
     from floodmark.checkpoint.position import choose_batch
 
     if (right is None) == (batches is None):
-        raise WrongUse("give two checkpoints, or one checkpoint and two of its batches")
+        raise _two_sides()
     if right is not None:
         return diff_checkpoints(look(left, storage), look(right, storage))
     assert batches is not None
@@ -169,6 +171,13 @@ def diff(
     for batch in batches:
         choose_batch(checkpoint, batch, None)
     return diff_batches(checkpoint, *batches)
+
+
+def _two_sides() -> WrongUse:
+    return WrongUse(
+        "give two checkpoints, or one checkpoint and two of its batches",
+        do="floodmark diff CP OTHER, or floodmark diff CP --batches 5..7",
+    )
 
 
 def diff_state(
@@ -187,7 +196,7 @@ def diff_state(
         other = open_files(right, storage)
         return compare_state(Side(one, checkpoint, None), Side(other, load(other), None))
     if batches is None:
-        raise WrongUse("give two checkpoints, or one checkpoint and two of its batches")
+        raise _two_sides()
     return compare_state(*(Side(one, checkpoint, batch) for batch in batches))
 
 

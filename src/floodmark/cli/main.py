@@ -65,6 +65,20 @@ class _Verbs(click.Group):
                 return command
         return None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            close = get_close_matches(args[0], self.list_commands(ctx), 1)
+            if not close:
+                raise
+            words = f"{error.message} Did you mean {close[0]!r}?"
+            raise click.UsageError(words, ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # Without importing the verbs: --help is as quick as the rest.
         for title, group in VERBS.items():

@@ -104,9 +104,13 @@ def is_a_file(location: str) -> NotACheckpoint:
 def unreadable(location: str, error: BaseException) -> CannotRead:
     """Storage's own complaint, in three parts."""
     if isinstance(error, FileNotFoundError):
+        why = ""
+        if location.startswith("file://") and not location.startswith("file:///"):
+            why = "A file:// address is a whole path, from the root: file:///data/checkpoint."
         return CannotRead(
             f"{location}: no such file or folder",
-            do="Check the path; relative paths start at the folder you are in.",
+            why,
+            "Check the path; relative paths start at the folder you are in.",
         )
     if isinstance(error, PermissionError):
         return CannotRead(
@@ -116,7 +120,17 @@ def unreadable(location: str, error: BaseException) -> CannotRead:
         )
     if isinstance(error, NotADirectoryError):
         return CannotRead(
-            f"{location}: no such file or folder", "A part of the path is a file, not a folder."
+            f"{location}: no such file or folder",
+            "A part of the path is a file, not a folder.",
+            "Check the path.",
         )
-    words = str(error).strip() or type(error).__name__
-    return CannotRead(f"{location}: the storage answered with an error", words.splitlines()[0])
+    return CannotRead(
+        f"{location}: the storage answered with an error",
+        first_line(error),
+        "Check the address and what --storage says; it may also be worth a second try.",
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """Of a driver's complaint, which may go on for a hundred."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -163,6 +163,7 @@ def _not_a_checkpoint(
         return NotACheckpoint(
             f"{files.root} is empty: there is no checkpoint in it",
             "A query that starts here begins anew.",
+            "Give the folder that the query has as its checkpointLocation.",
         )
     below = sorted(
         file.path[: -len("/metadata")]
@@ -174,6 +175,13 @@ def _not_a_checkpoint(
             f"{files.root} is not a checkpoint, but holds some",
             f"For example {files.root.rstrip('/')}/{below[0]}.",
             f"List them all with: floodmark scan {files.root}",
+        )
+    whole, _, part = files.root.rstrip("/").rpartition("/")
+    if whole and part in (OFFSETS, COMMITS, SOURCES, "state", "_floodmark"):
+        return NotACheckpoint(
+            f"{files.root} is not a checkpoint",
+            f"It looks like the {part} folder of one.",
+            f"Give the whole of it: {whole}",
         )
     return NotACheckpoint(
         f"{files.root} is not a checkpoint",

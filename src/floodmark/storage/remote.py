@@ -12,7 +12,7 @@ import fsspec
 
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, WrongUse
-from floodmark.storage.files import Folder, Listing, is_a_file, unreadable
+from floodmark.storage.files import Folder, Listing, first_line, is_a_file, unreadable
 
 # Hadoop's names for storages that fsspec calls otherwise.
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "wasbs": "abfs", "wasb": "abfs"}
@@ -48,6 +48,8 @@ class RemoteFiles:
             raise WrongUse(
                 f"{location}: not a place that fsspec opens", str(error), "Check the scheme."
             ) from None
+        except Exception as error:  # a driver that looks for its server, or for Java, at once
+            raise _not_opened(location, scheme, error) from None
         return RemoteFiles(location.rstrip("/"), fs, folder.rstrip("/"), scheme != "memory")
 
     def list(self, folder: str = "", most: int | None = None) -> Listing:
@@ -158,6 +160,16 @@ class RemoteFiles:
             raise
         except Exception as error:
             raise unreadable(place, error) from None
+
+
+def _not_opened(location: str, scheme: str, error: Exception) -> CannotRead:
+    if scheme in ("hdfs", "viewfs"):
+        return CannotRead(
+            f"{location}: the driver for {scheme}:// does not start",
+            f"It needs Hadoop's own libraries here: {first_line(error)}.",
+            "Use webhdfs://HOST:9870/PATH, which needs none of them.",
+        )
+    return unreadable(location, error)
 
 
 def _protocols(fs: Any) -> tuple[str, ...]:
