@@ -74,6 +74,16 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, what: str,
     assert more in f"{error.value.why} {error.value.do}"
 
 
+def test_the_users_own_line_is_named_for_a_relative_path_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "import json\n\njson.loads('no JSON')\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(WrongUse) as error:
+        load_application("app.py")
+    assert error.value.why == f"{tmp_path / 'app.py'}, line 3: json.loads('no JSON')"
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match="no such application file"):
         load_application(str(tmp_path / "none.py"))

@@ -72,13 +72,7 @@ def _failed_import(path: Path, error: BaseException) -> WrongUse:
     if isinstance(error, SyntaxError):
         where = f"{error.filename}, line {error.lineno}: {(error.text or '').strip()}"
     else:
-        frames = [
-            frame
-            for frame in traceback.extract_tb(error.__traceback__)
-            if frame.filename != __file__ and "importlib" not in frame.filename
-        ]
-        mine = [frame for frame in frames if frame.filename == str(path)] or frames
-        where = f"{mine[-1].filename}, line {mine[-1].lineno}: {mine[-1].line}" if mine else ""
+        where = where_in(path, error)
     do = "Run it with `python` alone to see the whole traceback, or set FLOODMARK_DEBUG=1."
     if isinstance(error, ModuleNotFoundError):
         do = f"Install it beside floodmark: pip install {(error.name or '').partition('.')[0]}"
@@ -88,6 +82,20 @@ def _failed_import(path: Path, error: BaseException) -> WrongUse:
     return WrongUse(
         f"{path} fails on import: {type(error).__name__}: {message}".rstrip(": "), where, do
     )
+
+
+def where_in(path: Path | str | None, error: BaseException) -> str:
+    """The line of the application that led to an error; the innermost line if none of it did."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename != __file__ and "importlib" not in frame.filename
+    ]
+    # Python writes a file's whole path into its frames, however the file was named.
+    own = str(Path(path).absolute()) if path is not None else None
+    frame = next((frame for frame in reversed(frames) if frame.filename == own), None)
+    frame = frame or (frames[-1] if frames else None)
+    return f"{frame.filename}, line {frame.lineno}: {frame.line}" if frame else ""
 
 
 def _pipelines(module: ModuleType, path: Path) -> tuple[Pipeline, ...]:
@@ -122,5 +130,6 @@ def _chosen(pipelines: tuple[Pipeline, ...], name: str | None, path: Path) -> tu
         raise WrongUse(
             f"{path}: no pipeline {name!r} in it",
             f"It has: {', '.join(one.name for one in pipelines)}.",
+            f"Name one of them: {path}:{pipelines[0].name}",
         )
     return chosen

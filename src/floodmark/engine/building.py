@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from floodmark.engine.application import Application, load_application
+from floodmark.engine.application import Application, load_application, where_in
 from floodmark.engine.parameters import refuse_unknown
 from floodmark.engine.pipeline import Pipeline
 from floodmark.engine.query import require_writer
@@ -128,12 +127,10 @@ def call_pipeline(
 
 
 def _failed(pipeline: str, application: str | None, error: Exception) -> WrongUse:
-    frames = traceback.extract_tb(error.__traceback__)
-    mine = [frame for frame in frames if frame.filename == application] or list(frames)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     message = lines[0] if lines else ""
     return WrongUse(
         f"pipeline {pipeline} fails before it starts: {type(error).__name__}: {message}",
-        f"{mine[-1].filename}, line {mine[-1].lineno}: {mine[-1].line}",
+        where_in(application, error),
         "Set FLOODMARK_DEBUG=1 for the whole traceback.",
     )
