@@ -9,6 +9,7 @@ import pytest
 
 import samples
 from floodmark import api
+from floodmark.errors import CannotRead
 
 TABLE_ID = "a1b2"
 
@@ -101,6 +102,17 @@ def test_the_sink_is_compared(kind: str, newest: int, rules: list[str], tmp_path
         log = {f"_spark_metadata/{n}": b"v1" for n in range(newest + 1)}
         out = samples.write(tmp_path / "out", log)
     assert [rule for rule, _ in found(place, sink=str(out))] == rules
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_sink_that_is_none_is_said(there: bool, tmp_path: Path) -> None:
+    place = samples.write(tmp_path / "cp", samples.logs(range(3), range(3)))
+    note = {"sink": {"kind": "delta", "options": {"path": "elsewhere"}}}
+    samples.write(place, {"_floodmark/starts/1.json": json.dumps(note).encode()})
+    if there:
+        samples.write(tmp_path / "out", {"data.csv": b"a,b"})
+    with pytest.raises(CannotRead, match="neither a Delta table nor a file sink's output"):
+        found(place, sink=str(tmp_path / "out"))
 
 
 def test_the_notes_of_the_last_start_name_the_places(tmp_path: Path) -> None:

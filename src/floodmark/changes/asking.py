@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from floodmark.changes.broker import Cluster
 from floodmark.changes.mends.sink import known_sink
+from floodmark.changes.sinklog import FOLDER
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.filelog import SourceFile
 from floodmark.checkpoint.outside import Bounds, Outside, SinkLog, TableLog
@@ -24,7 +25,7 @@ from floodmark.checkpoint.sources import (
     parse_kafka_offset,
     parse_log_offset,
 )
-from floodmark.errors import FloodmarkError, MalformedFile
+from floodmark.errors import CannotRead, FloodmarkError, MalformedFile
 from floodmark.storage import delta_log
 from floodmark.storage.files import Files
 from floodmark.storage.inputs import read_source_log
@@ -175,7 +176,17 @@ def _sink(
 ) -> SinkLog | None:
     given = None if places.sink is None else (places.sink, opened(places.sink))
     sink = known_sink(note, given, opened)
+    if places.sink is not None and not sink.newest and not _is_a_sink(opened(places.sink)):
+        raise CannotRead(
+            f"{places.sink}: neither a Delta table nor a file sink's output",
+            "It has no _delta_log and no _spark_metadata, so there is nothing to compare with.",
+            "Give the folder that the query writes to, or leave --sink out.",
+        )
     if sink.place is None or sink.kind not in ("delta", "files"):
         return None
     name = "" if sink.kind == "files" else evidence.checkpoint.query_id or ""
     return SinkLog(sink.place, sink.kind, sink.newest.get(name))
+
+
+def _is_a_sink(files: Files) -> bool:
+    return bool(delta_log.is_delta_table(files) or files.level(FOLDER).files)
