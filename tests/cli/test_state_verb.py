@@ -91,6 +91,7 @@ def test_the_text_has_names_and_rows(capsys: pytest.CaptureFixture[str]) -> None
         ((SALES, "--key", "c1"), 2, "not a JSON object"),
         ((SALES, "--key", '{"nothing": 1}'), 2, "fields do not fit"),
         ((SALES, "--stats", "--changes", "0..1"), 2, "different questions"),
+        ((SALES, "--export", "rows.csv"), 2, "written as Parquet"),
         ((SALES, "--key-schema", "a INT"), 2, "go together"),
     ],
 )

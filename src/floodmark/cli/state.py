@@ -12,6 +12,7 @@ from floodmark.cli import options
 from floodmark.errors import NoAnswer, WrongUse
 
 _ROWS_FOR_PEOPLE = 20
+_NOT_PARQUET = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".xlsx", ".avro", ".orc")
 
 
 def _key(_ctx: click.Context, _option: click.Parameter, value: str | None) -> Any:
@@ -28,11 +29,23 @@ def _key(_ctx: click.Context, _option: click.Parameter, value: str | None) -> An
 
 @click.command("state")
 @click.argument("checkpoint", metavar="CP")
-@click.option("--operator", type=click.IntRange(0), default=0, metavar="N", show_default=True)
+@click.option(
+    "--operator",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    show_default=True,
+    help="The stateful operator, as `inspect` numbers them.",
+)
 @click.option("--store", metavar="NAME", help="A store, a join's side, or a state variable.")
 @click.option("--batch", type=int, metavar="N", help="After this batch, not the last committed.")
-@click.option("--key", callback=_key, metavar="JSON", help="Only this key's rows.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="At most N rows.")
+@click.option("--key", callback=_key, metavar="JSON", help='One key: {"customerId": "c1"}.')
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="At most N rows; 20 for people, all with --json.",
+)
 @click.option("--stats", is_flag=True, help="Keys and bytes by partition, and how skewed they are.")
 @click.option(
     "--changes",
@@ -69,6 +82,12 @@ def command(
         raise WrongUse(
             "--key, --changes, --export and --stats answer different questions",
             do="Ask one at a time.",
+        )
+    if export is not None and export.lower().endswith(_NOT_PARQUET):
+        raise WrongUse(
+            f"{export}: the rows are written as Parquet, and the name says something else",
+            "Keys and values are nested; a text file would lose their types.",
+            "Name it .parquet, or take the rows as JSON: floodmark state CP --json",
         )
     if (key_schema is None) != (value_schema is None):
         raise WrongUse("--key-schema and --value-schema go together", do="Give both or none.")
