@@ -9,7 +9,7 @@ and its lists, maps and timers in shapes of their own. Column names are those of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from floodmark.checkpoint.text import parse_json_object
 from floodmark.errors import MalformedFile
 from floodmark.state.keyset import hash_rows
 from floodmark.state.schema import DEFAULT_FAMILY, ColumnFamily, KeyEncoding, StateSchema
-from floodmark.state.types import BOOLEAN, LONG, Atom, Field, Struct
+from floodmark.state.types import BOOLEAN, INTEGER, LONG, Atom, Field, Struct, render_json
 from floodmark.state.unsafewrite import encode_rows
 
 if TYPE_CHECKING:
@@ -164,6 +164,7 @@ def _join(found: Mapping[str, Reading]) -> tuple[Reading, ...]:
 def _pairs(name: str, folder: str, schema: StateSchema | None, prefix_columns: int = 0) -> Reading:
     family = schema.families[0] if schema else None
     if family is not None:
+        family = _with_whole_timeout(family)
         prefix = prefix_columns or _session_prefix(family.key)
         if prefix:
             family = _with_prefix(family, prefix)
@@ -182,13 +183,23 @@ def _session_prefix(key: Struct) -> int:
     return len(key.fields) - 1 if is_session else 0
 
 
-def _with_prefix(family: ColumnFamily, columns: int) -> ColumnFamily:
-    import dataclasses
+def _with_whole_timeout(family: ColumnFamily) -> ColumnFamily:
+    """flatMapGroupsWithState's format 1 calls its timeout an int in the schema and writes a
+    long; Spark's own reader refuses such rows, or shows the lower half."""
+    fields = family.value.fields
+    if not fields or fields[-1].name != "timeoutTimestamp":
+        return family
+    if fields[-1].type != INTEGER or fields[-1].nullable:
+        return family
+    value = Struct((*fields[:-1], replace(fields[-1], type=LONG)))
+    return replace(family, value_json=render_json(value))
 
+
+def _with_prefix(family: ColumnFamily, columns: int) -> ColumnFamily:
     from floodmark.state.schema import render_encoding
 
     encoding = KeyEncoding("PrefixKeyScanStateEncoderSpec", columns)
-    return dataclasses.replace(family, encoding_json=render_encoding(encoding))
+    return replace(family, encoding_json=render_encoding(encoding))
 
 
 def _family(schema: StateSchema, name: str, shape: Shape, shown: str | None = None) -> Reading:

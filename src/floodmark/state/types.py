@@ -26,6 +26,7 @@ _DECIMAL = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(-?\d{1,2})\s*\)")
 _TIME = re.compile(r"time\((\d)\)")
 _TEXT = re.compile(r"(char|varchar)\(\d+\)|string collate \w+")
 _YEAR_MONTH = re.compile(r"interval (year|month)( to month)?")
+_PLACE = re.compile(r"(geography|geometry)(\([\w:, -]+\))?")
 _DAY_TIME = re.compile(r"interval (day|hour|minute|second)( to (hour|minute|second))?")
 
 # Spark's JSON name: (width of the value in bytes, name in DDL); None means variable width.
@@ -212,6 +213,8 @@ def parse_name(name: str) -> DataType:
         return Decimal(precision, scale)
     if _TEXT.fullmatch(name):
         return Atom(name, name.upper(), None)
+    if _PLACE.fullmatch(name):
+        return Atom(name, name.upper(), None)
     if _YEAR_MONTH.fullmatch(name):
         return Atom(name, name.upper(), 4)
     if _DAY_TIME.fullmatch(name):
@@ -225,6 +228,11 @@ def parse_name(name: str) -> DataType:
 
 def is_text(kind: Atom) -> bool:
     return kind.name.startswith(("string", "char", "varchar"))
+
+
+def is_place(kind: Atom) -> bool:
+    """Geography and geometry: the number of the reference system, then Well-Known Binary."""
+    return _PLACE.fullmatch(kind.name) is not None
 
 
 def is_year_month(kind: Atom) -> bool:
@@ -345,6 +353,8 @@ def _arrow_atom(kind: Atom) -> pa.DataType:
 
     if is_text(kind):
         return pa.string()
+    if is_place(kind):
+        return pa.binary()
     if is_year_month(kind):
         return pa.int32()
     if is_day_time(kind):

@@ -9,7 +9,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from floodmark.errors import WrongUse
-from floodmark.state.types import Array, Atom, DataType, Decimal, Map, Struct, ddl, is_text, stored
+from floodmark.state.types import (
+    Array,
+    Atom,
+    DataType,
+    Decimal,
+    Map,
+    Struct,
+    ddl,
+    is_place,
+    is_text,
+    stored,
+)
 
 
 def plain(scalar: Any) -> Any:
@@ -86,8 +97,10 @@ def _coerce_atom(value: Any, kind: Decimal | Atom) -> Any:
         return float(value)
     if not isinstance(value, str):
         return value
-    if kind.name == "binary":
+    if kind.name == "binary" or is_place(kind):
         return base64.b64decode(value, validate=True)
+    if kind.name.startswith("time("):
+        return datetime.time.fromisoformat(value)
     text = value.replace("Z", "+00:00")
     if kind.name == "date":
         return datetime.date.fromisoformat(text)
