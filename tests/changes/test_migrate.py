@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -180,18 +181,61 @@ def test_fewer_keys_are_merged_and_land_where_spark_looks(tmp_path: Path) -> Non
         assert homes.tolist() == batch.column(0).to_pylist()
 
 
-def test_the_batch_in_flight_is_run_again_by_the_new_code(tmp_path: Path) -> None:
-    old, new = golden("4.2/in-flight-state", tmp_path), str(tmp_path / "new")
+def without_last_commit(name: str, folder: Path) -> str:
+    """A golden whose last batch was stopped before its commit."""
+    old = golden(name, folder)
+    last = api.inspect(old).committed_batch
+    for file in (f"{last}", f".{last}.crc"):
+        (Path(old) / "commits" / file).unlink(missing_ok=True)
+    return old
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("4.2/sales-hdfs", "delta"),
+        ("4.2/sales-row-checksum", "delta"),
+        ("4.2/sales-changelog", "changelog"),
+    ],
+)
+def test_the_batch_in_flight_is_run_again_by_the_new_code(
+    name: str, kind: str, tmp_path: Path
+) -> None:
+    old, new = without_last_commit(name, tmp_path), str(tmp_path / "new")
     go(planned(old, new, WIDER))
-    assert api.inspect(new).in_flight_batch == api.inspect(old).in_flight_batch
-    assert rows(new).keys() == rows(old).keys()
     in_flight = api.inspect(old).in_flight_batch
+    assert in_flight is not None
+    assert api.inspect(new).in_flight_batch == in_flight
+    assert rows(new).keys() == rows(old).keys()
     left = {key: {"max": None, **value} for key, value in rows(old, in_flight).items()}
     assert rows(new, in_flight) == left
     # A file that Spark replaces when it runs the batch again, and never a snapshot.
-    assert in_flight is not None
     written = {path.name for path in (tmp_path / "new/state").rglob(f"{in_flight + 1}.*")}
-    assert written == {f"{in_flight + 1}.delta"}
+    assert written == {f"{in_flight + 1}.{kind}"}
+
+
+def test_with_unique_ids_the_batch_in_flight_is_carried_as_planned_alone(tmp_path: Path) -> None:
+    old, new = without_last_commit("4.2/sales-format-2", tmp_path), str(tmp_path / "new")
+    plan = planned(old, new, WIDER)
+    go(plan)
+    in_flight = api.inspect(old).in_flight_batch
+    assert in_flight is not None
+    assert api.inspect(new).in_flight_batch == in_flight
+    assert rows(new).keys() == rows(old).keys()
+    assert not list((tmp_path / "new/state").rglob(f"{in_flight + 1}_*"))
+    assert any(f"Batch {in_flight} has to be computed again" in note for note in plan.notes)
+
+
+def test_zips_with_unique_ids_say_what_the_drawing_spark_reads(tmp_path: Path) -> None:
+    old = golden("4.2/sales-format-2", tmp_path)
+    for spark, version in (("4.0.5", b"v2\n"), ("4.2.0", b"v1\n")):
+        new = tmp_path / spark
+        go(planned(old, str(new), replace(WIDER, spark=spark)))
+        found = list((new / "state").rglob("*.zip"))
+        assert found
+        for path in found:
+            with zipfile.ZipFile(path) as archive:
+                assert archive.read("metadata").startswith(version)
 
 
 def test_killed_midway_nothing_can_start_on_it(

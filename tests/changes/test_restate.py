@@ -35,6 +35,7 @@ from floodmark.storage.load import load
 from floodmark.storage.state import open_state
 
 GOLDEN = Path(__file__).parents[1] / "golden"
+CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus"
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 STATEFUL = sorted(path.parent.parent for path in GOLDEN.glob("*/*/checkpoint/state"))
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
@@ -209,6 +210,9 @@ def test_a_batch_in_flight_is_carried_with_what_it_has_written(tmp_path: Path) -
     assert sorted(map(repr, (r["key"] for r in one.rows()))) == sorted(
         map(repr, (r["key"] for r in two.rows()))
     )
+    # Changes, which Spark replaces when it runs the batch again, and never a snapshot.
+    written = {path.name for path in (tmp_path / "new/state").rglob(f"{in_flight + 1}.*")}
+    assert written == {f"{in_flight + 1}.delta"}
 
 
 def test_a_plan_says_what_it_rewrites(tmp_path: Path) -> None:
@@ -322,6 +326,28 @@ def test_keys_that_lie_elsewhere_are_refused(tmp_path: Path) -> None:
     with pytest.raises(WouldLose, match="do not lie where Spark's hash puts them"):
         api.repartition(str(old), str(tmp_path / "new"), partitions=3)
     assert not (tmp_path / "new").exists()
+    # Another provider moves no key: each stays where the query has put it.
+    api.convert(str(old), str(tmp_path / "new"), provider="rocksdb", carrying=GO)
+    assert _places(str(tmp_path / "new")) == _places(str(old))
+
+
+def _places(location: str) -> dict[str, int]:
+    files = open_files(location)
+    return {repr(row["key"]): row["partition"] for row in open_state(files, load(files)).rows()}
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="Spark's own samples are not there")
+def test_a_state_that_is_partitioned_by_less_than_its_keys_is_converted(tmp_path: Path) -> None:
+    name = "checkpoint-version-3.2.0-streaming-aggregate-with-repartition"
+    old = str(shutil.copytree(CORPUS / name, tmp_path / "cp"))
+    with pytest.raises(WouldLose, match="do not lie where"):
+        api.repartition(old, str(tmp_path / "new"), partitions=3)
+    there, back = str(tmp_path / "there"), str(tmp_path / "back")
+    api.convert(old, there, provider="rocksdb", carrying=GO)
+    api.convert(there, back, provider="hdfs", carrying=GO)
+    assert _places(old)
+    assert _places(there) == _places(back) == _places(old)
+    assert rows_of(there) == rows_of(back) == rows_of(old)
 
 
 @pytest.mark.parametrize(

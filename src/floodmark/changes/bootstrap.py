@@ -85,7 +85,8 @@ def _goals(
         number = kept.operator.number
         parts = tuple(replace(part, given=(number, part.name) in given) for part in goal.parts)
         ids = unique_ids_of(new, kept, VERSION) if first.commit.state_unique_ids else None
-        yield replace(goal, parts=parts, unique_ids=ids)
+        zips = drawn.zip_version if ids is not None else 1
+        yield replace(goal, parts=parts, unique_ids=ids, zip_version=zips)
 
 
 def _commit(commit: CommitEntry, goals: tuple[Goal, ...]) -> Step:

@@ -42,7 +42,11 @@ def retained(asked: int | None, note: Mapping[str, Any] | None) -> int:
     """How many batches stay: as asked, as the last start was set, or Spark's default."""
     if asked is not None:
         if asked < 1:
-            raise WrongUse(f"--keep {asked}: at least the newest batch has to stay")
+            raise WrongUse(
+                f"--keep {asked}: at least the newest batch has to stay",
+                "The query goes on from it.",
+                "Say how many batches are to stay, 1 or more.",
+            )
         return asked
     conf = note.get("conf") if note else None
     text = str(conf.get(RETAINED, "")) if isinstance(conf, dict) else ""
@@ -54,7 +58,9 @@ def plan_compact(
 ) -> Plan:
     if origin.checkpoint.latest_batch is None:
         raise NoAnswer(
-            f"{origin.location}: no batch was planned yet, so there is nothing to remove"
+            f"{origin.location}: no batch was planned yet, so there is nothing to remove",
+            "Only what old batches have left is superfluous.",
+            "Leave it as it is.",
         )
     oldest = origin.checkpoint.latest_batch - keep
     gone = {

@@ -24,7 +24,11 @@ _WORDS = {HDFS: "HDFSBackedStateStoreProvider", ROCKSDB: "RocksDB"}
 
 def plan_convert(origin: Origin, new: str, provider: str, state_format: int | None = None) -> Plan:
     if provider not in CLASSES:
-        raise WrongUse(f"--provider {provider}: Spark has {HDFS} and {ROCKSDB}")
+        raise WrongUse(
+            f"--provider {provider}: Spark has {HDFS} and {ROCKSDB}",
+            "How another provider keeps its state is not known.",
+            f"Choose --provider {HDFS} or --provider {ROCKSDB}.",
+        )
     course = course_of(origin)
     operators = operators_of(origin, course)
     stores = [store for one in operators for store in one.stores]
@@ -34,10 +38,11 @@ def plan_convert(origin: Origin, new: str, provider: str, state_format: int | No
         raise NoAnswer(
             f"{origin.checkpoint.path} keeps its state in {_WORDS[provider]} already, in "
             f"format {2 if ids else 1}",
-            do="`floodmark copy` makes a copy of it.",
+            "There is nothing to write anew.",
+            "`floodmark copy` makes a copy of it.",
         )
     for one in operators:
-        require_rewritable(one.stores, provider)
+        require_rewritable(one.stores, provider, moves=False)
     return plan_rewritten(
         origin,
         new,
@@ -60,12 +65,17 @@ def plan_convert(origin: Origin, new: str, provider: str, state_format: int | No
 
 def _unique_ids(provider: str, state_format: int | None, had: bool) -> bool:
     if state_format not in (None, 1, 2):
-        raise WrongUse(f"--state-format {state_format}: Spark has 1 and 2")
+        raise WrongUse(
+            f"--state-format {state_format}: Spark has 1 and 2",
+            "1 names a state's files by version, 2 by version and a unique id.",
+            "Choose one of them, or leave the option out: the format stays as it is.",
+        )
     if provider == HDFS:
         if state_format == 2:
             raise WrongUse(
                 "--state-format 2: only RocksDB keeps state with unique ids",
-                do="Leave the option out, or choose --provider rocksdb.",
+                "HDFSBackedStateStoreProvider names its files by version alone.",
+                "Leave the option out, or choose --provider rocksdb.",
             )
         return False
     return had if state_format is None else state_format == 2

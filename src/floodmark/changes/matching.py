@@ -15,6 +15,7 @@ from floodmark.changes.fields import Ledger, Told, dropped, match_key, match_str
 from floodmark.changes.shapes import (
     AGGREGATION,
     DEDUP,
+    GROUPS,
     JOIN,
     SESSION,
     UNKNOWN,
@@ -40,6 +41,8 @@ class StoreMatch:
     """None: a function of the user's makes the rows."""
     old: Store
     new: Store
+    by_function: bool = False
+    """Keys become one, and a function of the user's merges their rows."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,8 @@ class MatchWish:
     merge: Mapping[str, str] | None = None
     given: frozenset[tuple[int, str]] = frozenset()
     """(new operator, store) whose rows a function of the user's makes."""
+    merging: frozenset[int] = frozenset()
+    """New operators whose keys may become one: a function of the user's merges their rows."""
 
 
 def match(old: Sequence[Operator], new: Sequence[Operator], wish: MatchWish) -> Matching:
@@ -91,6 +96,13 @@ def match(old: Sequence[Operator], new: Sequence[Operator], wish: MatchWish) -> 
 
 def _refuse_idle_merge(matched: list[OperatorMatch], wish: MatchWish) -> None:
     recipes = [store.recipe for one in matched for store in one.stores]
+    merged = any(store.by_function for one in matched for store in one.stores)
+    if wish.merging and not wish.given and not merged:
+        raise WrongUse(
+            "merge: no keys become one",
+            "The new code groups by all that the old code did, or what it keeps is not merged.",
+            "Leave the function out.",
+        )
     if wish.merge and not wish.given and not any(one and one.merge for one in recipes):
         raise WrongUse(
             f"--merge {next(iter(wish.merge))}: no keys become one",
@@ -107,6 +119,7 @@ def _pairs(
             raise NotCarried(
                 f"{one.words}: the state of such an operator is not known",
                 "Only Spark's own operators can be carried over.",
+                "Begin with an empty state: `floodmark upgrade --without-state`.",
             )
     counts = Counter(one.kind for one in old), Counter(one.kind for one in new)
     for kind in set(counts[0]) & set(counts[1]):
@@ -146,8 +159,10 @@ def _operator(old: Operator, new: Operator, wish: MatchWish, notes: list[str]) -
                 ledger.note(f"the variable {store.name} is new: it starts empty")
             continue
         given = (new.number, store.name) in wish.given
-        recipe = None if given else _recipe(old, new, before, store, wish, ledger)
-        stores.append(StoreMatch(store.name, recipe, before, store))
+        if given:
+            stores.append(StoreMatch(store.name, None, before, store))
+            continue
+        stores.append(_store(old, new, before, store, wish, ledger))
     names = {store.name for store in new.stores}
     gone = [name for name in theirs if name not in names and not name.startswith("$")]
     if gone:
@@ -156,9 +171,9 @@ def _operator(old: Operator, new: Operator, wish: MatchWish, notes: list[str]) -
     return OperatorMatch(new, old, tuple(stores))
 
 
-def _recipe(
+def _store(
     old: Operator, new: Operator, before: Store, after: Store, wish: MatchWish, ledger: Ledger
-) -> Recipe:
+) -> StoreMatch:
     key = match_key(before.key, after.key, wish.told, ledger)
     gone = dropped(before.key, key)
     if new.kind in (AGGREGATION, SESSION):
@@ -171,7 +186,14 @@ def _recipe(
         value = match_struct(before.value, after.value, (VALUE,), wish.told, ledger)
     if new.kind == JOIN:
         _require_some(before, after, value, ledger)
-    return Recipe(key, value, _merge(new, after, gone, wish, ledger))
+    by_function = bool(gone) and new.number in wish.merging and new.kind in (AGGREGATION, GROUPS)
+    if by_function:
+        ledger.note(
+            f"{', '.join(gone)} is no part of the key any more: keys that become one are merged "
+            "by the function"
+        )
+    merge = None if by_function else _merge(new, after, gone, wish, ledger)
+    return StoreMatch(after.name, Recipe(key, value, merge), before, after, by_function)
 
 
 def _require_some(before: Store, after: Store, value: tuple[Column, ...], ledger: Ledger) -> None:
@@ -212,13 +234,21 @@ def _merge(
             f"{', '.join(missing)} of keys that become one are merged",
             "A sum is summed, a largest value is the largest: the columns' names do not say it.",
             f"Say it for each: {' '.join(f'--merge {name}=sum' for name in missing)} "
-            f"(one of {', '.join(MERGES)}), or merge = {{…}} in --with MIGRATION.py.",
+            f"(one of {', '.join(MERGES)}), or give a function: merge(key, values) in "
+            "--with MIGRATION.py.",
         )
     for name, how in merge.items():
         if how not in MERGES:
-            raise WrongUse(f"--merge {name}={how}: there are {', '.join(MERGES)}")
+            raise WrongUse(
+                f"--merge {name}={how}: there are {', '.join(MERGES)}",
+                do="What is more than that is a function: merge(key, values) in --with "
+                "MIGRATION.py.",
+            )
         if name not in names:
-            raise WrongUse(f"--merge {name}: the new state has {', '.join(names)}")
+            raise WrongUse(
+                f"--merge {name}: the new state has {', '.join(names)}",
+                do="Name one of these.",
+            )
     ledger.note(f"{columns} is no part of the key any more: keys that become one are merged")
     return {name: merge.get(name, "any") for name in names}
 
@@ -233,17 +263,20 @@ def _refuse_unused(told: Told, old: Sequence[Operator], new: Sequence[Operator])
             raise WrongUse(
                 f"--default {name}: the new state has no such column",
                 f"It has {', '.join(sorted(known_new))}.",
+                "Name one of these.",
             )
     for name, source in told.renames.items():
         if name not in known_new and name not in inputs:
             raise WrongUse(
                 f"--rename {source}={name}: the new state has no {name}",
                 f"It has {', '.join(sorted(known_new))}.",
+                "Name one of these.",
             )
         if source not in known_old and source not in inputs:
             raise WrongUse(
                 f"--rename {source}={name}: the old state has no {source}",
                 f"It has {', '.join(sorted(known_old))}.",
+                "Name one of these.",
             )
 
 

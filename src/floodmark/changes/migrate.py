@@ -14,7 +14,7 @@ from typing import Any
 from floodmark.changes.aggregates import aggregations, with_columns
 from floodmark.changes.course import Course, Wish, choose_course
 from floodmark.changes.matching import Matching, MatchWish, OperatorMatch, match
-from floodmark.changes.needed_state import StateGone, needed_state
+from floodmark.changes.needed_state import computed_again, whole_in_flight
 from floodmark.changes.origin import Origin
 from floodmark.changes.plan import WRITE, Plan, Step, rewrite, write
 from floodmark.changes.rehome import is_operator_metadata, moved_operator_metadata
@@ -51,6 +51,13 @@ class Drawn:
     operators: tuple[Kept, ...]
     files: Mapping[str, bytes]
     """What describes the state: schemas and operator metadata."""
+    spark: str = ""
+    """The version of Spark that drew it, and that will go on with it."""
+
+    @property
+    def zip_version(self) -> int:
+        """Of state with unique ids: 4.0 reads zips that say v2, and all others only v1."""
+        return 2 if self.spark.startswith("4.0.") else 1
 
 
 @dataclass(frozen=True)
@@ -118,6 +125,7 @@ def drawn_checkpoint(
     checkpoint: Checkpoint,
     plan: str,
     initial: Sequence[Sequence[tuple[Any, ...]]],
+    spark: str = "",
 ) -> Drawn:
     describing = {
         file.path: files.read(file.path)
@@ -126,7 +134,7 @@ def drawn_checkpoint(
         and not file.path.rsplit("/", 1)[-1].startswith(".")
         and {"_metadata", "_stateSchema"} & set(file.path.split("/"))
     }
-    return Drawn(kept_operators(files, checkpoint, 0, plan, initial), describing)
+    return Drawn(kept_operators(files, checkpoint, 0, plan, initial), describing, spark)
 
 
 def pinned(checkpoint: Checkpoint, kept: Sequence[Kept]) -> dict[str, str]:
@@ -162,7 +170,7 @@ def plan_migrate(
         if not step.path.startswith("state/")
     ]
     if goals:
-        steps += describing(drawn, new)
+        steps += describing(drawn, new, _hadoop_path(origin.checkpoint))
         steps += [rewrite(f"state/{g.operator}", _why(g, matching), goal_to_json(g)) for g in goals]
     return replace(
         base,
@@ -170,7 +178,7 @@ def plan_migrate(
         title=base.title.replace("A new checkpoint", "A checkpoint for the new code"),
         steps=tuple(steps),
         options={**base.options, **migration.options},
-        notes=(*matching.notes, *base.notes),
+        notes=(*matching.notes, *base.notes, *(computed_again(course.in_flight) if ids else ())),
     )
 
 
@@ -216,9 +224,22 @@ def _content(step: Step, origin: Origin) -> bytes:
     return step.data if step.do == WRITE else origin.read(step.origin or step.path)
 
 
-def describing(drawn: Drawn, new: str) -> Iterator[Step]:
+def _hadoop_path(checkpoint: Checkpoint) -> str | None:
+    """A path as Spark has written it for this storage; what was drawn lay on a local disk."""
+    paths = (
+        path
+        for operator in checkpoint.operators.values()
+        for store in operator.stores
+        for path in store.schema_paths
+    )
+    return next(paths, None)
+
+
+def describing(drawn: Drawn, new: str, like: str | None = None) -> Iterator[Step]:
     for path, data in sorted(drawn.files.items()):
-        content = moved_operator_metadata(data, new) if is_operator_metadata(path) else data
+        content = data
+        if is_operator_metadata(path):
+            content = moved_operator_metadata(data, new, like)
         yield write(path, content, "what the new code's rows look like, drawn by Spark")
 
 
@@ -237,7 +258,9 @@ def _goals(
     commit = origin.checkpoint.commits.get(course.after)
     has_ids = bool(commit and commit.state_unique_ids)
     sources = {one.operator.number: one for one in old}
-    again = None if has_ids else whole_in_flight(origin, course)
+    again = None
+    if not has_ids:
+        again = whole_in_flight(origin.checkpoint, course.in_flight, origin.read)
     for kept, found in zip(drawn.operators, matching.operators, strict=True):
         theirs = sources[found.old.number] if found.old is not None else None
         goal = goal_of(kept, conf, course.after, course.number + 1)
@@ -246,23 +269,9 @@ def _goals(
             from_operator=found.old.number if found.old is not None else None,
             parts=_parts(goal.parts, found, theirs, migration.match.given),
             unique_ids=unique_ids_of(new, kept, course.number + 1) if has_ids else None,
-            in_flight=None if goal.row_checksums else again,
+            in_flight=again,
+            zip_version=drawn.zip_version if has_ids else 1,
         )
-
-
-def whole_in_flight(origin: Origin, course: Course) -> int | None:
-    """The batch in flight, where all of its state was written before it was stopped.
-
-    A sink that has the batch does not compute it again: then its state must be there. With
-    unique ids a batch that is not committed has none that anybody knows.
-    """
-    if course.in_flight is None:
-        return None
-    try:
-        needed_state(origin.checkpoint, course.in_flight, origin.read)
-    except StateGone:
-        return None
-    return course.in_flight
 
 
 def goal_of(kept: Kept, conf: Mapping[str, str], batch: int, version: int) -> Goal:
@@ -309,7 +318,7 @@ def _parts(
     made = []
     for part in parts:
         mine = matched.get(part.name)
-        is_given = (found.new.number, part.name) in given
+        is_given = (found.new.number, part.name) in given or (mine is not None and mine.by_function)
         recipe = mine.recipe if mine is not None else None
         source = names.get(part.name) if mine is not None else None
         made.append(replace(part, recipe=recipe, source=source, given=is_given))

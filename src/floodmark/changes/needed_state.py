@@ -161,3 +161,28 @@ def named_snapshot(path: str, read: Read) -> RocksSnapshot:
             "Restore the file from a backup, or choose another batch; `floodmark doctor "
             "--read-data` finds what else is damaged.",
         ) from None
+
+
+def whole_in_flight(checkpoint: Checkpoint, in_flight: int | None, read: Read) -> int | None:
+    """The batch in flight, where all of its state was written before it was stopped.
+
+    A sink that has the batch does not compute it again: then its state must be there.
+    """
+    if in_flight is None:
+        return None
+    try:
+        needed_state(checkpoint, in_flight, read)
+    except StateGone:
+        return None
+    return in_flight
+
+
+def computed_again(in_flight: int | None) -> tuple[str, ...]:
+    """With unique ids a batch that is not committed has none that anybody knows."""
+    if in_flight is None:
+        return ()
+    return (
+        f"Batch {in_flight} has to be computed again: with unique ids Spark takes no state that "
+        "a commit does not name. A sink that has the batch and skips it stops the query, on the "
+        "old checkpoint as well; write over it there, or let the old code finish the batch first.",
+    )

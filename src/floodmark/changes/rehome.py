@@ -24,6 +24,9 @@ from floodmark.checkpoint.text import decode, lines_of, parse_json_object
 from floodmark.errors import WrongUse
 from floodmark.storage.files import local_path
 
+_S3 = ("s3", "s3a", "s3n")
+_HADOOP = {"s3": "s3a", "gcs": "gs"}
+"""fsspec's names of storage, and Hadoop's: Apache Spark opens no s3://, only some services do."""
 Moves = Sequence[tuple[str, str]]
 """(old prefix, new prefix) of the data that logs point to."""
 
@@ -35,8 +38,10 @@ def hadoop_root(location: str, like: str) -> str:
         return "file:" + quote(path, safe="/:@!$&'()*+,;=~-._ ") if path.startswith("/") else path
     scheme = like.partition("://")[0]
     own, _, rest = location.partition("://")
-    # fsspec says s3, Hadoop s3a: the name that the cluster knows is the one in the file.
-    return f"{scheme if scheme in ('s3a', 's3n') and own == 's3' else own}://{rest.rstrip('/')}"
+    known = _HADOOP.get(own, own)
+    if own == "s3" and scheme in _S3:
+        known = scheme  # the name that the cluster knows is the one in the file
+    return f"{known}://{rest.rstrip('/')}"
 
 
 def is_operator_metadata(path: str) -> bool:
@@ -48,14 +53,17 @@ def is_schema_log(path: str) -> bool:
     return "_schema_log_" in path
 
 
-def moved_operator_metadata(data: bytes, location: str) -> bytes:
-    """v2 operator metadata whose schema files are those below `location`."""
+def moved_operator_metadata(data: bytes, location: str, like: str | None = None) -> bytes:
+    """v2 operator metadata whose schema files are those below `location`.
+
+    `like` is a path that Hadoop has written, where the file's own are of another storage.
+    """
     line, _, body = decode(data).partition("\n")
     fields = parse_json_object(body, "the operator metadata")
     for store in fields.get("stateStoreInfo", []):
         for key in ("stateSchemaFilePaths", "stateSchemaFilePath"):
             if key in store:
-                store[key] = _each(store[key], lambda path: _below(path, "/state/", location))
+                store[key] = _each(store[key], lambda path: _below(path, "/state/", location, like))
     return f"{line}\n{render_json(fields)}".encode()
 
 
@@ -78,9 +86,9 @@ def _each(value: Any, change: Any) -> Any:
     return [change(item) for item in value] if isinstance(value, list) else change(value)
 
 
-def _below(path: str, folder: str, location: str) -> str:
+def _below(path: str, folder: str, location: str, like: str | None = None) -> str:
     at = path.rfind(folder)
-    return path if at < 0 else hadoop_root(location, path) + path[at:]
+    return path if at < 0 else hadoop_root(location, like or path) + path[at:]
 
 
 def parse_moves(pairs: Sequence[str]) -> Moves:

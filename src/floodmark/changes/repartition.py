@@ -21,7 +21,8 @@ def plan_repartition(origin: Origin, new: str, partitions: int) -> Plan:
     if not 1 <= partitions <= MOST_PARTITIONS:
         raise WrongUse(
             f"--partitions {partitions}: it has to be between 1 and {MOST_PARTITIONS}",
-            do="Two or three times the number of the cluster's cores is a common choice.",
+            "A partition is a task and a folder of its own in every batch.",
+            "Two or three times the number of the cluster's cores is a common choice.",
         )
     course = course_of(origin)
     operators = operators_of(origin, course)
@@ -36,13 +37,15 @@ def plan_repartition(origin: Origin, new: str, partitions: int) -> Plan:
     if counts == {partitions}:
         raise NoAnswer(
             f"{origin.checkpoint.path} has {partitions} partitions already",
-            do="`floodmark copy` makes a copy of it.",
+            "There is nothing to write anew.",
+            "`floodmark copy` makes a copy of it.",
         )
     providers = {store.at.provider for one in keyed for store in one.stores}
     if len(providers) != 1:
         raise NoAnswer(
             f"{origin.checkpoint.path}: its operators keep their state in different ways",
             "No Spark writes such a checkpoint.",
+            "`floodmark doctor` says what is wrong with it; restore it from a backup.",
         )
     provider = providers.pop()
     for one in keyed:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from floodmark.changes.course import Course, Wish, choose_course
-from floodmark.changes.needed_state import StateGone, needed_state
+from floodmark.changes.needed_state import computed_again, needed_state, whole_in_flight
 from floodmark.changes.origin import Origin
 from floodmark.changes.plan import Plan, Step, rewrite, write
 from floodmark.changes.upgrade import plan_upgrade
@@ -68,7 +68,8 @@ def operators_of(origin: Origin, course: Course) -> tuple[Operator, ...]:
     if course.after is None:
         raise NoAnswer(
             f"{checkpoint.path}: no batch is committed, so there is no state to write anew",
-            do="Start the query once, or begin with an empty checkpoint.",
+            "The state of a batch that may be half done is not taken for whole.",
+            "Start the query once, or begin with an empty checkpoint.",
         )
     needed_state(checkpoint, course.after, origin.read)  # it must be whole
     return tuple(
@@ -101,7 +102,7 @@ def plan_rewritten(
         title=turn.title,
         steps=tuple(steps),
         options=turn.options,
-        notes=(*turn.notes, *base.notes),
+        notes=(*turn.notes, *base.notes, *(computed_again(course.in_flight) if ids else ())),
     )
 
 
@@ -205,7 +206,7 @@ def _rewrites(
     ids: StateIds | None,
 ) -> Iterator[Step]:
     assert course.number is not None
-    again = _whole_in_flight(origin, course)
+    again = whole_in_flight(origin.checkpoint, course.in_flight, origin.read)
     for operator in operators:
         how: dict[str, Any] = {
             "operator": operator.number,
@@ -219,17 +220,6 @@ def _rewrites(
         yield rewrite(path, f"the state after batch {operator.batch}, {turn.why}", how)
         # With unique ids a batch that is not committed has none that anybody knows.
         if again is not None and not turn.unique_ids:
-            how = {**how, "batch": again, "version": course.top + 1}
+            how = {**how, "batch": again, "since": operator.batch, "version": course.top + 1}
             words = f"what batch {again} has written: a sink that has it does not compute it again"
             yield rewrite(path, words, how)
-
-
-def _whole_in_flight(origin: Origin, course: Course) -> int | None:
-    """The batch in flight, where all of its state was written before it was stopped."""
-    if course.in_flight is None:
-        return None
-    try:
-        needed_state(origin.checkpoint, course.in_flight, origin.read)
-    except StateGone:
-        return None
-    return course.in_flight

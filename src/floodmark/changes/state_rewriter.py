@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from floodmark.changes.apply import Places
@@ -11,6 +12,7 @@ from floodmark.state.tally import Tally
 from floodmark.storage.files import Files
 from floodmark.storage.load import Entries, load
 from floodmark.storage.state_rewrite import Goal, Store, check_store, rewrite_store, stores_of
+from floodmark.storage.state_rewrite_again import rewrite_again
 
 
 @dataclass
@@ -22,19 +24,22 @@ class StateRewriter:
 
     def rewrite(self, step: Step, places: Places) -> None:
         goal, batch = goal_of(step), number_of(step, "batch")
-        for store in self._stores(step, places.origin):
-            found = rewrite_store(store, places.target, goal, self._conf(places.origin, batch))
+        conf = self._conf(places.origin, batch)
+        for store, before in self._stores(step, places.origin):
+            if before is None:
+                found = rewrite_store(store, places.target, goal, conf)
+            else:
+                found = rewrite_again(before, store, places.target, goal, conf)
             self._read[store.at.operator, batch, store.name] = found
 
     def check(self, step: Step, places: Places) -> None:
         goal, batch = goal_of(step), number_of(step, "batch")
-        for store in self._stores(step, places.origin):
+        for store, _ in self._stores(step, places.origin):
             expected = self._read[store.at.operator, batch, store.name]
             check_store(store, places.target, goal, expected)
 
-    def _stores(self, step: Step, origin: Files) -> tuple[Store, ...]:
-        number, batch = number_of(step, "operator"), number_of(step, "batch")
-        return stores_of(origin, self._loaded(origin), number, batch)
+    def _stores(self, step: Step, origin: Files) -> Iterator[tuple[Store, Store | None]]:
+        yield from stores_in(step, origin, self._loaded(origin))
 
     def _conf(self, origin: Files, batch: int) -> dict[str, str]:
         entry = self._loaded(origin).offsets.get(batch)
@@ -44,6 +49,19 @@ class StateRewriter:
         if self._checkpoint is None:
             self._checkpoint = load(origin, Entries.ALL)
         return self._checkpoint
+
+
+def stores_in(
+    step: Step, origin: Files, checkpoint: Checkpoint
+) -> Iterator[tuple[Store, Store | None]]:
+    """Every store that a step is about; with what it was before, where a batch was in flight."""
+    number, batch = number_of(step, "operator"), number_of(step, "batch")
+    stores = stores_of(origin, checkpoint, number, batch)
+    since = step.how.get("since") if step.how is not None else None
+    earlier = stores_of(origin, checkpoint, number, since) if since is not None else ()
+    before = {store.name: store for store in earlier}
+    for store in stores:
+        yield store, before.get(store.name)
 
 
 def number_of(step: Step, name: str) -> int:

@@ -65,7 +65,8 @@ def drawing(code: Code, conf: Mapping[str, str]) -> Iterator[Drawing]:
         found = outline(one.writer, {SHUFFLE_PARTITIONS: partitions, **conf}, place)
         files = open_files(f"{place}/{CHECKPOINT}")
         loaded = load(files, Entries.ALL)
-        drawn = drawn_checkpoint(files, loaded, found.plan, initial_values(one.writer))
+        initial = initial_values(one.writer)
+        drawn = drawn_checkpoint(files, loaded, found.plan, initial, one.spark.version)
         yield Drawing(one.spark, found, drawn, loaded.offsets[0], loaded.commits[0])
 
 

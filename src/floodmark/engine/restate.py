@@ -35,13 +35,14 @@ from floodmark.storage.state_rewrite import (
     tally_written,
     write_partition,
 )
+from floodmark.storage.state_rewrite_again import rewrite_partition_again, write_partition_again
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from floodmark.storage.state_write import StoreFormat
 
-_ROWS = "goal int, key binary, value binary"
+_ROWS = "goal int, earlier boolean, key binary, value binary"
 _TALLIES = "goal int, rows bigint, first string, second string"
 
 
@@ -56,10 +57,19 @@ class _Job:
     batch: int
     store: str
     goal: Goal
+    since: int | None = None
+    """The last committed batch, where `batch` was in flight: what it left becomes changes."""
 
     def opened(self) -> Store:
+        return self._at(self.batch)
+
+    def before(self) -> Store:
+        assert self.since is not None
+        return self._at(self.since)
+
+    def _at(self, batch: int) -> Store:
         files = open_files(self.origin, self.storage)
-        every = stores_of(files, _loaded(files, self.batch), self.operator, self.batch)
+        every = stores_of(files, _loaded(files, batch), self.operator, batch)
         return next(store for store in every if store.name == self.store)
 
     def target_files(self) -> Files:
@@ -80,11 +90,12 @@ class SparkRewriter:
     def rewrite(self, step: Step, places: Places) -> None:
         for job, store in self._jobs(step, places):
             conf = _conf(places.origin, job.batch)
-            style = style_of(store, job.goal, conf)
+            style = style_of(store if job.since is None else job.before(), job.goal, conf)
             if moves_rows(store, job.goal):
                 self._move(job, store, style, places.target)
             else:
-                self._tallies(len(store.partitions), partial(_rewrite, job, style))
+                work = _rewrite if job.since is None else _rewrite_again
+                self._tallies(len(store.partitions), partial(work, job, style))
 
     def check(self, step: Step, places: Places) -> None:
         for job, store in self._jobs(step, places):
@@ -95,6 +106,7 @@ class SparkRewriter:
     def _jobs(self, step: Step, places: Places) -> Iterator[tuple[_Job, Store]]:
         operator, batch = number_of(step, "operator"), number_of(step, "batch")
         checkpoint = _loaded(places.origin, batch)
+        since = step.how.get("since") if step.how is not None else None
         for store in stores_of(places.origin, checkpoint, operator, batch):
             yield (
                 _Job(
@@ -105,6 +117,7 @@ class SparkRewriter:
                     batch,
                     store.name,
                     goal_of(step),
+                    since,
                 ),
                 store,
             )
@@ -127,29 +140,54 @@ class SparkRewriter:
         count = job.goal.count(store)
 
         def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            mine = job.opened()
+            stores = [job.opened(), *([job.before()] if job.since is not None else [])]
             for piece in numbers:
                 for number in piece.column(0).to_pylist():
-                    for records, hashes in placed_rows(mine, number):
-                        yield _row_batch(records, hashes % count)
+                    for earlier, mine in enumerate(stores):
+                        for records, hashes in placed_rows(mine, number):
+                            yield _row_batch(records, hashes % count, bool(earlier))
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             mine, there = job.opened(), job.target_files()
-            for goal, group in itertools.groupby(_slices(batches), lambda pair: pair[0]):
-                rows = (records for _, records in group)
-                write_partition(mine, goal, rows, there, job.goal, style)
+            for goal, group in itertools.groupby(_slices(batches), lambda item: item[0]):
+                rows = ((earlier, one) for _, earlier, one in group)
+                _write(job, style, mine, goal, rows, there)
                 yield _tally_row(goal, Tally())
 
         frame = self._numbers(len(store.partitions)).mapInArrow(read, _ROWS)
-        placed = frame.repartition(count, "goal").sortWithinPartitions("goal")
+        placed = frame.repartition(count, "goal").sortWithinPartitions("goal", "earlier")
         written = {row["goal"] for row in placed.mapInArrow(write, _TALLIES).collect()}
         for goal in set(range(count)) - written:
             # An empty partition has files, too.
-            write_partition(store, goal, iter(()), target, job.goal, style)
+            _write(job, style, store, goal, iter(()), target)
+
+
+def _write(
+    job: _Job,
+    style: StoreFormat,
+    store: Store,
+    partition: int,
+    rows: Iterator[tuple[bool, Records]],
+    target: Files,
+) -> None:
+    """A partition of rows that have moved; True: those before the batch in flight."""
+    if job.since is None:
+        write_partition(store, partition, (one for _, one in rows), target, job.goal, style)
+        return
+    held: tuple[list[Records], list[Records]] = ([], [])
+    for earlier, one in rows:
+        held[0 if earlier else 1].append(one)
+    write_partition_again(store, partition, held, target, job.goal, style)
 
 
 def _rewrite(job: _Job, style: StoreFormat, partition: int) -> Tally:
     return rewrite_partition(job.opened(), partition, job.target_files(), job.goal, style)
+
+
+def _rewrite_again(job: _Job, style: StoreFormat, partition: int) -> Tally:
+    return rewrite_partition_again(
+        job.before(), job.opened(), partition, job.target_files(), job.goal, style
+    )
 
 
 def _read(job: _Job, partition: int) -> Tally:
@@ -165,31 +203,34 @@ def _conf(files: Files, batch: int) -> dict[str, str]:
     return dict(entry.metadata.conf) if entry and entry.metadata else {}
 
 
-def _row_batch(records: Records, goals: Any) -> pa.RecordBatch:
+def _row_batch(records: Records, goals: Any, earlier: bool) -> pa.RecordBatch:
     import pyarrow as pa
 
     columns = [
         pa.array(goals, pa.int32()),
+        pa.array([earlier] * len(records), pa.bool_()),
         binary_array(records.keys),
         binary_array(records.values),
     ]
-    return pa.RecordBatch.from_arrays(columns, names=["goal", "key", "value"])
+    return pa.RecordBatch.from_arrays(columns, names=["goal", "earlier", "key", "value"])
 
 
-def _slices(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Records]]:
-    """Batches sorted by goal, cut where the goal changes."""
+def _slices(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, bool, Records]]:
+    """Batches sorted by goal and time, cut where either changes."""
     import numpy as np
 
     for batch in batches:
         goals = batch.column(0).to_numpy()
-        bounds = [0, *(np.nonzero(np.diff(goals))[0] + 1).tolist(), len(goals)]
+        earlier = batch.column(1).to_numpy(zero_copy_only=False)
+        bounds = [0, *(np.nonzero(np.diff(goals * 2 + earlier))[0] + 1).tolist(), len(goals)]
         for first, last in itertools.pairwise(bounds):
             if first == last:
                 continue
             keys, values = (
-                from_binary(batch.column(at).slice(first, last - first)) for at in (1, 2)
+                from_binary(batch.column(at).slice(first, last - first)) for at in (2, 3)
             )
-            yield int(goals[first]), Records(keys, values, np.zeros(last - first, bool))
+            rows = Records(keys, values, np.zeros(last - first, bool))
+            yield int(goals[first]), bool(earlier[first]), rows
 
 
 def _tally_row(number: int, tally: Tally) -> pa.RecordBatch:

@@ -6,16 +6,23 @@ run again, Spark replaces such a file, and would go on preferring a snapshot bes
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 
 from floodmark.checkpoint.layout import FileInfo
+from floodmark.state.crc32c import crc_rows
+from floodmark.state.encoding import with_checksums
 from floodmark.state.framing import compress
+from floodmark.state.layout import Layout
 from floodmark.state.records import Records, render_records
 from floodmark.state.rocksdb import DELETE, PUT, Change
 from floodmark.state.rocksdb_write import render_changelog
+from floodmark.state.rowbytes import row_bytes
 from floodmark.state.tally import Tally, tally
 from floodmark.storage.files import Files
 from floodmark.storage.state_write import HDFS, StoreFormat, WrittenStore
+
+_PLAIN = Layout(None, None)
 
 
 def write_change(
@@ -31,14 +38,24 @@ def write_change(
     counted = Tally()
     for records in after:
         counted += tally(records)
-        rows.update(zip(records.keys.to_list(), records.values.to_list(), strict=True))
-    for records in before:
-        for key in records.keys.to_list():
-            rows.setdefault(key, None)
+        values = records.values
+        if style.row_checksums and style.provider == HDFS:
+            values = with_checksums(_PLAIN, records.keys, values)
+        rows.update(zip(records.keys.to_list(), values.to_list(), strict=True))
+    gone = [key for records in before for key in records.keys.to_list() if key not in rows]
+    rows.update(dict.fromkeys(_removals(gone, style)))
     path = f"{folder}/{version}.{'delta' if style.provider == HDFS else 'changelog'}"
     data = _rendered(rows, style)
     files.write(path, data)
     return WrittenStore((FileInfo(path, len(data)),), counted)
+
+
+def _removals(keys: list[bytes], style: StoreFormat) -> list[bytes]:
+    """A removed key has no value to carry the checksum, so it stands before the key."""
+    if not style.row_checksums:
+        return keys
+    crcs = crc_rows(row_bytes(keys)).tolist()
+    return [struct.pack("<I", crc) + key for crc, key in zip(crcs, keys, strict=True)]
 
 
 def _rendered(rows: dict[bytes, bytes | None], style: StoreFormat) -> bytes:

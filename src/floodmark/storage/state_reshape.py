@@ -101,6 +101,8 @@ class Goal:
     """partition → the unique id of each store, where state has them."""
     in_flight: int | None = None
     """The old batch that was planned and not committed, where it has left a whole state."""
+    zip_version: int = 1
+    """What RocksDB's zips say of themselves: 2 for Spark 4.0 with unique ids."""
 
     @property
     def stores(self) -> tuple[str, ...]:
@@ -240,7 +242,9 @@ def _write_again(
 def _style(goal: Goal, store: str) -> StoreFormat:
     families = goal.families(store)
     internal = frozenset(name for name in families if name.startswith("$"))
-    return StoreFormat(goal.provider, goal.codec, goal.row_checksums, families, internal)
+    return StoreFormat(
+        goal.provider, goal.codec, goal.row_checksums, families, internal, goal.zip_version
+    )
 
 
 def _layout(goal: Goal, part: Part) -> Layout:

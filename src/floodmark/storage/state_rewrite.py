@@ -102,8 +102,11 @@ def stores_of(files: Files, checkpoint: Checkpoint, operator: int, batch: int) -
     return tuple(found)
 
 
-def require_rewritable(stores: tuple[Store, ...], provider: str) -> None:
-    """Looks at the first rows of every store: what cannot be done is said before it is begun."""
+def require_rewritable(stores: tuple[Store, ...], provider: str, moves: bool = True) -> None:
+    """Looks at the first rows of every store: what cannot be done is said before it is begun.
+
+    `moves` is False where keys stay in their partitions, wherever Spark's hash would put them.
+    """
     for store in stores:
         if provider == HDFS and any(view.reading.family is not None for view in store.views):
             name = store.views[0].operator_name or f"operator {store.at.operator}"
@@ -117,7 +120,9 @@ def require_rewritable(stores: tuple[Store, ...], provider: str) -> None:
             with store.at.open(partition) as opened:
                 records = next(iter(opened.records()), None)
                 if records is not None and len(records):
-                    _homes(store, opened, partition, records)
+                    hashes = _hashes(store, opened, partition, records)
+                    if moves:
+                        _require_at_home(store, partition, hashes)
                     break
 
 
@@ -188,13 +193,15 @@ def rewrite_partition(
         store.at.open(partition) as opened,
     ):
         conversion = conversion_of(store, opened, goal.provider)
-        counted = _Counting(opened.records())
+        counted = Counting(opened.records())
         rows = (conversion.forth(records) for records in counted)
         write_partition(store, partition, rows, target, goal, style)
     return counted.total
 
 
-class _Counting:
+class Counting:
+    """Rows that are tallied while they pass."""
+
     def __init__(self, rows: Iterator[Records]) -> None:
         self._rows = rows
         self.total = Tally()
@@ -213,11 +220,13 @@ def placed_rows(store: Store, partition: int) -> Iterator[tuple[Records, Any]]:
     ):
         for records in opened.records():
             if len(records):
-                yield records, _homes(store, opened, partition, records)
+                hashes = _hashes(store, opened, partition, records)
+                _require_at_home(store, partition, hashes)
+                yield records, hashes
 
 
-def _homes(store: Store, opened: OpenedPartition, partition: int, records: Records) -> Any:
-    """The hash of every row's key, once it is sure that the row lies where its hash says."""
+def _hashes(store: Store, opened: OpenedPartition, partition: int, records: Records) -> Any:
+    """The hash of every row's key, once it is sure that every row is of a known family."""
     import numpy as np
 
     hashes = np.zeros(len(records), np.int64)
@@ -234,9 +243,13 @@ def _homes(store: Store, opened: OpenedPartition, partition: int, records: Recor
             found = grouping.hashes(layout.decode_keys(keys)).view("i4")
             hashes[rows] = found.astype(np.int64)
     _require_known(store, partition, bool(known.all()))
+    return hashes
+
+
+def _require_at_home(store: Store, partition: int, hashes: Any) -> None:
+    """Every row must lie where its hash says, or nobody knows what decides it."""
     if not store.is_keyless and bool((hashes % len(store.partitions) != partition).any()):
         raise _misplaced(store, partition)
-    return hashes
 
 
 def _require_known(store: Store, partition: int, known: bool) -> None:
@@ -288,6 +301,7 @@ def _families(store: Store) -> tuple[Mapping[str, int], frozenset[str]]:
                 f"operator {store.at.operator}: its partitions number their column families "
                 "differently",
                 "Rows of one family would be taken for another's.",
+                "Run the query once more, so that Spark writes a snapshot of every partition.",
             )
         numbers = both
     return numbers, internal

@@ -1,0 +1,39 @@
+"""Paths inside a checkpoint say storage by the name that Spark's cluster has for it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from floodmark.changes.rehome import hadoop_root, moved_operator_metadata
+
+
+@pytest.mark.parametrize(
+    ("location", "like", "root"),
+    [
+        ("/data/new", "file:/data/old/state", "file:/data/new"),
+        ("/data/new", "s3a://bucket/old/state", "file:/data/new"),
+        ("s3://bucket/new", "s3a://bucket/old/state", "s3a://bucket/new"),
+        ("s3://bucket/new/", "s3://bucket/old/state", "s3://bucket/new"),
+        ("s3://bucket/new", "file:/data/old/state", "s3a://bucket/new"),
+        ("gcs://bucket/new", "file:/data/old/state", "gs://bucket/new"),
+        ("hdfs://name:8020/new", "s3a://bucket/old/state", "hdfs://name:8020/new"),
+    ],
+)
+def test_a_root_is_written_as_hadoop_writes_it(location: str, like: str, root: str) -> None:
+    assert hadoop_root(location, like) == root
+
+
+def test_what_was_drawn_on_a_disk_is_named_like_the_old_checkpoint() -> None:
+    paths = ["file:/tmp/drawn/state/0/_stateSchema/default/0_a"]
+    body = {"stateStoreInfo": [{"storeName": "default", "stateSchemaFilePaths": paths}]}
+    data = f"v2\n{json.dumps(body)}".encode()
+    for like, root in (
+        (None, "s3a://bucket/new"),
+        ("s3://bucket/old/state/0/_stateSchema/default/0_b", "s3://bucket/new"),
+        ("s3a://bucket/old/state/0/_stateSchema/default/0_b", "s3a://bucket/new"),
+    ):
+        moved = moved_operator_metadata(data, "s3://bucket/new", like)
+        found = json.loads(moved.decode().partition("\n")[2])["stateStoreInfo"][0]
+        assert found["stateSchemaFilePaths"] == [f"{root}/state/0/_stateSchema/default/0_a"]

@@ -1,0 +1,131 @@
+"""A batch that was planned, and maybe done, when the state was written anew.
+
+It is carried as planned. Where the sink has it already, it does not compute it again: then
+what the batch left of its state must be there. With unique ids Spark cannot do without
+computing it, on its own checkpoint as well.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from floodmark import api
+from floodmark.changes.verbs import Carrying
+
+from restated import FIRST_FILES, kept, run_first_half, session_conf, write_input  # isort: skip
+from spark_states import FORMAT, STATES  # isort: skip
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+GO = Carrying(True, 0)
+# Spark 4.2 wants foreachBatch to compute every batch; a sink of its own may skip it unseen.
+SKIPS = {"spark.sql.streaming.stateStore.commitValidation.enabled": "false"}
+Made = Callable[[str, str], Any]
+
+CASES: dict[str, tuple[str, Made, dict[str, str]]] = {
+    "checksums, to 3 partitions": (
+        "aggregate-checksum",
+        lambda old, new: api.repartition(old, new, partitions=3, carrying=GO),
+        {},
+    ),
+    "checksums in RocksDB, to HDFS": (
+        "aggregate-checksum-rocksdb",
+        lambda old, new: api.convert(old, new, provider="hdfs", carrying=GO),
+        {},
+    ),
+    "removals, to RocksDB": (
+        "session-hdfs",
+        lambda old, new: api.convert(old, new, provider="rocksdb", carrying=GO),
+        {},
+    ),
+    "column families, to 3 partitions": (
+        "join-format3",
+        lambda old, new: api.repartition(old, new, partitions=3, carrying=GO),
+        {},
+    ),
+    "unique ids, to 3 partitions": (
+        "aggregate-unique-ids",
+        lambda old, new: api.repartition(old, new, partitions=3, carrying=GO),
+        {},
+    ),
+    "from unique ids": (
+        "aggregate-unique-ids",
+        lambda old, new: api.convert(old, new, provider="rocksdb", state_format=1, carrying=GO),
+        {FORMAT: "1"},
+    ),
+}
+
+
+def go_on(
+    spark: SparkSession,
+    name: str,
+    place: tuple[Path, Path, Path],
+    conf: dict[str, str],
+    has: int | None,
+) -> None:
+    """All that is there; a sink that has batch `has` does not ask for its rows."""
+    build, mode, own, _ = STATES[name]
+    source, checkpoint, out = place
+    out.mkdir(parents=True)
+
+    def keep(frame: Any, batch: int) -> None:
+        if batch != has:
+            rows = sorted(str(row.asDict(recursive=True)) for row in frame.collect())
+            (out / f"{batch}.json").write_text(json.dumps(rows), encoding="utf-8")
+
+    with session_conf(spark, {**own, **conf, **SKIPS}):
+        query = (
+            build(spark, source)
+            .writeStream.foreachBatch(keep)
+            .outputMode(mode)
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+
+QUICK = ("checksums, to 3 partitions", "unique ids, to 3 partitions")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=() if case in QUICK else pytest.mark.soak) for case in CASES],
+)
+def test_the_batch_in_flight_is_done_once_more_or_skipped(
+    spark: SparkSession, tmp_path: Path, case: str
+) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    name, make, conf = CASES[case]
+    run_first_half(spark, tmp_path, name)
+    source, old = tmp_path / "input" / name, tmp_path / name
+    last = FIRST_FILES - 1
+    for file in (f"{last}", f".{last}.crc"):
+        (old / "commits" / file).unlink()
+    places = {}
+    for sink, has in (("again", None), ("has it", last)):
+        new, own = tmp_path / f"new {sink}", tmp_path / f"own {sink}"
+        assert make(str(old), str(new)).executed
+        assert api.inspect(str(new)).in_flight_batch == last
+        shutil.copytree(old, own)
+        places[sink] = new, own, has
+    write_input(source, FIRST_FILES)
+    for sink, (new, own, has) in places.items():
+        outs = tmp_path / f"out new {sink}", tmp_path / f"out own {sink}"
+        if has is not None and "unique ids" in case:
+            with pytest.raises(StreamingQueryException, match="CheckpointInfo length"):
+                go_on(spark, name, (source, own, outs[1]), {}, has)
+            continue
+        go_on(spark, name, (source, own, outs[1]), {}, has)
+        go_on(spark, name, (source, new, outs[0]), conf, has)
+        assert len(kept(outs[1])) >= 1
+        assert kept(outs[0]) == kept(outs[1]), sink
