@@ -184,6 +184,14 @@ def test_a_hole_in_the_list_of_seen_files_is_not_carried_over(tmp_path: Path) ->
         api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new"))
 
 
+@pytest.mark.parametrize("without_state", [False, True])
+def test_a_list_of_seen_files_that_is_gone_is_refused(tmp_path: Path, without_state: bool) -> None:
+    tree = {k: v for k, v in long_file_stream().items() if not k.startswith("sources/")}
+    samples.write(tmp_path / "cp", tree)
+    with pytest.raises(WouldLose, match="list of seen files in sources/0 ends before entry 22"):
+        api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new"), without_state=without_state)
+
+
 def test_a_delta_sources_index_goes_along(tmp_path: Path) -> None:
     inside = samples.DELTA_OFFSET.replace('"index":-1', '"index":3')
     _, new = upgraded(tmp_path, samples.logs(range(2), range(2), lambda batch: inside))
@@ -260,6 +268,28 @@ def test_state_that_is_not_whole_is_not_carried_over(tmp_path: Path) -> None:
         api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new"))
 
 
+@pytest.mark.parametrize(("next_batch", "refused"), [(2, True), (7, False)])
+def test_state_that_only_the_notes_tell_of(next_batch: int, refused: bool, tmp_path: Path) -> None:
+    tree = {k: v for k, v in samples.sales().items() if not k.startswith("state/")}
+    note = {"next_batch": next_batch, "nodes": [{"kind": "Aggregate", "streaming": True}]}
+    tree["_floodmark/starts/1.json"] = json.dumps(note).encode()
+    samples.write(tmp_path / "cp", tree)
+    if refused:
+        with pytest.raises(WouldLose, match="keeps state, and state/ is gone"):
+            api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new"))
+    else:
+        assert api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new")).plan.steps
+
+
+def test_a_lost_id_is_a_new_one_to_the_sink(tmp_path: Path) -> None:
+    tree = {k: v for k, v in samples.sales().items() if k != "metadata"}
+    change, _ = upgraded(tmp_path, tree)
+    told = {item.sink: item.words for item in change.plan.consequences}
+    assert any(
+        "does not know the new id: may get batch 7 twice" in words for words in told.values()
+    )
+
+
 def test_a_place_that_holds_something(tmp_path: Path) -> None:
     samples.write(tmp_path / "cp", samples.sales())
     samples.write(tmp_path / "new", {"notes.txt": b"mine"})
@@ -279,6 +309,9 @@ def test_nothing_to_go_on_from(tmp_path: Path) -> None:
     samples.write(tmp_path / "cp", {"metadata": b'{"id":"x"}'})
     with pytest.raises(NoAnswer):
         api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new"))
+    samples.write(tmp_path / "lost", {"metadata": b'{"id":"x"}', "commits/5": b"v1\n{}"})
+    with pytest.raises(WouldLose, match="commits/5 is there and no offset entry is"):
+        api.upgrade(str(tmp_path / "lost"), str(tmp_path / "new"))
     samples.write(tmp_path / "dstreams", {"checkpoint-1700000000000": b"\xac\xed"})
     with pytest.raises(NotACheckpoint):
         api.upgrade(str(tmp_path / "dstreams"), str(tmp_path / "new"))

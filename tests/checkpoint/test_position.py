@@ -65,7 +65,7 @@ def test_batches_that_are_not_there() -> None:
     with pytest.raises(NoAnswer, match="no batch is committed") as none_yet:
         choose_batch(samples.checkpoint(samples.logs([0, 1], [])), None, None)
     assert "--batch 1" in none_yet.value.do
-    with pytest.raises(BatchPurged, match="there is none at all"):
+    with pytest.raises(BatchPurged, match="there is no offset entry at all"):
         choose_batch(samples.checkpoint(samples.logs([], [3])), None, None)
 
 

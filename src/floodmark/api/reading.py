@@ -118,7 +118,7 @@ def files(
 ) -> tuple[InputFile, ...]:
     """Which input files each batch took."""
     from floodmark.checkpoint.inputs import file_sources, input_files
-    from floodmark.checkpoint.position import choose_batch
+    from floodmark.checkpoint.position import choose_batch, offsets_lost
     from floodmark.storage.inputs import read_source_log
 
     place = open_files(str(path), storage)
@@ -129,6 +129,8 @@ def files(
             f"source {source!r} is not a file source of this checkpoint",
             f"File sources here: {', '.join(chosen) or 'none'}.",
         )
+    if checkpoint.latest_batch is None and checkpoint.committed_batch is not None:
+        raise offsets_lost(checkpoint)
     newest = f"offsets/{checkpoint.latest_batch}"
     broken = next((item for item in checkpoint.unreadable if item.path == newest), None)
     if broken:

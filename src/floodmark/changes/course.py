@@ -61,6 +61,12 @@ class Course:
 
 def choose_course(checkpoint: Checkpoint, wish: Wish) -> Course:
     latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
+    if latest is None and committed is not None:
+        raise WouldLose(
+            f"{checkpoint.path}: commits/{committed} is there and no offset entry is",
+            "The folder offsets/ was lost: nothing says how far the sources were read.",
+            "Restore it from a backup; `floodmark doctor` says more.",
+        )
     if latest is None:
         raise NoAnswer(
             f"{checkpoint.path}: no batch was planned yet, so there is nothing to go on from",

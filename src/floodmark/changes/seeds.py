@@ -28,6 +28,7 @@ from floodmark.checkpoint.sources import (
     parse_log_offset,
     render_json,
 )
+from floodmark.errors import WouldLose
 from floodmark.storage.inputs import read_source_log
 
 START_FILE = "_floodmark/start.json"
@@ -42,7 +43,10 @@ def carry_sources(
     checkpoint = origin.checkpoint
     newest = course.after if course.in_flight is None else course.in_flight
     assert newest is not None
-    kinds = {source.id: source.kind for source in checkpoint.sources_of(newest)}
+    positions = checkpoint.sources_of(newest)
+    for source_position in positions:
+        _require_seen_list(origin, source_position)
+    kinds = {source.id: source.kind for source in positions}
     for source in source_ids(checkpoint.files):
         kind = kinds.get(source, SourceKind.UNKNOWN)
         if kind is SourceKind.FILE:
@@ -84,6 +88,22 @@ def _carry_file_log(origin: Origin, source: str, course: Course) -> Iterator[Ste
         yield copy(path, "the files that were seen already, compacted", origin.size(path))
 
 
+def _require_seen_list(origin: Origin, source: SourceOffset) -> None:
+    """The source writes its list before the offset that counts on it: a shorter one was lost."""
+    if source.kind is not SourceKind.FILE or source.offset is None:
+        return
+    folder = f"{SOURCES}/{source.id}"
+    entries = (log_id(name) for name in names_in(origin.checkpoint.files, folder))
+    newest = max((entry for entry in entries if entry is not None), default=-1)
+    wanted = parse_log_offset(source.offset)
+    if newest < wanted:
+        raise WouldLose(
+            f"{origin.location}: the list of seen files in {folder} ends before entry {wanted}",
+            "The files of the lost entries would be new to the source, and read a second time.",
+            "Restore it from a backup, or see what `floodmark repair` can do.",
+        )
+
+
 def _log_offset(origin: Origin, source: str, batch: int | None) -> int:
     if batch is None or batch not in origin.checkpoint.offsets:
         return -1
@@ -109,6 +129,7 @@ def seed_sources(origin: Origin, batch: int, topics: Mapping[str, str]) -> Itera
 
 
 def _seen_files(origin: Origin, source: SourceOffset) -> Step:
+    _require_seen_list(origin, source)
     seen = read_source_log(origin.files, origin.checkpoint, source.id)
     taken = files_between(seen, None, parse_log_offset(source.offset))
     entries = [

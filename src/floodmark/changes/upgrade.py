@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from floodmark.changes import consequences
 from floodmark.changes.carried_state import carry_in_flight_state, carry_state, describing_files
 from floodmark.changes.course import Course, Wish, choose_course
-from floodmark.changes.origin import Origin
+from floodmark.changes.origin import Origin, latest_note
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
 from floodmark.changes.seeds import START_FILE, carry_sources, seed_sources, start_file, unseeded
 from floodmark.changes.topics import map_entry, require_topics
@@ -20,6 +20,8 @@ from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS
 from floodmark.checkpoint.offsets import render_offsets, with_offset
 from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.errors import WouldLose, WrongUse
+from floodmark.rules.restarts.noted import last_start
+from floodmark.rules.restarts.plans import stateful
 
 
 def plan_upgrade(origin: Origin, new: str, wish: Wish) -> Plan:
@@ -103,7 +105,7 @@ def _identity(origin: Origin, new: str, wish: Wish, always_new: bool = False) ->
         fresh = render_metadata(new_metadata(origin.new_id(new)))
         why = "a new query id: sinks do not know it"
         if metadata is None:
-            why = "the old checkpoint has lost its query id, so this one is new"
+            why = "a new query id, for the old one is lost (`repair` may find it: do that first)"
         return write(METADATA, fresh, why)
     return copy(METADATA, "the same query id: sinks still know its batches", origin.size(METADATA))
 
@@ -153,6 +155,7 @@ def _commit(origin: Origin, course: Course) -> Step:
 
 def _state(origin: Origin, course: Course, new: str) -> Iterator[Step]:
     if not origin.checkpoint.state_operators:
+        _refuse_lost_state(origin, course)
         return
     newest = course.after if course.in_flight is None else course.in_flight
     assert newest is not None
@@ -166,6 +169,22 @@ def _state(origin: Origin, course: Course, new: str) -> Iterator[Step]:
         for step in carry_in_flight_state(origin, course.in_flight):
             if step.path not in carried:
                 yield step
+
+
+def _refuse_lost_state(origin: Origin, course: Course) -> None:
+    """The logs do not tell whether a query keeps state; the notes of its last start do."""
+    note = latest_note(origin.files)
+    begun = (note or {}).get("next_batch")
+    start = last_start(note)
+    if course.after is None or start is None or not isinstance(begun, int) or begun > course.after:
+        return  # that start has not committed a batch, so it need not have left state
+    if stateful(start.nodes or ()):
+        raise WouldLose(
+            f"{origin.location}: its query keeps state, and state/ is gone",
+            "The notes of the last start say so. Spark does not start on it either: batch "
+            f"{course.after + 1} wants the state after batch {course.after}.",
+            "Restore state/ from a backup, or begin with an empty state: --without-state.",
+        )
 
 
 def _notes(course: Course) -> tuple[str, ...]:
@@ -221,6 +240,6 @@ def _consequences(origin: Origin, wish: Wish, course: Course) -> tuple[Consequen
         if course.highest == course.after + 1:
             return consequences.dropped_in_flight(course.highest, sink)
         return consequences.again(course.after, course.highest, sink)
-    if wish.new_identity:
+    if wish.new_identity or origin.checkpoint.metadata is None:
         return consequences.new_identity(in_flight, sink)
     return consequences.goes_on(in_flight, sink)

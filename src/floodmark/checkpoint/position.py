@@ -56,6 +56,8 @@ _NO_OPTION = {
     SourceKind.UNKNOWN: "floodmark does not know this source's options.",
 }
 
+_LISTED = "`floodmark batches CP` lists them."
+
 
 def position(checkpoint: Checkpoint, batch: int) -> Position:
     entry = checkpoint.offsets[batch]
@@ -83,7 +85,10 @@ def _last_committed(checkpoint: Checkpoint) -> int:
     if checkpoint.committed_batch is not None:
         return checkpoint.committed_batch
     if checkpoint.latest_batch is None:
-        raise NoAnswer(f"{checkpoint.path}: no batch was planned yet, so there is no offset")
+        raise NoAnswer(
+            f"{checkpoint.path}: no batch was planned yet, so there is no offset",
+            do="Wait until its query has planned one.",
+        )
     raise NoAnswer(
         f"{checkpoint.path}: no batch is committed",
         "Its first batch is still running, or died."
@@ -126,21 +131,36 @@ def _require_readable(checkpoint: Checkpoint, batch: int) -> None:
         return
     broken = next((u for u in checkpoint.unreadable if u.path == f"offsets/{batch}"), None)
     if broken:
-        raise MalformedFile(f"{checkpoint.path}/{broken.path} cannot be read", broken.reason)
-    if not checkpoint.offset_ids:
-        raise BatchPurged(f"batch {batch} has no offset entry; there is none at all")
+        raise MalformedFile(
+            f"{checkpoint.path}/{broken.path} cannot be read",
+            broken.reason,
+            "`floodmark doctor` says what to do about it; --batch N shows another batch.",
+        )
     if batch < 0:
-        raise WrongUse(f"there is no batch {batch}", "Batches are numbered from 0.")
+        raise WrongUse(f"there is no batch {batch}", "Batches are numbered from 0.", _LISTED)
+    if not checkpoint.offset_ids:
+        raise offsets_lost(checkpoint)
     if batch > checkpoint.offset_ids[-1]:
         raise NoAnswer(
             f"batch {batch} is not planned yet; the newest is batch {checkpoint.offset_ids[-1]}",
-            do="`floodmark batches` lists them.",
+            do=_LISTED,
         )
     raise BatchPurged(
         f"batch {batch} is not logged",
         f"The log holds batches {checkpoint.offset_ids[0]} to {checkpoint.offset_ids[-1]}; Spark "
         "deletes old entries (spark.sql.streaming.minBatchesToRetain).",
-        "`floodmark batches` lists them.",
+        _LISTED,
+    )
+
+
+def offsets_lost(checkpoint: Checkpoint) -> BatchPurged:
+    committed = checkpoint.committed_batch
+    return BatchPurged(
+        f"{checkpoint.path}: there is no offset entry at all",
+        "No batch was planned yet."
+        if committed is None
+        else f"commits/{committed} is there, so the folder offsets/ was lost.",
+        "`floodmark doctor` says what to do about it.",
     )
 
 
@@ -150,7 +170,11 @@ def _require_sound_offsets(path: str, batch: int, entry: OffsetEntry) -> None:
             if text is not None:
                 parse_offset_text(text)
     except MalformedFile as error:
-        raise MalformedFile(f"{path}/offsets/{batch} cannot be read", error.what) from None
+        raise MalformedFile(
+            f"{path}/offsets/{batch} cannot be read",
+            error.what,
+            "`floodmark doctor` says what to do about it; --batch N shows another batch.",
+        ) from None
 
 
 def _source_position(source: SourceOffset) -> SourcePosition:
