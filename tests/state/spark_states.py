@@ -300,6 +300,8 @@ def start_session() -> Any:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.streaming.stateStore.maintenanceInterval", "3600s")
+        # A worker that starts on a busy machine takes its time.
+        .config("spark.python.authenticate.socketTimeout", "600s")
         .getOrCreate()
     )
 
