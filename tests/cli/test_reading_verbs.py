@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -307,6 +308,15 @@ def test_colour_only_on_a_terminal_without_no_color(monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setattr("sys.stdout.isatty", lambda: False, raising=False)
     assert words.style("x", "red") == "x"
+
+
+def test_paragraphs_are_as_wide_as_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((60, 24)))
+    for is_terminal, widest in ((True, 60), (False, 96)):
+        monkeypatch.setattr("sys.stdout.isatty", lambda on=is_terminal: on, raising=False)
+        lines = words.wrapped("  why  ", "Spark refuses. " * 30, 96)
+        assert widest - 15 < max(map(len, lines)) <= widest
+        assert {line[:7] for line in lines[1:]} == {"       "}
 
 
 @pytest.mark.parametrize(

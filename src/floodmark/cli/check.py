@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import style
+from floodmark.cli.words import style, wrapped
 
 if TYPE_CHECKING:
     from floodmark.rules.restarts.reason import Judgement, Reason
@@ -129,11 +128,4 @@ def _told(reason: Reason) -> list[str]:
 
 
 def _wrapped(label: str, words: str) -> list[str]:
-    return textwrap.wrap(
-        words,
-        _WIDTH,
-        initial_indent=f"  {label}",
-        subsequent_indent=" " * (min(len(label), 20) + 2),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return wrapped(f"  {label}", words, _WIDTH, min(len(label), 20) + 2)

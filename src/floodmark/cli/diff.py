@@ -16,7 +16,12 @@ from floodmark.cli import options
 @click.option(
     "--batches", metavar="A..B", callback=options.batch_range, help="Two batches of one checkpoint."
 )
-@click.option("--state/--no-state", "with_state", default=None, help="Key by key, or not at all.")
+@click.option(
+    "--state/--no-state",
+    "with_state",
+    default=None,
+    help="Compare the state key by key, or leave it out. [default: where its extra is there]",
+)
 @options.storage
 @options.as_json
 def command(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import style, table
+from floodmark.cli.words import style, table, wrapped
 
 if TYPE_CHECKING:
     from floodmark.rules.finding import Rule
@@ -60,12 +59,5 @@ def story(rule: Rule) -> str:
     )
     lines = [style(f"{rule.name} ({rule.code})", "bold")]
     for label, words in parts:
-        lines += textwrap.wrap(
-            words,
-            _WIDTH,
-            initial_indent=label.ljust(_LABEL),
-            subsequent_indent=" " * _LABEL,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        lines += wrapped(label.ljust(_LABEL), words, _WIDTH)
     return "\n".join(lines)

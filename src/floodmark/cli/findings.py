@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any
 
 from floodmark import __version__
-from floodmark.cli.words import count, style
+from floodmark.cli.words import count, style, width, wrapped
 from floodmark.rules.finding import Finding, Severity
 
 _COLOUR = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.ADVICE: "cyan"}
@@ -19,8 +17,10 @@ _SHOWN = 5
 
 def text(findings: Sequence[Finding]) -> str:
     """Grouped by rule and reason: a hundred partitions with one trouble are one paragraph."""
-    groups = groupby(findings, key=lambda item: (item.severity, item.code, item.why, item.do))
-    return "\n\n".join(_group(list(group)) for _, group in groups)
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for item in findings:
+        groups.setdefault((item.severity, item.code, item.why, item.do), []).append(item)
+    return "\n\n".join(_group(group) for group in groups.values())
 
 
 def _group(findings: list[Finding]) -> str:
@@ -44,16 +44,9 @@ def _where(finding: Finding) -> str:
 
 def _wrapped(label: str, words: str) -> list[str]:
     # A long path gets a line of its own; the words then begin below it.
-    if len(label) > _WIDTH // 3:
+    if len(label) > width(_WIDTH) // 3:
         return [f"  {label.rstrip()}", *_wrapped("     ", words)]
-    return textwrap.wrap(
-        words,
-        _WIDTH,
-        initial_indent=f"  {label}",
-        subsequent_indent=" " * (len(label) + 2),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return wrapped(f"  {label}", words, _WIDTH)
 
 
 def summary(findings: Sequence[Finding]) -> str:

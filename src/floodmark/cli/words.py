@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_NARROWEST = 40
 
 
 def colour_on() -> bool:
@@ -19,6 +20,29 @@ def style(text: str, *names: str) -> str:
     if not names or not colour_on():
         return text
     return f"\x1b[{';'.join(_STYLES[name] for name in names)}m{text}\x1b[0m"
+
+
+def width(widest: int) -> int:
+    """Of a paragraph: as wide as reads well, or as the terminal is."""
+    if not sys.stdout.isatty():
+        return widest
+    from shutil import get_terminal_size
+
+    return min(widest, max(_NARROWEST, get_terminal_size().columns))
+
+
+def wrapped(label: str, words: str, widest: int, indent: int | None = None) -> list[str]:
+    """A paragraph that begins with a label; its later lines are indented."""
+    import textwrap
+
+    return textwrap.wrap(
+        words,
+        width(widest),
+        initial_indent=label,
+        subsequent_indent=" " * (len(label) if indent is None else indent),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def clock(time_ms: int) -> str:
