@@ -15,6 +15,7 @@ setup: $(STAMP) ## Make .venv with the command at .venv/bin/floodmark
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 	  { echo "Floodmark needs Python 3.10 or later; $(PYTHON) is older. Run: make PYTHON=python3.12 setup"; exit 1; }
+	@echo "Setting up $(VENV): Spark and the rest are fetched once, which takes a few minutes"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
 	@$(BIN)/python -m compileall -q src/floodmark

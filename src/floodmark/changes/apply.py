@@ -122,7 +122,8 @@ def carry_out(
         record = _begin(plan, target)
     assert record is not None
     _finish(plan, places, record, progress, rewriter, read_data)
-    return Outcome(plan, "It was stopped midway before, and is whole now." if resumed else "Done.")
+    done = "It was stopped midway before, and is whole now." if resumed else "Done."
+    return Outcome(plan, f"{done} To take it back: floodmark undo {plan.target}")
 
 
 def check(plan: Plan, places: Places, wait_seconds: float | None, clock: Clock) -> None:

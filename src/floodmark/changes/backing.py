@@ -184,7 +184,9 @@ def plan_backup(files: Files, location: str, repository: str, options: dict[str,
     after = "no batch yet" if committed is None else f"batch {committed}"
     count, size = len(checkpoint.files), checkpoint.bytes
     standing = fingerprint(files)
-    step = Step("snapshot", repository, f"{count} files, {size} bytes; only new content is written")
+    step = Step(
+        "snapshot", repository, f"{count:,} files, {size:,} bytes; only new content is written"
+    )
     return Plan(
         "backup",
         f"A snapshot of the checkpoint, whole up to {after}",

@@ -39,8 +39,8 @@ def rewind(path: str, aim: Aim, carrying: Carrying) -> Change:
     chosen = [one for one in (aim.batch, aim.at_ms, aim.offsets_file) if one is not None]
     if len(chosen) != 1:
         raise WrongUse(
-            f"rewind: {len(chosen) or 'none'} of --to-batch, --to-time and --to-offsets is given",
-            "Each of them says where to go.",
+            "rewind takes one of --to-batch, --to-time and --to-offsets",
+            f"Each of them says where to go, and {len(chosen) or 'none'} of them were given.",
             "Give exactly one; `floodmark batches CP` lists batches and their times.",
         )
     files = open_files(absolute(path), carrying.storage)

@@ -63,6 +63,10 @@ def _check(repository: str, storage: dict[str, Any], as_json: bool) -> int:
         click.echo(f"{count(number, 'snapshot')}: every content is there and as it was.")
     else:
         click.echo(table([(item.snapshot, item.path, item.reason) for item in damage]))
+        click.echo(
+            "\nA snapshot without such a file can still be restored: --snapshot ID. If the "
+            "checkpoint itself is whole, back it up into a new REPO."
+        )
     return 1 if damage else 0
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -94,7 +96,7 @@ def render(story: Story) -> str:
             + f"   {count(story.customers, 'customer')}, {count(story.orders, 'order')}",
             verdict,
             "The checkpoint is still there. Try:",
-            table([(f"floodmark {words}",) for words in _suggestions(story)]),
+            table([(f"{_called()} {words}",) for words in _suggestions(story)]),
         ]
     )
 
@@ -111,6 +113,11 @@ def _row(batch: StoryBatch) -> tuple[str, ...]:
         f"run {batch.run}",
         note if batch.run_again else "",
     )
+
+
+def _called() -> str:
+    """The command as it can be typed here: `make demo` runs one that is on no PATH."""
+    return "floodmark" if shutil.which("floodmark") else sys.argv[0]
 
 
 def _suggestions(story: Story) -> list[str]:
