@@ -17,7 +17,9 @@ def missing_for_state() -> list[str]:
     from importlib.util import find_spec
 
     return [
-        name for name in ("pyarrow", "numpy", "lz4", "rocksdict", "xxhash") if not find_spec(name)
+        name
+        for name in ("pyarrow", "numpy", "lz4", "rocksdict", "xxhash", "google_crc32c")
+        if not find_spec(name)
     ]
 
 

@@ -102,38 +102,73 @@ def _lz4(data: bytes) -> Iterator[bytes]:
     import lz4.block
     import xxhash
 
-    view, at, end = memoryview(data), 0, len(data)
-    while True:
-        if at + _LZ4_HEADER.size > end:
-            raise _cut_short("lz4", end)
-        magic, token, packed, size, checksum = _LZ4_HEADER.unpack_from(data, at)
-        method, most = token & 0xF0, 1 << (10 + (token & 0x0F))
-        sound = magic == LZ4_MAGIC and 0 <= size <= most and 0 <= packed <= most + most // 100 + 64
-        if not sound or (method == _LZ4_RAW and packed != size):
-            raise MalformedFile(f"the lz4 block at byte {at} is damaged")
-        at += _LZ4_HEADER.size
-        if size == 0:
-            return
-        if at + packed > end:
-            raise _cut_short("lz4", end)
+    decompress, digest = lz4.block.decompress, xxhash.xxh32_intdigest
+    view = memoryview(data)
+    for at, packed, size, checksum, is_packed in _lz4_frames(data):
         block = view[at : at + packed]
-        if method == _LZ4_PACKED:
+        if is_packed:
             try:
-                raw = lz4.block.decompress(block, uncompressed_size=size)
+                raw = decompress(block, uncompressed_size=size)
             except (lz4.block.LZ4BlockError, ValueError, OverflowError):
                 raise MalformedFile(f"the lz4 block at byte {at} is damaged") from None
-        elif method == _LZ4_RAW:
-            raw = bytes(block)
         else:
-            raise MalformedFile(f"the lz4 block at byte {at} has unknown method {method:#x}")
+            raw = bytes(block)
         # lz4-java's Checksum keeps 28 of the 32 bits.
-        if len(raw) != size or xxhash.xxh32_intdigest(raw, _LZ4_SEED) & 0xFFFFFFF != checksum:
+        if len(raw) != size or digest(raw, _LZ4_SEED) & 0xFFFFFFF != checksum:
             raise MalformedFile(
                 f"the lz4 block at byte {at} does not match its checksum",
                 "The file was damaged after Spark wrote it.",
             )
         yield raw
+
+
+def _lz4_frames(data: bytes) -> Iterator[tuple[int, int, int, int, bool]]:
+    """Where each block begins, its size packed and unpacked, its checksum, and if it is packed;
+    by the headers alone, to the one that ends the stream.
+    """
+    at, end = 0, len(data)
+    unpack, length = _LZ4_HEADER.unpack_from, _LZ4_HEADER.size
+    while True:
+        if at + length > end:
+            raise _cut_short("lz4", end)
+        magic, token, packed, size, checksum = unpack(data, at)
+        method, most = token & 0xF0, 1 << (10 + (token & 0x0F))
+        sound = magic == LZ4_MAGIC and 0 <= size <= most and 0 <= packed <= most + most // 100 + 64
+        if not sound or (method == _LZ4_RAW and packed != size):
+            raise MalformedFile(f"the lz4 block at byte {at} is damaged")
+        at += length
+        if size == 0:
+            return
+        if at + packed > end:
+            raise _cut_short("lz4", end)
+        if method not in (_LZ4_PACKED, _LZ4_RAW):
+            raise MalformedFile(f"the lz4 block at byte {at} has unknown method {method:#x}")
+        yield at, packed, size, checksum, method == _LZ4_PACKED
         at += packed
+
+
+def lz4_ends(data: bytes, tail: int) -> tuple[bytes, bytes]:
+    """The first block's content, and the last bytes of all; the blocks between are passed over."""
+    first = last = before = None
+    for frame in _lz4_frames(data):
+        first = first or frame
+        before, last = last, frame
+    if first is None or last is None:
+        return b"", b""
+    head = _lz4_content(data, first)
+    if first == last:
+        return head, head[-tail:]
+    end = _lz4_content(data, last)
+    if len(end) < tail and before is not None:
+        end = _lz4_content(data, before) + end
+    return head, end[-tail:]
+
+
+def _lz4_content(data: bytes, frame: tuple[int, int, int, int, bool]) -> bytes:
+    at, packed = frame[:2]
+    start = at - _LZ4_HEADER.size
+    closing = _LZ4_HEADER.pack(LZ4_MAGIC, data[at - 13], 0, 0, 0)
+    return b"".join(_lz4(data[start : at + packed] + closing))
 
 
 def _lz4_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:

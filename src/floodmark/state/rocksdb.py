@@ -186,6 +186,15 @@ def parse_changelog(data: bytes, row_checksums: bool = False) -> Changelog:
     return Changelog(version, lineage, None, changes)
 
 
+def changelog_head(content: bytes) -> tuple[int, int]:
+    """(version, where the records begin), of a changelog's first bytes."""
+    reader = DataReader(content)
+    version = _changelog_version(reader)
+    if version >= 3:
+        reader.utf()
+    return version, reader.position
+
+
 def _changelog_version(reader: DataReader) -> int:
     """v1 has no header: whatever does not begin with the text of a version is v1."""
     try:

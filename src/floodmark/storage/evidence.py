@@ -319,14 +319,17 @@ class Gathering:
                     self.fail(path, MalformedFile(f"it holds what {other} holds"))
                     self.positions.pop(int(path.split("/")[1]), None)
 
-    def check_side(self, path: str, data: bytes, side: bytes) -> None:
-        if not agrees(side, data):
-            self.disagreeing.add(path)
-            mended = without_flips(side, data)
-            if mended is not None:
-                self.cures[path] = mended
-            elif not is_itself_damaged(side, data):
-                self.altered.add(path)
+    def check_side(self, path: str, data: bytes, side: bytes) -> bool:
+        """True where the bytes are those that the side file was written for."""
+        if agrees(side, data):
+            return True
+        self.disagreeing.add(path)
+        mended = without_flips(side, data)
+        if mended is not None:
+            self.cures[path] = mended
+        elif not is_itself_damaged(side, data):
+            self.altered.add(path)
+        return False
 
     def dstreams(self) -> None:
         graphs = [path for path in self.sizes if is_dstreams_checkpoint(path)]

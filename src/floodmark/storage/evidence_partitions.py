@@ -1,19 +1,27 @@
 """Do keys lie in the partition that Spark's hash gives them? For `doctor --read-data`.
 
 A whole state file in another partition's place decodes well, and Spark loads it: its keys are
-never found again, and those of the file it replaced are gone.
+never found again, and those of the file it replaced are gone. Such a file is wrong from its first
+key on, so a few keys of each are enough; they are hashed together, for many files at a time.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from floodmark.checkpoint.layout import StateFile, store_folder
+from floodmark.checkpoint.layout import StateFile
+from floodmark.checkpoint.needs import StoreNeed
 from floodmark.errors import FloodmarkError
 from floodmark.state.grouping import Grouping, grouping_of
+from floodmark.state.rocksdb import RocksSnapshot
+from floodmark.state.rowbytes import gather, row_bytes
+from floodmark.state.soundness import first_keys
 from floodmark.storage.state import open_state
 from floodmark.storage.state_chain import Chain
+from floodmark.storage.state_rocksdb import NOTHING
 from floodmark.storage.state_store import OpenedPartition
 from floodmark.storage.state_view import StateView
 
@@ -21,17 +29,23 @@ if TYPE_CHECKING:
     from floodmark.state.records import Records
     from floodmark.storage.evidence import Gathering
 
-_SAMPLED = 64
+# By chance alone all keys of a foreign file belong here once in 2 ** 20 times.
+_BITS = 20
 _STRICT = "spark.sql.streaming.statefulOperator.useStrictDistribution"
 _NO_CHAIN = Chain(None, ())
+_Sample = tuple[StateFile, list[bytes]]
 
 
 class Homes:
     """Knows where the keys of every store belong, as far as its schema tells."""
 
-    def __init__(self, found: Gathering) -> None:
+    def __init__(self, found: Gathering, row_checksums: bool) -> None:
         self._found = found
+        self._row_checksums = row_checksums
         self._views = lru_cache(maxsize=None)(self._open)
+        self._needed = {file.path for need in found.needs for file in need.files}
+        self._waiting: dict[tuple[int, str], list[_Sample]] = defaultdict(list)
+        self._changes: dict[str, _Sample] = {}
 
     def _open(self, operator: int) -> tuple[tuple[StateView, Grouping], ...]:
         """The readings of an operator whose keys are spread over partitions."""
@@ -51,57 +65,81 @@ class Homes:
             if len(view.partitions) > 1 and not grouping.is_keyless
         )
 
-    def check_file(self, file: StateFile, records: Records) -> None:
-        """Some keys of a delta or a snapshot: a swapped file is wrong from its first key on."""
-        for view, grouping in self._views(file.operator):
-            if view.at.store != file.store or view.at.provider != "hdfs":
-                continue
-            try:
-                layout = view.layout(OpenedPartition(view.at, _NO_CHAIN))
-                keys = layout.decode_keys(records.keys.take(_sample(len(records))))
-                self._compare(file.path, grouping, keys, file.partition, len(view.partitions))
-            except (FloodmarkError, ValueError, IndexError):
-                continue
+    def knows(self, operator: int) -> bool:
+        return bool(self._views(operator))
 
-    def check_stores(self) -> None:
-        """RocksDB: every key of the committed state."""
-        for operator in self._found.checkpoint.state_operators:
-            for view, grouping in self._views(operator.operator):
-                if view.at.provider == "rocksdb":
-                    for partition in view.partitions:
-                        self._check_store(view, grouping, partition)
+    def sample(self, file: StateFile, head: bytes) -> None:
+        """Notes some keys of a delta, a snapshot or a changelog."""
+        views = self._views(file.operator)
+        if not views:
+            return
+        most = -(-_BITS // (len(views[0][0].partitions).bit_length() - 1))
+        keys = first_keys(head, file.kind, most, self._row_checksums)
+        if keys and file.kind != "changelog":
+            self._waiting[file.operator, file.store].append((file, keys))
+        elif keys and file.path in self._needed:
+            self._changes[file.path] = (file, keys)
 
-    def _check_store(self, view: StateView, grouping: Grouping, partition: int) -> None:
+    def compare(self) -> None:
+        """Judges the deltas and snapshots noted so far."""
+        for (operator, store), samples in self._waiting.items():
+            for view, grouping in self._views(operator):
+                if view.at.store == store and view.at.provider == "hdfs":
+                    self._judge(view, grouping, samples, None)
+        self._waiting.clear()
+
+    def compare_store(
+        self, need: StoreNeed, snapshot: RocksSnapshot | None, first: Records | None
+    ) -> None:
+        """RocksDB: the first pairs of a snapshot, and the changelogs after it."""
+        samples = [self._changes[f.path] for f in need.files if f.path in self._changes]
+        if first is not None and len(first):
+            samples.append((need.files[0], first.keys.to_list()))
+        for view, grouping in self._views(need.operator):
+            if samples and view.at.store == need.store and view.at.provider == "rocksdb":
+                self._judge(view, grouping, samples, snapshot)
+
+    def _judge(
+        self,
+        view: StateView,
+        grouping: Grouping,
+        samples: Sequence[_Sample],
+        snapshot: RocksSnapshot | None,
+    ) -> None:
+        """All at once; where a key cannot be decoded, each file for itself."""
         try:
-            with view.at.open(partition) as opened:
-                layout = view.layout(opened)
-                for records in opened.records():
-                    keys = layout.mine(records).keys
-                    if layout.family is not None:
-                        keys = keys.skip(2)
-                    path = store_folder(view.operator, partition, view.at.store)
-                    decoded = layout.decode_keys(keys)
-                    self._compare(path, grouping, decoded, partition, len(view.partitions))
+            self._judge_together(view, grouping, samples, snapshot)
         except (FloodmarkError, ValueError, IndexError):
-            return  # it cannot be loaded: rules of their own say so
+            for sample in samples if len(samples) > 1 else ():
+                self._judge(view, grouping, [sample], snapshot)
 
-    def _compare(
-        self, path: str, grouping: Grouping, keys: Any, partition: int, count: int
+    def _judge_together(
+        self,
+        view: StateView,
+        grouping: Grouping,
+        samples: Sequence[_Sample],
+        snapshot: RocksSnapshot | None,
     ) -> None:
         import numpy as np
 
-        if not len(keys):
+        layout = view.layout(OpenedPartition(view.at, _NO_CHAIN, NOTHING, (), snapshot))
+        rows = row_bytes([key for _, keys in samples for key in keys])
+        owners = np.repeat(np.arange(len(samples)), [len(keys) for _, keys in samples])
+        if layout.family is not None:
+            mine = gather(rows.skip(2).data, rows.starts, "<i2") == layout.family
+            rows, owners = rows.take(mine).skip(2), owners[mine]
+        if not len(rows):
             return
-        homes = grouping.hashes(keys).view("i4").astype(np.int64) % count
-        astray = np.nonzero(homes != partition)[0]
-        if len(astray):
-            self._found.strays[path] = (
-                f"{len(astray):,} of {len(keys):,} keys belong elsewhere, the first in partition "
-                f"{int(homes[astray[0]])}"
+        count = len(view.partitions)
+        homes = grouping.hashes(layout.decode_keys(rows)).view("i4").astype(np.int64) % count
+        here = np.array([file.partition for file, _ in samples])[owners]
+        self._tell(samples, owners, homes, homes != here)
+
+    def _tell(self, samples: Sequence[_Sample], owners: Any, homes: Any, astray: Any) -> None:
+        for at in sorted(set(owners[astray].tolist())):
+            mine = owners == at
+            wrong = homes[mine & astray]
+            self._found.strays[samples[at][0].path] = (
+                f"{len(wrong):,} of the {int(mine.sum()):,} keys looked at belong elsewhere, "
+                f"the first in partition {int(wrong[0])}"
             )
-
-
-def _sample(count: int) -> Any:
-    import numpy as np
-
-    return np.arange(min(count, _SAMPLED))

@@ -1,4 +1,8 @@
-"""Reads state files in full for `doctor --read-data`: every byte is decoded and checked."""
+"""Reads state files in full for `doctor --read-data`: every byte is looked at and vouched for.
+
+By Hadoop's checksums beside the file or Spark's own where there are some, else by the checksums
+inside it, else by decoding it.
+"""
 
 from __future__ import annotations
 
@@ -11,35 +15,42 @@ from floodmark.checkpoint.layout import StateFile
 from floodmark.errors import FloodmarkError, MalformedFile
 
 if TYPE_CHECKING:
+    from floodmark.state.records import Records
+    from floodmark.state.rocksdb import RocksSnapshot
     from floodmark.storage.evidence import Gathering
     from floodmark.storage.evidence_partitions import Homes
 
 _ROW_CHECKSUMS = "spark.sql.streaming.stateStore.rowChecksum.enabled"
 _AT_ONCE = 64 << 20
 _BUCKETS = 1 << 16
+_Contents = dict[str, "bytes | FloodmarkError"]
 
 
 def read_state(found: Gathering, share: float) -> None:
-    """Decodes state files; `share` below 1 takes that part, the same part each time."""
+    """Reads state files; `share` below 1 takes that part, the same part each time."""
     from floodmark.storage.evidence_partitions import Homes
 
-    homes = Homes(found)
+    row_checksums = found.checkpoint.conf.get(_ROW_CHECKSUMS) == "true"
+    homes = Homes(found, row_checksums)
     chosen = [file for file in found.checkpoint.state_files if _chosen(file.path, share)]
     for files in _portions(chosen):
-        contents = found.files.read_many(file.path for file in files)
+        contents = found.files.read_many(_with_checksums(found, files))
         for file in files:
             data = contents[file.path]
             if isinstance(data, FloodmarkError):
                 found.fail(file.path, data)
-            elif file.path not in found.faults:
-                _check_spark_checksum(found, file, data)
-                _decode(found, file, data, homes)
-        _check_side_files(found, files, contents)
+                continue
+            sound = file.path not in found.faults
+            vouched = _spark_agrees(found, file, data, contents) if sound else False
+            vouched = _hadoop_agrees(found, file.path, data, contents) or vouched
+            if sound:
+                _look(found, file, data, vouched, row_checksums, homes)
+        homes.compare()
         for file in files:
+            # Spark's own checksums stay: they have side files, too, which are looked at later.
             found.files.contents.pop(file.path, None)
-    _check_tables(found, share)
-    if share >= 1:
-        homes.check_stores()
+            found.files.contents.pop(side_file(file.path), None)
+    _check_tables(found, share, homes)
 
 
 def _chosen(path: str, share: float) -> bool:
@@ -60,90 +71,111 @@ def _portions(files: list[StateFile]) -> Iterator[list[StateFile]]:
         yield portion
 
 
-def _decode(found: Gathering, file: StateFile, data: bytes, homes: Homes) -> None:
-    from floodmark.state.hdfs import file_records
-    from floodmark.state.rocksdb import parse_changelog
+def _with_checksums(found: Gathering, files: list[StateFile]) -> Iterator[str]:
+    for file in files:
+        yield file.path
+        for beside in (side_file(file.path), f"{file.path}.crc"):
+            if beside in found.sizes:
+                yield beside
 
-    checked = found.checkpoint.conf.get(_ROW_CHECKSUMS) == "true"
+
+def _look(
+    found: Gathering,
+    file: StateFile,
+    data: bytes,
+    vouched: bool,
+    row_checksums: bool,
+    homes: Homes,
+) -> None:
+    from floodmark.state.soundness import content_of
+
     if file.kind == "zip":
         found.snapshot(file.path, data)
         return
     try:
-        if file.kind == "changelog":
-            parse_changelog(data, checked)
-        else:
-            for at, records in enumerate(file_records("", data, file.kind == "delta", checked)):
-                if at == 0 and len(records):
-                    homes.check_file(file, records)
+        content = content_of(data, file.kind, vouched, row_checksums)
+        homes.sample(file, content.head)
     except FloodmarkError as error:
         found.fail(file.path, type(error)(error.what.removeprefix(": "), error.why, error.do))
 
 
-def _check_spark_checksum(found: Gathering, file: StateFile, data: bytes) -> None:
-    from floodmark.state.crc32c import crc_of
-
+def _spark_agrees(found: Gathering, file: StateFile, data: bytes, contents: _Contents) -> bool:
+    """False too where Spark has left no checksum."""
     path = f"{file.path}.crc"
-    if path not in found.sizes or file.path in found.checksums:
-        return
-    checksum = found.files.read_many([path])[path]
+    checksum = contents.get(path)
+    if checksum is None or file.path in found.checksums:
+        return False
     if isinstance(checksum, FloodmarkError):
         found.fail(path, checksum)
-        return
+        return False
+    from floodmark.state.crc32c import crc_of
+
     value = found.spark_checksum(path, checksum)
-    if value is not None and value & 0xFFFFFFFF != crc_of(data):
+    if value is None:
+        return False
+    if value & 0xFFFFFFFF != crc_of(data):
         found.checksums[file.path] = "its bytes have another CRC-32C than Spark wrote down"
+        return False
+    return True
 
 
-def _check_side_files(
-    found: Gathering, files: list[StateFile], contents: dict[str, bytes | FloodmarkError]
-) -> None:
-    sides = {side: file.path for file in files if (side := side_file(file.path)) in found.sizes}
-    for side, data in found.files.read_many(sides).items():
-        main = contents[sides[side]]
-        if isinstance(data, bytes) and isinstance(main, bytes):
-            found.check_side(sides[side], main, data)
-        found.files.contents.pop(side, None)
+def _hadoop_agrees(found: Gathering, path: str, data: bytes, contents: _Contents) -> bool:
+    side = contents.get(side_file(path))
+    return isinstance(side, bytes) and found.check_side(path, data, side)
 
 
-def _check_tables(found: Gathering, share: float) -> None:
-    """RocksDB reads the snapshots that the next start opens, to their last block."""
+def _check_tables(found: Gathering, share: float, homes: Homes) -> None:
+    """The snapshots that the next start opens, to their last block."""
     for need in found.needs:
         base = need.files[0] if need.files else None
-        if base is None or base.path not in found.tables or not _chosen(base.path, share):
+        if base is None or not _chosen(base.path, share):
             continue
-        _open_snapshot(found, need.folder, base.path)
+        if base.path not in found.tables:
+            homes.compare_store(need, None, None)
+            continue
+        vouched = _tables_agree(found, base.path)
+        if not vouched or homes.knows(need.operator):
+            opened = _open_snapshot(found, need.folder, base.path, to_the_end=not vouched)
+            if opened is not None:
+                homes.compare_store(need, *opened)
         if base.path in found.faults:
             # Snapshots share tables: whether one can go back to an earlier one has to be tried.
             for path in found.tables:
                 if path.rpartition("/")[0] == need.folder and path != base.path:
-                    _open_snapshot(found, need.folder, path)
-        _check_table_sides(found, [table.path for table in found.tables[base.path]])
+                    _open_snapshot(found, need.folder, path, to_the_end=True)
 
 
-def _open_snapshot(found: Gathering, folder: str, path: str) -> None:
+def _tables_agree(found: Gathering, snapshot: str) -> bool:
+    """True where every table has Hadoop's checksums and fits them. The zip has its own."""
+    agree = True
+    for table in found.tables[snapshot]:
+        side = side_file(table.path)
+        if side not in found.sizes or table.path not in found.sizes:
+            agree = False
+            continue
+        try:
+            data, sums = found.files.read(table.path), found.files.read(side)
+        except FloodmarkError:
+            agree = False
+            continue
+        agree = found.check_side(table.path, data, sums) and agree
+    return agree
+
+
+def _open_snapshot(
+    found: Gathering, folder: str, path: str, to_the_end: bool
+) -> tuple[RocksSnapshot, Records] | None:
+    """The snapshot and its first pairs; None where RocksDB cannot read it."""
     from floodmark.state.rocksdb import read_snapshot
-    from floodmark.storage.state_rocksdb import opened
+    from floodmark.storage.state_rocksdb import read_through
 
-    tables = found.tables[path]
-    if any(found.sizes.get(table.path) != table.size for table in tables):
-        return  # a rule of its own says so
+    if any(found.sizes.get(table.path) != table.size for table in found.tables[path]):
+        return None  # a rule of its own says so
     try:
         snapshot = read_snapshot(found.files.read(path))
-        with opened(found.files, folder, snapshot, b",") as database:
-            for _ in database.records():
-                pass
+        return snapshot, read_through(found.files, folder, snapshot, to_the_end)
     except MalformedFile as error:
         found.fail(path, error)
     except FloodmarkError:
-        return  # gone since it was listed
-
-
-def _check_table_sides(found: Gathering, paths: list[str]) -> None:
-    sides = {side: path for path in paths if (side := side_file(path)) in found.sizes}
-    contents = found.files.read_many([*sides, *sides.values()])
-    for side, path in sides.items():
-        data, main = contents[side], contents[path]
-        if isinstance(data, bytes) and isinstance(main, bytes):
-            found.check_side(path, main, data)
-        found.files.contents.pop(side, None)
-        found.files.contents.pop(path, None)
+        pass  # gone since it was listed
+    return None

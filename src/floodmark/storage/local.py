@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import FileIO
 
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.errors import FileGone, FloodmarkError
@@ -17,7 +18,6 @@ from floodmark.storage.files import Folder, Listing, is_a_file, unreadable
 
 # Nearly every file of a log fits into the first read, so its size need not be asked.
 _CHUNK = 1 << 16
-_LARGE_CHUNK = 1 << 24
 _Failures = list[tuple[str, str]]
 
 
@@ -181,10 +181,9 @@ def _read(absolute: str, relative: str) -> bytes:
     try:
         data = os.read(descriptor, _CHUNK)
         if len(data) == _CHUNK:
-            chunks = [data]
-            while more := os.read(descriptor, _LARGE_CHUNK):
-                chunks.append(more)
-            data = b"".join(chunks)
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            # It asks for the size first, so that a large file is not put together from pieces.
+            data = FileIO(descriptor, closefd=False).readall()
     except OSError as error:
         raise unreadable(relative, error) from None
     finally:

@@ -80,13 +80,17 @@ def open_state(
 
     def at(folder: str) -> StoreAt:
         mine = [file for file in found if file.store == folder]
+        by_partition: dict[int, list[StateFile]] = {partition: [] for partition in partitions}
+        for file in mine:
+            if file.partition in by_partition:
+                by_partition[file.partition].append(file)
         return StoreAt(
             files,
             operator,
             folder,
             number + 1,
             max(mine, key=lambda file: file.version).provider if mine else "hdfs",
-            {p: tuple(f for f in mine if f.partition == p) for p in partitions},
+            {partition: tuple(own) for partition, own in by_partition.items()},
             {p: ids for p in partitions if (ids := _id_of(unique, p, folder))},
             crcs,
             conf.get(ROW_CHECKSUMS, "false").lower() == "true",

@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import re
 import tempfile
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from floodmark.storage.state_chain import StateFileMissing
 
 _ELSEWHERE = "Choose another batch with --batch, or restore the file from a backup."
 _PIECE = 50_000
+_FIRST = 1_000
 NOTHING = Base(lambda: iter(()), lambda key: None)
 
 
@@ -36,6 +38,24 @@ def opened(files: Files, folder: str, snapshot: RocksSnapshot, delimiter: bytes)
             yield Base(lambda: _pairs(database, folder), database.get)
         finally:
             database.close()
+
+
+def read_through(files: Files, folder: str, snapshot: RocksSnapshot, to_the_end: bool) -> Records:
+    """The first pairs; RocksDB checks every block that it reads, and reads all if it is told to."""
+    if not snapshot.tables and not snapshot.logs:
+        return _records([], [])
+    with tempfile.TemporaryDirectory(prefix="floodmark-state-") as place:
+        _put_together(files, folder, snapshot, Path(place), b",")
+        database = _open(place, folder)
+        try:
+            first = list(itertools.islice(database.items(), _FIRST))
+            if to_the_end:
+                deque(database.keys(), maxlen=0)
+        except Exception as error:
+            raise _unreadable(folder, error) from None
+        finally:
+            database.close()
+    return _records([key for key, _ in first], [value for _, value in first])
 
 
 def _put_together(
@@ -105,8 +125,6 @@ def _open(place: str, folder: str) -> Any:
 
 
 def _pairs(database: Any, folder: str) -> Iterator[Records]:
-    import numpy as np
-
     pairs = iter(database.items())
     while True:
         keys: list[bytes] = []
@@ -117,9 +135,17 @@ def _pairs(database: Any, folder: str) -> Iterator[Records]:
                 keys.append(key)
                 values.append(value)
         except Exception as error:
-            raise MalformedFile(
-                f"{folder}: RocksDB cannot read the snapshot: {error}", do=_ELSEWHERE
-            ) from None
+            raise _unreadable(folder, error) from None
         if not keys:
             return
-        yield Records(row_bytes(keys), row_bytes(values), np.zeros(len(keys), bool))
+        yield _records(keys, values)
+
+
+def _records(keys: list[bytes], values: list[bytes]) -> Records:
+    import numpy as np
+
+    return Records(row_bytes(keys), row_bytes(values), np.zeros(len(keys), bool))
+
+
+def _unreadable(folder: str, error: Exception) -> MalformedFile:
+    return MalformedFile(f"{folder}: RocksDB cannot read the snapshot: {error}", do=_ELSEWHERE)

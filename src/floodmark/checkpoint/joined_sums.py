@@ -1,0 +1,86 @@
+"""The CRC-32 of a whole file from those of its chunks, so that the file is summed in one go.
+
+A CRC moves on over zero bytes by a linear map of its bits, and the CRC of two parts is the first
+one's, moved on by the second's length, plus the second one's. Neighbours are joined pair by pair.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Sums = NDArray[np.uint32]
+
+_POLYNOMIAL = 0xEDB88320
+
+
+def joined(sums: bytes, chunk: int, size: int) -> int:
+    """`sums`: a big-endian CRC-32 for every `chunk` bytes of a file that has `size`."""
+    import numpy as np
+
+    state = np.frombuffer(sums, ">u4").astype(np.uint32)
+    rest = size % chunk
+    last = state[-1:] if rest else state[:0]
+    if rest:
+        state = state[:-1]
+    length = chunk
+    while len(state) > 1:
+        if len(state) % 2:
+            # The CRC of nothing is 0, and before the others it adds nothing.
+            state = np.concatenate([np.zeros(1, np.uint32), state])
+        state = _moved(state[0::2], length) ^ state[1::2]
+        length *= 2
+    if rest:
+        state = _moved(state, rest) ^ last if len(state) else last
+    return int(state[0]) if len(state) else 0
+
+
+def _moved(sums: Sums, length: int) -> Sums:
+    """Each CRC as it is after so many zero bytes."""
+    tables = _tables(length)
+    found: Sums = tables[0][sums & 0xFF]
+    for octet in (1, 2, 3):
+        found = found ^ tables[octet][(sums >> (8 * octet)) & 0xFF]
+    return found
+
+
+@lru_cache(maxsize=256)
+def _tables(length: int) -> Sums:
+    """What `length` zero bytes make of each value of each of a CRC's four bytes."""
+    import numpy as np
+
+    columns = _columns(length)
+    tables = np.zeros((4, 256), np.uint32)
+    for octet in range(4):
+        for bit in range(8):
+            step = 1 << bit
+            tables[octet, step : 2 * step] = tables[octet, :step] ^ columns[8 * octet + bit]
+    return tables
+
+
+@lru_cache(maxsize=256)
+def _columns(length: int) -> tuple[int, ...]:
+    """What becomes of each single bit of a CRC."""
+    if length == 1:
+        return tuple(_after_a_byte(1 << bit) for bit in range(32))
+    half = _columns(length // 2)
+    whole = tuple(_apply(half, column) for column in half)
+    return tuple(map(_after_a_byte, whole)) if length % 2 else whole
+
+
+def _after_a_byte(value: int) -> int:
+    for _ in range(8):
+        value = (value >> 1) ^ (_POLYNOMIAL if value & 1 else 0)
+    return value
+
+
+def _apply(columns: tuple[int, ...], value: int) -> int:
+    found = 0
+    for bit in range(32):
+        if value >> bit & 1:
+            found ^= columns[bit]
+    return found
