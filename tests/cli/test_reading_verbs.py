@@ -238,6 +238,19 @@ def test_scan(tmp_path: Path, capsys: Capture) -> None:
     assert "3 checkpoints, 1 with something to look at." in text
 
 
+def test_scan_finds_half_a_checkpoint_and_not_what_changes_have_kept(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    tree = samples.sales(3)
+    half = {k: v for k, v in tree.items() if not k.startswith(("commits/", "metadata"))}
+    kept = {f"_floodmark/kept/1/target/{path}": data for path, data in tree.items()}
+    samples.write(tmp_path / "half", half | kept)
+    samples.write(tmp_path / "gone", kept)
+    found = _json(capsys, 0, "scan", tmp_path)["checkpoints"]
+    assert [entry["path"] for entry in found] == [f"{tmp_path}/half"]
+    assert found[0]["findings"][0].startswith("FM102 metadata-missing: ")
+
+
 def test_scan_of_several_roots_and_of_none(tmp_path: Path, capsys: Capture) -> None:
     one = samples.write(tmp_path / "one", samples.logs([0], [0]))
     two = samples.write(tmp_path / "two", samples.logs([0], [0]))

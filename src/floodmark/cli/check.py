@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from floodmark.rules.restarts.reason import Judgement, Reason
 
 _WIDTH = 96
+_REFUSED = "FM352"
 _ANSWERS = {
     "same": "Yes: nothing that matters to the checkpoint has changed.",
     "compatible": "Yes: the new code can go on with this checkpoint.",
@@ -109,7 +110,9 @@ def text(judgement: Judgement, checkpoint: str, application: str) -> str:
     for reason in judgement.reasons:
         lines += ["", *_told(reason)]
     if judgement.decided_by == "rehearsal":
-        lines += ["", "Spark has run one batch of it on a fork of the checkpoint."]
+        failed = any(reason.code == _REFUSED for reason in judgement.reasons)
+        has = "tried to run one batch of it" if failed else "run one batch of it"
+        lines += ["", f"Spark has {has} on a fork of the checkpoint."]
     elif not judgement.verdict.is_yes:
         lines += ["", "By the rules. --rehearse lets Spark itself try, on a fork."]
     return "\n".join(lines)

@@ -11,6 +11,7 @@ from floodmark.checkpoint.commits import parse_commit
 from floodmark.checkpoint.layout import (
     COMMITS,
     METADATA,
+    NOTES,
     OFFSETS,
     SIZE_UNKNOWN,
     SOURCES,
@@ -177,7 +178,7 @@ def _not_a_checkpoint(
             f"List them all with: floodmark scan {files.root}",
         )
     whole, _, part = files.root.rstrip("/").rpartition("/")
-    if whole and part in (OFFSETS, COMMITS, SOURCES, "state", "_floodmark"):
+    if whole and part in (OFFSETS, COMMITS, SOURCES, STATE, NOTES):
         return NotACheckpoint(
             f"{files.root} is not a checkpoint",
             f"It looks like the {part} folder of one.",

@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from floodmark.checkpoint.inspection import ScanEntry, scan_entry
-from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, is_dstreams_checkpoint
+from floodmark.checkpoint.layout import (
+    COMMITS,
+    METADATA,
+    NOTES,
+    OFFSETS,
+    SOURCES,
+    STATE,
+    is_dstreams_checkpoint,
+)
 from floodmark.errors import CannotRead, FloodmarkError
 from floodmark.storage.files import Files, Folder
 from floodmark.storage.load import load
@@ -16,11 +24,12 @@ _AT_ONCE = 16
 
 
 def looks_like_checkpoint(level: Folder) -> bool:
-    """`metadata` beside offsets or commits, both logs, or a DStreams checkpoint file."""
+    """Both logs, one beside something else that only checkpoints have, or a DStreams file."""
     logs = {OFFSETS, COMMITS} & set(level.folders)
+    beside = {METADATA} & set(level.files) or {SOURCES, STATE, NOTES} & set(level.folders)
     return (
         len(logs) == 2
-        or (bool(logs) and METADATA in level.files)
+        or (bool(logs) and bool(beside))
         or any(is_dstreams_checkpoint(name) for name in level.files)
     )
 
@@ -42,7 +51,8 @@ def find_checkpoints(files: Files) -> Iterator[Files]:
         waiting.extend(
             f"{folder}/{name}" if folder else name
             for name in level.folders
-            if not name.startswith((".", "_delta_log", "_spark_metadata"))
+            # What changes have kept looks like a checkpoint, and is none of its own.
+            if not name.startswith((".", "_delta_log", "_spark_metadata", NOTES))
         )
 
 
