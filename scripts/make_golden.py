@@ -116,8 +116,10 @@ def home_of(version: str) -> Path:
     if not (home / "bin" / "python").exists():
         print(f"making an environment for Spark {version}", flush=True)
         subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
-        # Spark 3.5 hands Arrow the floats that pandas 3 makes of its offsets.
         wanted = [f"pyspark=={version}", "pandas<3", "pyarrow", "setuptools"]
+        if version.startswith("3."):
+            # applyInPandasWithState cuts batches at floats, which newer Arrow does not take.
+            wanted = [f"pyspark=={version}", "pandas<3", "pyarrow<15", "numpy<2", "setuptools"]
         if PROTOBUF[version]:
             wanted.append(f"protobuf=={PROTOBUF[version]}")
         pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet"]

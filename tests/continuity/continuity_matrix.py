@@ -133,9 +133,13 @@ def write_half(folder: Path, half: int) -> None:
         os.utime(path, (_LONG_AGO + file, _LONG_AGO + file))
 
 
+def conf_of(one: Scenario) -> dict[str, str]:
+    return {_PROVIDER: _PROVIDERS[one.provider], **_QUICK, **one.conf}
+
+
 @contextlib.contextmanager
-def _settings(spark: Any, one: Scenario) -> Iterator[None]:
-    conf = {_PROVIDER: _PROVIDERS[one.provider], **_QUICK, **one.conf}
+def settings(spark: Any, one: Scenario) -> Iterator[None]:
+    conf = conf_of(one)
     before = {key: spark.conf.get(key, None) for key in conf}
     for key, value in conf.items():
         spark.conf.set(key, value)
@@ -215,7 +219,7 @@ def run_scenario(spark: Any, one: Scenario, folder: Path) -> Outcome:
     source, old, new = folder / "input", folder / "old", folder / "new"
     old_app = write_app(folder / "old_app.py", one.old, one, source, old)
     new_app = write_app(folder / "new_app.py", one.new, one, source, new)
-    with _settings(spark, one):
+    with settings(spark, one):
         wanted = expected(spark, one, folder, new_app, source)
         write_half(source, 1)
         run(spark, old_app, old, noted=True)

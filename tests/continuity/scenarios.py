@@ -187,6 +187,24 @@ _SCENARIOS = (
     ),
     Scenario(
         "aggregation",
+        "fewer keys, merged by a function",
+        'events.groupBy("k", "city").agg(F.sum("v").alias("s"), F.count("*").alias("n"), '
+        'F.max("x").alias("m"))',
+        'events.groupBy("k").agg(F.sum("v").alias("s"), F.count("*").alias("n"), '
+        'F.max("x").alias("m"))',
+        migration="""
+def added(values, name):
+    return sum(value[name] for value in values)
+
+
+def merge(key, values):
+    most = max(value["max"] for value in values)
+    return {"sum": added(values, "sum"), "count": added(values, "count"), "max": most}
+""",
+        sparks=("3.5.9", "4.3.0"),
+    ),
+    Scenario(
+        "aggregation",
         "a watermark added",
         _sum(S),
         f'{LATE}.groupBy("k").agg({S})',
@@ -564,5 +582,28 @@ def operator_0(state):
         TWS.format(processor="FewerCollections"),
         providers=(ROCKSDB,),
         since="4.0",
+    ),
+    Scenario(
+        "transformWithState",
+        "lists and maps turned by functions",
+        TWS.format(processor="Collections"),
+        TWS.format(processor="Collections"),
+        "everything.groupBy('k').agg((F.sum(F.when(F.col('half') == 1, F.col('v') * 10)"
+        ".otherwise(F.col('v'))) * 1000 + F.count('*') + F.countDistinct(F.when("
+        "F.col('half') == 1, F.col('city'))) * 100).alias('total'))"
+        ".join(second.select('k').distinct(), 'k').select('k', 'total')",
+        migration="""
+def operator_0_seen(state):
+    tenfold = F.transform("value.elements", lambda one: F.struct((one["v"] * 10).alias("v")))
+    return state.select("key", F.struct(tenfold.alias("elements")).alias("value"))
+
+
+def operator_0_byCity(state):
+    more = F.struct((F.col("value.user_map_value.n") + 100).alias("n")).alias("user_map_value")
+    return state.select("key", F.struct("value.user_map_key", more).alias("value"))
+""",
+        providers=(ROCKSDB,),
+        since="4.0",
+        sparks=("4.1.4", "4.3.0"),
     ),
 )

@@ -12,7 +12,7 @@ from typing import Any
 import continuity_matrix
 import pytest
 from continuity_matrix import run, write_app, write_half
-from scenarios import Scenario
+from scenarios import TWS, Scenario
 
 from floodmark import api
 from floodmark.changes.verbs import Carrying
@@ -24,6 +24,7 @@ pytestmark = pytest.mark.spark
 GO = Carrying(True, 0)
 OLD = 'events.groupBy("k").agg(F.count("*").alias("n"))'
 NEW = 'events.groupBy("k").agg(F.count("*").alias("n"), F.sum("v").alias("s"))'
+COLLECTIONS = TWS.format(processor="FewerCollections")
 ONE = Scenario("aggregation", "for the functions", OLD, NEW)
 GOOD = 'F.struct(F.col("value.count").alias("count"), F.lit(100).cast("long").alias("sum"))'
 
@@ -103,6 +104,8 @@ def test_a_wrong_function_is_caught_before_anything_is_written(
         ("def operator_0_nosuch(state): ...", "which rows are meant"),
         ("import nosuch", "fails on import"),
         ("merge = {'sum': 'concat'}", "merge is a dict of column"),
+        ("def merge(key, values): ...", "merge: no keys become one"),
+        ("def merge_7(key, values): ...", "merge_7: the new code has no such operator"),
     ],
 )
 def test_a_file_that_is_no_migration_is_wrong_use(
@@ -193,3 +196,70 @@ def test_a_table_that_does_not_fit_is_refused(
     with pytest.raises(FloodmarkError, match=words):
         api.bootstrap(str(tmp_path / "new"), app=app, state=table, carrying=GO)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("return {'sum': 1}", r"gives \{'sum': 1\} for \{'k': 'a'\}, not count, sum"),
+        ("return {'count': 1, 'sum': 1.5}", "(?s)gives .* for .*1.5"),
+        ("raise ValueError('no')", r"fails for \{'k': 'a'\}: ValueError: no"),
+        ("return {'count': None, 'sum': 1}", r"value\.count may not be null, in 1 rows"),
+    ],
+    ids=["columns", "type", "raises", "null"],
+)
+def test_a_wrong_merge_is_caught_before_anything_is_written(
+    spark: Any, merging: Place, body: str, words: str, tmp_path: Path
+) -> None:
+    # Only a has rows that become one: the others are as they are.
+    code = merging.migration(f"def merge(key, values):\n    {body}")
+    new = tmp_path / "new"
+    with pytest.raises(FloodmarkError, match=words):
+        api.migrate(str(merging.old), str(new), app=merging.app, with_file=code, carrying=GO)
+    assert not new.exists()
+
+
+@pytest.fixture(scope="module")
+def merging(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """The old code groups by one column more; in its state only a key `a` is there twice."""
+    made = Place(tmp_path_factory.mktemp("merging"))
+    finer = NEW.replace('"k"', '"k", F.col("city") == "x"', 1).replace(
+        "events", "events.where(\"k = 'a' OR city = 'x'\")"
+    )
+    app = write_app(made.folder / "old_app.py", finer, ONE, made.source, made.old)
+    run(spark, app, made.old)
+    return made
+
+
+def test_a_stream_begins_with_lists_and_maps_from_tables(spark: Any, tmp_path: Path) -> None:
+    one = Scenario(
+        "transformWithState", "from tables", COLLECTIONS, COLLECTIONS, provider="rocksdb"
+    )
+    source, new = tmp_path / "input", tmp_path / "new"
+    app = write_app(tmp_path / "app.py", COLLECTIONS, one, source, new)
+    write_half(tmp_path / "first", 1)
+    first = spark.read.schema(continuity_matrix.SCHEMA).json(str(tmp_path / "first"))
+    first.createOrReplaceTempView("first_half")
+    tables = {
+        "0/total": "SELECT k, sum(v) AS total FROM first_half GROUP BY k",
+        "0/seen": "SELECT k, collect_list(struct(v)) AS elements FROM first_half GROUP BY k",
+        "0/byCity": "SELECT k, struct(city) AS user_map_key, struct(count(*) AS n) AS "
+        "user_map_value FROM first_half GROUP BY k, city",
+    }
+    state = {}
+    for name, query in tables.items():
+        state[name] = str(tmp_path / f"{name.replace('/', '-')}.parquet")
+        spark.sql(query).write.parquet(state[name])
+    session = spark.newSession()
+    with continuity_matrix.settings(session, one):
+        wanted = continuity_matrix.expected(session, one, tmp_path, app, source)
+        write_half(source, 2)
+        conf = [f"{key}={value}" for key, value in continuity_matrix.conf_of(one).items()]
+        api.bootstrap(str(new), app=app, state=state, conf=conf, carrying=GO)
+        assert run(session, app, new, since=1) == wanted
+        twice = spark.read.parquet(state["0/byCity"])
+        state["0/byCity"] = str(tmp_path / "twice.parquet")
+        twice.union(twice.limit(1)).write.parquet(state["0/byCity"])
+        other = str(tmp_path / "other")
+        with pytest.raises(FloodmarkError, match="two rows have one key"):
+            api.bootstrap(other, app=app, state=state, conf=conf, carrying=GO)

@@ -147,7 +147,9 @@ def _pairs(option: str, pairs: Iterable[str]) -> dict[str, str]:
     for pair in pairs:
         name, equals, value = str(pair).partition("=")
         if not name or not equals:
-            raise WrongUse(f"{option} {pair!r} is not NAME=VALUE")
+            raise WrongUse(
+                f"{option} {pair!r} is not NAME=VALUE", do=f"Write it as {option} NAME=VALUE."
+            )
         found[name] = value
     return found
 
@@ -168,6 +170,8 @@ def _accepted(names: Iterable[str]) -> frozenset[str]:
     for name in names:
         if name not in ACCEPTED:
             raise WrongUse(
-                f"--accept {name}: no such thing to accept", f"There are {', '.join(ACCEPTED)}."
+                f"--accept {name}: no such thing to accept",
+                f"There are {', '.join(ACCEPTED)}.",
+                "Name one of them, as the refusal does.",
             )
     return frozenset(names)

@@ -6,14 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from floodmark.changes.migrate import Drawn, Kept
 from floodmark.changes.shapes import JOIN
-from floodmark.state.operators import Reading, Shape
+from floodmark.state.given_rows import GIVEN, given_key, given_value
+from floodmark.state.operators import Reading
 from floodmark.state.types import Struct, ddl, distinct
 
 _HEAD = '''"""Carries the state of {path} over to {app}.
 
 Each function gets the old rows of one operator as a DataFrame of `key` and `value`, and
 returns those of the new code. Leave out a function to let floodmark match its columns.
-Keys that become one: merge = {{"sum": "sum", "max": "max"}}, or group by them yourself.
+Keys that become one: merge = {{"sum": "sum", "max": "max"}}, or a function of a key and of the
+values that it has now, which gives one of them: def merge(key, values): return {{"sum": …}}
 """
 
 from pyspark.sql import DataFrame
@@ -41,7 +43,7 @@ def _functions(new: Kept, old: Kept | None) -> Iterator[str]:
     for reading in new.readings:
         name = reading.family or reading.folder
         before = theirs.get(name)
-        if before is None or name.startswith("$") or reading.shape is not Shape.PAIRS:
+        if before is None or name.startswith("$") or reading.shape not in GIVEN:
             continue
         suffix = f"_{name}" if len(new.readings) > 1 else ""
         yield _function(f"operator_{number}{suffix}", new.operator.name, before, reading)
@@ -51,30 +53,30 @@ def _function(name: str, operator: str | None, old: Reading, new: Reading) -> st
     return f'''def {name}(state: DataFrame) -> DataFrame:
     """{operator or "state"}
 
-    old key    {_words(old.key)}
-    old value  {_words(old.value)}
-    new key    {_words(new.key)}
-    new value  {_words(new.value)}
+    old key    {_words(given_key(old))}
+    old value  {_words(given_value(old))}
+    new key    {_words(given_key(new))}
+    new value  {_words(given_value(new))}
     """
     return state.select(
         F.struct(
-{_columns("key", old.key, new.key)}
+{_columns("key", given_key(old), given_key(new))}
         ).alias("key"),
         F.struct(
-{_columns("value", old.value, new.value)}
+{_columns("value", given_value(old), given_value(new))}
         ).alias("value"),
     )
 '''
 
 
-def _words(schema: Struct | None) -> str:
-    return ddl(distinct(schema)) if schema is not None else "?"
+def _words(schema: Struct) -> str:
+    return ddl(distinct(schema))
 
 
-def _columns(part: str, old: Struct | None, new: Struct | None) -> str:
-    known = set(distinct(old).names) if old is not None else set()
+def _columns(part: str, old: Struct, new: Struct) -> str:
+    known = set(distinct(old).names)
     lines = []
-    for one in distinct(new).fields if new is not None else ():
+    for one in distinct(new).fields:
         if one.name in known:
             lines.append(f'            F.col("{part}.{one.name}").alias("{one.name}"),')
         else:

@@ -15,11 +15,12 @@ from floodmark.changes.reshape_rewriter import ReshapeRewriter
 from floodmark.changes.shapes import JOIN
 from floodmark.changes.verbs import Carrying
 from floodmark.engine.drawing import Code, Drawing, drawing
+from floodmark.engine.made_rows import Made, check_rows, fitted, is_void, rows_of, spool
 from floodmark.engine.migrating import scratch_place
-from floodmark.engine.migration import Made, check_rows, fitted, rows_of, spool
+from floodmark.engine.migration import require_given
 from floodmark.engine.starting import Start, read_start
 from floodmark.errors import NoAnswer, WrongUse
-from floodmark.state.operators import Shape
+from floodmark.state.given_rows import given_key, given_value
 from floodmark.state.reshape import NotCarried
 from floodmark.state.types import Struct, ddl, distinct
 from floodmark.storage.state_reshape import Part
@@ -103,25 +104,21 @@ def _place(name: str, drawn: Drawn) -> tuple[int, str]:
     kept = next((one for one in drawn.operators if str(one.operator.number) == number), None)
     if kept is None:
         known = ", ".join(one.operator.words for one in drawn.operators)
-        raise WrongUse(f"--state {name}=…: there is no such operator", f"The code has {known}.")
-    if kept.operator.kind == JOIN:
-        raise NotCarried(
-            f"{kept.operator.words}: the rows of a join are not taken from a table",
-            "Spark numbers the rows of each key, and counts on the numbers.",
+        raise WrongUse(
+            f"--state {name}=…: there is no such operator",
+            f"The code has {known}.",
+            "Name one of them: --state NUMBER=TABLE.",
         )
     readings = {(one.family or one.folder): one for one in kept.readings}
-    if not store and len(readings) == 1:
+    if kept.operator.kind == JOIN or (not store and len(readings) == 1):
         store = next(iter(readings))
     if store not in readings:
         raise WrongUse(
             f"--state {name}=…: which rows of {kept.operator.words} are meant?",
             f"There are {', '.join(f'{number}/{one}' for one in readings)}.",
+            f"Say it: --state {number}/NAME=TABLE.",
         )
-    if readings[store].shape is not Shape.PAIRS:
-        raise NotCarried(
-            f"{kept.operator.words}: {store} is a {readings[store].shape.value}, which "
-            "is not taken from a table"
-        )
+    require_given(f"--state {name}=…", drawn, kept.operator.number, store)
     return kept.operator.number, store
 
 
@@ -160,28 +157,24 @@ def _as_rows(frame: Any, part: Part, where: str) -> Any:
 
     if sorted(frame.columns) == ["key", "value"]:
         return frame
-    schema = part.reading.schema
-    assert schema is not None
-    wanted = [*_names(schema.key), *_names(schema.value)]
+    key, value = given_key(part.reading), given_value(part.reading)
+    wanted = [*_names(key), *_names(value)]
     missing = [name for name in wanted if name not in frame.columns]
     other = [name for name in frame.columns if name not in wanted]
     if missing or other:
         raise NotCarried(
             f"{where}: it has the columns {', '.join(frame.columns)}",
-            f"The state's key is {ddl(distinct(schema.key))}, its value "
-            f"{ddl(distinct(schema.value))}.",
+            f"The state's key is {ddl(distinct(key))}, its value {ddl(distinct(value))}.",
             "Name the columns so, and leave out all others.",
         )
     return frame.select(
-        functions.struct(*[functions.col(f"`{one}`") for one in _names(schema.key)]).alias("key"),
+        functions.struct(*[functions.col(f"`{one}`") for one in _names(key)]).alias("key"),
         functions.struct(
-            *[functions.col(f"`{one}`") for one in _names(schema.value)]
+            *[functions.col(f"`{one}`") for one in _names(value)]
             or [functions.lit(None).cast("int").alias("nothing")]
         ).alias("value"),
     )
 
 
 def _names(schema: Struct) -> list[str]:
-    return [
-        field.name for field in distinct(schema).fields if getattr(field.type, "name", "") != "void"
-    ]
+    return [field.name for field in distinct(schema).fields if not is_void(field.type)]

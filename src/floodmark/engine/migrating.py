@@ -25,20 +25,12 @@ from floodmark.changes.reshape_rewriter import ReshapeRewriter
 from floodmark.changes.verbs import Carrying
 from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
 from floodmark.engine.drawing import Code, Drawing, drawing, plan_of
-from floodmark.engine.migration import (
-    Made,
-    MigrationCode,
-    call,
-    check_rows,
-    fitted,
-    load_migration,
-    rows_of,
-    spool,
-)
+from floodmark.engine.made_rows import Made, call, check_rows, fitted, rows_of, spool
+from floodmark.engine.migration import MigrationCode, load_migration
 from floodmark.engine.reshape import SparkReshaper
-from floodmark.engine.state import state_frame
+from floodmark.engine.state import reshaped_frame, state_frame
 from floodmark.errors import NoAnswer, WrongUse
-from floodmark.state.types import Struct
+from floodmark.state.operators import Reading, Shape
 from floodmark.storage.state import open_state
 from floodmark.storage.state_reshape import Goal, Part, goal_from_json
 
@@ -102,16 +94,11 @@ class MigrationPlan:
         if asked.on_spark:
             self.rewriter = SparkReshaper(spark=found.spark, storage=self.carrying.storage)
         code = load_migration(asked.with_file, found.drawn) if asked.with_file else None
-        wish = MatchWish(
-            asked.told,
-            asked.accept,
-            {**(code.merge or {}), **asked.merge} if code else asked.merge,
-            frozenset(code.functions) if code else frozenset(),
-        )
+        wish = _match_wish(asked, code)
         options = {**asked.options, "with": code.digest if code else None}
         migration = Migration(wish, asked.conf, _pins(origin, found, old), options)
         plan = plan_migrate(origin, self.new, self.wish, migration, old, found.drawn)
-        if code is not None and code.functions:
+        if code is not None:
             self._make_rows(origin, plan, found, code, stack)
         return plan
 
@@ -123,12 +110,16 @@ class MigrationPlan:
         code: MigrationCode,
         stack: contextlib.ExitStack,
     ) -> None:
+        goals = [
+            goal_from_json(step.how)
+            for step in plan.steps
+            if step.do == REWRITE and step.how is not None
+        ]
+        if not any(part.given for goal in goals for part in goal.parts):
+            return
         places: dict[tuple[int, str], str] = {}
         scratch = scratch_place(found, self.asked.scratch, stack)
-        for step in plan.steps:
-            if step.do != REWRITE or step.how is None:
-                continue
-            goal = goal_from_json(step.how)
+        for goal in goals:
             for part in goal.parts:
                 if not part.given:
                     continue
@@ -145,7 +136,11 @@ class MigrationPlan:
         self, origin: Origin, found: Drawing, code: MigrationCode, goal: Goal, part: Part
     ) -> Made:
         if goal.from_operator is None or part.source is None:
-            raise WrongUse(f"{code.path}: operator {goal.operator} is new: it has no old rows")
+            raise WrongUse(
+                f"{code.path}: operator {goal.operator} is new: it has no old rows",
+                "A function makes new rows of old ones.",
+                "Leave the function out: the operator starts empty.",
+            )
         before = state_frame(
             found.spark,
             origin.location,
@@ -153,22 +148,45 @@ class MigrationPlan:
             part.source,
             goal.batch,
             storage=self.carrying.storage,
+            as_given=True,
         ).select("key", "value")
         where = f"{code.path}, operator {goal.operator}"
-        rows = call(code.functions[goal.operator, part.name], before, where)
-        old = _old_key(origin, goal, part)
-        return Made(rows, part, goal.partitions, where, before, old, code.merge, self.asked.accept)
+        function = code.functions.get((goal.operator, part.name))
+        if function is not None:
+            rows = call(function, before, where)
+        else:
+            rows = reshaped_frame(before, part, where)
+        merge = code.merge_of(goal.operator) if part.reading.shape is Shape.PAIRS else None
+        old = _old_reading(origin, goal, part)
+        return Made(rows, part, goal.partitions, where, before, old, merge, self.asked.accept)
+
+
+def _match_wish(asked: Asked, code: MigrationCode | None) -> MatchWish:
+    if code is None:
+        return MatchWish(asked.told, asked.accept, asked.merge)
+    if code.merges and (asked.merge or code.table):
+        raise WrongUse(
+            f"{code.path}: merge is a function, and a table besides",
+            "Both would say how keys that become one are merged.",
+            "Leave out --merge, or the function.",
+        )
+    return MatchWish(
+        asked.told,
+        asked.accept,
+        {**(code.table or {}), **asked.merge},
+        frozenset(code.functions),
+        frozenset(code.merges),
+    )
 
 
 def migration_plan(asked: Asked, new: str, wish: Wish, carrying: Carrying) -> MigrationPlan:
     return MigrationPlan(asked, new, wish, carrying)
 
 
-def _old_key(origin: Origin, goal: Goal, part: Part) -> Struct | None:
-
+def _old_reading(origin: Origin, goal: Goal, part: Part) -> Reading:
     assert goal.from_operator is not None
     view = open_state(origin.files, origin.checkpoint, goal.from_operator, part.source, goal.batch)
-    return view.reading.key
+    return view.reading
 
 
 def _old_operators(origin: Origin, wish: Wish, asked: Asked) -> tuple[Kept, ...]:

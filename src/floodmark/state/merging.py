@@ -38,7 +38,10 @@ def merged(
     try:
         found = table.group_by("key", use_threads=False).aggregate([("row", "min"), *wanted])
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise WrongUse(f"the columns cannot be merged so: {error}") from None
+        raise WrongUse(
+            f"the columns cannot be merged so: {error}",
+            do="Choose another way, or give a function: merge(key, values) in --with MIGRATION.py.",
+        ) from None
     rows = found.column("row_min").combine_chunks()
     kinds = list(arrow_type(value))
     parts = []
