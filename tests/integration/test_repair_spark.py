@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
-EVERYTHING = ("repeats", "changed-files")
+EVERYTHING = ("repeats", "changed-files", "unchanged-query")
+WRITTEN_ANEW = {"state-schema-missing", "operator-metadata-missing"}
+"""Found before a start and not after: Spark writes them if the query is the same."""
 SCHEMA = "customer string, amount long"
 STATE = "org.apache.spark.sql.execution.streaming.state"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -127,7 +129,7 @@ class Stream:
             .trigger(availableNow=True)
             .start()
         )
-        query.awaitTermination(300)
+        query.awaitTermination(1200)
         assert not query.isActive
         if not sink.query:
             sink.query = str(query.id)
@@ -264,7 +266,7 @@ def prove(stream: Stream, what: str, changed: Tree, tally: Tally) -> None:
     if any(item.repairable for item in left):
         tally.wrong.append(f"{what}: still {[(i.rule, i.path) for i in left]}")
         return
-    if left:
+    if {item.rule for item in left} - WRITTEN_ANEW:
         return
     tally.repaired += 1
     problem = run_on(stream, place, change, tally)

@@ -77,3 +77,25 @@ def test_a_stand_in_for_a_lost_entry_is_no_second_writer():
         del tree[side]
     del tree["offsets/0"], tree["offsets/.0.crc"]
     assert {item.rule for item in diagnose(tree, home("3.5/sales-hdfs"))} == set()
+
+
+def starts(*ids):
+    """Notes of starts: (query, run) each."""
+    return {
+        f"_floodmark/starts/{at}.json": b'{"query_id": "%s", "run_id": "%s"}' % (query, run)
+        for at, (query, run) in enumerate(ids)
+    }
+
+
+@pytest.mark.parametrize(
+    ("ids", "found"),
+    [
+        ([(b"q", b"1"), (b"q", b"2"), (b"q", b"3")], []),
+        ([(b"q", b"1"), (b"p", b"2"), (b"p", b"3")], []),  # moved under a new id
+        ([(b"q", b"1"), (b"q", b"2"), (b"q", b"1")], ["_floodmark/starts/2.json"]),
+        ([(b"q", b"1"), (b"p", b"2"), (b"q", b"3")], ["_floodmark/starts/2.json"]),
+    ],
+)
+def test_starts_that_alternate_are_of_two_writers(ids, found):
+    tree = golden("3.5/sales-hdfs") | starts(*ids) | {"_floodmark/starts/9.json": b"["}
+    assert [item.path for item in diagnose(tree) if item.rule == "two-writers"] == found

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from floodmark.checkpoint.derived import derived_commit
 from floodmark.checkpoint.layout import COMMITS, NOTES, OFFSETS, FileInfo, batch_id, is_temporary
@@ -41,6 +41,14 @@ class TableFile:
 
     path: str
     size: int
+
+
+class Start(NamedTuple):
+    """Who started a query here."""
+
+    path: str
+    query_id: str
+    run_id: str
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,8 @@ class Evidence:
     """State files, or folders of RocksDB stores, with keys of another partition: how."""
     outside: Outside | None = None
     """What the sources and the sink say, where they were asked."""
+    starts: tuple[Start, ...] = ()
+    """The starts that floodmark has noted, oldest first."""
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
@@ -196,6 +206,22 @@ class Evidence:
             return path in self.deciding and self.way_back is not None
         newest = batch == checkpoint.latest_batch == checkpoint.committed_batch
         return newest or derived_commit(checkpoint, batch) is not None
+
+    @cached_property
+    def rate_starts(self) -> Mapping[str, int]:
+        """Rate source → the latest moment, in ms, at which it can have begun.
+
+        An offset is the seconds since then, asked for right before the entry's own time.
+        """
+        found: dict[str, int] = {}
+        for batch, sources in self.positions.items():
+            entry = self.checkpoint.offsets.get(batch)
+            for source in sources:
+                if entry is None or entry.metadata is None or type(source.offset) is not int:
+                    continue
+                at = entry.metadata.batch_timestamp_ms - 1000 * source.offset
+                found[source.id] = min(at, found.get(source.id, at))
+        return found
 
     @cached_property
     def temporary(self) -> tuple[FileInfo, ...]:

@@ -9,7 +9,7 @@ import click
 from floodmark import api
 from floodmark.cli import changing
 
-RISKS = ("repeats", "changed-files")
+RISKS = ("repeats", "changed-files", "unchanged-query")
 
 
 @click.command("repair")
@@ -18,7 +18,8 @@ RISKS = ("repeats", "changed-files")
     "--accept",
     multiple=True,
     type=click.Choice(RISKS),
-    help="Accept what the plan names: records that come twice, content that was changed.",
+    help="Accept what the plan names: records that come twice, content that was changed, a start "
+    "that compares nothing.",
 )
 @click.option("--from-backup", metavar="REPO", help="Take lost files from a backup repository.")
 @click.option("--sink", metavar="PLACE", help="The sink's Delta table or folder of files.")

@@ -5,6 +5,7 @@ A file that cannot be read or understood becomes a fault; nothing stops the rest
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterable
@@ -14,12 +15,21 @@ from types import MappingProxyType
 from typing import Any
 
 from floodmark.checkpoint.commits import parse_commit
-from floodmark.checkpoint.evidence import Evidence, Fault, TableFile, log_entry, side_file
+from floodmark.checkpoint.evidence import (
+    Evidence,
+    Fault,
+    Start,
+    TableFile,
+    log_entry,
+    side_file,
+)
 from floodmark.checkpoint.filelog import COMPACT, log_id, names_to_read, parse_source_log
 from floodmark.checkpoint.layout import (
     METADATA,
+    NOTES,
     OFFSETS,
     SOURCES,
+    batch_id,
     is_dstreams_checkpoint,
     names_in,
     source_ids,
@@ -45,6 +55,7 @@ from floodmark.storage.load import Entries, load
 _PARSED_AT_ONCE = 16 << 20
 _JAVA_STREAMS = (b"LZ4Block", b"\x28\xb5\x2f\xfd", b"\x82SNAPPY\0", b"ZV", b"\xac\xed")
 _LZ4_END = 21
+_STARTS = f"{NOTES}/starts/"
 # As lenient as Java's, which Spark reads it with.
 _UUID = re.compile("[0-9a-fA-F]{1,8}(-[0-9a-fA-F]{1,4}){3}-[0-9a-fA-F]{1,12}")
 _Parser = Callable[[bytes], Any]
@@ -74,6 +85,7 @@ def gather(files: Files, share: float | None = None) -> Evidence:
         found.operators()
         found.snapshots()
         found.spark_checksums()
+        found.noted_starts()
     if share is not None:
         from floodmark.storage.evidence_state import read_state
 
@@ -140,6 +152,7 @@ class Gathering:
         self.checksums: dict[str, str] = {}
         self.schemas: set[str] = set()
         self.seen_files: dict[str, int] = {}
+        self.starts: tuple[Start, ...] = ()
 
     def evidence(self, read_data: bool) -> Evidence:
         return Evidence(
@@ -157,6 +170,7 @@ class Gathering:
             MappingProxyType(self.seen_files),
             read_data,
             MappingProxyType(self.strays),
+            starts=self.starts,
         )
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
@@ -330,6 +344,28 @@ class Gathering:
         elif not is_itself_damaged(side, data):
             self.altered.add(path)
         return False
+
+    def noted_starts(self) -> None:
+        """Who has started here, by floodmark's notes; one that cannot be read tells nothing."""
+        paths = [
+            (number, path)
+            for path in self.sizes
+            if path.startswith(_STARTS)
+            and (number := batch_id(path[len(_STARTS) :].removesuffix(".json"))) is not None
+        ]
+        found = []
+        contents = self.files.read_many(path for _, path in sorted(paths))
+        for path, data in contents.items():
+            try:
+                note = json.loads(data) if isinstance(data, bytes) else None
+            except (ValueError, RecursionError):
+                continue
+            if not isinstance(note, dict):
+                continue
+            query, run = note.get("query_id"), note.get("run_id")
+            if isinstance(query, str) and isinstance(run, str):
+                found.append(Start(path, query, run))
+        self.starts = tuple(found)
 
     def dstreams(self) -> None:
         graphs = [path for path in self.sizes if is_dstreams_checkpoint(path)]

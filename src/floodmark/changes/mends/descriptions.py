@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from floodmark.changes.mends.patient import Patient
+from floodmark.changes.mends.patient import SAME_QUERY, Patient
 from floodmark.changes.rehome import is_operator_metadata, moved_operator_metadata
 from floodmark.checkpoint.layout import OFFSETS
 from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
@@ -45,3 +45,17 @@ def partition_count(patient: Patient) -> bool:
             f"the state has {count} partitions: now it says so",
         )
     return True
+
+
+def torn(patient: Patient) -> bool:
+    """Schemas and operator metadata that Spark cannot read and writes anew where there are none."""
+    found = [item.path for item in patient.found("FM123", "FM125") if item.repairable]
+    for path in found:
+        patient.remove(path, "it cannot be read: the next start writes it anew")
+    if found:
+        patient.risk(
+            SAME_QUERY,
+            f"{', '.join(found)}: the next start compares nothing and writes down what then runs. "
+            "That has to be the query that wrote the state: a changed one would misread it.",
+        )
+    return bool(found)

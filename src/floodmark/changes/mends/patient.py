@@ -25,7 +25,7 @@ from floodmark.storage.overlay import Overlay
 
 Doctor = Callable[[Files, bool], tuple[Evidence, tuple[Finding, ...]]]
 """Looks at a checkpoint; True: reads its state, too."""
-REPEATS, CHANGES = "repeats", "changed-files"
+REPEATS, CHANGES, SAME_QUERY = "repeats", "changed-files", "unchanged-query"
 SINK, STREAM = "sink", "stream"
 _REPLACED = "the checksum of what is replaced"
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from floodmark.changes.mends.falling_back import go_back
-from floodmark.changes.mends.patient import REPEATS, STREAM, Patient, Repeat
+from floodmark.changes.mends.patient import CHANGES, REPEATS, STREAM, Patient, Repeat
 from floodmark.changes.mends.seen_list import SeenList, readable, seen_list, unlisted
 from floodmark.checkpoint.filelog import COMPACT, SourceFile, compact_interval, log_id, render_log
 from floodmark.checkpoint.layout import OFFSETS
@@ -14,6 +14,7 @@ from floodmark.checkpoint.sources import SourceKind, parse_log_offset
 from floodmark.errors import MalformedFile
 
 _TOLD = 5
+_RATE_STEP_MS = 1000
 
 
 def seen_files(patient: Patient) -> bool:
@@ -119,11 +120,24 @@ def _with_earlier(
 
 
 def start_files(patient: Patient) -> bool:
-    """Kafka reads where it began only while no batch is planned: it can go."""
+    """Where a source began. Kafka reads it only while no batch is planned; a rate source counts
+    its seconds from it, and what it counted tells when that was.
+    """
     done = False
     kinds = {source.id: source.kind for source in patient.checkpoint.sources}
     for finding in patient.found("FM130"):
-        if kinds.get(finding.path.split("/")[1]) is SourceKind.KAFKA:
+        source = finding.path.split("/")[1]
+        start = patient.evidence.rate_starts.get(source)
+        if kinds.get(source) is SourceKind.KAFKA:
             patient.remove(finding.path, "batches are planned: where Kafka began is not read again")
+            done = True
+        elif start is not None:
+            patient.write(finding.path, f"v1\n{start}".encode(), "by its batches: time and seconds")
+            patient.risk(
+                CHANGES,
+                f"{finding.path} is derived: source {source} began up to {_RATE_STEP_MS} ms "
+                "before, so the times in its rows are later by as much. Their values are as "
+                "they were.",
+            )
             done = True
     return done

@@ -21,7 +21,10 @@ RULE = Rule(
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
+    operators = len(evidence.checkpoint.state_operators)
     for path, fault in evidence.faults.items():
         parts = path.split("/")
         if len(parts) > 3 and parts[0] == "state" and parts[2] == "_metadata" and not fault.newer:
-            yield RULE.finding(path, f"{path} cannot be read: {fault.reason}.")
+            # Where only some operators have theirs, Spark does not start.
+            alone = path.endswith("/_metadata/metadata") and operators == 1
+            yield RULE.finding(path, f"{path} cannot be read: {fault.reason}.", repairable=alone)

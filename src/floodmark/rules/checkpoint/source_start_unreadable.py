@@ -16,7 +16,8 @@ RULE = Rule(
     matters="It says where batch 0 began; a rate source counts its seconds from it.",
     restart="A rate source reads it at every start and fails. Kafka reads it only while no batch "
     "is planned; its older reader always.",
-    instead="Restore it from a backup. For Kafka with planned batches, the file can be removed.",
+    instead="Restore it from a backup. For Kafka with planned batches, the file can be removed; "
+    "a rate source's can be derived from its batches, to the second.",
 )
 
 
@@ -25,5 +26,5 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for path, fault in evidence.faults.items():
         parts = path.split("/")
         if parts[0] == "sources" and parts[1] not in evidence.seen_files and not fault.newer:
-            kafka = kinds.get(parts[1]) is SourceKind.KAFKA
-            yield RULE.finding(path, f"{path} cannot be read: {fault.reason}.", repairable=kafka)
+            known = kinds.get(parts[1]) is SourceKind.KAFKA or parts[1] in evidence.rate_starts
+            yield RULE.finding(path, f"{path} cannot be read: {fault.reason}.", repairable=known)

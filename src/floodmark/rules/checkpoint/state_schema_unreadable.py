@@ -23,4 +23,10 @@ RULE = Rule(
 def check(evidence: Evidence) -> Iterator[Finding]:
     for path, fault in evidence.faults.items():
         if path.endswith("/_metadata/schema") or "/_stateSchema/" in path:
-            yield RULE.finding(path, f"The state's schema {path} cannot be read: {fault.reason}.")
+            # Those that operator metadata names by path have to be there: Spark writes no other.
+            plain = path.endswith("/_metadata/schema") and not fault.newer
+            yield RULE.finding(
+                path,
+                f"The state's schema {path} cannot be read: {fault.reason}.",
+                repairable=plain,
+            )

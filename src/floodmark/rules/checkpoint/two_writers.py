@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.evidence import Evidence, Start
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
     "FM133",
     "two-writers",
     Severity.WARNING,
-    finds="A batch that was planned no later than the batch before it, or with a lower watermark.",
+    finds="A batch that was planned no later than the batch before it, or with a lower watermark; "
+    "noted starts of two queries, or of two runs, that alternate.",
     matters="One query's batches follow each other in time. Two queries that share a checkpoint, "
     "or an entry taken from elsewhere, break the order; so does a driver's clock that went back.",
     restart="Nothing guards a checkpoint against a second application: both go on until one "
@@ -24,6 +25,7 @@ _WATERMARK = '"nextBatchWatermarkMs"'
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
+    yield from _interleaved(evidence.starts)
     commits = evidence.checkpoint.commits
     entries = sorted(
         (batch, entry)
@@ -55,3 +57,19 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                     f"commits/{before} hands on watermark {handed_on}, and batch {batch} began "
                     f"with {now.batch_watermark_ms}.",
                 )
+
+
+def _interleaved(starts: Sequence[Start]) -> Iterator[Finding]:
+    """An id that is there again after another one: neither had gone when the other came."""
+    for what, ids in (
+        ("query", [start.query_id for start in starts]),
+        ("run", [start.run_id for start in starts]),
+    ):
+        for at in range(2, len(ids)):
+            if ids[at] != ids[at - 1] and ids[at] in ids[: at - 1]:
+                yield RULE.finding(
+                    starts[at].path,
+                    f"{what.capitalize()} {ids[at]} has started here again, after {what} "
+                    f"{ids[at - 1]} did.",
+                )
+                break
