@@ -215,6 +215,20 @@ def test_a_batch_in_flight_is_carried_with_what_it_has_written(tmp_path: Path) -
     assert written == {f"{in_flight + 1}.delta"}
 
 
+@pytest.mark.parametrize("verb", ["to 5", "format 1"])
+def test_with_unique_ids_a_batch_in_flight_is_carried_as_planned_alone(
+    verb: str, tmp_path: Path
+) -> None:
+    old, new = Path(golden("4.2/sales-format-2", tmp_path)), tmp_path / "new"
+    last = api.inspect(str(old)).committed_batch
+    assert last is not None
+    (old / f"commits/{last}").unlink()
+    change = CHANGES[verb](str(old), str(new))
+    assert api.inspect(str(new)).in_flight_batch == last
+    assert not [*(new / "state").rglob(f"{last + 1}_*"), *(new / "state").rglob(f"{last + 1}.*")]
+    assert any(f"Batch {last} has to be computed again" in note for note in change.plan.notes)
+
+
 def test_a_plan_says_what_it_rewrites(tmp_path: Path) -> None:
     old = golden("4.2/sales-rocksdb", tmp_path)
     change = api.repartition(old, str(tmp_path / "new"), partitions=6)

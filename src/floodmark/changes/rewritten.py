@@ -96,13 +96,15 @@ def plan_rewritten(
         step for before in base.steps for step in _carried(origin, course, turn, before, anew, ids)
     ]
     steps += _rewrites(origin, course, turn, anew.values(), ids)
+    had_ids = any(store.at.unique_ids for one in operators for store in one.stores)
+    again = computed_again(course.in_flight) if ids or had_ids else ()
     return replace(
         base,
         verb=turn.verb,
         title=turn.title,
         steps=tuple(steps),
         options=turn.options,
-        notes=(*turn.notes, *base.notes, *(computed_again(course.in_flight) if ids else ())),
+        notes=(*turn.notes, *base.notes, *again),
     )
 
 
