@@ -45,7 +45,7 @@ ROWS = [
 ]
 
 
-def _write_input(folder: Path, batch: int) -> None:
+def write_input(folder: Path, batch: int) -> None:
     lines = [
         json.dumps({"id": i, "name": n, "amount": a, "at": t, "tags": g})
         for i, n, a, t, g in ROWS[batch]
@@ -54,7 +54,7 @@ def _write_input(folder: Path, batch: int) -> None:
     (folder / f"{batch}.json").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _events(spark: Any, folder: Path) -> Any:
+def events(spark: Any, folder: Path) -> Any:
     return (
         spark.readStream.schema(EVENTS)
         .option("maxFilesPerTrigger", 1)
@@ -67,7 +67,7 @@ def _aggregate(spark: Any, source: Path) -> Any:
     from pyspark.sql import functions
 
     return (
-        _events(spark, source)
+        events(spark, source)
         .groupBy("name", functions.window("at", "1 hour"))
         .agg(
             functions.sum("amount"),
@@ -83,29 +83,29 @@ def _average(spark: Any, source: Path) -> Any:
     from pyspark.sql import functions
 
     return (
-        _events(spark, source)
+        events(spark, source)
         .groupBy("name")
         .agg(functions.sum("id").alias("s"), functions.count("*"))
     )
 
 
 def _dedup(spark: Any, source: Path) -> Any:
-    return _events(spark, source).dropDuplicates(["name", "at"])
+    return events(spark, source).dropDuplicates(["name", "at"])
 
 
 def _dedup_plain(spark: Any, source: Path) -> Any:
-    return _events(spark, source).dropDuplicates(["name"])
+    return events(spark, source).dropDuplicates(["name"])
 
 
 def _dedup_within(spark: Any, source: Path) -> Any:
-    return _events(spark, source).dropDuplicatesWithinWatermark(["name"])
+    return events(spark, source).dropDuplicatesWithinWatermark(["name"])
 
 
 def _session(spark: Any, source: Path) -> Any:
     from pyspark.sql import functions
 
     return (
-        _events(spark, source)
+        events(spark, source)
         .groupBy("name", functions.session_window("at", "5 minutes"))
         .agg(functions.count("*"))
     )
@@ -114,8 +114,8 @@ def _session(spark: Any, source: Path) -> Any:
 def _join(spark: Any, source: Path) -> Any:
     from pyspark.sql import functions
 
-    left = _events(spark, source).select("name", functions.col("at").alias("la"), "amount")
-    right = _events(spark, source).select(
+    left = events(spark, source).select("name", functions.col("at").alias("la"), "amount")
+    right = events(spark, source).select(
         functions.col("name").alias("rn"), functions.col("at").alias("ra"), "tags"
     )
     near = functions.expr("name = rn AND ra >= la AND ra <= la + interval 1 hour")
@@ -123,7 +123,7 @@ def _join(spark: Any, source: Path) -> Any:
 
 
 def _limit(spark: Any, source: Path) -> Any:
-    return _events(spark, source).limit(5)
+    return events(spark, source).limit(5)
 
 
 def _groups(spark: Any, source: Path) -> Any:
@@ -139,7 +139,7 @@ def _groups(spark: Any, source: Path) -> Any:
         yield pd.DataFrame({"name": [key[0]], "total": [total]})
 
     return (
-        _events(spark, source)
+        events(spark, source)
         .groupBy("name")
         .applyInPandasWithState(
             count,
@@ -195,7 +195,7 @@ def _processor(pandas: bool, ttl: bool) -> Any:
 
 def _transform(pandas: bool, ttl: bool = False) -> Callable[[Any, Path], Any]:
     def build(spark: Any, source: Path) -> Any:
-        grouped = _events(spark, source).select("name", "id", "tags").groupBy("name")
+        grouped = events(spark, source).select("name", "id", "tags").groupBy("name")
         call = grouped.transformWithStateInPandas if pandas else grouped.transformWithState
         return call(
             statefulProcessor=_processor(pandas, ttl),
@@ -272,7 +272,7 @@ def make_state(spark: Any, root: Path, name: str) -> None:
         spark.conf.set(key, value)
     try:
         for batch in range(len(ROWS)):
-            _write_input(source, batch)
+            write_input(source, batch)
             query = (
                 build(spark, source)
                 .writeStream.format("noop")
