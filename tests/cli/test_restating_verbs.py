@@ -62,6 +62,8 @@ def test_the_plan_in_words(cp: str, tmp_path: Path, capsys: pytest.CaptureFixtur
         (["repartition", "CP", "CP", "--partitions", "3"], 2, "same place"),
         (["repartition", "CP", "NEW", "--partitions", "2"], 1, "already"),
         (["repartition", "NEW", "NEW2", "--partitions", "2"], 3, "no such file"),
+        (["repartition", "CP", "NEW", "--partitions", "3", "--out", "no/p"], 2, "'no/p' cannot"),
+        (["repartition", "CP", "NEW", "--partitions", "3", "--out", "."], 2, "'.' cannot"),
         (["convert", "CP", "NEW"], 2, "--provider"),
         (["convert", "CP", "NEW", "--provider", "memory"], 2, "memory"),
         (["convert", "CP", "NEW", "--provider", "hdfs"], 1, "already"),

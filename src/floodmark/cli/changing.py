@@ -28,9 +28,26 @@ def execute(function: _Function) -> _Function:
     )(function)
 
 
+def _writable(_ctx: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    """Looked at before anything is carried out: afterwards is too late to refuse."""
+    if value is not None:
+        import os
+        from pathlib import Path
+
+        folder = Path(value).parent
+        if Path(value).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise click.BadParameter(
+                f"{value!r} cannot be written: name a file in a folder that is there"
+            )
+    return value
+
+
 def out(function: _Function) -> _Function:
     return click.option(
-        "--out", metavar="PLAN.json", help="Save the plan; `apply` carries it out."
+        "--out",
+        metavar="PLAN.json",
+        callback=_writable,
+        help="Save the plan; `apply` carries it out.",
     )(function)
 
 
