@@ -22,6 +22,10 @@ class Aftermath:
     sink_has_it: bool
     half_written: bool
 
+    def hit(self, point: Point) -> bool:
+        """A task writes its state and its rows: half a state and half a batch come together."""
+        return point is self.point or (point is Point.DURING_SINK and self.half_written)
+
     @property
     def in_flight(self) -> int | None:
         return None if self.planned == self.committed else self.planned

@@ -110,9 +110,10 @@ class Campaign:
             aftermath = self._kill_once(point)
             if aftermath is None:
                 continue
-            self.tally.hits[aftermath.point] += 1
+            hit = point is not None and aftermath.hit(point)
+            self.tally.hits[point if point and hit else aftermath.point] += 1
             self.tally.at_random += point is None
-            if point is None or aftermath.point is point:
+            if point is None or hit:
                 return
         if point is not None:
             self.tally.missed[point] += 1

@@ -76,6 +76,15 @@ def test_some_partitions_of_the_new_version_are_during_the_state(
 
     assert found.point is Point.DURING_STATE
     assert found.state_written == 2
+    # The rows were being written as well: whoever waited for that has hit it.
+    assert found.hit(Point.DURING_SINK)
+    assert not found.hit(Point.AFTER_SINK)
+
+
+def test_half_a_state_alone_is_not_during_the_sink(checkpoint: Path, sink: DeltaSink) -> None:
+    _state(checkpoint, 0)
+
+    assert not judge(checkpoint, sink, PARTITIONS, LONG_AGO).hit(Point.DURING_SINK)
 
 
 def test_state_of_an_earlier_kill_does_not_count(checkpoint: Path, sink: DeltaSink) -> None:
