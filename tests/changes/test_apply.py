@@ -202,13 +202,21 @@ def test_forget_removes_what_was_kept(cp: Path) -> None:
         api.undo(str(cp), carrying=GO)
 
 
-def test_an_unfinished_change_blocks_others(cp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+FULL = OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"), [(FULL, "No space left"), (KeyboardInterrupt(), "it was interrupted")]
+)
+def test_an_unfinished_change_blocks_others(
+    error: BaseException, words: str, cp: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+        raise error
 
     with monkeypatch.context() as patched:
         patched.setattr("floodmark.changes.apply._do", full)
-        with pytest.raises(StoppedMidway, match="No space left") as caught:
+        with pytest.raises(StoppedMidway, match=words) as caught:
             api.rewind(str(cp), to_batch=1, carrying=GO)
     assert caught.value.status == 5
     assert "floodmark undo" in caught.value.do

@@ -230,12 +230,12 @@ def _finish(
         journal.unblock(target, plan)
     except StalePlan:
         raise
-    except (OSError, FloodmarkError) as error:
+    except (OSError, FloodmarkError, KeyboardInterrupt) as error:
         raise _stopped(plan, target, error) from None
 
 
-def _stopped(plan: Plan, target: Files, error: Exception) -> StoppedMidway:
-    words = error.what if isinstance(error, FloodmarkError) else str(error)
+def _stopped(plan: Plan, target: Files, error: BaseException) -> StoppedMidway:
+    words = told(error)
     why = getattr(error, "why", "")
     kept = f"What was replaced is kept in {journal.kept_folder(plan)}. " if plan.in_place else ""
     return StoppedMidway(
@@ -243,6 +243,12 @@ def _stopped(plan: Plan, target: Files, error: Exception) -> StoppedMidway:
         f"{why}\n{kept}No query can start on {target.root} until this is settled.".strip(),
         f"Repeat the command to go on, or take it back: floodmark undo {target.root} --execute",
     )
+
+
+def told(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "it was interrupted"
+    return error.what if isinstance(error, FloodmarkError) else str(error)
 
 
 def kept_path(plan: Plan, step: Step) -> str:

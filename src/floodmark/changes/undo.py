@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 
 from floodmark.changes import journal
-from floodmark.changes.apply import Outcome, Places, kept_path
+from floodmark.changes.apply import Outcome, Places, kept_path, told
 from floodmark.changes.belonging import sidecar
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.journal import Record, Stage
@@ -77,10 +77,9 @@ def undo(target: Files, places_of: PlacesOf, clock: Clock | None = None) -> Outc
         _clean(plan, target)
     except StalePlan:
         raise
-    except (OSError, FloodmarkError) as error:
-        words = error.what if isinstance(error, FloodmarkError) else str(error)
+    except (OSError, FloodmarkError, KeyboardInterrupt) as error:
         raise StoppedMidway(
-            f"undo stopped midway: {words}",
+            f"undo stopped midway: {told(error)}",
             "What it has not yet put back is still kept.",
             f"Repeat it: floodmark undo {target.root} --execute",
         ) from None
