@@ -234,6 +234,13 @@ def test_a_dstreams_folder_has_no_batches(verb: str, tmp_path: Path, capsys: Cap
     assert "floodmark inspect" in err
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_dstreams_are_compared_with_nothing(order: int, tmp_path: Path, capsys: Capture) -> None:
+    old = samples.write(tmp_path / "old", {"checkpoint-1700000000000": b"\xac\xed"})
+    sound = samples.write(tmp_path / "sound", samples.logs([0], [0]))
+    assert "is a DStreams checkpoint" in _refused(capsys, 3, "diff", *[old, sound][::order])
+
+
 @pytest.mark.parametrize("arguments", [["no-such-verb"], ["inspect"], ["--no-such-option"], []])
 def test_wrong_use_of_the_command(arguments: list[str], capsys: Capture) -> None:
     assert run(arguments) == 2

@@ -128,6 +128,7 @@ def files(
         raise WrongUse(
             f"source {source!r} is not a file source of this checkpoint",
             f"File sources here: {', '.join(chosen) or 'none'}.",
+            "`floodmark inspect CP` shows them all.",
         )
     if checkpoint.latest_batch is None and checkpoint.committed_batch is not None:
         raise offsets_lost(checkpoint)
@@ -167,7 +168,8 @@ def diff(
     if (right is None) == (batches is None):
         raise _two_sides()
     if right is not None:
-        return diff_checkpoints(look(left, storage), look(right, storage))
+        one, other = (structured(look(place, storage)) for place in (left, right))
+        return diff_checkpoints(one, other)
     assert batches is not None
     checkpoint = structured(load(open_files(str(left), storage), batches=batches))
     for batch in batches:

@@ -220,7 +220,11 @@ def of_source(found: Position, source: str | None) -> Position:
     chosen = tuple(item for item in found.sources if item.id == source)
     if not chosen:
         ids = ", ".join(item.id for item in found.sources) or "none"
-        raise WrongUse(f"there is no source {source!r}", f"The batch has sources: {ids}.")
+        raise WrongUse(
+            f"there is no source {source!r}",
+            f"The batch has sources: {ids}.",
+            "Name one of them with --source.",
+        )
     return replace(found, sources=chosen)
 
 
