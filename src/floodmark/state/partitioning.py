@@ -6,7 +6,17 @@ import struct
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from floodmark.state.types import Array, Atom, DataType, Decimal, Map, Struct, is_text, stored
+from floodmark.state.types import (
+    Array,
+    Atom,
+    DataType,
+    Decimal,
+    Map,
+    Struct,
+    is_text,
+    is_year_month,
+    stored,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -118,7 +128,8 @@ def _hash_atom(value: Any, kind: Atom, seed: int) -> int:
         return hash_int(
             parts["months"], hash_int(parts["days"], hash_long(parts["microseconds"], seed))
         )
-    number = value.as_py() if kind.name in _PLAIN else value.value
+    is_number = kind.name in _PLAIN or is_year_month(kind)
+    number = value.as_py() if is_number else value.value
     return (
         hash_int(number, seed)
         if kind.width is not None and kind.width < 8
