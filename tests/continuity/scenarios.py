@@ -96,6 +96,18 @@ _SCENARIOS = (
     ),
     Scenario(
         "aggregation",
+        "an aggregate added, with unique ids",
+        _sum(S),
+        _sum(f"{S}, {N}"),
+        f"{PER_K.format(S)}.join(second.groupBy('k').agg({N}), 'k').select('k', 's', 'n')",
+        providers=(ROCKSDB,),
+        conf={"spark.sql.streaming.stateStore.checkpointFormatVersion": "2"},
+        since="4.0",
+        # Not 4.0: which zips it reads depends on what its JVM did first.
+        sparks=("4.1.4", "4.3.0"),
+    ),
+    Scenario(
+        "aggregation",
         "an aggregate added in front",
         _sum(S),
         _sum(f'F.max("v").alias("m"), {S}'),

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -188,7 +189,8 @@ def test_every_state_goes_on_in_every_spark(version: str, tmp_path: Path) -> Non
         for name in LONG
         if not (version.startswith("3") and any(word in name for word in NEWER))
     ]
-    _spark(python, "first", str(tmp_path), *names)
+    for mine in _apart(version, names, lambda name: "unique-ids" in name):
+        _spark(python, "first", str(tmp_path), *mine)
     names = [name for name in names if _was_made(tmp_path, name)]
     jobs = []
     for name in names:
@@ -200,8 +202,9 @@ def test_every_state_goes_on_in_every_spark(version: str, tmp_path: Path) -> Non
             made = change(tmp_path, name, how)
             if made is not None:
                 jobs.append(_job(tmp_path, name, how, *made))
-    (tmp_path / "jobs.json").write_text(json.dumps(jobs))
-    _spark(python, "second", str(tmp_path), str(tmp_path / "jobs.json"))
+    for mine in _apart(version, jobs, lambda job: "unique-ids" in job["name"] and not job["conf"]):
+        (tmp_path / "jobs.json").write_text(json.dumps(mine))
+        _spark(python, "second", str(tmp_path), str(tmp_path / "jobs.json"))
     wrong = []
     for job in jobs:
         own = kept(tmp_path / "out" / job["name"] / "own")
@@ -210,6 +213,14 @@ def test_every_state_goes_on_in_every_spark(version: str, tmp_path: Path) -> Non
             wrong.append(f"{job['name']} {job['how']}")
     print(f"\nSpark {version}: {len(jobs) - len(names)} states written anew, {len(wrong)} wrong")
     assert not wrong
+
+
+def _apart(version: str, every: list[Any], has_ids: Callable[[Any], bool]) -> list[list[Any]]:
+    """Spark 4.0 reads the zips of one format alone: that of the first one its JVM has used."""
+    if not version.startswith("4.0"):
+        return [every]
+    parted = [[one for one in every if has_ids(one) is wanted] for wanted in (False, True)]
+    return [one for one in parted if one]
 
 
 def _job(root: Path, name: str, how: str, checkpoint: Path, conf: dict[str, str]) -> dict[str, Any]:
