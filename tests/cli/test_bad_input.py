@@ -247,6 +247,14 @@ def test_wrong_use_of_the_command(arguments: list[str], capsys: Capture) -> None
     assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("verb", ["doctor", "upgrade", "rewind"])
+def test_a_cluster_has_the_same_names_everywhere(verb: str, capsys: Capture) -> None:
+    assert run([verb, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "--kafka" in text
+    assert "--bootstrap-servers" in text
+
+
 def test_a_misspelt_verb_is_recognised(capsys: Capture) -> None:
     assert "Did you mean 'inspect'?" in _refused(capsys, 2, "inspct", "ck")
 

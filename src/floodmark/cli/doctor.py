@@ -32,7 +32,13 @@ def _share(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
     help="Read that part of the state files, the same part each time.",
 )
 @click.option("--sources", is_flag=True, help="Also ask Kafka, the Delta table, the input folder.")
-@click.option("--bootstrap-servers", metavar="HOST:PORT", help="Kafka, if no notes name it.")
+@click.option(
+    "--bootstrap-servers",
+    "--kafka",
+    "bootstrap_servers",
+    metavar="HOST:PORT",
+    help="Kafka, if no notes name it.",
+)
 @click.option("--table", metavar="PATH", help="The Delta table that is read, if no notes name it.")
 @click.option("--sink", metavar="PATH", help="Compare with the sink's Delta table or folder.")
 @options.storage

@@ -89,7 +89,9 @@ class _Verbs(click.Group):
 @click.command(
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Every verb takes --help. Reading never starts Spark and never changes anything.",
+    epilog="CP is a checkpoint: its folder, or a URL such as s3://bucket/folder. Reading never "
+    "starts Spark and never changes anything; a changing verb prints its plan, and changes nothing "
+    "without --execute. Every verb takes --help.",
 )
 @click.version_option(__version__, prog_name="floodmark", message="%(prog)s %(version)s")
 def floodmark() -> None:

@@ -17,7 +17,13 @@ from floodmark.cli import changing
 @click.option("--to-offsets", metavar="FILE", help="To offsets, as `floodmark offsets` gives them.")
 @click.option("--keep-identity", is_flag=True, help="Keep the query id; see the plan's words.")
 @click.option("--sink", metavar="FOLDER", help="The file sink's output, whose log goes back too.")
-@click.option("--kafka", metavar="HOST:PORT", help="Ask this cluster what it has, and had when.")
+@click.option(
+    "--kafka",
+    "--bootstrap-servers",
+    "kafka",
+    metavar="HOST:PORT",
+    help="Ask this cluster what it has, and had when.",
+)
 @click.option("--table", metavar="PATH", help="The Delta table to ask, for a time beyond the log.")
 @changing.accept("out-of-reach")
 @changing.read_data

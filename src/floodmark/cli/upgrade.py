@@ -22,7 +22,13 @@ from floodmark.cli import changing
 @click.option(
     "--map-topic", multiple=True, metavar="OLD=NEW", help="The Kafka topic has another name now."
 )
-@click.option("--kafka", metavar="HOST:PORT", help="Ask this cluster what it still has.")
+@click.option(
+    "--kafka",
+    "--bootstrap-servers",
+    "kafka",
+    metavar="HOST:PORT",
+    help="Ask this cluster what it still has.",
+)
 @click.option("--by-time", is_flag=True, help="The cluster is another: find offsets by time.")
 @changing.accept("out-of-reach")
 @changing.read_data
