@@ -8,10 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from floodmark.errors import MalformedFile, WrongUse
+from floodmark.errors import MalformedFile, Refused, WrongUse
+from floodmark.state.grouping import Grouping
 from floodmark.state.operators import readings
+from floodmark.state.partitioning import partition_of
 from floodmark.state.schema import ColumnFamily, StateSchema
 from floodmark.state.types import (
+    Array,
+    DataType,
     Field,
     Map,
     Struct,
@@ -115,3 +119,31 @@ def test_only_format_1s_own_timeout_is_a_long(field: Field, shown: str) -> None:
     assert reading.value is not None
     assert reading.value.fields[-1].type == parse_name(shown)
     assert reading.value.fields[0] == value.fields[0]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        parse_name("interval"),
+        Array(parse_name("interval")),
+        Struct((Field("in", parse_name("interval")),)),
+    ],
+)
+def test_a_calendar_interval_has_no_sure_partition(kind: DataType) -> None:
+    """Spark 4.3 hashes its days and Spark 4.2 does not: a row must not go astray."""
+    fields = (Field("key", kind),)
+    grouping = Grouping((), fields)
+    keys = pa.array([{"key": None}], arrow_type(Struct(fields)))
+    assert not grouping.is_settled
+    with pytest.raises(Refused, match="calendar intervals"):
+        grouping.hashes(keys)
+
+
+def test_other_intervals_have_one() -> None:
+    names = ["interval year to month", "interval day to second", "time(6)"]
+    fields = tuple(Field(f"c{at}", parse_name(name)) for at, name in enumerate(names))
+    keys = pa.array([{"c0": -14, "c1": -5, "c2": 7}], arrow_type(Struct(fields)))
+    grouping = Grouping((), fields)
+    assert grouping.is_settled
+    one_by_one = partition_of(keys[0], Struct(fields), 1000)
+    assert grouping.hashes(keys).view("i4").astype("i8").tolist()[0] % 1000 == one_by_one

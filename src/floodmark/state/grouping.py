@@ -9,16 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from floodmark.errors import MalformedFile
+from floodmark.errors import MalformedFile, Refused
 from floodmark.state.murmur import hashes_of
 from floodmark.state.operators import COUNTS, SEVERAL_VALUES, VALUES, Reading, Shape
-from floodmark.state.types import DataType, Field, Struct
+from floodmark.state.types import Array, DataType, Field, Map, Struct, atom, stored
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _TIMERS = ("$procTimers_", "$eventTimers_")
 _TTL = "$ttl_"
+INTERVAL = atom("interval")
 _MAP_KEY = ("key", "userKey")
 _SESSION_START = "sessionStartTime"
 
@@ -35,13 +36,35 @@ class Grouping:
         """All rows stand in one partition, however many the query has."""
         return not any(_counts(field.type) for field in self.fields)
 
+    @property
+    def is_settled(self) -> bool:
+        """Every Spark hashes these columns alike: up to 4.2 it left out an interval's days."""
+        return not any(_has_interval(field.type) for field in self.fields)
+
     def hashes(self, keys: pa.Array) -> Any:
         """Spark's hash of each key; its partition is that modulo their number."""
+        if not self.is_settled:
+            raise Refused(
+                "the state's keys have calendar intervals, whose partition is not sure",
+                "Spark up to 4.2 and Spark 4.3 hash an interval with days in different ways.",
+                "Keep the number of partitions, or group by a day-time interval instead.",
+            )
         types: list[DataType] = [field.type for field in self.fields]
         found = keys
         for at in self.path:
             found = found.flatten()[at]
         return hashes_of(found.flatten()[: len(types)], types)
+
+
+def _has_interval(kind: DataType) -> bool:
+    kind = stored(kind)
+    if isinstance(kind, Struct):
+        return any(_has_interval(field.type) for field in kind.fields)
+    if isinstance(kind, Array):
+        return _has_interval(kind.element)
+    if isinstance(kind, Map):
+        return _has_interval(kind.key) or _has_interval(kind.value)
+    return kind == INTERVAL
 
 
 def _counts(kind: DataType) -> bool:

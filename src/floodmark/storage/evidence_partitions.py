@@ -62,7 +62,7 @@ class Homes:
         return tuple(
             (view, grouping)
             for view, grouping in known
-            if len(view.partitions) > 1 and not grouping.is_keyless
+            if len(view.partitions) > 1 and not grouping.is_keyless and grouping.is_settled
         )
 
     def knows(self, operator: int) -> bool:
