@@ -261,7 +261,7 @@ FAMILIES = {**UNIQUE, CODEC: "zstd", CHECKSUM: "true"}
 
 RARE: dict[str, Rare] = {
     "groups-1-hdfs": Rare(groups("memories", "No"), {GROUP_FORMAT: "1"}),
-    "groups-2-timeout-rocksdb": Rare(groups("memories", "ProcessingTime"), RDB),
+    "groups-2-timeout-rocksdb": Rare(groups("memories", "ProcessingTime"), RDB, batches=2),
     "groups-1-rocksdb": Rare(groups("memories", "No"), {**RDB, GROUP_FORMAT: "1"}, soak=True),
     "groups-2-hdfs": Rare(groups("memories", "No"), soak=True),
     "groups-2-event-hdfs": Rare(groups("memories", "EventTime"), soak=True),
@@ -270,7 +270,7 @@ RARE: dict[str, Rare] = {
         groups("numbers", "No"), {**LOGGED, GROUP_FORMAT: "1"}, soak=True
     ),
     "groups-timeout-alone": Rare(groups("timersAlone"), LOGGED, soak=True),
-    "scala-transform-ttl": Rare(_remember(DAY_MS), LOGGED, REMEMBERED),
+    "scala-transform-ttl": Rare(_remember(DAY_MS), LOGGED, REMEMBERED, batches=2),
     "scala-transform": Rare(_remember(), RDB, REMEMBERED, soak=True),
     "scala-transform-event-time": Rare(_remember(event_time=True), FAMILIES, REMEMBERED, soak=True),
     "scala-transform-avro": Rare(
@@ -282,12 +282,12 @@ RARE: dict[str, Rare] = {
         REMEMBERED,
         soak=True,
     ),
-    "types-values-hdfs": Rare(_first(VALUES), UNCHECKED, batches=2, write=write_ids),
+    "types-values-hdfs": Rare(_first(VALUES), UNCHECKED, batches=1, write=write_ids),
     "types-values-rocksdb": Rare(
         _first(VALUES), {**LOGGED, **UNCHECKED}, write=write_ids, soak=True
     ),
     "types-keys-rocksdb": Rare(
-        _distinct(TYPES), {**RDB, TIME_TYPE: "true"}, mode="append", write=write_ids
+        _distinct(TYPES), {**RDB, TIME_TYPE: "true"}, mode="append", batches=2, write=write_ids
     ),
     "types-keys-hdfs": Rare(
         _distinct(TYPES), {TIME_TYPE: "true"}, mode="append", write=write_ids, soak=True
