@@ -17,6 +17,9 @@ import pytest
 
 from floodmark import api
 from floodmark.changes.verbs import Carrying
+from floodmark.storage.files import open_files
+from floodmark.storage.load import load
+from floodmark.storage.state import open_state
 
 from restated import FIRST_FILES, kept, run_first_half, session_conf, write_input  # isort: skip
 from spark_states import FORMAT, STATES  # isort: skip
@@ -129,3 +132,23 @@ def test_the_batch_in_flight_is_done_once_more_or_skipped(
         go_on(spark, name, (source, new, outs[0]), conf, has)
         assert len(kept(outs[1])) >= 1
         assert kept(outs[0]) == kept(outs[1]), sink
+
+
+@pytest.mark.parametrize("ask", [{"partitions": 3}, {"provider": "rocksdb"}], ids=["moved", "kept"])
+def test_executors_carry_what_one_process_does(
+    spark: SparkSession, tmp_path: Path, ask: dict[str, Any]
+) -> None:
+    golden = Path(__file__).parents[1] / "golden" / "4.2" / "in-flight-state" / "checkpoint"
+    old = str(shutil.copytree(golden, tmp_path / "old"))
+    in_flight = api.inspect(old).in_flight_batch
+    verb = api.repartition if "partitions" in ask else api.convert
+    found = []
+    for place, on_spark in (("here", False), ("there", True)):
+        new = tmp_path / place
+        assert verb(old, str(new), carrying=GO, on_spark=on_spark, **ask).executed
+        files = open_files(str(new))
+        rows = open_state(files, load(files), 0, None, in_flight).rows()
+        names = sorted(path.name for path in (new / "state").rglob(f"*{in_flight}.[dc]*"))
+        found.append((sorted(map(repr, rows)), names))
+    assert found[0] == found[1]
+    assert found[0][0]
