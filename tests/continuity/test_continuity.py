@@ -34,7 +34,7 @@ def _selection() -> list[Scenario]:
 
 QUICK = _selection()
 # What floodmark needs beside pyspark; the environments of other Sparks have only that.
-NEEDED = ("click", "fsspec", "lz4", "cramjam", "rocksdict", "xxhash", "rich")
+NEEDED = ("click", "fsspec", "lz4", "cramjam", "google_crc32c", "rocksdict", "xxhash", "rich")
 
 
 def test_there_are_enough_scenarios() -> None:
