@@ -373,7 +373,7 @@ SCENARIOS = (
         JOIN_RUN,
         JOIN_AFTER,
         conf={"spark.sql.streaming.join.stateFormatVersion": "1"},
-        # 3.5 tells no state operators, and from 4.1 on Spark cannot begin such a state.
+        # 3.5 writes no metadata of operators; Spark 4.2 cannot begin such a state any more.
         only=frozenset({(4, 0)}),
         stores=JOIN_STORES,
     ),
