@@ -172,6 +172,12 @@ def test_what_changed(place: Files) -> None:
     assert state_changes(place, load(place), first=2, last=2).differ == 0
 
 
+def test_changes_come_in_the_order_of_the_state(place: Files) -> None:
+    found = state_changes(place, load(place), first=0, last=2)
+    added = [one.key for one in found.first if one.change == "added"]
+    assert added == [row["key"] for row in _view(place).rows() if row["key"] in added]
+
+
 def test_a_snapshot_stands_for_the_deltas_before_it(place: Files) -> None:
     every = _view(place, batch=1).rows()
     for partition in range(PARTITIONS):

@@ -85,7 +85,10 @@ def coerce(value: Any, kind: DataType) -> Any:
 
 
 def _is_not(value: Any, kind: DataType) -> WrongUse:
-    return WrongUse(f"{value!r} is not a {ddl(kind)}")
+    return WrongUse(
+        f"{value!r} is not a {ddl(kind)}",
+        do="Write it as `floodmark state CP` shows the keys with --json.",
+    )
 
 
 def _items(value: Any, kind: DataType) -> list[Any]:
@@ -96,11 +99,19 @@ def _items(value: Any, kind: DataType) -> list[Any]:
 
 def _coerce_struct(value: Any, kind: Struct) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise WrongUse(f"the key is {value!r}, not an object", f"Its fields are {ddl(kind)}.")
+        raise WrongUse(
+            f"the key is {value!r}, not an object",
+            f"Its fields are {ddl(kind)}.",
+            "Give each by its name, as JSON.",
+        )
     names = set(kind.names)
     if set(value) != names:
         odd = sorted(set(map(str, value)) ^ names)
-        raise WrongUse(f"the key's fields do not fit: {', '.join(odd)}", f"They are {ddl(kind)}.")
+        raise WrongUse(
+            f"the key's fields do not fit: {', '.join(odd)}",
+            f"They are {ddl(kind)}.",
+            "Give all of them and no others.",
+        )
     return {field.name: coerce(value[field.name], field.type) for field in kind.fields}
 
 

@@ -158,7 +158,11 @@ def _no_such_operator(checkpoint: Checkpoint, operator: int) -> FloodmarkError:
         return NoAnswer(
             f"operator {operator} has no state yet", "No batch of it has come to its end."
         )
-    return WrongUse(f"{checkpoint.path} has no operator {operator}", f"It has {', '.join(known)}.")
+    return WrongUse(
+        f"{checkpoint.path} has no operator {operator}",
+        f"It has {', '.join(known)}.",
+        "Choose one with --operator; `floodmark inspect CP` says what each is.",
+    )
 
 
 def _batch(checkpoint: Checkpoint, found: list[StateFile], batch: int | None) -> int:

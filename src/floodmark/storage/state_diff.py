@@ -58,6 +58,12 @@ class _Summary:
 
     keys: Hashes
     values: Hashes
+    places: NDArray[np.int64]
+    """Where each key was read: what is shown comes in that order, whatever the hashes are."""
+
+    def only(self, rows: Any) -> Hashes:
+        """Some of the keys, as they were read."""
+        return self.keys[:, rows][:, self.places[rows].argsort()]
 
 
 def state_changes(
@@ -93,8 +99,9 @@ def diff_state(before: StateView, after: StateView, limit: int = 10) -> StateDif
     in_old, _ = _find(new.keys, old.keys)
     comparable = before.value_type == after.value_type
     equal = (old.values[:, in_new] == new.values[:, at_new[in_new]]).all(axis=0)
-    changed = old.keys[:, in_new][:, ~equal] if comparable else old.keys[:, in_new]
-    added, removed = new.keys[:, ~in_old], old.keys[:, ~in_new]
+    both = np.flatnonzero(in_new)
+    changed = old.only(both[~equal] if comparable else both)
+    added, removed = new.only(np.flatnonzero(~in_old)), old.only(np.flatnonzero(~in_new))
     shown = np.concatenate([changed, removed, added], axis=1)[:, :limit]
     return StateDiff(
         added.shape[1],
@@ -130,13 +137,13 @@ def _grouped(keys: Hashes, values: Hashes) -> _Summary:
     order = np.lexsort((keys[1], keys[0]))
     keys, values = keys[:, order], values[:, order]
     if not keys.shape[1]:
-        return _Summary(keys, values)
+        return _Summary(keys, values, order)
     new = np.concatenate([[True], (keys[:, 1:] != keys[:, :-1]).any(axis=0)])
     starts = np.flatnonzero(new)
     place = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
     turned = (values + place.astype(np.uint64) * np.uint64(_STEP)) * np.uint64(_STEP)
     turned ^= turned >> np.uint64(31)
-    return _Summary(keys[:, starts], np.add.reduceat(turned, starts, axis=1))
+    return _Summary(keys[:, starts], np.add.reduceat(turned, starts, axis=1), order[starts])
 
 
 def _find(wanted: Hashes, there: Hashes) -> tuple[Any, Any]:
