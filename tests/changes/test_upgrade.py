@@ -323,3 +323,39 @@ def test_damage_is_not_carried_over(damaged: str, tmp_path: Path) -> None:
     with pytest.raises(MalformedFile, match=damaged):
         api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new"))
     assert not (tmp_path / "new").exists()
+
+
+def _read_twice() -> samples.Tree:
+    """A self-join: two places in the offsets, one source."""
+    return {
+        path: data + b"\n" + data.splitlines()[-1] if path.startswith("offsets/") else data
+        for path, data in samples.file_stream().items()
+    }
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["carried", "begun anew"])
+def test_a_stream_that_is_read_twice_has_one_list_of_files(tmp_path: Path, anew: bool) -> None:
+    cp = samples.write(tmp_path / "cp", _read_twice())
+    assert not [one for one in api.doctor(str(cp)) if one.rule == "file-source-log-behind"]
+
+    new = tmp_path / "new"
+    api.upgrade(
+        str(cp),
+        str(new),
+        new_identity=anew,
+        restart_numbering=anew,
+        without_state=anew,
+        carrying=GO,
+    )
+
+    assert [path.name for path in (new / "sources").iterdir()] == ["0"]
+
+
+def test_a_list_that_is_gone_is_not_anothers(tmp_path: Path) -> None:
+    tree = _read_twice()
+    tree["offsets/0"] = tree["offsets/0"].rsplit(b"\n", 1)[0] + b'\n{"logOffset":7}'
+    cp = samples.write(tmp_path / "cp", tree)
+
+    assert "file-source-log-behind" in {one.rule for one in api.doctor(str(cp))}
+    with pytest.raises(WouldLose, match="sources/1 ends before entry 2"):
+        api.upgrade(str(cp), str(tmp_path / "new"))

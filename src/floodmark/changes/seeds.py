@@ -96,7 +96,7 @@ def _require_seen_list(origin: Origin, source: SourceOffset) -> None:
     entries = (log_id(name) for name in names_in(origin.checkpoint.files, folder))
     newest = max((entry for entry in entries if entry is not None), default=-1)
     wanted = parse_log_offset(source.offset)
-    if newest < wanted:
+    if newest < wanted and origin.checkpoint.twin_of(source.id) is None:
         raise WouldLose(
             f"{origin.location}: the list of seen files in {folder} ends before entry {wanted}",
             "The files of the lost entries would be new to the source, and read a second time.",
@@ -124,7 +124,7 @@ def seed_sources(origin: Origin, batch: int, topics: Mapping[str, str]) -> Itera
                 b"\0v1\n" + text.encode(),
                 "where the new stream begins; startingOffsets of the code does not matter",
             )
-        elif source.kind is SourceKind.FILE:
+        elif source.kind is SourceKind.FILE and origin.checkpoint.twin_of(source.id) is None:
             yield _seen_files(origin, source)
 
 

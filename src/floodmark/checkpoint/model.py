@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from floodmark.checkpoint.commits import CommitEntry
-from floodmark.checkpoint.layout import FileInfo, StateFile, batch_id, state_files
+from floodmark.checkpoint.layout import FileInfo, StateFile, batch_id, source_ids, state_files
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.operators import OperatorMetadata
 from floodmark.checkpoint.query import QueryMetadata
@@ -138,6 +138,25 @@ class Checkpoint:
         if entry is None:
             return ()
         return tuple(self._source(source, text) for source, text in entry.offsets)
+
+    def twin_of(self, source: str) -> str | None:
+        """The source that keeps files for this one too, where that can be.
+
+        A stream that a query reads twice, as in a self-join, is one source with two places in
+        the offsets, always the same; only the first of them has a folder.
+        """
+        kept = source_ids(self.files)
+        entries = [dict(entry.offsets) for entry in self.offsets.values()]
+        if source in kept or not entries:
+            return None
+        return next(
+            (
+                other
+                for other in kept
+                if all(other in entry and entry[other] == entry.get(source) for entry in entries)
+            ),
+            None,
+        )
 
     def _source(self, source: str, text: str | None) -> SourceOffset:
         try:

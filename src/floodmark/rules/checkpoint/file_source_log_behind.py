@@ -31,7 +31,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         except MalformedFile:
             continue
         seen = evidence.seen_files.get(source.id, -1)
-        if wanted > seen:
+        if wanted > seen and evidence.checkpoint.twin_of(source.id) is None:
             has = "is gone" if seen < 0 else f"ends at {seen}"
             yield RULE.finding(
                 f"sources/{source.id}",
