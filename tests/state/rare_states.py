@@ -4,7 +4,8 @@ have, join format 1, and checkpoints of odd shapes."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,11 +53,23 @@ class Rare:
     """No row is there to compare."""
 
 
-def make_rare(spark: Any, code: Any, root: Path, name: str, case: Rare) -> Path:
-    source, checkpoint = root / "input" / name, root / name
+@contextmanager
+def settings(spark: Any, case: Rare) -> Iterator[None]:
+    # Plans are made with the settings of the active session, which may be another test's;
+    # whoever makes rows becomes it.
+    spark.createDataFrame([(0,)], "a int")
     for key, value in case.conf.items():
         spark.conf.set(key, value)
     try:
+        yield
+    finally:
+        for key in case.conf:
+            spark.conf.unset(key)
+
+
+def make_rare(spark: Any, code: Any, root: Path, name: str, case: Rare) -> Path:
+    source, checkpoint = root / "input" / name, root / name
+    with settings(spark, case):
         for batch in range(case.batches):
             case.write(source, batch)
             query = (
@@ -68,9 +81,6 @@ def make_rare(spark: Any, code: Any, root: Path, name: str, case: Rare) -> Path:
                 .start()
             )
             query.awaitTermination()
-    finally:
-        for key in case.conf:
-            spark.conf.unset(key)
     return checkpoint
 
 

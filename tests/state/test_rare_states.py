@@ -4,8 +4,6 @@ operators, every type, odd shapes."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +15,7 @@ from floodmark.storage.state import open_state
 from floodmark.storage.state_diff import state_changes
 from floodmark.storage.state_view import with_partitions
 
-from rare_states import GROUP_FORMAT, RARE, VALIDATION, Rare, make_rare  # isort: skip
+from rare_states import GROUP_FORMAT, RARE, VALIDATION, Rare, make_rare, settings  # isort: skip
 from rare_states import groups  # isort: skip
 from scala_code import compiled  # isort: skip
 from spark_oracle import floodmark_says, spark_says, store_of  # isort: skip
@@ -57,24 +55,13 @@ def rare(spark: SparkSession, code: Any, tmp_path_factory: pytest.TempPathFactor
     return make
 
 
-@contextmanager
-def _conf(spark: SparkSession, case: Rare) -> Iterator[None]:
-    for key, value in case.conf.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key in case.conf:
-            spark.conf.unset(key)
-
-
 @pytest.mark.parametrize("name", EVERY)
 def test_the_same_rows_as_spark(spark: SparkSession, code: Any, rare: Any, name: str) -> None:
     case, place = RARE[name], rare(name)
     files = open_files(place)
     checkpoint = load(files)
     compared = 0
-    with _conf(spark, case):
+    with settings(spark, case):
         for operator in case.operators:
             for options in case.reads:
                 for batch in range(case.batches):
@@ -103,7 +90,7 @@ def test_changes_are_what_two_readings_of_spark_differ_by(
     case, place = RARE[name], rare(name)
     files = open_files(place)
     options, last = case.reads[0], case.batches - 1
-    with _conf(spark, case):
+    with settings(spark, case):
         before, after = (
             set(spark_says(spark, code, place, {"batchId": batch, **options}))
             for batch in (0, last)
@@ -125,7 +112,7 @@ def test_a_timeout_of_group_format_1_is_a_long(
     files = open_files(place)
     view = open_state(files, load(files))
     ours = floodmark_says(view)
-    with _conf(spark, case):
+    with settings(spark, case):
         theirs = spark_says(spark, code, place, {"batchId": 0})
     low = LATE_MS & 0xFFFFFFFF
     half = low - (1 << 32) if low >= 1 << 31 else low
