@@ -37,7 +37,7 @@ GROWTH = 1.2
 """Ten times the keys may cost this much more a key, for what noise there is."""
 
 
-def session() -> Any:
+def session(memory: str = "3g") -> Any:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -46,9 +46,7 @@ def session() -> Any:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")
-        # Ten million keys live in maps of the JVM while it makes the state of them.
-        .config("spark.driver.memory", "9g")
-        .config("spark.sql.streaming.maxBatchesToRetainInMemory", "1")
+        .config("spark.driver.memory", memory)
         .config("spark.sql.shuffle.partitions", str(PARTITIONS))
         .config("spark.sql.session.timeZone", "UTC")
         .getOrCreate()
@@ -133,6 +131,9 @@ def one(what: str, checkpoint: str, customer: str) -> Any:
         return lookup_floodmark(checkpoint, customer)
     if what == "export-floodmark":
         return export(checkpoint)
+    if what == "make":
+        # Ten million keys live in maps of the JVM while it makes the state of them.
+        return make(session("9g"), Path(checkpoint), "hdfs", int(customer))
     spark = session()
     if what == "read-spark":
         return read_spark(spark, checkpoint)
@@ -205,10 +206,10 @@ def say(what: str, theirs: float, ours: float) -> None:
     print(f"{what}: Spark {theirs:.2f} s, floodmark {ours:.2f} s", flush=True)
 
 
-def measure_export(claims: Claims, spark: Any, folder: Path, keys: int) -> None:
+def measure_export(claims: Claims, folder: Path, keys: int) -> None:
     a_key = []
     for share in (keys // 10, keys):
-        checkpoint = make(spark, folder / str(share), "hdfs", share)
+        _, checkpoint = cold("make", str(folder / str(share)), str(share))
         seconds, (rows, megabytes) = cold("export-floodmark", checkpoint)
         if rows != share:
             raise SystemExit(f"{rows} of {share} rows were exported")
@@ -232,9 +233,9 @@ def main() -> None:
         spark = session()
         for provider in PROVIDERS:
             compare_provider(claims, spark, Path(place), provider, asked.keys)
-        if asked.export_keys:
-            measure_export(claims, spark, Path(place), asked.export_keys)
         spark.stop()
+        if asked.export_keys:
+            measure_export(claims, Path(place), asked.export_keys)
     claims.finish()
 
 
