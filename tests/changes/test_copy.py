@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from pathlib import Path
 
 import pytest
@@ -112,7 +113,7 @@ def test_files_of_one_disk_are_linked_and_a_new_one_does_not_reach_the_old(tmp_p
 def test_to_other_storage(tmp_path: Path) -> None:
     tree = samples.sales(batches=2)
     samples.write(tmp_path / "cp", tree)
-    there = f"memory://copies{id(tree)}/new"
+    there = f"memory://copies-{uuid.uuid4()}/new"
     api.copy(str(tmp_path / "cp"), there, carrying=GO)
     files = open_files(there)
     assert {f.path for f in files.list().files if "_floodmark" not in f.path} == set(tree)

@@ -10,6 +10,7 @@ import contextlib
 import os
 import random
 import shutil
+import uuid
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -115,7 +116,8 @@ class Storage:
         if self.server is not None:
             return self.server.place("crash")
         if self.kind == "memory":
-            return f"memory://crash{id(self)}/{self.number}"
+            # Memory forgets nothing: an address of an object may come again.
+            return f"memory://crash-{uuid.uuid4()}"
         return str(self.folder / str(self.number))
 
     def place(self, root: str, name: str) -> Files:
