@@ -11,6 +11,29 @@ from hypothesis import strategies as st
 from floodmark.state.types import Array, Atom, DataType, Decimal, Field, Map, Struct, atom
 
 INTS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
+ATOM_VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "boolean": st.booleans(),
+    "float": st.floats(width=32, allow_nan=False),
+    "double": st.floats(allow_nan=False),
+    "date": st.dates(),
+    "timestamp": st.datetimes().map(lambda d: d.replace(tzinfo=dt.timezone.utc)),
+    "timestamp_ntz": st.datetimes(),
+    "string": st.text(max_size=20),
+    "binary": st.binary(max_size=20),
+    "void": st.none(),
+    "interval": st.fixed_dictionaries(
+        {
+            "months": st.integers(-(2**31), 2**31 - 1),
+            "days": st.integers(-(2**31), 2**31 - 1),
+            "microseconds": st.integers(-(2**63), 2**63 - 1),
+        }
+    ),
+    "variant": st.fixed_dictionaries(
+        {"value": st.binary(max_size=9), "metadata": st.binary(max_size=9)}
+    ),
+    "interval day to second": st.timedeltas(dt.timedelta(-9999), dt.timedelta(9999)),
+    "interval year to month": st.integers(-(2**31), 2**31 - 1),
+}
 
 
 def _decimals(precision: int, scale: int) -> st.SearchStrategy[Any]:
@@ -32,29 +55,7 @@ def _values(kind: DataType) -> st.SearchStrategy[Any]:
     if kind.name in INTS:
         half = 2 ** (INTS[kind.name] - 1)
         return st.integers(-half, half - 1)
-    return {
-        "boolean": st.booleans(),
-        "float": st.floats(width=32, allow_nan=False),
-        "double": st.floats(allow_nan=False),
-        "date": st.dates(),
-        "timestamp": st.datetimes().map(lambda d: d.replace(tzinfo=dt.timezone.utc)),
-        "timestamp_ntz": st.datetimes(),
-        "string": st.text(max_size=20),
-        "binary": st.binary(max_size=20),
-        "void": st.none(),
-        "interval": st.fixed_dictionaries(
-            {
-                "months": st.integers(-(2**31), 2**31 - 1),
-                "days": st.integers(-(2**31), 2**31 - 1),
-                "microseconds": st.integers(-(2**63), 2**63 - 1),
-            }
-        ),
-        "variant": st.fixed_dictionaries(
-            {"value": st.binary(max_size=9), "metadata": st.binary(max_size=9)}
-        ),
-        "interval day to second": st.timedeltas(dt.timedelta(-9999), dt.timedelta(9999)),
-        "interval year to month": st.integers(-(2**31), 2**31 - 1),
-    }[kind.name]
+    return ATOM_VALUES[kind.name]
 
 
 def _maybe(kind: DataType) -> st.SearchStrategy[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import decimal
 from typing import Any
 
@@ -34,8 +33,8 @@ from floodmark.state.types import (
     arrow_type,
     atom,
 )
+from state.drawn_rows import ATOM_VALUES, INTS
 
-INTS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 NUMBERS = (*INTS, "float", "double")
 
 
@@ -57,16 +56,7 @@ def _value(kind: DataType) -> st.SearchStrategy[Any]:
     if kind.name in INTS:
         half = 2 ** (INTS[kind.name] - 1)
         return st.integers(-half, half - 1)
-    return {
-        "boolean": st.booleans(),
-        "float": st.floats(width=32, allow_nan=False),
-        "double": st.floats(allow_nan=False),
-        "date": st.dates(),
-        "timestamp": st.datetimes().map(lambda d: d.replace(tzinfo=dt.timezone.utc)),
-        "timestamp_ntz": st.datetimes(),
-        "string": st.text(max_size=12),
-        "binary": st.binary(max_size=12),
-    }[kind.name]
+    return ATOM_VALUES[kind.name]
 
 
 _DEEP = decimal.Context(prec=60)
