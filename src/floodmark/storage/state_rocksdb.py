@@ -5,57 +5,118 @@ names that the database knows them by, and opened read-only.
 from __future__ import annotations
 
 import contextlib
-import itertools
+import os
 import re
 import tempfile
+from array import array
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from floodmark.errors import CannotRead, MalformedFile
+from floodmark.errors import CannotRead, FloodmarkError, MalformedFile
 from floodmark.state.records import Records
 from floodmark.state.rocksdb import Base, RocksSnapshot
-from floodmark.state.rowbytes import row_bytes
+from floodmark.state.rowbytes import RowBytes, as_bytes, starts_of
 from floodmark.storage.files import Files, local_path
+from floodmark.storage.rocksdb_pairs import Pairs, check_end, open_database, pairs_of, received
 from floodmark.storage.state_chain import StateFileMissing
 
 _ELSEWHERE = "Choose another batch with --batch, or restore the file from a backup."
-_PIECE = 50_000
 _FIRST = 1_000
+_WORTH_A_PROCESS = 4 << 20
+_MOST_PROCESSES = 8
 NOTHING = Base(lambda: iter(()), lambda key: None)
 
 
 @contextlib.contextmanager
-def opened(files: Files, folder: str, snapshot: RocksSnapshot, delimiter: bytes) -> Iterator[Base]:
+def opened(
+    files: Files, folder: str, snapshot: RocksSnapshot, delimiter: bytes, aside: bool = False
+) -> Iterator[Base]:
+    """`aside`: a large one is read in a process of its own, beside others."""
     if not snapshot.tables and not snapshot.logs:
         yield NOTHING
         return
-    with tempfile.TemporaryDirectory(prefix="floodmark-state-") as place:
-        _put_together(files, folder, snapshot, Path(place), delimiter)
-        database = _open(place, folder)
-        try:
-            yield Base(lambda: _pairs(database, folder), database.get)
-        finally:
-            database.close()
+    aside = aside and sum(table.size for table in snapshot.tables) > _WORTH_A_PROCESS
+    with _database(files, folder, snapshot, delimiter) as database:
+        yield Base(lambda: database.records(aside), database.get)
+
+
+def side_by_side() -> int:
+    """How many partitions are read at once."""
+    return min(os.cpu_count() or 1, _MOST_PROCESSES)
 
 
 def read_through(files: Files, folder: str, snapshot: RocksSnapshot, to_the_end: bool) -> Records:
     """The first pairs; RocksDB checks every block that it reads, and reads all if it is told to."""
     if not snapshot.tables and not snapshot.logs:
-        return _records([], [])
+        return _records(Pairs(array("i"), []))
+    with _database(files, folder, snapshot, b",") as database:
+        return database.first(to_the_end)
+
+
+@contextlib.contextmanager
+def _database(
+    files: Files, folder: str, snapshot: RocksSnapshot, delimiter: bytes
+) -> Iterator[_Database]:
     with tempfile.TemporaryDirectory(prefix="floodmark-state-") as place:
-        _put_together(files, folder, snapshot, Path(place), b",")
-        database = _open(place, folder)
+        _put_together(files, folder, snapshot, Path(place), delimiter)
         try:
-            first = list(itertools.islice(database.items(), _FIRST))
-            if to_the_end:
-                deque(database.keys(), maxlen=0)
+            rocksdb = open_database(place)
         except Exception as error:
-            raise _unreadable(folder, error) from None
+            raise MalformedFile(
+                f"{folder}: RocksDB cannot open the snapshot: {error}", do=_ELSEWHERE
+            ) from None
+        try:
+            yield _Database(place, folder, snapshot, rocksdb)
         finally:
-            database.close()
-    return _records([key for key, _ in first], [value for _, value in first])
+            rocksdb.close()
+
+
+@dataclass(frozen=True)
+class _Database:
+    place: str
+    folder: str
+    snapshot: RocksSnapshot
+    rocksdb: Any
+
+    def records(self, aside: bool) -> Iterator[Records]:
+        with self._named():
+            for pairs in received(self.place) if aside else pairs_of(self.rocksdb):
+                yield _records(pairs)
+
+    def get(self, key: bytes) -> bytes | None:
+        with self._named():
+            found: bytes | None = self.rocksdb.get(key)
+            return found
+
+    def first(self, to_the_end: bool) -> Records:
+        with self._named():
+            pairs = islice(self.rocksdb.items(), _FIRST)
+            flat = list(chain.from_iterable(pairs))
+            last = flat[-2:-1]
+            if to_the_end:
+                last = list(deque(self.rocksdb.keys(), maxlen=1))
+            if to_the_end or len(flat) < 2 * _FIRST:
+                check_end(self.rocksdb, last[0] if last else None)
+            return _records(Pairs(array("i", map(len, flat)), flat))
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """RocksDB's errors name files as they are called in its own folder."""
+        try:
+            yield
+        except FloodmarkError:
+            raise
+        except Exception as error:
+            said = str(error).replace(f"{self.place}/", "")
+            for table in self.snapshot.tables:
+                said = said.replace(table.local, f"SSTs/{table.stored}")
+            raise MalformedFile(
+                f"{self.folder}: RocksDB cannot read the snapshot: {said}", do=_ELSEWHERE
+            ) from None
 
 
 def _put_together(
@@ -106,46 +167,13 @@ def _check_size(source: str, found: int, size: int) -> None:
         )
 
 
-def _open(place: str, folder: str) -> Any:
-    import rocksdict
-
-    try:
-        # The database's own options name its merge operator, which lists need.
-        options, families = rocksdict.Options.load_latest(place)
-        return rocksdict.Rdict(
-            place,
-            options=options,
-            column_families=families,
-            access_type=rocksdict.AccessType.read_only(),
-        )
-    except Exception as error:
-        raise MalformedFile(
-            f"{folder}: RocksDB cannot open the snapshot: {error}", do=_ELSEWHERE
-        ) from None
-
-
-def _pairs(database: Any, folder: str) -> Iterator[Records]:
-    pairs = iter(database.items())
-    while True:
-        keys: list[bytes] = []
-        values: list[bytes] = []
-        try:
-            # One pair at a time: pairs that are kept make the collector look at them all.
-            for key, value in itertools.islice(pairs, _PIECE):
-                keys.append(key)
-                values.append(value)
-        except Exception as error:
-            raise _unreadable(folder, error) from None
-        if not keys:
-            return
-        yield _records(keys, values)
-
-
-def _records(keys: list[bytes], values: list[bytes]) -> Records:
+def _records(pairs: Pairs) -> Records:
     import numpy as np
 
-    return Records(row_bytes(keys), row_bytes(values), np.zeros(len(keys), bool))
-
-
-def _unreadable(folder: str, error: Exception) -> MalformedFile:
-    return MalformedFile(f"{folder}: RocksDB cannot read the snapshot: {error}", do=_ELSEWHERE)
+    lengths = np.frombuffer(pairs.lengths, np.int32).astype(np.int64)
+    data, starts = as_bytes(b"".join(pairs.parts)), starts_of(lengths)
+    return Records(
+        RowBytes(data, starts[::2], lengths[::2]),
+        RowBytes(data, starts[1::2], lengths[1::2]),
+        np.zeros(len(lengths) // 2, bool),
+    )

@@ -66,7 +66,8 @@ class StoreAt:
             return parse_changelog(self.read(file.path), self.row_checksums)
 
     @contextlib.contextmanager
-    def open(self, partition: int) -> Iterator[OpenedPartition]:
+    def open(self, partition: int, aside: bool = False) -> Iterator[OpenedPartition]:
+        """`aside`: where it pays, the rows come out of a process of their own."""
         chain = self.chain(partition)
         if self.provider == "hdfs":
             yield OpenedPartition(self, chain)
@@ -78,7 +79,7 @@ class StoreAt:
             return
         with named(chain.snapshot.path):
             snapshot = read_snapshot(self.read(chain.snapshot.path))
-        with opened(self.files, folder, snapshot, self.delimiter) as base:
+        with opened(self.files, folder, snapshot, self.delimiter, aside) as base:
             yield OpenedPartition(self, chain, base, logs, snapshot)
 
 

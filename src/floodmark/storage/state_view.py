@@ -6,8 +6,10 @@ that can be asked of it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.layout import (
@@ -23,6 +25,7 @@ from floodmark.state.schema import PLAIN
 from floodmark.state.types import Struct, arrow_type, ddl, distinct
 from floodmark.state.unsafewrite import encode_rows
 from floodmark.state.values import coerce, plain
+from floodmark.storage.state_rocksdb import side_by_side
 from floodmark.storage.state_store import OpenedPartition, StoreAt, named
 
 if TYPE_CHECKING:
@@ -109,14 +112,30 @@ class StateView:
         )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        for partition in self.partitions:
-            yield from self.partition_batches(partition)
+        """All rows; those of large partitions come in turns."""
+        several = self.at.provider == "rocksdb" and len(self.partitions) > 1
+        waiting = iter(self.partitions)
+        reading = deque(
+            self.partition_batches(partition, aside=several)
+            for partition in islice(waiting, side_by_side() if several else 1)
+        )
+        while reading:
+            rows = reading.popleft()
+            found = next(rows, None)
+            if found is not None:
+                reading.append(rows)
+                yield found
+            else:
+                reading.extend(
+                    self.partition_batches(partition, aside=several)
+                    for partition in islice(waiting, 1)
+                )
 
-    def partition_batches(self, partition: int) -> Iterator[pa.RecordBatch]:
+    def partition_batches(self, partition: int, aside: bool = False) -> Iterator[pa.RecordBatch]:
         """One partition's rows; this is what an executor runs."""
         with named(store_folder(self.operator, partition, self.at.store)):
             counts = self._counts(partition)
-            with self.at.open(partition) as opened:
+            with self.at.open(partition, aside) as opened:
                 layout = self.layout(opened)
                 for records in opened.records():
                     found = self._batch(partition, layout, records, counts)
@@ -131,7 +150,7 @@ class StateView:
     def rows(self, limit: int | None = None) -> list[dict[str, Any]]:
         """Rows as plain JSON data."""
         found: list[dict[str, Any]] = []
-        for batch in self.batches():
+        for batch in chain.from_iterable(map(self.partition_batches, self.partitions)):
             room = batch.num_rows if limit is None else limit - len(found)
             found += plain_rows(batch.slice(0, room))
             if limit is not None and len(found) >= limit:
