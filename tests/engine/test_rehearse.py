@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from streams import put_orders, read_orders
 
-from floodmark.engine.query import read_query
+from floodmark.engine.query import read_query, source_folders
 from floodmark.engine.rehearse import _require_one_machine, capped, rehearse
 from floodmark.errors import WrongUse
 from floodmark.storage.files import open_files
@@ -62,3 +62,41 @@ def test_where_nothing_is_new_the_state_is_rehearsed_all_the_same(
     assert other.condition == "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE"
     assert not other.real_sources
     assert load(files) == loaded
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({"maxBytesPerTrigger": "10g"}, {"maxbytespertrigger": "1", "maxfilespertrigger": None}),
+        (
+            {"minOffsetsPerTrigger": "5000"},
+            {"minoffsetspertrigger": "1", "maxfilespertrigger": "1"},
+        ),
+        ({"MAXFILESPERTRIGGER": "50"}, {"maxfilespertrigger": "1", "minoffsetspertrigger": None}),
+    ],
+    ids=["bytes", "least", "any case"],
+)
+def test_limits_of_the_code_give_way(
+    spark: Any, tmp_path: Path, given: dict[str, str], wanted: dict[str, str | None]
+) -> None:
+    """Spark refuses limits that exclude each other, whoever set them."""
+    reader = spark.readStream.schema("id long")
+    with capped(7):
+        frames = [
+            reader.options(**given).json(str(tmp_path)),
+            spark.readStream.load(str(tmp_path), "json", "id long", **given),
+        ]
+    for frame in frames:
+        found = read_query(frame.writeStream.format("noop")).sources[0].options
+        assert {key: found.get(key) for key in wanted} == wanted
+
+
+def test_a_source_that_is_read_twice_has_one_folder(spark: Any, tmp_path: Path) -> None:
+    put_orders(tmp_path / "a", "a", ("c1", "1.00"))
+    put_orders(tmp_path / "b", "b", ("c2", "1.00"))
+    twice, other = (read_orders(spark, tmp_path / name) for name in ("a", "b"))
+    writer = twice.union(twice).union(other).writeStream.format("noop").trigger(availableNow=True)
+    assert source_folders(writer) == ("0", "0", "1")
+    query = writer.option("checkpointLocation", str(tmp_path / "ck")).start()
+    assert query.awaitTermination(300)
+    assert sorted(path.name for path in (tmp_path / "ck" / "sources").iterdir()) == ["0", "1"]

@@ -31,6 +31,7 @@ class FirstBatch:
     commit: CommitEntry
     kafka: Mapping[str, Mapping[str, Any]]
     """source → the offsets that a start file gives it."""
+    notes: tuple[str, ...] = ()
 
 
 def plan_bootstrap(
@@ -56,6 +57,7 @@ def plan_bootstrap(
     empty = [str(one.operator) for one in goals if not any(part.given for part in one.parts)]
     notes = [f"Operator {number} starts empty." for number in empty]
     notes.append("The stream goes on with batch 1, from where its sources begin.")
+    notes += first.notes
     return Plan(
         "bootstrap",
         "A first checkpoint, with state in it",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,15 +17,17 @@ from floodmark.changes.plan import Plan
 from floodmark.changes.reshape_rewriter import ReshapeRewriter
 from floodmark.changes.shapes import JOIN
 from floodmark.changes.verbs import Carrying
+from floodmark.checkpoint.outline import SourceOutline
 from floodmark.engine.drawing import Code, Drawing, drawing
 from floodmark.engine.made_rows import Made, check_rows, fitted, is_void, rows_of, spool
 from floodmark.engine.migrating import scratch_place
-from floodmark.engine.migration import require_given
-from floodmark.engine.starting import Start, read_start
+from floodmark.engine.migration import TO_BEGIN, family_of, require_given, variables
+from floodmark.engine.starting import DeltaStart, KafkaStart, Start, read_start
 from floodmark.errors import NoAnswer, WrongUse
 from floodmark.state.given_rows import given_key, given_value
 from floodmark.state.reshape import NotCarried
 from floodmark.state.types import Struct, ddl, distinct
+from floodmark.storage.files import local_path
 from floodmark.storage.state_reshape import Part
 
 _FORMATS = ("parquet", "json", "csv", "orc")
@@ -58,6 +63,8 @@ class Bootstrapped:
 def bootstrap_plan(
     asked: Bootstrap, new: str, carrying: Carrying, stack: contextlib.ExitStack
 ) -> Bootstrapped:
+    for table in asked.tables.values():
+        _require_there(table, asked.conf)
     start = read_start(Path(asked.start)) if asked.start is not None else None
     code = Code(asked.app, asked.settings, asked.conf, start)
     found = stack.enter_context(drawing(code, {}))
@@ -67,6 +74,7 @@ def bootstrap_plan(
             "Only aggregations, joins, deduplication and the like do.",
             "Start it without bootstrap.",
         )
+    first = _first_batch(found, start)
     chosen = {_place(name, found.drawn): table for name, table in asked.tables.items()}
     places: dict[tuple[int, str], str] = {}
     scratch = scratch_place(found, asked.scratch, stack)
@@ -78,25 +86,110 @@ def bootstrap_plan(
         place = f"{scratch}/{operator}-{name}"
         check_rows(made, spool(found.spark, made, place))
         places[operator, name] = place
-    first = FirstBatch(found.offsets, found.commit, _kafka(found, start))
     plan = plan_bootstrap(new, found.drawn, first, list(chosen), asked.options)
     return Bootstrapped(plan, ReshapeRewriter(lambda operator: rows_of(places, operator)))
 
 
-def _kafka(found: Drawing, start: Start | None) -> dict[str, Mapping[str, Any]]:
-    """Where each Kafka source begins, if the start file says it."""
-    import json
-
+def _first_batch(found: Drawing, start: Start | None) -> FirstBatch:
     if start is None:
-        return {}
-    offsets = {}
-    for number, source in enumerate(found.outline.sources):
-        topics = source.options.get("subscribe", "")
-        if source.kind == "kafka" and topics:
-            said = start.kafka(*topics.split(","), otherwise="")
-            if said:
-                offsets[str(number)] = json.loads(said)
-    return offsets
+        return FirstBatch(found.offsets, found.commit, {})
+    sources = list(zip(found.folders, found.outline.sources, strict=True))
+    kafka = kafka_beginnings(sources, start)
+    return FirstBatch(found.offsets, found.commit, kafka, _delta_notes(start))
+
+
+def _require_there(table: str, conf: Mapping[str, str]) -> None:
+    """Whether a file is there shows before Spark has started; a table's name does not."""
+    path = local_path(table)
+    if path is None or not _is_file(table) or _may_be_elsewhere(table, conf):
+        return
+    if not Path(path).exists() and not _is_pattern(path):
+        raise WrongUse(
+            f"--state {table}: there is no such file",
+            f"It would be {Path(path).absolute()}.",
+            "Name a table, or a file or folder that ends in .parquet, .json, .csv or .orc.",
+        )
+
+
+def _may_be_elsewhere(table: str, conf: Mapping[str, str]) -> bool:
+    """A path without a scheme is where Hadoop's settings say, if there are any."""
+    if table.startswith("file:"):
+        return False
+    said = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
+    return any(os.environ.get(name) for name in said) or any(
+        key.endswith("fs.defaultFS") for key in conf
+    )
+
+
+def _is_pattern(path: str) -> bool:
+    # Spark's patterns have more signs than Python's: what has any of them is Spark's to find.
+    return any(sign in path for sign in "*?[{")
+
+
+def kafka_beginnings(
+    sources: Sequence[tuple[str, SourceOutline]], start: Start
+) -> dict[str, Mapping[str, Mapping[str, int]]]:
+    """Where each Kafka source begins: its folder below sources/, and its offsets."""
+    said: dict[str, Mapping[str, int]] = {}
+    for one in start.sources:
+        if isinstance(one, KafkaStart):
+            said.update(one.offsets)
+    found: dict[str, Mapping[str, Mapping[str, int]]] = {}
+    for folder, source in sources:
+        topics = _topics(source, said) if source.kind == "kafka" else ()
+        if any(topic in said for topic in topics):
+            start.kafka(*topics)  # refuses a file that names some of the topics
+            found[folder] = {topic: said[topic] for topic in topics}
+    if said and not found:
+        read = [source.place or source.kind for _, source in sources]
+        raise WrongUse(
+            f"{start.origin}: no source of the code reads {', '.join(said)}",
+            f"Its sources: {', '.join(read)}.",
+            "Name the topics as the code does.",
+        )
+    for offsets in found.values():
+        _require_numbers(offsets, start.origin)
+    return found
+
+
+def _topics(source: SourceOutline, said: Iterable[str]) -> tuple[str, ...]:
+    options = source.options
+    if "subscribepattern" in options:
+        return _matching(options["subscribepattern"].strip(), said)
+    if "assign" in options:
+        return tuple(json.loads(options["assign"]))
+    return tuple(filter(None, map(str.strip, options.get("subscribe", "").split(","))))
+
+
+def _matching(pattern: str, topics: Iterable[str]) -> tuple[str, ...]:
+    try:
+        return tuple(topic for topic in topics if re.fullmatch(pattern, topic))
+    except re.error as error:
+        raise WrongUse(
+            f"subscribePattern {pattern}: not understood here ({error})",
+            "Java's patterns have signs that Python's lack.",
+            "For the bootstrap, name the topics by subscribe.",
+        ) from None
+
+
+def _require_numbers(offsets: Mapping[str, Mapping[str, int]], origin: str) -> None:
+    for topic, partitions in offsets.items():
+        for partition, offset in partitions.items():
+            if offset < 0:
+                raise WrongUse(
+                    f"{origin}: {topic}, partition {partition}: {offset} is no place in it",
+                    "-2 and -1 are asked for when a stream starts; a checkpoint holds numbers.",
+                    "Give the offset after the last record that is in the state.",
+                )
+
+
+def _delta_notes(start: Start) -> tuple[str, ...]:
+    if not any(isinstance(one, DeltaStart) for one in start.sources):
+        return ()
+    return (
+        "Where a Delta source begins is its own option: give `run` the same --start "
+        f"{start.origin} until its first batch is done.",
+    )
 
 
 def _place(name: str, drawn: Drawn) -> tuple[int, str]:
@@ -110,15 +203,16 @@ def _place(name: str, drawn: Drawn) -> tuple[int, str]:
             "Name one of them: --state NUMBER=TABLE.",
         )
     readings = {(one.family or one.folder): one for one in kept.readings}
+    store = family_of(store, readings)
     if kept.operator.kind == JOIN or (not store and len(readings) == 1):
         store = next(iter(readings))
     if store not in readings:
         raise WrongUse(
             f"--state {name}=…: which rows of {kept.operator.words} are meant?",
-            f"There are {', '.join(f'{number}/{one}' for one in readings)}.",
+            f"There are {', '.join(f'{number}/{one}' for one in variables(readings))}.",
             f"Say it: --state {number}/NAME=TABLE.",
         )
-    require_given(f"--state {name}=…", drawn, kept.operator.number, store)
+    require_given(f"--state {name}=…", drawn, kept.operator.number, store, TO_BEGIN)
     return kept.operator.number, store
 
 
@@ -134,13 +228,21 @@ def _part(kept: Kept, name: str) -> Part:
     return next(part for part in goal_of(kept, {}, 0, 1).parts if part.name == name)
 
 
+def _ending(table: str) -> str:
+    return table.rsplit(".", 1)[-1].lower()
+
+
+def _is_file(table: str) -> bool:
+    # delta.`/data/totals` is a table, by Spark's own way of writing it.
+    return "`" not in table and (_ending(table) in _FORMATS or "/" in table)
+
+
 def _frame(spark: Any, table: str) -> Any:
     from pyspark.errors import PySparkException
 
-    kind = table.rsplit(".", 1)[-1].lower()
     try:
-        if kind in _FORMATS or "/" in table:
-            reader = spark.read.format(kind if kind in _FORMATS else "parquet")
+        if _is_file(table):
+            reader = spark.read.format(_ending(table) if _ending(table) in _FORMATS else "parquet")
             return reader.option("header", True).option("inferSchema", True).load(table)
         return spark.read.table(table)
     except PySparkException as error:

@@ -16,7 +16,7 @@ from floodmark.checkpoint.outline import Outline
 from floodmark.engine.building import Built, built
 from floodmark.engine.initial_values import initial_values
 from floodmark.engine.outline import CHECKPOINT, outline
-from floodmark.engine.query import read_query
+from floodmark.engine.query import read_query, source_folders
 from floodmark.engine.session import new_log
 from floodmark.engine.starting import Start
 from floodmark.storage.files import open_files
@@ -31,6 +31,8 @@ class Drawing:
     offsets: OffsetEntry
     """Of the batch without rows that Spark ran."""
     commit: CommitEntry
+    folders: tuple[str, ...]
+    """Of the code's own sources: what each is called below sources/."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,8 @@ def drawing(code: Code, conf: Mapping[str, str]) -> Iterator[Drawing]:
         loaded = load(files, Entries.ALL)
         initial = initial_values(one.writer)
         drawn = drawn_checkpoint(files, loaded, found.plan, initial, one.spark.version)
-        yield Drawing(one.spark, found, drawn, loaded.offsets[0], loaded.commits[0])
+        folders = source_folders(one.writer)
+        yield Drawing(one.spark, found, drawn, loaded.offsets[0], loaded.commits[0], folders)
 
 
 def plan_of(code: Code) -> str:

@@ -26,7 +26,7 @@ from floodmark.changes.verbs import Carrying
 from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
 from floodmark.engine.drawing import Code, Drawing, drawing, plan_of
 from floodmark.engine.made_rows import Made, call, check_rows, fitted, rows_of, spool
-from floodmark.engine.migration import MigrationCode, load_migration
+from floodmark.engine.migration import MigrationCode, load_migration, read_migration
 from floodmark.engine.reshape import SparkReshaper
 from floodmark.engine.state import reshaped_frame, state_frame
 from floodmark.errors import NoAnswer, WrongUse
@@ -88,6 +88,8 @@ class MigrationPlan:
     def plan(self, origin: Origin, stack: contextlib.ExitStack) -> Plan:
         """What a function of the user's makes is made, and looked at, before anything else."""
         asked = self.asked
+        if asked.with_file:
+            read_migration(asked.with_file)  # one that is missing shows before Spark has started
         old = _old_operators(origin, self.wish, asked)
         conf = {**pinned(origin.checkpoint, old), **asked.conf}
         found = stack.enter_context(drawing(asked.code, conf))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,12 @@ from floodmark.changes.shapes import JOIN, Operator
 from floodmark.engine.made_rows import Merge
 from floodmark.errors import WrongUse
 from floodmark.state.given_rows import GIVEN
-from floodmark.state.operators import Reading
+from floodmark.state.operators import TIMERS, Reading
 from floodmark.state.reshape import NotCarried
 
 _PREFIX, _MERGE = "operator_", "merge"
 _TTL = "$ttl_"
+_TIMER_FAMILIES = ("$procTimers_", "$eventTimers_")
 
 
 @dataclass(frozen=True)
@@ -43,21 +44,52 @@ class MigrationCode:
         return self.merges.get(operator, self.table)
 
 
-def load_migration(path: str, drawn: Drawn) -> MigrationCode:
+@dataclass(frozen=True)
+class Advice:
+    """What to do instead of giving rows that hang together."""
+
+    join: str
+    timed: str
+    expiring: str
+
+
+TO_CARRY = Advice(
+    "Leave the function out: columns come and go by themselves, --rename and --default say "
+    "the rest.",
+    "Leave the function out: migrate carries it as it is.",
+    "Leave the function out: migrate carries it and its index as they are, columns by name.",
+)
+_INITIAL = (
+    "Leave it out: it begins empty. Or start the stream without bootstrap, and give "
+    "transformWithState an initialState: Spark then sets timers and times of expiry itself."
+)
+TO_BEGIN = Advice(
+    "Leave it out: the join begins empty. Let --start begin its sources as far back as a row "
+    "waits for its partner, and it fills itself.",
+    _INITIAL,
+    _INITIAL,
+)
+
+
+def read_migration(path: str) -> bytes:
     try:
-        source = Path(path).read_bytes()
+        return Path(path).read_bytes()
     except OSError as error:
         raise WrongUse(
             f"{path}: cannot read it ({error.strerror})",
             do="`floodmark migrate … --skeleton > MIGRATION.py` writes one to begin with.",
         ) from None
+
+
+def load_migration(path: str, drawn: Drawn) -> MigrationCode:
+    source = read_migration(path)
     module = _import(path)
     operators = {one.operator.number: one.operator for one in drawn.operators}
     functions = {}
     for name, value in vars(module).items():
         if name.startswith(_PREFIX) and callable(value):
             place = _place(path, name, operators)
-            require_given(f"{path}: {name}", drawn, *place)
+            require_given(f"{path}: {name}", drawn, *place, TO_CARRY)
             functions[place] = value
     table, merges = _merges(path, vars(module), operators)
     if not functions and table is None and not merges:
@@ -70,7 +102,7 @@ def load_migration(path: str, drawn: Drawn) -> MigrationCode:
     return MigrationCode(path, hashlib.sha256(source).hexdigest(), functions, table, merges)
 
 
-def require_given(where: str, drawn: Drawn, operator: int, store: str) -> None:
+def require_given(where: str, drawn: Drawn, operator: int, store: str, advice: Advice) -> None:
     """Rows that stand for themselves can be given; those that hang together cannot."""
     kept = next(one for one in drawn.operators if one.operator.number == operator)
     readings = {(one.family or one.folder): one for one in kept.readings}
@@ -79,22 +111,33 @@ def require_given(where: str, drawn: Drawn, operator: int, store: str) -> None:
             f"{where}: the rows of a join are not given",
             "Spark numbers the rows of each key, counts them in another store, and marks those "
             "that have found a partner: no table says all of that.",
-            "Columns come and go by themselves in migrate; --rename and --default say the rest.",
+            advice.join,
         )
     reading = readings[store]
     if reading.shape not in GIVEN or store.startswith("$"):
         raise NotCarried(
             f"{where}: {store} is a {_words(reading)}, whose rows are not given",
             "Spark keeps it twice, by key and by time, and the two must agree.",
-            "Leave it out: migrate carries it as it is, bootstrap begins without any.",
+            advice.timed,
         )
     if any(name.startswith(_TTL) and name.removeprefix(_TTL) == store for name in readings):
         raise NotCarried(
             f"{where}: the rows of {store} expire, and are not given",
             "Spark finds those that expire by an index beside them, which would not know of "
             "other rows.",
-            "Leave it out: migrate carries it and its index as they are.",
+            advice.expiring,
         )
+
+
+def family_of(store: str, names: Iterable[str]) -> str:
+    """The name that Spark has for what `floodmark state` calls a store: timers have another."""
+    timers = (name for name in names if store == TIMERS and name.startswith(_TIMER_FAMILIES))
+    return next(timers, store)
+
+
+def variables(names: Iterable[str]) -> list[str]:
+    """The stores that the code itself names; beside them lie Spark's own."""
+    return [name for name in names if not name.startswith("$")]
 
 
 def _words(reading: Reading) -> str:
@@ -160,10 +203,11 @@ def _place(path: str, name: str, operators: Mapping[int, Operator]) -> tuple[int
     number, _, store = name.removeprefix(_PREFIX).partition("_")
     operator = _operator(path, name, number, operators)
     names = [one.name for one in operator.stores]
+    store = family_of(store, names)
     if operator.kind == JOIN or (not store and len(names) == 1):
         return operator.number, names[0]
     if store not in names:
-        known = ", ".join(f"{_PREFIX}{operator.number}_{one}" for one in names)
+        known = ", ".join(f"{_PREFIX}{operator.number}_{one}" for one in variables(names))
         raise WrongUse(
             f"{path}: {name}: which rows are meant?",
             f"There are {known}.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from floodmark.checkpoint.outline import PlanNode
@@ -78,7 +79,7 @@ def _article(kind: str) -> str:
 
 def read_query(writer: Any) -> Query:
     jvm_writer = writer._jwrite
-    options = _scala_map(jvm_field(jvm_writer, "extraOptions"))
+    options = scala_map(jvm_field(jvm_writer, "extraOptions"))
     plan = jvm_field(jvm_writer, "ds").queryExecution().analyzed()
     schema = plan.schema().json()
     kind = str(jvm_field(jvm_writer, "source") or "")
@@ -102,13 +103,33 @@ def _sources(plan: Any) -> tuple[Source, ...]:
     return tuple(_source(leaf) for leaf in found if leaf.isStreaming())
 
 
+def source_folders(writer: Any) -> tuple[str, ...]:
+    """What Spark calls each source below sources/.
+
+    A stream that is read twice has two places in the offsets, and one folder.
+    """
+    leaves = jvm_field(writer._jwrite, "ds").queryExecution().analyzed().collectLeaves()
+    seen: list[tuple[Any, str]] = []
+    folders = []
+    numbers = count()
+    for leaf in (leaves.apply(index) for index in range(leaves.size())):
+        if not leaf.isStreaming():
+            continue
+        folder = next((mine for other, mine in seen if other.equals(leaf)), None)
+        if folder is None:
+            folder = source_name(leaf) or str(next(numbers))
+            seen.append((leaf, folder))
+        folders.append(folder)
+    return tuple(folders)
+
+
 def _source(leaf: Any) -> Source:
     schema = str(leaf.schema().toDDL())
     if leaf.getClass().getSimpleName() == "StreamingRelation":
         source = leaf.dataSource()
         return Source(
             _short_name(str(source.className())),
-            _scala_map(source.options()),
+            scala_map(source.options()),
             str(leaf.toString()),
             schema,
             source_name(leaf),
@@ -148,7 +169,7 @@ def _short_name(name: str) -> str:
     return lowered
 
 
-def _scala_map(value: Any) -> dict[str, str]:
+def scala_map(value: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     pairs = value.iterator()
     while pairs.hasNext():

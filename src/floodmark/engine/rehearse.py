@@ -30,7 +30,7 @@ from floodmark.checkpoint.operators import parse_operator_metadata
 from floodmark.engine.empty_leaves import EmptyLeaves, frame_of, replace_leaves
 from floodmark.engine.failure import cause_of, condition_of
 from floodmark.engine.outline import clone_session
-from floodmark.engine.query import Query, jvm_field, read_query
+from floodmark.engine.query import Query, jvm_field, read_query, scala_map
 from floodmark.errors import FloodmarkError, WrongUse
 from floodmark.rules.restarts.comparison import plain_path
 from floodmark.rules.restarts.rehearsal import Rehearsal
@@ -39,6 +39,8 @@ from floodmark.storage.files import Files, local_path, open_files
 
 _ENOUGH_SECONDS = 600.0
 _POLL_SECONDS = 0.05
+_TOLD_SECONDS = 20.0
+"""After its commit a batch's progress comes at once, unless the session keeps none."""
 _ELSEWHERE = "elsewhere"
 DEFAULT_CAP = 1000
 
@@ -82,16 +84,15 @@ def capped(rows: int) -> Iterator[None]:
     """While a pipeline is built: its sources give few records, and leave their input alone."""
     from pyspark.sql.streaming.readwriter import DataStreamReader
 
-    options = {"cleanSource": "off"}
-    if rows:
-        options |= {"maxOffsetsPerTrigger": str(rows), "maxFilesPerTrigger": "1"}
-    names = ("load", "json", "orc", "parquet", "text", "csv", "xml", "table")
+    names = ("load", "json", "orc", "parquet", "text", "csv", "xml", "table", "changes")
     before = {name: one for name, one in vars(DataStreamReader).items() if name in names}
 
     def limited(original: Any) -> Any:
         def read(self: Any, *arguments: Any, **named: Any) -> Any:
-            # A limit given to csv(…, maxFilesPerTrigger=…) would come after ours.
-            own = {key: value for key, value in named.items() if key not in options}
+            options = _limits(rows, {*_options_of(self), *map(str.lower, named)})
+            # A limit given to load(…, maxFilesPerTrigger=…) would come after ours.
+            ours = {key.lower() for key in options}
+            own = {key: value for key, value in named.items() if key.lower() not in ours}
             return original(self.options(**options), *arguments, **own)
 
         return read
@@ -103,6 +104,34 @@ def capped(rows: int) -> Iterator[None]:
     finally:
         for name, original in before.items():
             setattr(DataStreamReader, name, original)
+
+
+def _limits(rows: int, given: set[str]) -> dict[str, str]:
+    """Options in the place of the code's own, whose names are given."""
+    options = {"cleanSource": "off"}
+    if "minoffsetspertrigger" in given:
+        # The one batch would wait for more, and Kafka refuses a least above the most.
+        options["minOffsetsPerTrigger"] = "1"
+    if not rows:
+        return options
+    options["maxOffsetsPerTrigger"] = str(rows)
+    if "maxbytespertrigger" in given:
+        # A file source takes either limit; of one byte it makes one file.
+        options["maxBytesPerTrigger"] = "1"
+    if "maxbytespertrigger" not in given or not _knows_bytes():
+        options["maxFilesPerTrigger"] = "1"
+    return options
+
+
+def _knows_bytes() -> bool:
+    """Before Spark 4, a file source has no limit of bytes, and does not look at one."""
+    import pyspark
+
+    return not pyspark.__version__.startswith("3.")
+
+
+def _options_of(reader: Any) -> set[str]:
+    return set(scala_map(jvm_field(reader._jreader, "extraOptions")))
 
 
 def _attempt(
@@ -242,11 +271,20 @@ def _run(
             return Rehearsal(False, batch, real, condition_of(cause), cause_of(cause))
         if not ended:
             return None
-        progress = [one for one in started.recentProgress if one["batchId"] == batch]
-        rows = sum(int(one["numInputRows"]) for one in progress)
-        return Rehearsal(True, batch, real, rows=rows)
+        return Rehearsal(True, batch, real, rows=_rows(started, batch))
     finally:
         started.stop()
+
+
+def _rows(query: Any, batch: int) -> int:
+    """How many a batch has read: Spark tells it a moment after the commit."""
+    end = time.monotonic() + _TOLD_SECONDS
+    while query.isActive and time.monotonic() < end:
+        progress = [one for one in query.recentProgress if one["batchId"] == batch]
+        if progress:
+            return sum(int(one["numInputRows"]) for one in progress)
+        time.sleep(_POLL_SECONDS)
+    return 0
 
 
 def _wait(query: Any, commit: Path) -> bool:
