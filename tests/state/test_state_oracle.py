@@ -17,6 +17,7 @@ from floodmark.state.operators import Shape
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 from floodmark.storage.state import open_state
+from floodmark.storage.state_diff import state_changes
 from floodmark.storage.state_view import StateView
 
 from spark_states import ROWS, STATES, make_state  # isort: skip
@@ -137,6 +138,39 @@ def test_the_executors_give_the_same_rows(spark: SparkSession, made: Any, name: 
     )
     assert spread == here
     assert spread
+
+
+@pytest.mark.parametrize("name", ["dedup-hdfs", "aggregate-changelog", "dedup-within-rocksdb"])
+def test_changes_are_what_sparks_change_feed_comes_to(
+    spark: SparkSession, made: Any, name: str
+) -> None:
+    place = str(made(name))
+    files, last = open_files(place), len(ROWS) - 1
+    with _conf(spark, name):
+        reader = spark.read.format("statestore")
+        rows = reader.option("batchId", 0).load(place).collect()
+        feed = (
+            spark.read.format("statestore")
+            .option("readChangeFeed", "true")
+            .option("changeStartBatchId", 1)
+            .option("changeEndBatchId", last)
+            .load(place)
+            .collect()
+        )
+    before = {repr(_of_spark(row.key)): _of_spark(row.value) for row in rows}
+    after = dict(before)
+    for row in sorted(feed, key=lambda row: row.batch_id):
+        key = repr(_of_spark(row.key))
+        if row.change_type == "delete":
+            after.pop(key, None)
+        else:
+            after[key] = _of_spark(row.value)
+    found = state_changes(files, load(files), first=0, last=last)
+    both = before.keys() & after.keys()
+    assert found.added == len(after.keys() - before.keys()) > 0
+    assert found.removed == len(before.keys() - after.keys())
+    assert found.changed == sum(before[key] != after[key] for key in both)
+    assert found.same == len(both) - found.changed
 
 
 @pytest.mark.parametrize(
