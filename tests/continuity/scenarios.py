@@ -229,6 +229,7 @@ def merge(key, values):
         f'{PER_K.format(EVERY)}.join(second.groupBy("k").agg(F.bit_or("w").alias("o")), "k")'
         '.select("k", "o", *[c for c in everything.groupBy("k").agg('
         f'{EVERY}).columns if c != "k"])',
+        sparks=_OTHERS,
     ),
     Scenario(
         "aggregation",
@@ -515,6 +516,7 @@ def operator_0(state):
         providers=(ROCKSDB,),
         conf={"spark.sql.streaming.join.stateFormatVersion": "3"},
         since="4.1",
+        sparks=("4.1.4", "4.3.0"),
     ),
     Scenario(
         "groups with state",
