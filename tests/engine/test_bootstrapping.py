@@ -17,7 +17,7 @@ from floodmark.engine import bootstrapping, migrating
 from floodmark.engine.bootstrapping import kafka_beginnings
 from floodmark.engine.migration import load_migration
 from floodmark.engine.starting import parse_start
-from floodmark.errors import FloodmarkError, WrongUse
+from floodmark.errors import FloodmarkError, NotEmpty, WrongUse
 from floodmark.state.operators import Shape
 from floodmark.state.reshape import NotCarried
 from floodmark.storage.files import open_files
@@ -85,6 +85,19 @@ def test_a_missing_migration_is_found_before_spark_starts(no_spark: None, tmp_pa
     missing = str(tmp_path / "MIGRATION.py")
     with pytest.raises(WrongUse, match=r"MIGRATION\.py: cannot read it"):
         api.migrate(str(tmp_path / "cp"), str(tmp_path / "new"), app="app.py", with_file=missing)
+
+
+def test_a_place_in_use_is_found_before_spark_starts(no_spark: None, tmp_path: Path) -> None:
+    samples.write(tmp_path / "cp", golden("4.2/sales-hdfs"))
+    new = tmp_path / "new"
+    new.mkdir()
+    with pytest.raises(SparkStarted):
+        api.migrate(str(tmp_path / "cp"), str(new), app="app.py")
+    (new / "data.csv").write_text("1\n")
+    with pytest.raises(NotEmpty, match=r"it holds data\.csv"):
+        api.migrate(str(tmp_path / "cp"), str(new), app="app.py")
+    with pytest.raises(NotEmpty, match=r"it holds data\.csv"):
+        api.bootstrap(str(new), app="app.py", state="totals")
 
 
 def sources(*options: dict[str, str]) -> list[tuple[str, SourceOutline]]:

@@ -63,6 +63,7 @@ def migrate(
         session,
         on_spark,
     )
+    _require_free(new, how)
     with contextlib.ExitStack() as stack:
         made = migration_plan(asked, verbs.absolute(new), Wish(drop_in_flight=drop_in_flight), how)
 
@@ -122,9 +123,21 @@ def bootstrap(
     how = carrying or verbs.Carrying()
     tables = {"0": state} if isinstance(state, str) else dict(state)
     asked = Bootstrap(app, tables, start, settings or {}, scratch, _pairs("--conf", conf))
+    _require_free(new, how)
     with contextlib.ExitStack() as stack:
         made = bootstrap_plan(asked, verbs.absolute(new), how, stack)
         return verbs.begin_new_place(made.plan, replace(how, rewriter=made.rewriter))
+
+
+def _require_free(new: str, carrying: Carrying) -> None:
+    """Said before Spark starts; where a change was begun, only its plan can tell."""
+    from floodmark.changes import journal, verbs
+    from floodmark.changes.apply import refuse_not_empty
+    from floodmark.storage.files import open_files
+
+    target = open_files(verbs.absolute(new), carrying.storage)
+    if not journal.read_records(target):
+        refuse_not_empty(target)
 
 
 def _told(rename: Iterable[str], default: Iterable[str]) -> Told:
