@@ -7,8 +7,10 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
+from floodmark.engine.state import state_frame
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 from floodmark.storage.state import open_state
@@ -99,6 +101,24 @@ def test_changes_are_what_two_readings_of_spark_differ_by(
     assert len(after - before) == changes.added + changes.changed > 0
     assert len(before - after) == changes.removed + changes.changed
     assert len(before & after) == changes.same
+
+
+@pytest.mark.parametrize(
+    "name", ["types-keys-rocksdb", pytest.param("types-values-rocksdb", marks=pytest.mark.soak)]
+)
+def test_the_executors_give_rows_of_any_type(spark: SparkSession, rare: Any, name: str) -> None:
+    place = rare(name)
+    files = open_files(place)
+    view = open_state(files, load(files))
+    here = view.to_arrow()
+    spread = state_frame(spark, place).toArrow()
+    assert spread.num_rows == here.num_rows > 0
+    # Spark gives times the session's zone, and nothing else another type.
+    assert _told(spread.cast(here.schema)) == _told(here)
+
+
+def _told(rows: pa.Table) -> list[str]:
+    return sorted(str(row) for row in zip(*rows.columns, strict=True))
 
 
 def test_a_timeout_of_group_format_1_is_a_long(
