@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+import sys
 import zlib
 
 import pytest
 
 from floodmark.checkpoint.joined_sums import joined
-from floodmark.checkpoint.sidefiles import agrees, side_file_of
+from floodmark.checkpoint.sidefiles import agrees, crc_over, side_file_of, whole_sum
 
 SIZES = [0, 1, 511, 512, 513, 1024, 5000, 64 * 512, 65 * 512 + 7, 100_000, 1 << 20]
 
@@ -41,3 +42,10 @@ def test_a_side_file_agrees_until_a_bit_flips(size: int) -> None:
         assert not agrees(bytes(wrong), data)
     assert not agrees(side[:-1], data)
     assert not agrees(side + b"\0\0\0\0", data)
+
+
+def test_without_the_fast_checksum_zlib_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = random.Random(7).randbytes(100_000)
+    assert crc_over()(data[9:], crc_over()(data[:9])) == whole_sum(side_file_of(data), len(data))
+    monkeypatch.setitem(sys.modules, "isal.isal_zlib", None)
+    assert crc_over.__wrapped__() is zlib.crc32

@@ -98,19 +98,14 @@ def parse_state_file(path: str, size: int = 0) -> StateFile | None:
     if parts[0] != STATE or len(parts) not in (4, 5):
         return None
     name = _STATE_FILE.fullmatch(parts[-1])
-    operator, partition = batch_id(parts[1]), batch_id(parts[2])
-    if name is None or operator is None or partition is None:
+    if name is None:
         return None
-    return StateFile(
-        path,
-        operator,
-        partition,
-        parts[3] if len(parts) == 5 else DEFAULT_STORE,
-        int(name["version"]),
-        name["unique_id"],
-        name["kind"],
-        size,
-    )
+    operator, partition = batch_id(parts[1]), batch_id(parts[2])
+    if operator is None or partition is None:
+        return None
+    store = parts[3] if len(parts) == 5 else DEFAULT_STORE
+    version, unique_id, kind = name.groups()
+    return StateFile(path, operator, partition, store, int(version), unique_id, kind, size)
 
 
 def state_files(files: Iterable[FileInfo]) -> tuple[StateFile, ...]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Callable
 from functools import lru_cache
 from importlib.util import find_spec
+from typing import cast
 
 from floodmark.checkpoint.joined_sums import joined
 
@@ -22,17 +24,45 @@ def side_file_of(data: bytes) -> bytes:
 
 
 def agrees(side: bytes, data: bytes) -> bool:
-    if len(side) < _HEADER.size:
+    found = _chunk_and_sums(side, len(data))
+    if found is None:
         return False
+    chunk, sums = found
+    if len(sums) < _WORTH_JOINING or not can_join():
+        return sums == b"".join(_sums(data, chunk))
+    return joined(sums, chunk, len(data)) == crc_over()(data)
+
+
+@lru_cache(maxsize=1)
+def can_join() -> bool:
+    return find_spec("numpy") is not None
+
+
+def whole_sum(side: bytes, size: int) -> int | None:
+    """The CRC-32 that a file of so many bytes has, by its side file; None where that is damaged."""
+    found = _chunk_and_sums(side, size)
+    return None if found is None else joined(found[1], found[0], size)
+
+
+@lru_cache(maxsize=1)
+def crc_over() -> Callable[..., int]:
+    """`zlib.crc32`, or one that uses the processor's own instructions for it: ten times as fast."""
+    try:
+        from isal.isal_zlib import crc32
+    except ImportError:
+        return zlib.crc32
+    return cast(Callable[..., int], crc32)
+
+
+def _chunk_and_sums(side: bytes, size: int) -> tuple[int, bytes] | None:
+    """(bytes a checksum, the checksums), where there are as many as so many bytes need."""
+    if len(side) < _HEADER.size:
+        return None
     magic, chunk = _HEADER.unpack_from(side)
     if magic != MAGIC or not 0 < chunk <= 1 << 30:
-        return False
+        return None
     sums = side[_HEADER.size :]
-    if len(sums) != 4 * -(-len(data) // chunk):
-        return False
-    if len(sums) < _WORTH_JOINING or find_spec("numpy") is None:
-        return sums == b"".join(_sums(data, chunk))
-    return joined(sums, chunk, len(data)) == zlib.crc32(data)
+    return (chunk, sums) if len(sums) == 4 * -(-size // chunk) else None
 
 
 def _sums(data: bytes, chunk: int) -> list[bytes]:
@@ -42,17 +72,21 @@ def _sums(data: bytes, chunk: int) -> list[bytes]:
     ]
 
 
+def _each(sums: bytes) -> list[bytes]:
+    return [sums[at : at + 4] for at in range(0, len(sums), 4)]
+
+
 def without_flips(side: bytes, data: bytes) -> bytes | None:
     """The bytes that the side file was written for, where one bit of a chunk tells them apart.
 
     No two bits of a chunk change its CRC-32 in the same way: the difference names the bit.
     """
-    sums = _sums_of(side, data)
+    sums = _chunk_and_sums(side, len(data))
     if sums is None:
         return None
     chunk, stored = sums
     mended = bytearray(data)
-    for at, (wanted, found) in enumerate(zip(stored, _sums(data, chunk), strict=True)):
+    for at, (wanted, found) in enumerate(zip(_each(stored), _sums(data, chunk), strict=True)):
         if wanted == found:
             continue
         start = at * chunk
@@ -69,27 +103,16 @@ def without_flips(side: bytes, data: bytes) -> bytes | None:
 
 def is_itself_damaged(side: bytes, data: bytes) -> bool:
     """True where the checksums were hit and not the file: of another shape, or by one bit."""
-    sums = _sums_of(side, data)
+    sums = _chunk_and_sums(side, len(data))
     if sums is None:
         return len(side) != side_file_size(len(data)) or side[:4] != MAGIC
     chunk, stored = sums
     differences = [
         int.from_bytes(wanted, "big") ^ int.from_bytes(found, "big")
-        for wanted, found in zip(stored, _sums(data, chunk), strict=True)
+        for wanted, found in zip(_each(stored), _sums(data, chunk), strict=True)
         if wanted != found
     ]
     return len(differences) == 1 and differences[0].bit_count() == 1
-
-
-def _sums_of(side: bytes, data: bytes) -> tuple[int, list[bytes]] | None:
-    """(bytes a checksum, the checksums), where there are as many as the file needs."""
-    if len(side) < _HEADER.size:
-        return None
-    magic, chunk = _HEADER.unpack_from(side)
-    body = side[_HEADER.size :]
-    if magic != MAGIC or chunk < 1 or len(body) != 4 * -(-len(data) // chunk):
-        return None
-    return chunk, [body[at : at + 4] for at in range(0, len(body), 4)]
 
 
 @lru_cache(maxsize=8)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from floodmark.errors import MalformedFile, WrongUse
 
@@ -17,15 +18,26 @@ SNAPPY_MAGIC = b"\x82SNAPPY\x00"
 LZF_MAGIC = b"ZV"
 CODECS = ("lz4", "zstd", "snappy", "lzf")
 
-_LZ4_HEADER = struct.Struct("<8sBiii")
+_LZ4_HEADER = struct.Struct("<9siii")
+_LZ4_START = struct.Struct("<9si")
 _LZ4_SEED = 0x9747B28C
 _LZ4_RAW, _LZ4_PACKED = 0x10, 0x20
 _LZ4_BLOCK = 32 * 1024
+# How a block begins → the most that one of its level holds.
+_LZ4_MOST = {
+    LZ4_MAGIC + bytes([method | level]): 1 << (10 + level)
+    for method in (_LZ4_RAW, _LZ4_PACKED)
+    for level in range(16)
+}
 _SNAPPY_HEADER = SNAPPY_MAGIC + struct.pack(">ii", 1, 1)
 _SNAPPY_BLOCK = 32 * 1024
 _SNAPPY_MOST = 1 << 28
 _ZSTD_PIECE = 1 << 20
 _LZF_BLOCK = 65535
+
+Buffer = bytes | bytearray | memoryview
+_Lz4Frame = tuple[int, int, int, int, bool]
+"""Where a block begins, its size packed and unpacked, its checksum, and if it is packed."""
 
 
 def codec_of(data: bytes) -> str:
@@ -99,12 +111,17 @@ def _cut_short(codec: str, at: int) -> MalformedFile:
 
 
 def _lz4(data: bytes) -> Iterator[bytes]:
+    return _unpacked(data, _lz4_frames(data))
+
+
+def _unpacked(data: Buffer, frames: Iterable[_Lz4Frame]) -> Iterator[bytes]:
+    """The blocks' content, as far as their checksums fit."""
     import lz4.block
     import xxhash
 
     decompress, digest = lz4.block.decompress, xxhash.xxh32_intdigest
     view = memoryview(data)
-    for at, packed, size, checksum, is_packed in _lz4_frames(data):
+    for at, packed, size, checksum, is_packed in frames:
         block = view[at : at + packed]
         if is_packed:
             try:
@@ -122,53 +139,98 @@ def _lz4(data: bytes) -> Iterator[bytes]:
         yield raw
 
 
-def _lz4_frames(data: bytes) -> Iterator[tuple[int, int, int, int, bool]]:
-    """Where each block begins, its size packed and unpacked, its checksum, and if it is packed;
-    by the headers alone, to the one that ends the stream.
-    """
-    at, end = 0, len(data)
-    unpack, length = _LZ4_HEADER.unpack_from, _LZ4_HEADER.size
+def _lz4_frames(data: Buffer) -> Iterator[_Lz4Frame]:
+    """By the headers alone, to the one that ends the stream."""
+    at = 0
     while True:
-        if at + length > end:
-            raise _cut_short("lz4", end)
-        magic, token, packed, size, checksum = unpack(data, at)
-        method, most = token & 0xF0, 1 << (10 + (token & 0x0F))
-        sound = magic == LZ4_MAGIC and 0 <= size <= most and 0 <= packed <= most + most // 100 + 64
-        if not sound or (method == _LZ4_RAW and packed != size):
-            raise MalformedFile(f"the lz4 block at byte {at} is damaged")
-        at += length
-        if size == 0:
+        frames, at, ended = _whole_frames(data, at)
+        yield from frames
+        if ended:
             return
-        if at + packed > end:
-            raise _cut_short("lz4", end)
-        if method not in (_LZ4_PACKED, _LZ4_RAW):
-            raise MalformedFile(f"the lz4 block at byte {at} has unknown method {method:#x}")
-        yield at, packed, size, checksum, method == _LZ4_PACKED
-        at += packed
+        if not frames:
+            raise _cut_short("lz4", len(data))
+
+
+def _whole_frames(data: Buffer, at: int) -> tuple[list[_Lz4Frame], int, bool]:
+    """The blocks from a place on that are all there, where the next one begins, and if the
+    stream has ended. Damage is an error at the first block only: those before it come first.
+    """
+    found: list[_Lz4Frame] = []
+    unpack, length, most_of = _LZ4_HEADER.unpack_from, _LZ4_HEADER.size, _LZ4_MOST.get
+    end = len(data)
+    while at + length <= end:
+        start, packed, size, checksum = unpack(data, at)
+        most = most_of(start, -1)
+        is_packed = start[-1] >= _LZ4_PACKED
+        sound = 0 <= size <= most and 0 <= packed <= most + most // 100 + 64
+        if not sound or (packed != size and not is_packed):
+            if found:
+                break
+            raise MalformedFile(f"the lz4 block at byte {at} is damaged")
+        body = at + length
+        if size == 0:
+            return found, body, True
+        if body + packed > end:
+            break
+        found.append((body, packed, size, checksum, is_packed))
+        at = body + packed
+    return found, at, False
+
+
+def _last_blocks(data: Buffer) -> int:
+    """Where the last blocks begin, three at most: the ones before are led to by their headers."""
+    unpack, length, starts = _LZ4_START.unpack_from, _LZ4_HEADER.size, _LZ4_MOST
+    last = len(data) - length
+    third = second = first = at = 0
+    while at <= last:
+        start, packed = unpack(data, at)
+        if packed <= 0 or start not in starts:
+            break
+        third, second, first = second, first, at
+        at += length + packed
+    return third
+
+
+class Lz4Walk:
+    """An lz4 stream that comes in pieces, checked as they come."""
+
+    def __init__(self, vouched: bool) -> None:
+        """`vouched`: the bytes are known to be right, so only headers and both ends are read."""
+        self._vouched = vouched
+        self._last: list[tuple[bytes, _Lz4Frame]] = []
+        self.head: bytes | None = None
+        """The first block's content."""
+        self.ended = False
+
+    def take(self, piece: Buffer) -> int:
+        """How many bytes were used; the others have to come again before the next piece."""
+        if self.ended:
+            return len(piece)
+        passed_over = _last_blocks(piece) if self._vouched and self.head is not None else 0
+        frames, used, self.ended = _whole_frames(piece, passed_over)
+        if frames and self.head is None:
+            self.head = b"".join(_unpacked(piece, frames[:1]))
+        if not self._vouched:
+            for _ in _unpacked(piece, frames):
+                pass
+        for at, packed, size, checksum, is_packed in frames[-2:]:
+            block = bytes(piece[at : at + packed])
+            self._last = [*self._last, (block, (0, packed, size, checksum, is_packed))][-2:]
+        return len(piece) if self.ended else used
+
+    def tail(self, size: int) -> bytes:
+        """The content's last bytes."""
+        last = chain.from_iterable(_unpacked(block, [frame]) for block, frame in self._last)
+        return b"".join(last)[-size:]
 
 
 def lz4_ends(data: bytes, tail: int) -> tuple[bytes, bytes]:
     """The first block's content, and the last bytes of all; the blocks between are passed over."""
-    first = last = before = None
-    for frame in _lz4_frames(data):
-        first = first or frame
-        before, last = last, frame
-    if first is None or last is None:
-        return b"", b""
-    head = _lz4_content(data, first)
-    if first == last:
+    frames = list(_lz4_frames(data))
+    head = b"".join(_unpacked(data, frames[:1]))
+    if len(frames) < 2:
         return head, head[-tail:]
-    end = _lz4_content(data, last)
-    if len(end) < tail and before is not None:
-        end = _lz4_content(data, before) + end
-    return head, end[-tail:]
-
-
-def _lz4_content(data: bytes, frame: tuple[int, int, int, int, bool]) -> bytes:
-    at, packed = frame[:2]
-    start = at - _LZ4_HEADER.size
-    closing = _LZ4_HEADER.pack(LZ4_MAGIC, data[at - 13], 0, 0, 0)
-    return b"".join(_lz4(data[start : at + packed] + closing))
+    return head, b"".join(_unpacked(data, frames[-2:]))[-tail:]
 
 
 def _lz4_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -180,9 +242,9 @@ def _lz4_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:
         packed = lz4.block.compress(raw, store_size=False)
         method, body = (_LZ4_PACKED, packed) if len(packed) < len(raw) else (_LZ4_RAW, raw)
         checksum = xxhash.xxh32_intdigest(raw, _LZ4_SEED) & 0xFFFFFFF
-        yield _LZ4_HEADER.pack(LZ4_MAGIC, method | level, len(body), len(raw), checksum)
+        yield _LZ4_HEADER.pack(LZ4_MAGIC + bytes([method | level]), len(body), len(raw), checksum)
         yield body
-    yield _LZ4_HEADER.pack(LZ4_MAGIC, _LZ4_RAW | level, 0, 0, 0)
+    yield _LZ4_HEADER.pack(LZ4_MAGIC + bytes([_LZ4_RAW | level]), 0, 0, 0)
 
 
 def _zstd(data: bytes) -> Iterator[bytes]:

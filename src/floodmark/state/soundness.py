@@ -17,7 +17,8 @@ from floodmark.state.records import CLOSING
 from floodmark.state.rocksdb import DELETE, END, PUT, changelog_head, parse_changelog
 
 _INT = struct.Struct(">i")
-_TAIL = 8
+TAIL = 8
+"""Bytes of a content's end that tell if it is closed."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,11 @@ def content_of(
 ) -> Content:
     """Checks a delta, a snapshot or a changelog to its end; damage is an error."""
     is_lz4 = data.startswith(LZ4_MAGIC)
-    found = Content(*lz4_ends(data, _TAIL)) if vouched and is_lz4 else _through(data)
+    found = Content(*lz4_ends(data, TAIL)) if vouched and is_lz4 else _through(data)
     if row_checksums or not (is_lz4 or vouched):
         _records(data, kind, row_checksums)
     else:
-        _check_end(found, kind)
+        check_end(found, kind)
     return found
 
 
@@ -46,7 +47,7 @@ def _through(data: bytes) -> Content:
     for piece in pieces(data):
         if head is None:
             head = piece
-        tail = piece[-_TAIL:] if len(piece) >= _TAIL else (tail + piece)[-_TAIL:]
+        tail = piece[-TAIL:] if len(piece) >= TAIL else (tail + piece)[-TAIL:]
     return Content(head or b"", tail)
 
 
@@ -58,7 +59,8 @@ def _records(data: bytes, kind: str, row_checksums: bool) -> None:
         pass
 
 
-def _check_end(content: Content, kind: str) -> None:
+def check_end(content: Content, kind: str) -> None:
+    """An error where the last record is not followed by the mark that ends them all."""
     typed = kind == "changelog" and changelog_head(content.head)[0] in (2, 4)
     closed = content.tail[-1:] == bytes([END]) if typed else content.tail.endswith(CLOSING)
     if not closed:

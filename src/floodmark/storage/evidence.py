@@ -50,6 +50,7 @@ from floodmark.checkpoint.sources import (
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, MalformedFile, UnknownVersion
 from floodmark.storage.files import Files, Folder, Listing, local_path
 from floodmark.storage.load import Entries, load
+from floodmark.storage.local import LocalFiles
 
 # A file source's compaction may reach hundreds of megabytes: it is parsed on --read-data.
 _PARSED_AT_ONCE = 16 << 20
@@ -117,6 +118,10 @@ class _Kept:
         found = self._files.read_many(paths)
         self.contents.update((path, data) for path, data in found.items() if type(data) is bytes)
         return found
+
+    def on_disk(self, path: str) -> str | None:
+        """Where a file lies on this machine, if it does."""
+        return self._files.path_of(path) if isinstance(self._files, LocalFiles) else None
 
     def write(self, path: str, data: bytes) -> None:
         raise NotImplementedError("the doctor changes nothing")

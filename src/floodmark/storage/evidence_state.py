@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from floodmark.state.records import Records
     from floodmark.state.rocksdb import RocksSnapshot
     from floodmark.storage.evidence import Gathering
+    from floodmark.storage.evidence_large import LargeFiles
     from floodmark.storage.evidence_partitions import Homes
 
 _ROW_CHECKSUMS = "spark.sql.streaming.stateStore.rowChecksum.enabled"
@@ -28,12 +29,15 @@ _Contents = dict[str, "bytes | FloodmarkError"]
 
 def read_state(found: Gathering, share: float) -> None:
     """Reads state files; `share` below 1 takes that part, the same part each time."""
+    from floodmark.storage.evidence_large import LargeFiles
     from floodmark.storage.evidence_partitions import Homes
 
     row_checksums = found.checkpoint.conf.get(_ROW_CHECKSUMS) == "true"
     homes = Homes(found, row_checksums)
     chosen = [file for file in found.checkpoint.state_files if _chosen(file.path, share)]
+    large = LargeFiles(found)
     for files in _portions(chosen):
+        files = [file for file in files if not _passes(large, file, row_checksums, homes)]
         contents = found.files.read_many(_with_checksums(found, files))
         for file in files:
             data = contents[file.path]
@@ -50,7 +54,15 @@ def read_state(found: Gathering, share: float) -> None:
             # Spark's own checksums stay: they have side files, too, which are looked at later.
             found.files.contents.pop(file.path, None)
             found.files.contents.pop(side_file(file.path), None)
-    _check_tables(found, share, homes)
+    _check_tables(found, share, homes, large)
+
+
+def _passes(large: LargeFiles, file: StateFile, row_checksums: bool, homes: Homes) -> bool:
+    """True for a large file that was found sound piece by piece."""
+    content = None if row_checksums else large.content(file)
+    if content is not None:
+        homes.sample(file, content.head)
+    return content is not None
 
 
 def _chosen(path: str, share: float) -> bool:
@@ -124,7 +136,7 @@ def _hadoop_agrees(found: Gathering, path: str, data: bytes, contents: _Contents
     return isinstance(side, bytes) and found.check_side(path, data, side)
 
 
-def _check_tables(found: Gathering, share: float, homes: Homes) -> None:
+def _check_tables(found: Gathering, share: float, homes: Homes, large: LargeFiles) -> None:
     """The snapshots that the next start opens, to their last block."""
     for need in found.needs:
         base = need.files[0] if need.files else None
@@ -133,7 +145,7 @@ def _check_tables(found: Gathering, share: float, homes: Homes) -> None:
         if base.path not in found.tables:
             homes.compare_store(need, None, None)
             continue
-        vouched = _tables_agree(found, base.path)
+        vouched = _tables_agree(found, base.path, large)
         if not vouched or homes.knows(need.operator):
             opened = _open_snapshot(found, need.folder, base.path, to_the_end=not vouched)
             if opened is not None:
@@ -145,13 +157,15 @@ def _check_tables(found: Gathering, share: float, homes: Homes) -> None:
                     _open_snapshot(found, need.folder, path, to_the_end=True)
 
 
-def _tables_agree(found: Gathering, snapshot: str) -> bool:
+def _tables_agree(found: Gathering, snapshot: str, large: LargeFiles) -> bool:
     """True where every table has Hadoop's checksums and fits them. The zip has its own."""
     agree = True
     for table in found.tables[snapshot]:
         side = side_file(table.path)
         if side not in found.sizes or table.path not in found.sizes:
             agree = False
+            continue
+        if large.agrees(table.path):
             continue
         try:
             data, sums = found.files.read(table.path), found.files.read(side)

@@ -29,7 +29,7 @@ class LocalFiles:
 
     def list(self, folder: str = "", most: int | None = None) -> Listing:
         failed: _Failures = []
-        files = tuple(self._walk(folder, self._path(folder), failed, frozenset()))
+        files = tuple(self._walk(folder, self.path_of(folder), failed, frozenset()))
         return Listing(files, not failed, tuple(failed))
 
     def _walk(
@@ -70,18 +70,18 @@ class LocalFiles:
 
     def level(self, folder: str = "") -> Folder:
         try:
-            entries = list(os.scandir(self._path(folder)))
+            entries = list(os.scandir(self.path_of(folder)))
         except (FileNotFoundError, NotADirectoryError):
             return Folder((), ())
         except OSError as error:
-            raise unreadable(self._path(folder), error) from None
+            raise unreadable(self.path_of(folder), error) from None
         folders = {entry.name for entry in entries if entry.is_dir()}
         links = {entry.name for entry in entries if entry.name in folders and entry.is_symlink()}
         files = (entry.name for entry in entries if entry.name not in folders)
         return Folder(tuple(sorted(folders - links)), tuple(sorted(files)))
 
     def read(self, path: str) -> bytes:
-        return _read(self._path(path), path)
+        return _read(self.path_of(path), path)
 
     def read_many(self, paths: Iterable[str]) -> dict[str, bytes | FloodmarkError]:
         # A disk's small reads gain nothing from threads that share one interpreter lock.
@@ -97,10 +97,10 @@ class LocalFiles:
     def write(self, path: str, data: bytes) -> None:
         with _refusals(path):
             temporary = self._write_beside(path, data)
-            os.replace(temporary, self._path(path))
+            os.replace(temporary, self.path_of(path))
 
     def put(self, path: str, local: str) -> None:
-        target = self._path(path)
+        target = self.path_of(path)
         folder, name = os.path.split(target)
         temporary = os.path.join(folder, f".{name}.{os.urandom(16).hex()}.tmp")
         with _refusals(path):
@@ -118,7 +118,7 @@ class LocalFiles:
         with _refusals(path):
             temporary = self._write_beside(path, data)
             try:
-                os.link(temporary, self._path(path))
+                os.link(temporary, self.path_of(path))
             except FileExistsError:
                 return False
             finally:
@@ -126,7 +126,7 @@ class LocalFiles:
         return True
 
     def _write_beside(self, path: str, data: bytes) -> str:
-        target = self._path(path)
+        target = self.path_of(path)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         folder, name = os.path.split(target)
         temporary = os.path.join(folder, f".{name}.{os.urandom(16).hex()}.tmp")
@@ -144,12 +144,13 @@ class LocalFiles:
     def delete(self, paths: Iterable[str]) -> None:
         for path in paths:
             with _refusals(path), contextlib.suppress(FileNotFoundError):
-                os.unlink(self._path(path))
+                os.unlink(self.path_of(path))
 
     def below(self, folder: str) -> LocalFiles:
-        return LocalFiles(f"{self.root.rstrip('/')}/{folder}", self._path(folder))
+        return LocalFiles(f"{self.root.rstrip('/')}/{folder}", self.path_of(folder))
 
-    def _path(self, relative: str) -> str:
+    def path_of(self, relative: str) -> str:
+        """On this machine's disk."""
         return f"{self.folder}/{relative}" if relative else self.folder
 
 

@@ -57,7 +57,8 @@ def open_state(
     `schema` gives key and value (DDL or Spark's JSON) where the checkpoint has no schema.
     """
     listed = _listing(files, checkpoint, operator)
-    found = [file for file in state_files(listed) if file.operator == operator]
+    every = checkpoint.state_files if checkpoint.complete else state_files(listed)
+    found = [file for file in every if file.operator == operator]
     if not found:
         raise _no_such_operator(checkpoint, operator)
     number = _batch(checkpoint, found, batch)
