@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -187,6 +188,32 @@ def test_a_backup_gives_back_what_it_has(path: str, how: str, tmp_path: Path) ->
     api.repair(str(place), from_backup=str(tmp_path / "repo"), read_data=True, carrying=GO)
     assert (place / path).read_bytes() == tree[path]
     assert rules_found(place) == set()
+
+
+@pytest.mark.parametrize("newest", [2, 1])
+def test_state_that_is_all_gone_comes_back_from_a_backup(newest: int, tmp_path: Path) -> None:
+    """An older backup has an older state: the stream goes back to where that one stands."""
+    tree = golden("3.5/sales-hdfs")
+    later = re.compile(rf"(offsets|commits)/\.?[{newest + 1}-9].*|state/.*/\.?[{newest + 2}-9].*")
+    place = samples.write(
+        tmp_path / "cp", {path: data for path, data in tree.items() if not later.fullmatch(path)}
+    )
+    api.backup(str(place), str(tmp_path / "repo"), carrying=GO)
+    samples.write(place, tree)
+    made = example("checkpoint", "state_gone")
+    note = samples.write(place, {"_floodmark/starts/0.json": json.dumps(made.NOTE).encode()})
+    shutil.rmtree(note / "state")
+    assert {item.rule: item.repairable for item in api.doctor(str(place))} == {"state-gone": False}
+
+    assert api.repair(str(place), carrying=GO).plan.steps == ()
+    asked = {"from_backup": str(tmp_path / "repo"), "accept": ("repeats",)}
+    change = api.repair(str(place), carrying=GO, **asked)
+    assert rules_found(place) == set()
+    assert change.plan.options["needs_accepted"] == ([] if newest == 2 else ["repeats"])
+    state = {path: data for path, data in on_disk(place).items() if path.startswith("state/")}
+    assert state.items() <= tree.items()
+    assert f"state/0/1/{newest + 1}.delta" in state
+    assert (place / "commits" / "2").exists() == (newest == 2)
 
 
 def test_a_backup_of_another_stream_is_not_used(tmp_path: Path) -> None:

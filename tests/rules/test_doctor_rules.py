@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,22 @@ def starts(*ids):
 def test_starts_that_alternate_are_of_two_writers(ids, found):
     tree = golden("3.5/sales-hdfs") | starts(*ids) | {"_floodmark/starts/9.json": b"["}
     assert [item.path for item in diagnose(tree) if item.rule == "two-writers"] == found
+
+
+@pytest.mark.parametrize(
+    ("note", "found"),
+    [
+        ({}, ["state"]),
+        ({"next_batch": 3}, []),  # a start that has not committed a batch
+        ({"nodes": [{"kind": "Aggregate", "streaming": False}]}, []),
+        ({"nodes": [{"kind": "Filter", "streaming": True}]}, []),
+        ({"nodes": "?"}, []),
+        ({"next_batch": None}, []),
+    ],
+)
+def test_a_query_without_state_may_have_none(note, found):
+    tree = golden("3.5/sales-hdfs")
+    made = example("checkpoint", "state_gone")
+    made.damage(tree)
+    tree["_floodmark/starts/1.json"] = json.dumps(made.NOTE | note).encode()
+    assert [item.path for item in diagnose(tree) if item.rule == "state-gone"] == found

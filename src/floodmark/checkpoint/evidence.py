@@ -49,6 +49,8 @@ class Start(NamedTuple):
     path: str
     query_id: str
     run_id: str
+    note: Mapping[str, Any] = _NOTHING
+    """All that was noted of it."""
 
 
 @dataclass(frozen=True)

@@ -369,7 +369,7 @@ class Gathering:
                 continue
             query, run = note.get("query_id"), note.get("run_id")
             if isinstance(query, str) and isinstance(run, str):
-                found.append(Start(path, query, run))
+                found.append(Start(path, query, run, note))
         self.starts = tuple(found)
 
     def dstreams(self) -> None:

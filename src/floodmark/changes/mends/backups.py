@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from floodmark.changes.mends.patient import Patient
 from floodmark.checkpoint.evidence import main_file
 from floodmark.checkpoint.filelog import COMPACT
-from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS
+from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, STATE
 from floodmark.errors import FloodmarkError
 from floodmark.storage.backup import Snapshot, Stored, fetch
 from floodmark.storage.files import Files
 
 _LOGS = (f"{OFFSETS}/", f"{COMMITS}/")
+_STATE = f"{STATE}/"
 
 
 class Backup:
@@ -28,10 +29,13 @@ class Backup:
         wanted = _wanted(patient)
         if not wanted:
             return False
+        lost_all = bool(patient.found("FM153"))
         done = False
         for snapshot in self.snapshots:
             stored = {file.path: file for file in snapshot.files}
             mine = [path for path in wanted if path in stored and path not in patient.restored]
+            if lost_all and not any(path.startswith(_STATE) for path in patient.restored):
+                mine += [path for path in stored if path.startswith(_STATE)]
             if mine and self._is_of(patient, snapshot, stored):
                 for path in mine:
                     data = fetch(self.repository, stored[path])

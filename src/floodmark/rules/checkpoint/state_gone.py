@@ -1,0 +1,55 @@
+"""A query that keeps state, and a checkpoint without any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import STATE
+from floodmark.checkpoint.model import PROVIDER_CLASS
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM153",
+    "state-gone",
+    Severity.ERROR,
+    finds="A checkpoint without `state/` of a query that keeps state, by the note of its last "
+    "start.",
+    matters="The logs do not tell whether a query keeps state, so without the note this looks "
+    "like the checkpoint of a query that keeps none.",
+    restart="The first batch fails: CANNOT_LOAD_STATE_STORE, for batch N starts from state "
+    "version N.",
+    instead="Restore `state/` from a backup: `floodmark repair CP --from-backup REPO`. Without "
+    "one: `floodmark upgrade CP NEW --without-state` goes on in the sources with an empty state.",
+)
+# Another class may keep its state wherever it likes.
+_SPARKS_OWN = ("HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider")
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    checkpoint = evidence.checkpoint
+    committed = checkpoint.committed_batch
+    if committed is None or not evidence.starts or not checkpoint.complete:
+        return
+    own = checkpoint.conf.get(PROVIDER_CLASS, _SPARKS_OWN[0]).endswith(_SPARKS_OWN)
+    if checkpoint.state_operators or not own:
+        return
+    last = evidence.starts[-1]
+    begun = last.note.get("next_batch")
+    if not isinstance(begun, int) or begun > committed:
+        return  # that start has not committed a batch, so it need not have left state
+    kinds = _stateful_kinds(last.note)
+    if kinds:
+        yield RULE.finding(
+            STATE,
+            f"{last.path} says that the query keeps state ({', '.join(kinds)}), and after "
+            f"batch {committed} there is none.",
+        )
+
+
+def _stateful_kinds(note: object) -> list[str]:
+    from floodmark.rules.restarts.noted import last_start
+    from floodmark.rules.restarts.plans import stateful
+
+    start = last_start(note if isinstance(note, dict) else None)
+    return sorted({node.kind for node in stateful((start and start.nodes) or ())})
