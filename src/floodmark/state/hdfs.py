@@ -167,13 +167,14 @@ def _live_in(source: StateSource, seen: KeySet, oldest: bool) -> Iterator[Record
     if source.is_delta:
         keep &= last_of_each(hashes)
     if oldest:
-        hashes = hashes[:, :0]
+        del hashes
     at = 0
     for records in source.records() if held is None else held:
         mask = keep[at : at + len(records)] & ~records.removed
         at += len(records)
         yield records if mask.all() else records.take(np.nonzero(mask)[0])
-    seen.add(hashes)
+    if not oldest:
+        seen.add(hashes)
 
 
 def write_snapshot(keys: list[bytes], values: list[bytes], codec: str = "lz4") -> bytes:

@@ -1,8 +1,8 @@
 """The pairs of a RocksDB database, many at a time.
 
-`send` is what a process of its own runs, so that several partitions are read side by side:
-RocksDB gives out one pair at a time, and a Python process takes them on one core only. Its
-start counts, so next to nothing is imported here.
+Readers are processes beside this one, so that several partitions are read at once: RocksDB
+gives out one pair at a time, and a Python process takes them on one core only. Their start
+counts, so next to nothing is imported here.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ import struct
 import sys
 from array import array
 from collections.abc import Iterator
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from floodmark.errors import CannotRead
+
+if TYPE_CHECKING:
+    from subprocess import Popen
 
 _HEADER = struct.Struct("<qq")
 """How many lengths follow, and how many bytes; -1 lengths is the text of an error."""
@@ -46,10 +49,10 @@ def open_database(place: str) -> Any:
 
 
 def pairs_of(database: Any) -> Iterator[Pairs]:
-    pairs, last = iter(database.items()), None
+    pairs, last, joined = iter(database.items()), None, 1
     while True:
         lengths, parts = array("i"), []
-        for _ in range(_JOINED):
+        for _ in range(joined):
             flat = list(itertools.chain.from_iterable(itertools.islice(pairs, _AT_ONCE)))
             lengths.extend(array("i", list(map(len, flat))))
             parts.append(b"".join(flat))
@@ -58,6 +61,7 @@ def pairs_of(database: Any) -> Iterator[Pairs]:
             check_end(database, last)
             return
         yield Pairs(lengths, parts)
+        joined = _JOINED  # the first come soon: who waits for them may ask another reader then
 
 
 def check_end(database: Any, last: bytes | None) -> None:
@@ -77,8 +81,57 @@ def check_end(database: Any, last: bytes | None) -> None:
         raise RuntimeError("its pairs ended before the last one")
 
 
-def send(place: str) -> None:
-    """What the other process does."""
+class Readers:
+    """Processes that read databases, each one at a time. They start when the first is asked."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._started: list[Popen[bytes]] = []
+        self._free: list[Popen[bytes]] = []
+
+    def pairs(self, place: str) -> Iterator[Pairs]:
+        """The pairs of the database in a folder; as many may be under way as there are readers."""
+        if not self._started:
+            self._started = [_start() for _ in range(self.count)]
+            self._free = list(self._started)
+        reader = self._free.pop()
+        assert reader.stdin is not None
+        assert reader.stdout is not None
+        reader.stdin.write(place.encode() + b"\n")
+        reader.stdin.flush()
+        yield from _parsed(reader.stdout)
+        self._free.append(reader)
+
+    def close(self) -> None:
+        for reader in self._started:
+            reader.kill()
+            reader.communicate()
+
+
+def _start() -> Popen[bytes]:
+    import subprocess
+
+    # The same modules as here, wherever this process found them.
+    code = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as it; it.serve()"
+    return subprocess.Popen(
+        [sys.executable, "-S", "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        pipesize=_PIPE,
+    )
+
+
+def serve() -> None:
+    """What a reader does: folders come in, a line each, and pairs go out."""
+    for line in sys.stdin.buffer:
+        try:
+            _send(line[:-1].decode())
+        except BrokenPipeError:
+            return
+
+
+def _send(place: str) -> None:
     out = sys.stdout.buffer
     try:
         for lengths, parts in pairs_of(open_database(place)):
@@ -87,31 +140,11 @@ def send(place: str) -> None:
             out.writelines(parts)
         out.write(_HEADER.pack(0, 0))
     except BrokenPipeError:
-        return
+        raise
     except Exception as error:
         said = str(error).encode()
         out.write(_HEADER.pack(_FAILED, len(said)) + said)
     out.flush()
-
-
-def received(place: str) -> Iterator[Pairs]:
-    """The pairs of the database in a folder, read by a process of its own."""
-    import subprocess
-
-    # The same modules as here, wherever this process found them.
-    code = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as it; it.send({place!r})"
-    with subprocess.Popen(
-        [sys.executable, "-S", "-c", code],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        pipesize=_PIPE,
-    ) as process:
-        assert process.stdout is not None
-        try:
-            yield from _parsed(process.stdout)
-        finally:
-            process.kill()
 
 
 def _parsed(stream: IO[bytes]) -> Iterator[Pairs]:

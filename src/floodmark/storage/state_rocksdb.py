@@ -21,32 +21,42 @@ from floodmark.state.records import Records
 from floodmark.state.rocksdb import Base, RocksSnapshot
 from floodmark.state.rowbytes import RowBytes, as_bytes, starts_of
 from floodmark.storage.files import Files, local_path
-from floodmark.storage.rocksdb_pairs import Pairs, check_end, open_database, pairs_of, received
+from floodmark.storage.rocksdb_pairs import Pairs, Readers, check_end, open_database, pairs_of
 from floodmark.storage.state_chain import StateFileMissing
 
 _ELSEWHERE = "Choose another batch with --batch, or restore the file from a backup."
 _FIRST = 1_000
-_WORTH_A_PROCESS = 4 << 20
+_WORTH_A_PROCESS = 2 << 20
 _MOST_PROCESSES = 8
 NOTHING = Base(lambda: iter(()), lambda key: None)
 
 
 @contextlib.contextmanager
 def opened(
-    files: Files, folder: str, snapshot: RocksSnapshot, delimiter: bytes, aside: bool = False
+    files: Files,
+    folder: str,
+    snapshot: RocksSnapshot,
+    delimiter: bytes,
+    readers: Readers | None = None,
 ) -> Iterator[Base]:
-    """`aside`: a large one is read in a process of its own, beside others."""
+    """A large one is read by one of the readers."""
     if not snapshot.tables and not snapshot.logs:
         yield NOTHING
         return
-    aside = aside and sum(table.size for table in snapshot.tables) > _WORTH_A_PROCESS
+    if sum(table.size for table in snapshot.tables) < _WORTH_A_PROCESS:
+        readers = None
     with _database(files, folder, snapshot, delimiter) as database:
-        yield Base(lambda: database.records(aside), database.get)
+        yield Base(lambda: database.records(readers), database.get)
 
 
-def side_by_side() -> int:
-    """How many partitions are read at once."""
-    return min(os.cpu_count() or 1, _MOST_PROCESSES)
+@contextlib.contextmanager
+def readers_beside() -> Iterator[Readers]:
+    """As many as there are cores; each that is started is ended with this."""
+    readers = Readers(min(os.cpu_count() or 1, _MOST_PROCESSES))
+    try:
+        yield readers
+    finally:
+        readers.close()
 
 
 def read_through(files: Files, folder: str, snapshot: RocksSnapshot, to_the_end: bool) -> Records:
@@ -82,9 +92,9 @@ class _Database:
     snapshot: RocksSnapshot
     rocksdb: Any
 
-    def records(self, aside: bool) -> Iterator[Records]:
+    def records(self, readers: Readers | None) -> Iterator[Records]:
         with self._named():
-            for pairs in received(self.place) if aside else pairs_of(self.rocksdb):
+            for pairs in readers.pairs(self.place) if readers else pairs_of(self.rocksdb):
                 yield _records(pairs)
 
     def get(self, key: bytes) -> bytes | None:

@@ -23,6 +23,7 @@ from floodmark.state.rocksdb import (
 )
 from floodmark.state.rowbytes import gather
 from floodmark.storage.files import Files
+from floodmark.storage.rocksdb_pairs import Readers
 from floodmark.storage.state_chain import Chain, chain_of
 from floodmark.storage.state_rocksdb import NOTHING, opened
 
@@ -66,8 +67,7 @@ class StoreAt:
             return parse_changelog(self.read(file.path), self.row_checksums)
 
     @contextlib.contextmanager
-    def open(self, partition: int, aside: bool = False) -> Iterator[OpenedPartition]:
-        """`aside`: where it pays, the rows come out of a process of their own."""
+    def open(self, partition: int, readers: Readers | None = None) -> Iterator[OpenedPartition]:
         chain = self.chain(partition)
         if self.provider == "hdfs":
             yield OpenedPartition(self, chain)
@@ -79,7 +79,7 @@ class StoreAt:
             return
         with named(chain.snapshot.path):
             snapshot = read_snapshot(self.read(chain.snapshot.path))
-        with opened(self.files, folder, snapshot, self.delimiter, aside) as base:
+        with opened(self.files, folder, snapshot, self.delimiter, readers) as base:
             yield OpenedPartition(self, chain, base, logs, snapshot)
 
 

@@ -25,7 +25,8 @@ from floodmark.state.schema import PLAIN
 from floodmark.state.types import Struct, arrow_type, ddl, distinct
 from floodmark.state.unsafewrite import encode_rows
 from floodmark.state.values import coerce, plain
-from floodmark.storage.state_rocksdb import side_by_side
+from floodmark.storage.rocksdb_pairs import Readers
+from floodmark.storage.state_rocksdb import readers_beside
 from floodmark.storage.state_store import OpenedPartition, StoreAt, named
 
 if TYPE_CHECKING:
@@ -112,30 +113,32 @@ class StateView:
         )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows; those of large partitions come in turns."""
-        several = self.at.provider == "rocksdb" and len(self.partitions) > 1
-        waiting = iter(self.partitions)
-        reading = deque(
-            self.partition_batches(partition, aside=several)
-            for partition in islice(waiting, side_by_side() if several else 1)
-        )
-        while reading:
-            rows = reading.popleft()
-            found = next(rows, None)
-            if found is not None:
-                reading.append(rows)
+        """All rows; large RocksDB partitions are read side by side, and take turns."""
+        if self.at.provider != "rocksdb" or len(self.partitions) < 2:
+            yield from self._in_order()
+            return
+        with readers_beside() as readers:
+            waiting = (self.partition_batches(one, readers) for one in self.partitions)
+            reading = deque(islice(waiting, readers.count))
+            while reading:
+                rows = reading.popleft()
+                found = next(rows, None)
+                if found is None:
+                    reading.extend(islice(waiting, 1))
+                    continue
                 yield found
-            else:
-                reading.extend(
-                    self.partition_batches(partition, aside=several)
-                    for partition in islice(waiting, 1)
-                )
+                reading.append(rows)
 
-    def partition_batches(self, partition: int, aside: bool = False) -> Iterator[pa.RecordBatch]:
+    def _in_order(self) -> Iterator[pa.RecordBatch]:
+        return chain.from_iterable(map(self.partition_batches, self.partitions))
+
+    def partition_batches(
+        self, partition: int, readers: Readers | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """One partition's rows; this is what an executor runs."""
         with named(store_folder(self.operator, partition, self.at.store)):
             counts = self._counts(partition)
-            with self.at.open(partition, aside) as opened:
+            with self.at.open(partition, readers) as opened:
                 layout = self.layout(opened)
                 for records in opened.records():
                     found = self._batch(partition, layout, records, counts)
@@ -150,7 +153,7 @@ class StateView:
     def rows(self, limit: int | None = None) -> list[dict[str, Any]]:
         """Rows as plain JSON data."""
         found: list[dict[str, Any]] = []
-        for batch in chain.from_iterable(map(self.partition_batches, self.partitions)):
+        for batch in self._in_order():
             room = batch.num_rows if limit is None else limit - len(found)
             found += plain_rows(batch.slice(0, room))
             if limit is not None and len(found) >= limit:
