@@ -28,6 +28,9 @@ _PROVIDERS = {
 # Code that is generated for a dozen rows costs more than it saves.
 _QUICK = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 _AT_ONCE = 3
+# Spark gives a Python worker ten seconds to begin, whatever else the machine has to do: who
+# comes too late is run again, alone.
+_LATE = "Python worker failed to connect back"
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _APP = """\
 import continuity_matrix
@@ -322,11 +325,22 @@ def main(folder: Path, wanted: list[str]) -> int:
         except Exception as error:
             return Outcome(one.name, False, f"not even run: {_first_line(error)}", False, "")
 
+    def tell(outcome: Outcome) -> None:
+        outcomes.append(outcome)
+        print(json.dumps({**asdict(outcome), "spark": pyspark.__version__}), flush=True)
+
+    late = []
     # A stream waits more than it works.
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for outcome in pool.map(run_one, enumerate(chosen)):
-            outcomes.append(outcome)
-            print(json.dumps({**asdict(outcome), "spark": pyspark.__version__}), flush=True)
+        for numbered, outcome in zip(
+            enumerate(chosen), pool.map(run_one, enumerate(chosen)), strict=True
+        ):
+            if _LATE in f"{outcome.why} {outcome.spark_why}":
+                late.append((len(chosen) + numbered[0], numbered[1]))
+            else:
+                tell(outcome)
+    for numbered in late:
+        tell(run_one(numbered))
     print(summary(outcomes), file=sys.stderr)
     spark.stop()
     return 0 if all(one.carried for one in outcomes) else 1
