@@ -13,6 +13,7 @@ import pytest
 from changes_crashing import Killed, dying
 
 import samples
+from broken.damage import metadata, set_conf
 from floodmark import api
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying, save_plan
@@ -188,6 +189,45 @@ def test_a_backup_gives_back_what_it_has(path: str, how: str, tmp_path: Path) ->
     api.repair(str(place), from_backup=str(tmp_path / "repo"), read_data=True, carrying=GO)
     assert (place / path).read_bytes() == tree[path]
     assert rules_found(place) == set()
+
+
+CODEC = "spark.sql.streaming.stateStore.compression.codec"
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+@pytest.mark.parametrize("batches", [[2], [1], [0], [1, 2], [0, 1]])
+@pytest.mark.parametrize(("key", "wrong"), [(CODEC, "zstd"), (PROVIDER, ROCKSDB)])
+def test_what_the_state_was_written_with_is_said_again(
+    key: str, wrong: str, batches: list[int], tmp_path: Path
+) -> None:
+    tree = golden("3.5/sales-hdfs")
+    edited = dict(tree)
+    for batch in batches:
+        set_conf(edited, batch, key, wrong)
+    place = samples.write(tmp_path / "cp", edited)
+    assert {(item.rule, item.repairable) for item in api.doctor(str(place))} == {
+        ("conf-changed", True)
+    }
+    api.repair(str(place), carrying=GO)
+    assert rules_found(place) == set()
+    mended = on_disk(place)
+    for batch in range(3):
+        assert metadata(mended, batch) == metadata(tree, batch)
+        assert (
+            mended[f"offsets/{batch}"].split(b"\n")[2:] == tree[f"offsets/{batch}"].split(b"\n")[2:]
+        )
+
+
+def test_a_setting_that_no_file_proves_is_left(tmp_path: Path) -> None:
+    tree = golden("3.5/sales-hdfs")
+    set_conf(tree, 2, "spark.sql.streaming.aggregation.stateFormatVersion", "1")
+    for batch in range(3):  # nor is a codec proven that no entry says
+        set_conf(tree, batch, CODEC, ("zstd", "snappy", "snappy")[batch])
+    place = samples.write(tmp_path / "cp", tree)
+    found = api.doctor(str(place))
+    assert [item.repairable for item in found] == [False, False]
+    assert api.repair(str(place), carrying=GO).plan.steps == ()
 
 
 @pytest.mark.parametrize("newest", [2, 1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,12 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import samples
 from broken.damage import set_conf, set_metadata
 from floodmark import api
-from integration.test_repair_spark import CHANGELOG, CONF, GO, ROCKSDB, Sink, Stream, read_tree
+from integration.test_repair_spark import (
+    CHANGELOG,
+    CONF,
+    GO,
+    IN_A_FILE,
+    ROCKSDB,
+    Sink,
+    Stream,
+    read_tree,
+)
+from rules.examples import Tree
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -94,6 +106,81 @@ def test_a_partition_count_that_no_entry_says(spark: SparkSession, tmp_path: Pat
             (place / f"offsets/.{batch}.crc").unlink(missing_ok=True)
         with settings(spark, {PARTITIONS: "3"}):
             mended_and_run_on(stream, place, "partition-count-missing")
+
+
+CODEC = "spark.sql.streaming.stateStore.compression.codec"
+
+
+def test_what_describes_the_state_is_torn_or_wrong(spark: SparkSession, tmp_path: Path) -> None:
+    """FM123, FM125, and FM126 of the codec, of the provider and of both."""
+    with settings(spark, CONF["hdfs"]):
+        stream = begun(spark, tmp_path)
+        tree = read_tree(tmp_path / "base")
+        stream.feed(2)
+        for rule, damage in {
+            "state-schema-unreadable": {"state/0/0/_metadata/schema": b""},
+            "operator-metadata-unreadable": {"state/0/_metadata/metadata": b"v1\n{"},
+            "conf-changed": _edited(tree, {CODEC: "zstd", **ROCKSDB}),
+        }.items():
+            place = tmp_path / rule
+            samples.write(place, tree | damage)
+            for path in damage:
+                folder, name = (place / path).parent, (place / path).name
+                (folder / f".{name}.crc").unlink()
+            assert rule in rules(place)
+            change = api.repair(str(place), accept=["unchanged-query"], carrying=GO)
+            needed = [] if rule == "conf-changed" else ["unchanged-query"]
+            assert change.plan.options["needs_accepted"] == needed
+            sink = Sink()
+            assert stream.run(place, sink) == IN_A_FILE
+            assert Counter(sink.newest) == stream.expected(), rule
+            assert rules(place) == set(), rule
+
+
+def _edited(tree: Tree, conf: dict[str, str]) -> Tree:
+    """The newest entry with other settings."""
+    edited = {"offsets/1": tree["offsets/1"]}
+    for key, value in conf.items():
+        set_conf(edited, 1, key, value)
+    return edited
+
+
+def test_where_a_rate_source_began(spark: SparkSession, tmp_path: Path) -> None:
+    """FM130: its values go on where they stopped, and its times differ by what the plan says."""
+    place = tmp_path / "rate"
+    rows: list[tuple[int, int]] = []
+
+    taken: set[int] = set()
+
+    def take(frame: DataFrame, batch: int) -> None:
+        if batch not in taken:  # one in flight when the query stopped is computed twice
+            found = sorted(frame.collect(), key=lambda row: row.value)
+            rows.extend((row.value, int(row.timestamp.timestamp() * 1000)) for row in found)
+        taken.add(batch)
+
+    def run_until(values: int) -> None:
+        rate = spark.readStream.format("rate").option("rowsPerSecond", 5).load()
+        query = rate.writeStream.foreachBatch(take).option("checkpointLocation", str(place)).start()
+        try:
+            deadline = time.monotonic() + 300
+            while len(rows) < values and query.isActive and time.monotonic() < deadline:
+                time.sleep(0.2)
+        finally:
+            query.stop()
+        assert len(rows) >= values
+
+    run_until(10)
+    before, start = len(rows), int((place / "sources/0/0").read_text().split("\n")[1])
+    (place / "sources/0/0").write_bytes(b"")
+    (place / "sources/0/.0.crc").unlink(missing_ok=True)
+    assert rules(place) == {"source-start-unreadable"}
+    api.repair(str(place), accept=["changed-files"], carrying=GO)
+    later = int((place / "sources/0/0").read_text().split("\n")[1]) - start
+    assert 0 <= later < 1000
+    run_until(before + 10)
+    assert [value for value, _ in rows] == list(range(len(rows)))
+    assert {ms - start - 200 * value for value, ms in rows[:before]} == {0}
+    assert {ms - start - 200 * value for value, ms in rows[before:]} == {later}
 
 
 def test_a_checkpoint_that_was_copied_by_hand(spark: SparkSession, tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from floodmark.changes.origin import Origin
 from floodmark.changes.plan import Step, copy, write
 from floodmark.changes.rehome import is_operator_metadata, moved_operator_metadata
 from floodmark.checkpoint.layout import StateFile, batch_id
+from floodmark.checkpoint.model import STATE_CODEC
 from floodmark.errors import WouldLose
 
 _NO_ROWS = b"\xff\xff\xff\xff"
-_CODEC = "spark.sql.streaming.stateStore.compression.codec"
 
 
 def carry_state(origin: Origin, batch: int, shift: int) -> Iterator[Step]:
@@ -88,7 +88,7 @@ def _base_for_shift(origin: Origin, store: StoreState, shift: int) -> Iterator[S
     if files[0].provider == "hdfs":
         from floodmark.state.framing import compress
 
-        codec = origin.checkpoint.conf.get(_CODEC, "lz4")
+        codec = origin.checkpoint.conf.get(STATE_CODEC, "lz4")
         yield write(f"{store.folder}/{shift}.snapshot", compress(_NO_ROWS, codec), why)
         return
     if _has_families(origin, store):

@@ -51,6 +51,7 @@ _MENDS: tuple[Callable[[Patient], bool], ...] = (
     source_logs.start_files,
     descriptions.schema_paths,
     descriptions.partition_count,
+    descriptions.settings,
     descriptions.torn,
     state_files.pass_over,
     falling_back.fall_back,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from floodmark.checkpoint.derived import derived_commit
 from floodmark.checkpoint.layout import COMMITS, NOTES, OFFSETS, FileInfo, batch_id, is_temporary
-from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.model import PROVIDER_CLASS, STATE_CODEC, Checkpoint
 from floodmark.checkpoint.needs import StateIndex, StoreNeed, next_batch
 from floodmark.checkpoint.outside import Outside
 from floodmark.checkpoint.sources import SourceOffset
@@ -23,6 +23,7 @@ from floodmark.checkpoint.timeline import is_sparse_by_design
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 _HOLE_SHOWN = 100
 _WRITTEN_WITHIN_MS = 3_600_000
+_PROVIDERS = {"HDFSBackedStateStoreProvider": "hdfs", "RocksDBStateStoreProvider": "rocksdb"}
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,9 @@ class Evidence:
     """What the sources and the sink say, where they were asked."""
     starts: tuple[Start, ...] = ()
     """The starts that floodmark has noted, oldest first."""
+    codecs: frozenset[str] = frozenset()
+    """What the state files that the next start reads are packed with, by their first bytes; looked
+    at only where the entries disagree on it."""
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
@@ -208,6 +212,20 @@ class Evidence:
             return path in self.deciding and self.way_back is not None
         newest = batch == checkpoint.latest_batch == checkpoint.committed_batch
         return newest or derived_commit(checkpoint, batch) is not None
+
+    def written_with(self, key: str) -> str | None:
+        """The value of a setting that the state files themselves prove, if some entry says it."""
+        entries = self.checkpoint.offsets.values()
+        said = {entry.metadata.conf.get(key, "") for entry in entries if entry.metadata}
+        if key == STATE_CODEC:
+            found, meant = set(self.codecs), {value: value for value in said}
+        elif key == PROVIDER_CLASS:
+            found = {file.provider for need in self.needs for file in need.files}
+            meant = {value: _PROVIDERS.get(value.rpartition(".")[2], "") for value in said}
+        else:
+            return None
+        proven = [value for value in said if found == {meant[value]}]
+        return proven[0] if len(proven) == 1 else None
 
     @cached_property
     def rate_starts(self) -> Mapping[str, int]:

@@ -22,6 +22,7 @@ from floodmark.checkpoint.sources import SourceKind, SourceOffset, read_source_o
 from floodmark.errors import MalformedFile
 
 PROVIDER_CLASS = "spark.sql.streaming.stateStore.providerClass"
+STATE_CODEC = "spark.sql.streaming.stateStore.compression.codec"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 

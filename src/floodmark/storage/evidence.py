@@ -34,7 +34,7 @@ from floodmark.checkpoint.layout import (
     names_in,
     source_ids,
 )
-from floodmark.checkpoint.model import Checkpoint, Kind
+from floodmark.checkpoint.model import STATE_CODEC, Checkpoint, Kind
 from floodmark.checkpoint.needs import StateIndex, next_batch
 from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.operators import parse_operator_metadata
@@ -87,6 +87,7 @@ def gather(files: Files, share: float | None = None) -> Evidence:
         found.snapshots()
         found.spark_checksums()
         found.noted_starts()
+        found.state_codecs()
     if share is not None:
         from floodmark.storage.evidence_state import read_state
 
@@ -158,6 +159,7 @@ class Gathering:
         self.schemas: set[str] = set()
         self.seen_files: dict[str, int] = {}
         self.starts: tuple[Start, ...] = ()
+        self.codecs: frozenset[str] = frozenset()
 
     def evidence(self, read_data: bool) -> Evidence:
         return Evidence(
@@ -176,6 +178,7 @@ class Gathering:
             read_data,
             MappingProxyType(self.strays),
             starts=self.starts,
+            codecs=self.codecs,
         )
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
@@ -371,6 +374,21 @@ class Gathering:
             if isinstance(query, str) and isinstance(run, str):
                 found.append(Start(path, query, run, note))
         self.starts = tuple(found)
+
+    def state_codecs(self) -> None:
+        """Where entries disagree on the codec, the files tell which one they are packed with."""
+        entries = self.checkpoint.offsets.values()
+        if len({entry.metadata.conf.get(STATE_CODEC) for entry in entries if entry.metadata}) < 2:
+            return
+        from floodmark.state.framing import codec_of
+
+        found = set()
+        for path in {file.path for need in self.needs for file in need.files if file.kind != "zip"}:
+            try:
+                found.add(codec_of(self.files.read(path)))
+            except FloodmarkError:
+                return  # damage, which is told of elsewhere: then they prove nothing
+        self.codecs = frozenset(found)
 
     def dstreams(self) -> None:
         graphs = [path for path in self.sizes if is_dstreams_checkpoint(path)]

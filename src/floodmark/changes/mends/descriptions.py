@@ -7,7 +7,7 @@ import json
 from floodmark.changes.mends.patient import SAME_QUERY, Patient
 from floodmark.changes.rehome import is_operator_metadata, moved_operator_metadata
 from floodmark.checkpoint.layout import OFFSETS
-from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
+from floodmark.checkpoint.model import PROVIDER_CLASS, SHUFFLE_PARTITIONS, STATE_CODEC
 
 
 def schema_paths(patient: Patient) -> bool:
@@ -34,17 +34,34 @@ def partition_count(patient: Patient) -> bool:
         entry = checkpoint.offsets.get(batch)
         if entry is None or entry.metadata is None or SHUFFLE_PARTITIONS in entry.metadata.conf:
             continue
-        path = f"{OFFSETS}/{batch}"
-        head, line, rest = patient.files.read(path).decode().split("\n", 2)
-        fields = json.loads(line)
-        fields["conf"][SHUFFLE_PARTITIONS] = str(count)
-        text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
-        patient.write(
-            path,
-            f"{head}\n{text}\n{rest}".encode(),
-            f"the state has {count} partitions: now it says so",
-        )
+        why = f"the state has {count} partitions: now it says so"
+        _say(patient, batch, SHUFFLE_PARTITIONS, str(count), why)
     return True
+
+
+def settings(patient: Patient) -> bool:
+    """Entries that disagree on a setting, where the state files tell which of them is right."""
+    if not any(item.repairable for item in patient.found("FM126")):
+        return False
+    for key in (STATE_CODEC, PROVIDER_CLASS):
+        value = patient.evidence.written_with(key)
+        for batch, entry in patient.checkpoint.offsets.items():
+            said = entry.metadata.conf.get(key) if entry.metadata else None
+            if None not in (value, said) and value != said:
+                short = str(value).rpartition(".")[2]
+                why = f"the state files are {short}'s, as other entries say"
+                _say(patient, batch, key, str(value), why)
+    return True
+
+
+def _say(patient: Patient, batch: int, key: str, value: str, why: str) -> None:
+    """One setting of an entry; the rest of it stays as Spark wrote it."""
+    path = f"{OFFSETS}/{batch}"
+    head, line, rest = patient.files.read(path).decode().split("\n", 2)
+    fields = json.loads(line)
+    fields["conf"][key] = value
+    text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+    patient.write(path, f"{head}\n{text}\n{rest}".encode(), why)
 
 
 def torn(patient: Patient) -> bool:

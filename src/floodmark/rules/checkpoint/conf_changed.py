@@ -18,8 +18,8 @@ RULE = Rule(
     "checkpoint, so something else changed them: an editor, or a second query.",
     restart="Spark goes on with the newest entry's values and reads state that was written with "
     "others.",
-    instead="Find out which value the state files were written with, and put it back into the "
-    "newest entry.",
+    instead="Put the value that the state files were written with back into the entries. "
+    "`repair` does so for the codec and the provider, which the files tell by themselves.",
 )
 
 
@@ -37,4 +37,5 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                 yield RULE.finding(
                     f"offsets/{batch}",
                     f"From batch {batch} on, {key} is {new[key]}; before, it was {old[key]}.",
+                    repairable=evidence.written_with(key) is not None,
                 )
