@@ -102,8 +102,11 @@ def test_damage_is_found_and_never_restored(repo: Path, tmp_path: Path) -> None:
     number, damage = api.check_backups(str(repo))
     assert number == 1
     assert len(damage) == 1
-    with pytest.raises(StoppedMidway, match="damaged"):
+    with pytest.raises(StoppedMidway, match="damaged") as error:
         api.restore(str(repo), str(tmp_path / "again"), carrying=GO)
+    assert "Repeat" not in error.value.do
+    assert f"floodmark undo {tmp_path / 'again'} --execute" in error.value.do
+    assert "backup --check" in error.value.do
     victim.unlink()
     assert "missing" in api.check_backups(str(repo))[1][0].reason
     api.undo(str(tmp_path / "again"), carrying=GO)

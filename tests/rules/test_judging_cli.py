@@ -46,6 +46,29 @@ def test_a_finding_has_the_promised_fields_and_exits_1(sales, capsys):
     assert finding["repairable"] is True
 
 
+def test_one_reason_for_many_entries_is_said_once(sales, capsys):
+    shutil.rmtree(sales / "offsets")
+    assert run(["doctor", str(sales)]) == 1
+    said = capsys.readouterr().out
+    assert said.count("commit-without-offset") == 1
+    assert [f"commits/{batch} is there" in said for batch in range(3)] == [True] * 3
+
+
+def test_a_plan_names_all_that_carries_it_out(sales, tmp_path, capsys):
+    (sales / "state/0/1/3.delta").unlink()
+    plan = str(tmp_path / "plan.json")
+    assert run(["repair", str(sales), "--out", plan]) == 0
+    said = capsys.readouterr().out
+    assert "Carry it out with --accept repeats --execute." in said
+    assert f"plan it again with --accept repeats --out {plan}" in said
+    assert run(["apply", plan, "--execute"]) != 0
+    capsys.readouterr()
+    assert run(["repair", str(sales), "--accept", "repeats", "--out", plan]) == 0
+    said = capsys.readouterr().out
+    assert "Carry it out with --execute." in said
+    assert f"floodmark apply {plan}" in said
+
+
 def test_the_text_says_what_why_and_what_to_do(sales, capsys):
     (sales / "commits/2").write_bytes(b"")
     (sales / "commits/.2.crc").unlink()

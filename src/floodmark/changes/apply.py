@@ -47,7 +47,7 @@ from floodmark.errors import (
     StoppedMidway,
     WrongUse,
 )
-from floodmark.storage.backup import fetch_object
+from floodmark.storage.backup import ContentLost, fetch_object
 from floodmark.storage.copying import copy_file
 from floodmark.storage.files import Files
 
@@ -238,10 +238,15 @@ def _stopped(plan: Plan, target: Files, error: BaseException) -> StoppedMidway:
     words = told(error)
     why = getattr(error, "why", "")
     kept = f"What was replaced is kept in {journal.kept_folder(plan)}. " if plan.in_place else ""
+    undo = f"floodmark undo {target.root} --execute"
+    do = f"Repeat the command to go on, or take it back: {undo}"
+    if isinstance(error, ContentLost):
+        # Repeated, it would stop there again.
+        do = f"Take it back: {undo}\nThen choose another snapshot: {error.do}"
     return StoppedMidway(
         f"{plan.verb} stopped midway: {words}",
         f"{why}\n{kept}No query can start on {target.root} until this is settled.".strip(),
-        f"Repeat the command to go on, or take it back: floodmark undo {target.root} --execute",
+        do,
     )
 
 

@@ -90,6 +90,7 @@ UNCHANGED = "origin-unchanged"
 SAME_QUERY = "same-query"
 SNAPSHOT_THERE = "snapshot-there"
 NOT_IN_USE = "not-in-use"
+NEEDED = "needs_accepted"
 EMPTY = "target-empty"
 
 
@@ -127,6 +128,12 @@ class Plan:
     format: int = FORMAT
     made_by: str = RELEASE
     digest: str = ""
+
+    @property
+    def unaccepted(self) -> tuple[str, ...]:
+        """What the plan risks and nobody has accepted yet, by name."""
+        accepted = self.options.get("accept", ())
+        return tuple(name for name in self.options.get(NEEDED, ()) if name not in accepted)
 
     @property
     def id(self) -> str:

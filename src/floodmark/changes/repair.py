@@ -23,6 +23,7 @@ from floodmark.changes.mends import (
 from floodmark.changes.mends.backups import Backup
 from floodmark.changes.mends.patient import Patient
 from floodmark.changes.plan import (
+    NEEDED,
     NOT_IN_USE,
     RESTORE,
     UNCHANGED,
@@ -59,7 +60,6 @@ _MENDS: tuple[Callable[[Patient], bool], ...] = (
 _OF_STATE = ("FM116", "FM117", "FM118", "FM119", "FM120", "FM121", "FM152")
 _MOST_ROUNDS = 4
 _TOLD = 20
-_NEEDED = "needs_accepted"
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def plan_repair(
         _block(patient),
         {
             "accept": list(wish.accept),
-            _NEEDED: sorted({risk.name for risk in patient.risks}),
+            NEEDED: sorted({risk.name for risk in patient.risks}),
             "repeats": [to_wire(repeat) for risk in patient.risks for repeat in risk.repeats],
             "sink": wish.sink,
             "backup": backup,
@@ -163,8 +163,7 @@ def _block(patient: Patient) -> int:
 
 def refuse_unaccepted(plan: Plan) -> None:
     """What a plan risks is carried out only if it was accepted by name."""
-    accepted = set(plan.options.get("accept", ()))
-    open_risks = [name for name in plan.options.get(_NEEDED, ()) if name not in accepted]
+    open_risks = plan.unaccepted
     if open_risks:
         words = [item.words for item in plan.consequences if item.sink.endswith(open_risks[0])]
         raise WouldLose(

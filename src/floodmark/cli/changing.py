@@ -144,8 +144,11 @@ def _ending(change: Change, out: str | None) -> str:
         return change.words
     if not change.plan.steps:
         return "There is nothing to carry out."
+    accept = "".join(f"--accept {name} " for name in change.plan.unaccepted)
     saved = f" It is saved: floodmark apply {out}" if out else ""
-    return f"Nothing has been changed. Carry it out with --execute.{saved}"
+    if accept and out:
+        saved = f" It is saved as it is, and not applied so: plan it again with {accept}--out {out}"
+    return f"Nothing has been changed. Carry it out with {accept}--execute.{saved}"
 
 
 def _rows(plan: Plan) -> Iterator[tuple[str, str, str]]:

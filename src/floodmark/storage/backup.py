@@ -60,6 +60,10 @@ class Damage:
     reason: str
 
 
+class ContentLost(CannotRead):
+    """A repository does not have what one of its snapshots names."""
+
+
 def object_path(sha256: str) -> str:
     return f"{OBJECTS}/{sha256[:2]}/{sha256}"
 
@@ -196,13 +200,13 @@ def fetch_object(files: Files, name: str, path: str) -> bytes:
     try:
         data = files.read(name)
     except FileGone:
-        raise CannotRead(
+        raise ContentLost(
             f"{path}: its content is gone from the repository",
             f"{name} is missing.",
             "`floodmark backup --check REPO` tells which snapshots are whole.",
         ) from None
     if hashlib.sha256(data).hexdigest() != name.rsplit("/", 1)[-1]:
-        raise CannotRead(
+        raise ContentLost(
             f"{path}: its content in the repository is damaged",
             f"{name} does not have the content that its name says.",
             "`floodmark backup --check REPO` tells which snapshots are whole.",

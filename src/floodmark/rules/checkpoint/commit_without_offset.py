@@ -30,15 +30,20 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if batch in planned or batch < lowest or (latest is not None and batch > latest):
             continue
         blocks = latest is None or batch == latest - 1
+        if latest is None:
+            # Said alike of every entry: a hundred of them are one trouble.
+            means = (
+                "Without any Spark takes this for a first start: 4.1 and later refuse a folder "
+                "that is not empty, earlier ones begin again at batch 0."
+            )
+        elif blocks:
+            means = f"Spark does not start: it wants offsets/{batch}."
+        else:
+            means = "Spark starts; going back to this batch is not possible."
         yield RULE.finding(
             f"commits/{batch}",
             f"commits/{batch} is there and offsets/{batch} is not.",
             repairable=blocks and evidence.way_back is not None,
             severity=Severity.ERROR if blocks else Severity.WARNING,
-            why=RULE.matters
-            + (
-                f" Spark does not start: it wants offsets/{batch}."
-                if blocks
-                else " Spark starts; going back to this batch is not possible."
-            ),
+            why=f"{RULE.matters} {means}",
         )
