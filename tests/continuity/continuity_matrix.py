@@ -1,7 +1,7 @@
 """Runs scenarios: the old code over half of the input, `migrate`, the new code over the rest.
 
 As a program it runs those for the Spark that runs it, and prints what became of each as JSON
-lines: `continuity_matrix.py FOLDER [NAME…]`.
+lines: `continuity_matrix.py FOLDER [--every] [NAME…]`; --every: all that this Spark can run.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _PROVIDERS = {
 }
 # Code that is generated for a dozen rows costs more than it saves.
 _QUICK = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+EVERY = "--every"
 _AT_ONCE = 3
 # Spark gives a Python worker ten seconds to begin, whatever else the machine has to do: who
 # comes too late is run again, alone.
@@ -260,9 +261,9 @@ def _first_line(error: BaseException) -> str:
     return (lines or [type(error).__name__])[0][:300]
 
 
-def runs_on(one: Scenario, version: str) -> bool:
+def runs_on(one: Scenario, version: str, every: bool = False) -> bool:
     """On a Spark that is not the project's own, a scenario runs where it says so."""
-    return one.since <= version and (version.startswith("4.2") or version in one.sparks)
+    return one.since <= version and (every or version.startswith("4.2") or version in one.sparks)
 
 
 def summary(outcomes: list[Outcome]) -> str:
@@ -304,7 +305,7 @@ def _in_turn(every: Iterator[Scenario]) -> list[Scenario]:
     return [one for _, one in sorted(numbered, key=lambda pair: pair[0])]
 
 
-def main(folder: Path, wanted: list[str]) -> int:
+def main(folder: Path, *wanted: str, every: bool = False) -> int:
     import pyspark
 
     sys.modules.setdefault("continuity_matrix", sys.modules[__name__])
@@ -314,7 +315,7 @@ def main(folder: Path, wanted: list[str]) -> int:
     chosen = [
         one
         for one in _in_turn(scenarios())
-        if runs_on(one, pyspark.__version__)
+        if runs_on(one, pyspark.__version__, every)
         and (not wanted or any(one.name.startswith(word) for word in wanted))
     ]
 
@@ -347,4 +348,5 @@ def main(folder: Path, wanted: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))
+    given = [word for word in sys.argv[1:] if word != EVERY]
+    sys.exit(main(Path(given[0]), *given[1:], every=EVERY in sys.argv))
