@@ -6,6 +6,7 @@ Spark runs the functions; the scenarios of the matrix tell that good ones go on 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -142,21 +143,43 @@ def test_a_plan_changes_nothing_and_says_where_each_column_comes_from(
     assert any("sum is new" in note for note in plan["notes"])
 
 
-@pytest.mark.parametrize("app", ["same keys", "other keys"])
-def test_executors_rewrite_as_this_process_does(
-    spark: Any, place: Place, app: str, tmp_path: Path
-) -> None:
-    code, options = place.app, {}
-    if app == "other keys":
-        other = NEW.replace("events", 'events.withColumnRenamed("k", "c")').replace('"k")', '"c")')
-        code = write_app(tmp_path / "app.py", other, ONE, place.source, tmp_path / "new")
-        options = {"rename": ["k=c"]}
-    here, there = str(tmp_path / "here"), str(tmp_path / "there")
-    api.migrate(str(place.old), here, app=code, carrying=GO, **options)
-    api.migrate(str(place.old), there, app=code, on_spark=True, carrying=GO, **options)
-    found = [sorted(map(repr, api.state(one).rows())) for one in (here, there)]
+def _both_ways(old: Path, folder: Path, app: str, **options: Any) -> int:
+    """How many rows this process and the executors write, which must be the same ones."""
+    found = []
+    for where, on_spark in (("here", False), ("there", True)):
+        new = str(folder / where)
+        api.migrate(str(old), new, app=app, on_spark=on_spark, carrying=GO, **options)
+        written = api.inspect(new)
+        batches = (written.committed_batch, written.in_flight_batch)
+        found.append(
+            [
+                sorted(map(repr, api.state(new, batch=batch).rows()))
+                for batch in batches
+                if batch is not None
+            ]
+        )
     assert found[0] == found[1]
-    assert len(found[0]) == 3
+    return sum(map(len, found[0]))
+
+
+def test_executors_rewrite_as_this_process_does(spark: Any, place: Place, tmp_path: Path) -> None:
+    assert _both_ways(place.old, tmp_path, place.app) == 3
+
+
+def test_executors_bring_keys_together(spark: Any, merging: Place, tmp_path: Path) -> None:
+    merge = ["count=sum", "sum=sum"]
+    assert _both_ways(merging.old, tmp_path, merging.app, merge=merge) == 3
+    old, last = shutil.copytree(merging.old, tmp_path / "old"), api.inspect(str(merging.old))
+    for file in (f"{last.committed_batch}", f".{last.committed_batch}.crc"):
+        (old / "commits" / file).unlink()
+    # The batch in flight has left its state, which goes along as changes.
+    both = _both_ways(old, tmp_path / "in flight", merging.app, merge=merge)
+    assert both > 3
+
+
+def test_executors_take_the_rows_of_a_function(spark: Any, place: Place, tmp_path: Path) -> None:
+    code = place.migration(f"def operator_0(state):\n    return state.withColumn('value', {GOOD})")
+    assert _both_ways(place.old, tmp_path, place.app, with_file=code) == 3
 
 
 def test_a_stream_begins_with_state_from_a_file(spark: Any, tmp_path: Path) -> None:

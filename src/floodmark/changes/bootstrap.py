@@ -18,7 +18,7 @@ from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, SOURCES
 from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_offset
 from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.checkpoint.sources import render_json
-from floodmark.storage.state_reshape import Goal, goal_to_json
+from floodmark.storage.state_goal import Goal, goal_to_json
 
 VERSION = 1
 

@@ -30,7 +30,7 @@ from floodmark.state.reshape import NotCarried
 from floodmark.state.schema import PLAIN, render_encoding
 from floodmark.storage.files import Files
 from floodmark.storage.state import ENCODING, MERGE_VERSION, ROW_CHECKSUMS
-from floodmark.storage.state_reshape import Goal, Part, goal_to_json
+from floodmark.storage.state_goal import Goal, Part, goal_to_json
 from floodmark.storage.state_rewrite import CODEC, stores_of
 from floodmark.storage.state_write import HDFS, ROCKSDB
 

@@ -12,16 +12,8 @@ from floodmark.errors import WrongUse
 from floodmark.storage.files import Files
 from floodmark.storage.load import Entries, load
 from floodmark.storage.state import open_state
-from floodmark.storage.state_reshape import (
-    Given,
-    Goal,
-    Part,
-    Views,
-    Written,
-    check_state,
-    goal_from_json,
-    write_state,
-)
+from floodmark.storage.state_goal import Goal, Part, goal_from_json
+from floodmark.storage.state_reshape import Given, Views, Written, check_state, write_state
 from floodmark.storage.state_view import StateView
 
 

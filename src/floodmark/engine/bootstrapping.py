@@ -28,7 +28,7 @@ from floodmark.state.given_rows import given_key, given_value
 from floodmark.state.reshape import NotCarried
 from floodmark.state.types import Struct, ddl, distinct
 from floodmark.storage.files import local_path
-from floodmark.storage.state_reshape import Part
+from floodmark.storage.state_goal import Part
 
 _FORMATS = ("parquet", "json", "csv", "orc")
 

@@ -19,10 +19,11 @@ from floodmark.state.reshape import NotCarried
 from floodmark.state.types import Array, Atom, DataType, Map, Struct, ddl, distinct, parse_struct
 from floodmark.state.widening import widens
 from floodmark.storage.files import Files, open_files
-from floodmark.storage.state_reshape import Given, Part
+from floodmark.storage.state_goal import Part
+from floodmark.storage.state_reshape import Given
 
 if TYPE_CHECKING:
-    from floodmark.storage.state_reshape import Rows
+    from floodmark.storage.state_moving import Rows
 
 _SHOWN = 5
 PARTITION = "_partition"

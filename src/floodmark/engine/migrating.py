@@ -32,7 +32,7 @@ from floodmark.engine.state import reshaped_frame, state_frame
 from floodmark.errors import NoAnswer, WrongUse
 from floodmark.state.operators import Reading, Shape
 from floodmark.storage.state import open_state
-from floodmark.storage.state_reshape import Goal, Part, goal_from_json
+from floodmark.storage.state_goal import Goal, Part, goal_from_json
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from floodmark.changes.apply import Places
 from floodmark.changes.plan import Step
 from floodmark.changes.state_rewriter import goal_of, number_of
 from floodmark.checkpoint.model import Checkpoint
+from floodmark.engine.shuffled_rows import ROWS, by_goal, row_batch, slices
 from floodmark.state.records import Records
-from floodmark.state.rowbytes import binary_array, from_binary
 from floodmark.state.tally import Tally
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import Entries, load
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     from floodmark.storage.state_write import StoreFormat
 
-_ROWS = "goal int, earlier boolean, key binary, value binary"
 _TALLIES = "goal int, rows bigint, first string, second string"
 
 
@@ -145,18 +144,18 @@ class SparkRewriter:
                 for number in piece.column(0).to_pylist():
                     for earlier, mine in enumerate(stores):
                         for records, hashes in placed_rows(mine, number):
-                            yield _row_batch(records, hashes % count, bool(earlier))
+                            yield row_batch(records, hashes % count, earlier)
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             mine, there = job.opened(), job.target_files()
-            for goal, group in itertools.groupby(_slices(batches), lambda item: item[0]):
-                rows = ((earlier, one) for _, earlier, one in group)
+            for goal, group in itertools.groupby(slices(batches), lambda item: item[0]):
+                rows = ((bool(earlier), one) for _, earlier, one in group)
                 _write(job, style, mine, goal, rows, there)
                 yield _tally_row(goal, Tally())
 
-        frame = self._numbers(len(store.partitions)).mapInArrow(read, _ROWS)
-        placed = frame.repartition(count, "goal").sortWithinPartitions("goal", "earlier")
-        written = {row["goal"] for row in placed.mapInArrow(write, _TALLIES).collect()}
+        frame = self._numbers(len(store.partitions)).mapInArrow(read, ROWS)
+        found = by_goal(frame, count).mapInArrow(write, _TALLIES).collect()
+        written = {row["goal"] for row in found}
         for goal in set(range(count)) - written:
             # An empty partition has files, too.
             _write(job, style, store, goal, iter(()), target)
@@ -201,36 +200,6 @@ def _read_back(job: _Job, partition: int) -> Tally:
 def _conf(files: Files, batch: int) -> dict[str, str]:
     entry = _loaded(files, batch).offsets.get(batch)
     return dict(entry.metadata.conf) if entry and entry.metadata else {}
-
-
-def _row_batch(records: Records, goals: Any, earlier: bool) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    columns = [
-        pa.array(goals, pa.int32()),
-        pa.array([earlier] * len(records), pa.bool_()),
-        binary_array(records.keys),
-        binary_array(records.values),
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=["goal", "earlier", "key", "value"])
-
-
-def _slices(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, bool, Records]]:
-    """Batches sorted by goal and time, cut where either changes."""
-    import numpy as np
-
-    for batch in batches:
-        goals = batch.column(0).to_numpy()
-        earlier = batch.column(1).to_numpy(zero_copy_only=False)
-        bounds = [0, *(np.nonzero(np.diff(goals * 2 + earlier))[0] + 1).tolist(), len(goals)]
-        for first, last in itertools.pairwise(bounds):
-            if first == last:
-                continue
-            keys, values = (
-                from_binary(batch.column(at).slice(first, last - first)) for at in (2, 3)
-            )
-            rows = Records(keys, values, np.zeros(last - first, bool))
-            yield int(goals[first]), bool(earlier[first]), rows
 
 
 def _tally_row(number: int, tally: Tally) -> pa.RecordBatch:

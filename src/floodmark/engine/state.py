@@ -16,7 +16,7 @@ from floodmark.state.types import arrow_type, distinct
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 from floodmark.storage.state import open_state
-from floodmark.storage.state_reshape import Part
+from floodmark.storage.state_goal import Part
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,126 +12,29 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from floodmark.checkpoint.layout import FileInfo, state_files, store_folder
 from floodmark.errors import StoppedMidway
 from floodmark.state.encoding import encode
-from floodmark.state.grouping import grouping_of
 from floodmark.state.layout import Layout
 from floodmark.state.merging import merged
-from floodmark.state.operators import JOIN_STORES, Reading, Shape
 from floodmark.state.records import Records
-from floodmark.state.reshape import Recipe, Reshaping, recipe_from_json
-from floodmark.state.schema import ColumnFamily
 from floodmark.state.tally import Tally, tally
 from floodmark.storage.files import Files
 from floodmark.storage.state_change_file import write_change
-from floodmark.storage.state_runs import Runs
+from floodmark.storage.state_goal import Goal, Part, layout_of
+from floodmark.storage.state_moving import Moved, moves, reshaped_rows, sorted_out
 from floodmark.storage.state_store import StoreAt
 from floodmark.storage.state_view import StateView
-from floodmark.storage.state_write import ROCKSDB, StoreFormat, WrittenStore, write_store
-from floodmark.wire import to_wire
+from floodmark.storage.state_write import StoreFormat, WrittenStore, write_store
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    Rows = Iterator[tuple[pa.Array, pa.Array]]
+    from floodmark.storage.state_moving import Rows
 
 _AT_ONCE = 2
-
-
-@dataclass(frozen=True)
-class Part:
-    """One kind of rows of the new state: a store, or one column family of it."""
-
-    store: str
-    """The folder below the partition's."""
-    family: str | None
-    shape: str
-    key_json: str
-    value_json: str
-    encoding_json: str | None = None
-    key_id: int = 0
-    value_id: int = 0
-    recipe: Recipe | None = None
-    """None: it starts empty, or its rows are given."""
-    source: str | None = None
-    """What of the old operator is read, by the name that `floodmark state` has for it."""
-    given: bool = False
-    """A function of the user's makes the rows."""
-
-    @property
-    def name(self) -> str:
-        return self.family or self.store
-
-    @property
-    def reading(self) -> Reading:
-        schema = ColumnFamily(
-            self.name,
-            self.key_json,
-            self.value_json,
-            self.key_id,
-            self.value_id,
-            self.encoding_json,
-        )
-        return Reading(self.name, self.store, self.family, Shape(self.shape), schema)
-
-
-@dataclass(frozen=True)
-class Goal:
-    """The state of one operator as the new code wants it."""
-
-    operator: int
-    from_operator: int | None
-    """Whose state it is in the old checkpoint."""
-    batch: int
-    """The old batch after which the state is taken."""
-    version: int
-    """The version that it is in the new checkpoint."""
-    partitions: int
-    provider: str
-    parts: tuple[Part, ...]
-    codec: str = "lz4"
-    row_checksums: bool = False
-    avro: bool = False
-    delimiter: str = ","
-    unique_ids: tuple[tuple[str, ...], ...] | None = None
-    """partition → the unique id of each store, where state has them."""
-    in_flight: int | None = None
-    """The old batch that was planned and not committed, where it has left a whole state."""
-    zip_version: int = 1
-    """What RocksDB's zips say of themselves: 2 for Spark 4.0 with unique ids."""
-
-    @property
-    def stores(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(part.store for part in self.parts))
-
-    def families(self, store: str) -> dict[str, int]:
-        names = [part.family for part in self.parts if part.store == store and part.family]
-        return {name: number for number, name in enumerate(names, 1)}
-
-    def unique_id(self, partition: int, store: str) -> str | None:
-        if self.unique_ids is None:
-            return None
-        mine = self.unique_ids[partition]
-        return mine[JOIN_STORES.index(store)] if len(mine) > 1 else mine[0]
-
-
-def goal_to_json(goal: Goal) -> dict[str, Any]:
-    value: dict[str, Any] = to_wire(goal)
-    return value
-
-
-def goal_from_json(value: Mapping[str, Any]) -> Goal:
-    parts = tuple(
-        Part(**{**part, "recipe": recipe_from_json(part["recipe"]) if part["recipe"] else None})
-        for part in value["parts"]
-    )
-    ids = value.get("unique_ids")
-    unique = tuple(tuple(stores) for stores in ids) if ids is not None else None
-    return Goal(**{**value, "parts": parts, "unique_ids": unique})
 
 
 Given = Callable[[Part, int], "Rows"]
@@ -158,32 +61,23 @@ def write_state(
     views: Views,
     given: Given | None = None,
     partitions: Sequence[int] | None = None,
+    moved: Moved | None = None,
 ) -> Written:
-    """Writes every store of every partition, or of some."""
+    """Writes every store of every partition, or of some.
+
+    `moved` gives the rows that come from other partitions; else they are sorted out here.
+    """
     chosen = range(goal.partitions) if partitions is None else partitions
     places = [(partition, store) for partition in chosen for store in goal.stores]
     with contextlib.ExitStack() as stack:
-        rows = _Sources(goal, views, given, stack, goal.batch)
+        moved = moved or _moved_here(goal, views, stack)
+        rows = _Sources(goal, views, given, moved, goal.batch)
         stores = _each(places, lambda place: _write_one(goal, target, place, rows))
         if goal.in_flight is None:
             return Written(goal, stores, {})
-        later = _Sources(goal, views, given, stack, goal.in_flight)
+        later = _Sources(goal, views, given, moved, goal.in_flight)
         again = _each(places, lambda place: _write_again(goal, target, place, rows, later))
         return Written(goal, stores, again)
-
-
-def goes_straight(goal: Goal, views: Views) -> bool:
-    """True where every partition of the new state comes from the same one of the old."""
-    for part in goal.parts:
-        view = views(part, goal.batch)
-        if part.given or (view is not None and part.recipe and not _stays(goal, part, view)):
-            return False
-    return True
-
-
-def _stays(goal: Goal, part: Part, view: StateView) -> bool:
-    assert part.recipe is not None
-    return part.recipe.keeps_keys and len(view.partitions) == goal.partitions
 
 
 def _each(
@@ -201,11 +95,14 @@ class _Sources:
         goal: Goal,
         views: Views,
         given: Given | None,
-        stack: contextlib.ExitStack,
+        moved: Moved,
         batch: int,
     ) -> None:
         self._parts = [
-            (part.store, _source(goal, part, views(part, batch), given, stack))
+            (
+                part.store,
+                _source(goal, part, views(part, batch), given, partial(moved, part, batch)),
+            )
             for part in goal.parts
         ]
 
@@ -247,91 +144,43 @@ def _style(goal: Goal, store: str) -> StoreFormat:
     )
 
 
-def _layout(goal: Goal, part: Part) -> Layout:
-    schema = part.reading.schema
-    assert schema is not None
-    rocksdb = goal.provider == ROCKSDB
-    return Layout(
-        schema.key,
-        schema.value,
-        rocksdb,
-        schema.encoding,
-        goal.families(part.store)[part.family] if part.family is not None and rocksdb else None,
-        part.reading.shape in (Shape.LIST, Shape.VALUES),
-        goal.delimiter.encode(),
-        goal.row_checksums and rocksdb,
-        goal.avro and part.family is not None,
-        {part.value_id: schema.value},
-    )
-
-
 def _source(
     goal: Goal,
     part: Part,
     view: StateView | None,
     given: Given | None,
-    stack: contextlib.ExitStack,
+    moved: Callable[[], Callable[[int], Iterator[Records]]],
 ) -> Callable[[int], Iterator[Records]]:
     """A partition's rows, as the new store keeps them."""
-    layout = _layout(goal, part)
+    layout = layout_of(goal, part)
     if part.given:
         assert given is not None
         rows = given
         return lambda partition: _encoded(part, layout, rows(part, partition))
     if part.recipe is None or view is None:
         return lambda partition: iter(())
-    schema = part.reading.schema
-    assert schema is not None
-    where = f"operator {goal.operator}, {part.name}"
-    reshaping = Reshaping(part.recipe, schema.key, schema.value, where)
-    if _stays(goal, part, view):
-        return lambda partition: _encoded(part, layout, _reshaped(view, reshaping, partition))
-    place = stack.enter_context(tempfile.TemporaryDirectory(prefix="floodmark-runs-"))
-    runs = _sort_out(goal, part, view, reshaping, Path(place, "runs"))
+    if not moves(goal, part, view):
+        return lambda partition: _encoded(part, layout, reshaped_rows(goal, part, view, partition))
+    found = moved()
     if part.recipe.merge is None:
-        return runs.rows
-    return lambda partition: _merged(part, layout, runs.rows(partition))
+        return found
+    return lambda partition: _merged(part, layout, found(partition))
+
+
+def _moved_here(goal: Goal, views: Views, stack: contextlib.ExitStack) -> Moved:
+    def moved(part: Part, batch: int) -> Callable[[int], Iterator[Records]]:
+        view = views(part, batch)
+        assert view is not None
+        place = stack.enter_context(tempfile.TemporaryDirectory(prefix="floodmark-runs-"))
+        return sorted_out(goal, part, view, Path(place, "runs")).rows
+
+    return moved
 
 
 def _encoded(part: Part, layout: Layout, rows: Rows) -> Iterator[Records]:
     for keys, values in rows:
         if len(keys):
             yield encode(layout, keys, values, part.key_id, part.value_id)
-
-
-def _reshaped(view: StateView, reshaping: Reshaping, partition: int) -> Rows:
-    for keys, values in stored_rows(view, partition):
-        yield reshaping.rows(keys, values)
-
-
-def stored_rows(view: StateView, partition: int) -> Rows:
-    """The rows of a partition as the store keeps them, not as a person sees them."""
-    with view.at.open(partition) as opened:
-        layout = view.layout(opened)
-        for records in opened.records():
-            keys, values = layout.decode(records)
-            if len(keys):
-                yield keys, values
-
-
-def _sort_out(goal: Goal, part: Part, view: StateView, reshaping: Reshaping, path: Path) -> Runs:
-    layout, runs = _layout(goal, part), Runs(path, goal.partitions)
-    for partition in view.partitions:
-        for keys, values in _reshaped(view, reshaping, partition):
-            records = encode(layout, keys, values, part.key_id, part.value_id)
-            runs.add(records, partitions_of(part.reading, keys, goal.partitions))
-    runs.close()
-    return runs
-
-
-def partitions_of(reading: Reading, keys: pa.Array, partitions: int) -> Any:
-    """The partition in which Spark will look for each key."""
-    import numpy as np
-
-    grouping = grouping_of(reading)
-    if grouping.is_keyless or partitions == 1:
-        return np.zeros(len(keys), np.int64)
-    return grouping.hashes(keys).view("i4").astype(np.int64) % partitions
 
 
 def _merged(part: Part, layout: Layout, rows: Iterator[Records]) -> Iterator[Records]:
