@@ -72,6 +72,17 @@ def test_what_is_not_read_to_its_end_is_ended(started: list[subprocess.Popen[byt
     assert None not in [process.poll() for process in started]
 
 
+def test_without_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*args: Any, **kwargs: Any) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    view = _view(SALES)
+    alone = _in_this_process(view).num_rows
+    monkeypatch.setattr(subprocess, "Popen", refused)
+    monkeypatch.setattr(state_rocksdb, "_WORTH_A_PROCESS", 0)
+    assert view.to_arrow().num_rows == alone > 0
+
+
 def test_a_damaged_table(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
     place = Path(shutil.copytree(SALES, tmp_path / "ck"))
     for table in place.rglob("*.sst"):

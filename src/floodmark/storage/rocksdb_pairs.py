@@ -7,6 +7,7 @@ counts, so next to nothing is imported here.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import struct
 import sys
@@ -86,14 +87,16 @@ class Readers:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self._started: list[Popen[bytes]] = []
+        self._started: list[Popen[bytes]] | None = None
         self._free: list[Popen[bytes]] = []
 
     def pairs(self, place: str) -> Iterator[Pairs]:
         """The pairs of the database in a folder; as many may be under way as there are readers."""
-        if not self._started:
-            self._started = [_start() for _ in range(self.count)]
-            self._free = list(self._started)
+        if self._started is None:
+            self._start()
+        if not self._free:  # the system gives no more processes
+            yield from pairs_of(open_database(place))
+            return
         reader = self._free.pop()
         assert reader.stdin is not None
         assert reader.stdout is not None
@@ -102,19 +105,26 @@ class Readers:
         yield from _parsed(reader.stdout)
         self._free.append(reader)
 
+    def _start(self) -> None:
+        self._started = []
+        with contextlib.suppress(OSError):
+            for _ in range(self.count):
+                self._started.append(_start_reader())
+        self._free = list(self._started)
+
     def close(self) -> None:
-        for reader in self._started:
+        for reader in self._started or ():
             reader.kill()
             reader.communicate()
 
 
-def _start() -> Popen[bytes]:
+def _start_reader() -> Popen[bytes]:
     import subprocess
 
     # The same modules as here, wherever this process found them.
     code = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as it; it.serve()"
     return subprocess.Popen(
-        [sys.executable, "-S", "-c", code],
+        [sys.executable, "-c", code],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
