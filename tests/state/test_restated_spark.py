@@ -197,15 +197,17 @@ def test_every_state_goes_on_in_every_spark(version: str, tmp_path: Path) -> Non
         shutil.copytree(tmp_path / name, tmp_path / f"{name}-own", symlinks=True)
         jobs.append(_job(tmp_path, name, "own", tmp_path / name, {}))
         for how in CHANGES:
-            if version.startswith("3") and how == "to unique ids":
+            # The plan says so: Spark 4.0 reads no such state but its own.
+            if version.startswith(("3", "4.0")) and how == "to unique ids":
                 continue
             made = change(tmp_path, name, how)
             if made is not None:
                 jobs.append(_job(tmp_path, name, how, *made))
+    wrong = []
     for mine in _apart(version, jobs, lambda job: "unique-ids" in job["name"] and not job["conf"]):
         (tmp_path / "jobs.json").write_text(json.dumps(mine))
-        _spark(python, "second", str(tmp_path), str(tmp_path / "jobs.json"))
-    wrong = []
+        # Its sink may have had the rows before a query fails.
+        wrong += _spark(python, "second", str(tmp_path), str(tmp_path / "jobs.json"))
     for job in jobs:
         own = kept(tmp_path / "out" / job["name"] / "own")
         found = kept(Path(job["out"]))
@@ -238,7 +240,8 @@ def _was_made(root: Path, name: str) -> bool:
     return len(kept(root / "out" / name / "first")) == 2
 
 
-def _spark(python: str, *arguments: str) -> None:
+def _spark(python: str, *arguments: str) -> list[str]:
+    """What failed, in a line each."""
     environment = {
         key: value
         for key, value in os.environ.items()
@@ -251,7 +254,7 @@ def _spark(python: str, *arguments: str) -> None:
         text=True,
         check=False,
     )
-    for line in done.stdout.splitlines():
-        if line.startswith("FAILED"):
-            print(line)
+    failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+    print(*failed, sep="\n")
     assert done.returncode >= 0, done.stderr[-3000:]
+    return failed
