@@ -17,6 +17,7 @@ from floodmark.checkpoint.sidefiles import can_join, crc_over, whole_sum
 from floodmark.errors import FloodmarkError
 from floodmark.state.framing import Lz4Walk
 from floodmark.state.soundness import TAIL, Content, check_end
+from floodmark.state.sstable import TableWalk, table_walk
 
 if TYPE_CHECKING:
     from floodmark.storage.evidence import Gathering
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 LARGE = 1 << 18
 """Bytes from which on a file is worth more than one read."""
 _PIECE = 1 << 19
+_Walk = Lz4Walk | TableWalk
 
 
 class LargeFiles:
@@ -63,6 +65,24 @@ class LargeFiles:
             and expected is not None
             and _read(place, self._found.sizes[path], self._piece, [_Sum(crc_over(), expected)])
         )
+
+    def is_sound_table(self, path: str) -> bool:
+        """The checksum of every block of a RocksDB table fits."""
+        place, size = self._found.files.on_disk(path), self._found.sizes.get(path, 0)
+        if place is not None:
+            walk = _table_on_disk(place, size)
+            return bool(walk and _read(place, size, self._room_for(walk), [], walk) and walk.fits)
+        try:
+            data = self._found.files.read(path)
+        except FloodmarkError:
+            return False
+        walk = table_walk(len(data), lambda at, count: data[at : at + count])
+        return bool(walk and walk.take(memoryview(data)) == len(data) == size and walk.fits)
+
+    def _room_for(self, walk: TableWalk) -> memoryview:
+        """A block has to fit in as a whole; a large table's filter has megabytes."""
+        enough = 2 * walk.longest
+        return self._piece if enough <= _PIECE else memoryview(bytearray(enough))
 
     def _place(self, path: str) -> str | None:
         return self._found.files.on_disk(path) if self._found.sizes[path] >= LARGE else None
@@ -110,6 +130,19 @@ class _Sum:
         return self._value == self._expected
 
 
+def _table_on_disk(place: str, size: int) -> TableWalk | None:
+    try:
+        descriptor = os.open(place, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        return table_walk(size, lambda at, count: os.pread(descriptor, count, at))
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
 def _crc32c(piece: memoryview, value: int) -> int:
     import google_crc32c
     import numpy as np
@@ -119,7 +152,7 @@ def _crc32c(piece: memoryview, value: int) -> int:
 
 
 def _read(
-    place: str, size: int, buffer: memoryview, sums: list[_Sum], walk: Lz4Walk | None = None
+    place: str, size: int, buffer: memoryview, sums: list[_Sum], walk: _Walk | None = None
 ) -> bool:
     """True where the file has its size and every sum fits."""
     try:
@@ -142,7 +175,7 @@ def _read(
     return total == size and all(item.fits for item in sums)
 
 
-def _left(walk: Lz4Walk | None, piece: memoryview) -> int:
+def _left(walk: _Walk | None, piece: memoryview) -> int:
     """How many bytes have to come again; they are put first."""
     if walk is None:
         return 0
