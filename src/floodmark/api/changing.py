@@ -68,7 +68,7 @@ def _declared_sources(app: str) -> list[Declared]:
     from floodmark.changes.sources import Declared
     from floodmark.engine.application import load_application
     from floodmark.engine.query import read_query, require_writer
-    from floodmark.engine.session import SessionWish, build_session, new_log, running_session
+    from floodmark.engine.session import some_session
     from floodmark.engine.starting import Start
 
     pipelines = load_application(app).pipelines
@@ -76,10 +76,7 @@ def _declared_sources(app: str) -> list[Declared]:
         names = ", ".join(pipeline.name for pipeline in pipelines)
         raise WrongUse(f"{app} has {len(pipelines)} pipelines", do=f"Name one of them: {names}.")
     pipeline = pipelines[0]
-    running = running_session()
-    wish = SessionWish("floodmark", pipeline.needs, pipeline.conf, new_log("floodmark"), True)
-    spark = running or build_session(wish)
-    try:
+    with some_session(pipeline.needs, pipeline.conf) as spark:
         writer = pipeline(spark, Start(), **pipeline.settle({}))
         require_writer(writer, f"pipeline {pipeline.name}")
         return [
@@ -88,9 +85,6 @@ def _declared_sources(app: str) -> list[Declared]:
             else Declared(source.kind)
             for source in read_query(writer).sources
         ]
-    finally:
-        if running is None:
-            spark.stop()
 
 
 def rewind(

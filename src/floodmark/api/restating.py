@@ -53,13 +53,7 @@ def _carried_by(on_spark: bool, carrying: Carrying) -> Iterator[Carrying]:
         yield carrying
         return
     from floodmark.engine.restate import SparkRewriter
-    from floodmark.engine.session import SessionWish, build_session, new_log, running_session
+    from floodmark.engine.session import some_session
 
-    running = running_session()
-    wish = SessionWish("floodmark", log=new_log("floodmark"), stdout_to_stderr=True)
-    spark = running or build_session(wish)
-    try:
+    with some_session() as spark:
         yield replace(carrying, rewriter=SparkRewriter(spark, carrying.storage))
-    finally:
-        if running is None:
-            spark.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,24 +71,21 @@ def command(
     """
     from floodmark.engine.checking import CheckWish
     from floodmark.engine.parameters import parse_settings
-    from floodmark.engine.session import new_log
 
-    spark_conf = parse_settings(options.spark_settings(master, conf), "--conf")
-    log = new_log("check") if spark_log is None else _log_file(spark_log)
     wish = CheckWish(
         parse_settings(settings),
         rehearse or empty_sources,
         empty_sources,
         cap_rows,
-        spark_conf,
-        log,
-        as_json,
+        parse_settings(options.spark_settings(master, conf), "--conf"),
+        stdout_to_stderr=as_json,
     )
-    # stdout belongs to the document: what pipelines print goes to stderr.
-    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
-        judgement = api.check(checkpoint, application, wish, storage)
-    if spark_log is None and log is not None:
-        log.unlink(missing_ok=True)
+    with (
+        _log(spark_log) as log,
+        # stdout belongs to the document: what pipelines print goes to stderr.
+        contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext(),
+    ):
+        judgement = api.check(checkpoint, application, replace(wish, log=log), storage)
     if as_json:
         options.show_json(judgement)
     else:
@@ -95,8 +93,12 @@ def command(
     return 0 if judgement.verdict.is_yes else 1
 
 
-def _log_file(name: str) -> Path | None:
-    return None if name == "-" else Path(name)
+def _log(name: str | None) -> contextlib.AbstractContextManager[Path | None]:
+    from floodmark.engine.session import passing_log
+
+    if name is None:
+        return passing_log("check")
+    return contextlib.nullcontext(None if name == "-" else Path(name))
 
 
 def text(judgement: Judgement, checkpoint: str, application: str) -> str:

@@ -17,7 +17,7 @@ from floodmark.engine.building import Built, built
 from floodmark.engine.initial_values import initial_values
 from floodmark.engine.outline import CHECKPOINT, outline
 from floodmark.engine.query import read_query, source_folders
-from floodmark.engine.session import new_log
+from floodmark.engine.session import passing_log
 from floodmark.engine.starting import Start
 from floodmark.storage.files import open_files
 from floodmark.storage.load import Entries, load
@@ -45,15 +45,20 @@ class Code:
     """Settings of the session."""
     start: Start | None = None
 
-    def built(self) -> contextlib.AbstractContextManager[Built]:
-        return built(
-            self.app,
-            self.settings,
-            start=self.start,
-            conf=self.conf,
-            log=new_log("migrate"),
-            stdout_to_stderr=True,
-        )
+    @contextlib.contextmanager
+    def built(self) -> Iterator[Built]:
+        with (
+            passing_log("migrate") as log,
+            built(
+                self.app,
+                self.settings,
+                start=self.start,
+                conf=self.conf,
+                log=log,
+                stdout_to_stderr=True,
+            ) as found,
+        ):
+            yield found
 
 
 @contextlib.contextmanager

@@ -121,6 +121,36 @@ def new_log(name: str) -> Path:
 
 
 @contextlib.contextmanager
+def passing_log(name: str) -> Iterator[Path]:
+    """A file for the JVM's log, which stays where what it is for fails, and it says something."""
+    log = new_log(name)
+    try:
+        yield log
+    except BaseException:
+        if not log.stat().st_size:
+            log.unlink()
+        raise
+    log.unlink()
+
+
+@contextlib.contextmanager
+def some_session(
+    needs: tuple[str, ...] = (), conf: Mapping[str, str] | None = None
+) -> Iterator[Any]:
+    """The session that this process has, or a new one for as long as the `with`."""
+    running = running_session()
+    if running is not None:
+        yield running
+        return
+    with passing_log("floodmark") as log:
+        spark = build_session(SessionWish("floodmark", needs, conf, log, stdout_to_stderr=True))
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+@contextlib.contextmanager
 def _jvm_output(log: Path | None, stdout_to_stderr: bool) -> Iterator[None]:
     """The JVM inherits our descriptors when it starts, so they point elsewhere meanwhile."""
     moves: list[tuple[int, int]] = []
