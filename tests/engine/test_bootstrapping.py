@@ -148,6 +148,13 @@ def test_a_start_file_that_does_not_fit_is_refused(
     assert refused.value.do
 
 
+def test_where_delta_begins_is_said() -> None:
+    delta = b'{"floodmark": "start", "version": 1, "sources": [{"kind": "delta", "version": 8}]}'
+    (note,) = bootstrapping._delta_notes(parse_start(delta, "start.json"))
+    assert "--start start.json" in note
+    assert bootstrapping._delta_notes(parse_start(START, "start.json")) == ()
+
+
 def drawn(folder: Path, name: str, **families: Shape) -> Drawn:
     """The operators of a golden checkpoint, with families of Spark's own beside its first."""
     place = samples.write(folder, golden(name))

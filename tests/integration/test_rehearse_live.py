@@ -20,6 +20,7 @@ from floodmark.engine.application import load_application
 from floodmark.engine.checking import CheckWish
 from floodmark.engine.rehearse import rehearse as rehearse_on_a_fork
 from floodmark.engine.runtime import RunWish, run_application
+from floodmark.engine.starting import read_start
 from floodmark.rules.restarts.reason import Judgement
 from floodmark.rules.restarts.rehearsal import Rehearsal
 
@@ -57,6 +58,7 @@ def keep(batch, number):
     with open("{folder}/kept", "a") as out:
         out.writelines(f"{{number}} {{row}}\\n" for row in sorted(found))
 """
+AT_ONE = {"version": 1, "index": -1}
 COUNT = 'F.count("*").alias("n")'
 MORE = f'{COUNT}, F.max("p").alias("m")'
 
@@ -195,6 +197,28 @@ def test_a_stream_begins_with_state_at_offsets_of_a_real_topic(
         api.bootstrap(
             str(place.checkpoint), app=str(place.app), state=str(state), carrying=Carrying(True)
         )
+
+
+@pytest.mark.soak
+def test_a_stream_begins_with_state_at_a_version_of_a_real_table(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, state, start = (tmp_path / name for name in ("orders", "counts.json", "start.json"))
+    for rows in (20, 7):
+        frame = spark.range(rows).selectExpr("concat('k', id % 2) as k", "id as p")
+        frame.coalesce(1).write.format("delta").mode("append").save(str(table))
+    state.write_text('{"k": "k0", "count": 10}\n{"k": "k1", "count": 10}\n')
+    start.write_text(
+        json.dumps({"floodmark": "start", "version": 1, "sources": [{"kind": "delta", **AT_ONE}]})
+    )
+    reading = FROM_DELTA.replace(".load(", ".options(**start.delta(place)).load(")
+    place = Place(tmp_path, str(table), reading)
+    arguments = ["bootstrap", str(place.checkpoint), "--app", str(place.app), "--execute"]
+    assert floodmark([*arguments, "--state", str(state), "--start", str(start)]) == 0
+    assert f"give `run` the same --start {start}" in " ".join(capsys.readouterr().out.split())
+    run_application(load_application(str(place.app)), RunWish(start=read_start(start)))
+    counted = {row["key"]["k"]: row["value"]["count"] for row in _rows(place)}
+    assert counted == {"k0": 14, "k1": 13}
 
 
 def _rows(place: Place) -> list[Any]:
