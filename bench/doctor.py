@@ -5,10 +5,13 @@ RocksDB's tables. Each as Spark leaves it on a local disk, with Hadoop's checksu
 file; as Spark 4.1 and later leave it on an object store, with its own; and as it lies there
 otherwise, with none.
 
-The claim is of reading: from the disk, by the clock. It is made out of the page cache too, where a
-plain read is a copy in memory, by processor time; but not for large files without checksums beside
-them. lz4's are over what is unpacked, and RocksDB's over a few kilobytes each, so there the doctor
-cannot keep up with a copy of the packed bytes; it is held against a plain read that unpacks.
+The claim is of reading: from the disk, by the clock, less the time in which other programs had the
+core (the kernel counts it): who waits for a disk does not mind them, who checks what was read does.
+It is made out of the page cache too, where a plain read is a copy in memory, by processor time;
+but not for large files without checksums beside them. lz4's are over what is unpacked, so there
+the doctor cannot keep up with a copy of the packed bytes; it is held against a plain read that
+unpacks. RocksDB's are over a few kilobytes each, and each partition's database has to be opened:
+what that comes to is told, from either place.
 """
 
 from __future__ import annotations
@@ -129,20 +132,26 @@ def read_bytes(folder: Path) -> int:
 
 
 def from_disk(folder: Path, function: Callable[[], object]) -> float:
-    """Seconds, with the files out of the page cache first."""
+    """Seconds by the clock, with the files out of the page cache first."""
     for path in folder.rglob("*"):
         if path.is_file():
             descriptor = os.open(path, os.O_RDONLY)
             os.fsync(descriptor)
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             os.close(descriptor)
-    start = time.perf_counter()
+    start, stood = time.perf_counter(), in_line()
     function()
-    return time.perf_counter() - start
+    return time.perf_counter() - start - (in_line() - stood)
 
 
-def compare(claims: Claims, name: str, place: Path, in_memory: bool, rounds: int) -> None:
-    """`in_memory`: the claim is made out of the page cache, too."""
+def in_line() -> float:
+    """Seconds that this thread could have run and other programs had the cores."""
+    told = Path("/proc/thread-self/schedstat")
+    return int(told.read_text().split()[1]) / 1e9 if told.exists() else 0.0
+
+
+def compare(claims: Claims, name: str, place: Path, claimed: str, rounds: int) -> None:
+    """`claimed`: where it has to be half as fast, of `disk` and `memory`; elsewhere it is told."""
     plain, doctored = partial(read_bytes, place), partial(api.doctor, str(place), 1.0)
     copied, read, fetched, read_cold = best(
         rounds,
@@ -155,12 +164,12 @@ def compare(claims: Claims, name: str, place: Path, in_memory: bool, rounds: int
         f"{name}: bytes {copied:.4f} s, doctor --read-data {read:.4f} s; "
         f"from the disk {fetched:.4f} s and {read_cold:.4f} s"
     )
-    speed = f"speed of --read-data, {name}"
-    claims.at_least(f"{speed}, in plain reads from the disk", fetched / read_cold, 0.5)
-    if in_memory:
-        claims.at_least(f"{speed}, in plain reads out of memory", copied / read, 0.5)
-    else:
-        print(f"       {speed}, in plain reads out of memory: {copied / read:.2f} (no claim)")
+    for where, measured in (("disk", fetched / read_cold), ("memory", copied / read)):
+        claim = f"speed of --read-data, {name}, in plain reads from {where}"
+        if where in claimed:
+            claims.at_least(claim, measured, 0.5)
+        else:
+            print(f"       {claim}: {measured:.2f} (no claim)")
 
 
 def compare_with_unpacking(claims: Claims, name: str, place: Path, rounds: int) -> None:
@@ -186,17 +195,20 @@ def main() -> None:
         print(f"inspect {inspected:.3f} s, doctor {doctored:.3f} s")
         claims.at_most("doctor, in inspects", doctored / inspected, 3)
         stores = tables(Path(folder) / "tables")
-        for name, place, rounds in (
-            ("20,000 small files", many, 3),
-            (f"{LARGE_FILES} large files", large, 20),
-            (f"{TABLES} large RocksDB tables", stores, 20),
+        for name, place, rounds, alone in (
+            ("20,000 small files", many, 3, "disk and memory"),
+            (f"{LARGE_FILES} large files", large, 20, "disk"),
+            (f"{TABLES} large RocksDB tables", stores, 20, "neither"),
         ):
             beside = with_side_files(place, place.with_name(f"{place.name}-beside"))
-            compare(claims, f"{name} with checksums beside them", beside, True, rounds)
-            compare(claims, f"{name} alone", place, place is many, rounds)
+            with_sums = f"{name} with checksums beside them"
+            compare(claims, with_sums, beside, "disk and memory", rounds)
+            compare(claims, f"{name} alone", place, alone, rounds)
         compare_with_unpacking(claims, f"{LARGE_FILES} large files alone", large, 20)
         own = with_sparks_checksums(large, large.with_name("large-own"))
-        compare(claims, f"{LARGE_FILES} large files with Spark's checksums", own, True, 20)
+        compare(
+            claims, f"{LARGE_FILES} large files with Spark's checksums", own, "disk and memory", 20
+        )
     claims.finish()
 
 
