@@ -14,6 +14,7 @@ from floodmark.checkpoint.sidefiles import side_file_of
 from floodmark.state.crc32c import crc_of
 from floodmark.state.framing import Lz4Walk, compress, lz4_ends
 from floodmark.state.hdfs import write_snapshot
+from floodmark.storage import evidence_large
 from floodmark.storage.evidence import gather
 from floodmark.storage.evidence_large import LARGE, LargeFiles
 from floodmark.storage.local import LocalFiles
@@ -21,6 +22,11 @@ from rules.examples import Tree, golden
 from samples import HeldFiles, write
 
 PATH = "state/0/0/2.snapshot"
+
+
+@pytest.fixture(autouse=True)
+def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence_large, "_PIECE", 1 << 17)
 
 
 @lru_cache(maxsize=1)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LARGE = 1 << 18
 """Bytes from which on a file is worth more than one read."""
-_PIECE = 1 << 19
+_PIECE = 1 << 20
 _Walk = Lz4Walk | TableWalk
 
 
