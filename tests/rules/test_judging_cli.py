@@ -101,6 +101,31 @@ def test_damage_inside_a_state_file_needs_read_data(sales, capsys):
     assert [item["rule"] for item in json_of(capsys)["findings"]] == ["damaged-state-file"]
 
 
+def test_what_only_reading_finds_is_mended_by_reading(sales, capsys):
+    path = sales / "state/0/1/3.delta"
+    path.write_bytes(path.read_bytes()[:-30])
+    (sales / "state/0/1/.3.delta.crc").unlink()
+    assert run(["doctor", str(sales), "--read-data"]) == 1
+    said = capsys.readouterr().out
+    assert "do   `floodmark repair CP --read-data`. By hand: " in said
+    assert "`floodmark repair --read-data` mends 1 of 1" in said
+    assert run(["repair", str(sales)]) == 0
+    assert "State files were not opened: --read-data does." in capsys.readouterr().out
+    assert run(["repair", str(sales), "--read-data"]) == 0
+    said = capsys.readouterr().out
+    assert "Mend the checkpoint" in said
+    assert "not opened" not in said
+
+
+def test_without_state_and_notes_the_doctor_does_not_vouch_for_it(sales, capsys):
+    shutil.rmtree(sales / "state")
+    for verb in ("doctor", "repair"):
+        assert run([verb, str(sales)]) == 0
+        said = capsys.readouterr().out
+        assert "right only for a query without state" in said
+        assert "not opened" not in said
+
+
 @pytest.mark.parametrize(("part", "status"), [("100%", 1), ("10", 2), ("0%", 2), ("x%", 2)])
 def test_a_part_of_the_data(sales, part, status):
     path = sales / "state/0/1/3.delta"

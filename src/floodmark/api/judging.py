@@ -9,6 +9,7 @@ from floodmark.api.asked import Storage, require_state_extra, structured
 from floodmark.storage.files import open_files
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
+    from floodmark.checkpoint.evidence import Evidence
     from floodmark.engine.checking import CheckWish
     from floodmark.rules.finding import Finding, Rule
     from floodmark.rules.restarts.reason import Judgement
@@ -30,12 +31,37 @@ def doctor(
     places given, or at those that the notes of the last start name.
     """
     from floodmark.rules.registry import examine
+
+    return examine(
+        evidence(
+            path,
+            read_data,
+            storage,
+            sources=sources,
+            bootstrap_servers=bootstrap_servers,
+            table=table,
+            sink=sink,
+        )
+    )
+
+
+def evidence(
+    path: str,
+    read_data: float | None = None,
+    storage: Storage | None = None,
+    *,
+    sources: bool = False,
+    bootstrap_servers: str | None = None,
+    table: str | None = None,
+    sink: str | None = None,
+) -> Evidence:
+    """What `doctor` judges by."""
     from floodmark.storage.evidence import gather
 
     if read_data is not None:
         require_state_extra()
     files = open_files(str(path), storage)
-    evidence = gather(files, read_data)
+    found = gather(files, read_data)
     if sources or bootstrap_servers or table or sink:
         from dataclasses import replace
 
@@ -45,9 +71,9 @@ def doctor(
         asked = sources or bool(bootstrap_servers or table)
         places = Places(asked, bootstrap_servers, table, sink)
         note = latest_note(files)
-        outside = ask(files, evidence, note, places, lambda place: open_files(place, storage))
-        evidence = replace(evidence, outside=outside)
-    return examine(evidence)
+        outside = ask(files, found, note, places, lambda place: open_files(place, storage))
+        found = replace(found, outside=outside)
+    return found
 
 
 def check(

@@ -89,10 +89,13 @@ def mend(patient: Patient, backup: Backup | None = None) -> None:
             return
 
 
-def _title(mends: bool, leaves: bool) -> str:
+def _title(patient: Patient, mends: bool) -> str:
     if mends:
         return "Mend the checkpoint"
-    return "Nothing here can be mended by `repair`" if leaves else "Nothing to mend: it is sound"
+    if patient.findings:
+        return "Nothing here can be mended by `repair`"
+    left_open = patient.evidence.left_open
+    return "Nothing to mend: it is sound" + (f". {left_open}" if left_open else "")
 
 
 def plan_repair(
@@ -105,9 +108,11 @@ def plan_repair(
     steps = (*_steps(patient), *patient.sink_steps)
     left = [f"Left as it is: {item.rule} ({item.code}). {item.what}" for item in patient.findings]
     notes = (*patient.notes, *left[:_TOLD])
+    if (steps or notes) and patient.evidence.left_open:
+        notes = (*notes, patient.evidence.left_open)
     return Plan(
         "repair",
-        _title(bool(steps), bool(patient.findings)),
+        _title(patient, bool(steps)),
         backup or location,
         location,
         steps,

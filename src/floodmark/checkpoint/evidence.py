@@ -100,6 +100,19 @@ class Evidence:
             if not file.path.startswith(f"{NOTES}/")
         }
 
+    @property
+    def left_open(self) -> str:
+        """What the doctor's silence does not vouch for, in words."""
+        checkpoint = self.checkpoint
+        if checkpoint.state_files or checkpoint.committed_batch is None:
+            return "" if self.read_data else "State files were not opened: --read-data does."
+        if self.starts or checkpoint.state_operators or not checkpoint.complete:
+            return ""
+        return (
+            "There is no state folder, which is right only for a query without state: any other "
+            "fails (Spark 4.2: STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY)."
+        )
+
     @cached_property
     def mtimes(self) -> Mapping[str, int | None]:
         return {file.path: file.mtime_ms for file in self.checkpoint.files}

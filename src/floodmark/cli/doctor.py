@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from floodmark import api
+from floodmark.api import judging
 from floodmark.cli import options
 
 
@@ -59,9 +59,10 @@ def command(
     It changes nothing. Exits 1 if there is an error or a warning.
     """
     from floodmark.rules.finding import is_bad
+    from floodmark.rules.registry import examine
 
     share = 1.0 if read_data else read_data_subset
-    found = api.doctor(
+    evidence = judging.evidence(
         checkpoint,
         share,
         storage,
@@ -70,20 +71,23 @@ def command(
         table=table,
         sink=sink,
     )
+    found = examine(evidence)
     if as_json:
         options.show_json({"findings": found})
     else:
         from floodmark.cli import findings
-        from floodmark.cli.words import style
+        from floodmark.cli.words import style, wrapped
 
-        unread = "" if share else " State files were not opened: --read-data does."
         if found:
             click.echo(f"{style(checkpoint, 'bold')}   {findings.summary(found)}\n")
             click.echo(findings.text(found))
-            click.echo(f"\nThe whole story of a rule: floodmark explain {found[0].code}.{unread}")
+            click.echo(f"\nThe whole story of a rule: floodmark explain {found[0].code}.")
             mended = sum(item.repairable for item in found)
             if mended:
-                click.echo(f"`floodmark repair` mends {mended} of {len(found)}: a plan first.")
+                verb = "repair --read-data" if share else "repair"
+                click.echo(f"`floodmark {verb}` mends {mended} of {len(found)}: a plan first.")
         else:
-            click.echo(f"{checkpoint} is sound: no rule found anything.{unread}")
+            click.echo(f"{checkpoint} is sound: no rule found anything.")
+        if evidence.left_open:
+            click.echo("\n".join(wrapped("", evidence.left_open, 96)))
     return 1 if is_bad(found) else 0

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import STATE
 from floodmark.errors import WrongUse
 from floodmark.rules.finding import Finding, Rule, in_order
 
@@ -57,7 +58,10 @@ def _with_advice(finding: Finding, evidence: Evidence) -> Finding:
     # Whatever is wrong with a file, its old bytes mend it.
     if not finding.repairable and finding.path not in evidence.cures:
         return finding
-    return replace(finding, repairable=True, do=f"`floodmark repair CP`. By hand: {finding.do}")
+    # What only the content of a state file shows, `repair` does not see without reading it.
+    read = " --read-data" if evidence.read_data and finding.path.startswith(f"{STATE}/") else ""
+    do = f"`floodmark repair CP{read}`. By hand: {finding.do}"
+    return replace(finding, repairable=True, do=do)
 
 
 def find_rule(name: str) -> Known:
