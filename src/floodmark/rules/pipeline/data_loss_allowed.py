@@ -15,7 +15,7 @@ RULE = Rule(
     matters="The option turns an error into a line in the log: records that Kafka has deleted, "
     "or a topic that was made anew, are skipped.",
     restart="The query goes on at what is left, and nobody is told what was lost.",
-    instead="Leave it at true; when it fails, `floodmark doctor` and `floodmark lag` say what is "
+    instead="Leave it at true; when it fails, `floodmark doctor --sources` says what is "
     "missing, and the choice is yours.",
 )
 
