@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import samples
 from floodmark import api
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying, Change
+from floodmark.cli.main import run
 from floodmark.errors import BatchPurged, FloodmarkError, NoAnswer, WouldLose, WrongUse
 
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
@@ -248,3 +250,30 @@ def test_spark_gets_the_entry_before_even_if_it_is_purged(tmp_path: Path) -> Non
 def test_one_goal_has_to_be_given(tmp_path: Path, goal: dict[str, object]) -> None:
     with pytest.raises(WrongUse):
         api.rewind(str(tmp_path), **goal)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("verb", [("rewind", "--to-batch", "3"), ("upgrade", "NEW")])
+def test_a_partition_that_is_gone_is_not_put_down_to_retention(
+    verb: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = samples.write(tmp_path / "cp", samples.sales(5, in_flight=False))
+    shutil.rmtree(place / "state/0/1")
+    name, *rest = (str(tmp_path / word) if word == "NEW" else word for word in verb)
+    assert run([name, str(place), *rest]) == 1
+    said = capsys.readouterr().err
+    assert "state/0/1 holds no state file at all" in said
+    assert "`floodmark upgrade CP NEW --without-state`" in said
+    assert "minBatchesToRetain" not in said
+
+
+def test_no_rewind_is_advised_where_no_offset_entry_is_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = samples.write(tmp_path / "cp", samples.sales(5, in_flight=False))
+    shutil.rmtree(place / "offsets")
+    assert run(["doctor", str(place)]) == 1
+    said = capsys.readouterr().out
+    assert "floodmark rewind" not in said
+    assert "Restore the folder offsets/ from a backup" in said
+    assert run(["rewind", str(place), "--to-batch", "3"]) == 4
+    assert "The folder offsets/ was lost" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -110,3 +111,21 @@ def test_diff_counts_keys(capsys: pytest.CaptureFixture[str]) -> None:
     assert [(one["operator"], one["store"]) for one in state] == [(0, "default")]
     assert state[0]["keys"]["added"] == 2
     assert run(["diff", SALES, SALES]) == 0
+
+
+@pytest.mark.parametrize("option", [[], ["--stats"], ["--key", '{"customerId": "c1"}']])
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("3.5/sales-hdfs", "state/0/*/3.delta"), ("4.0/sales-rocksdb", "state/0/*/3.zip")],
+)
+def test_a_file_that_is_cut_comes_with_what_to_do(
+    name: str, file: str, option: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    golden = Path(SALES).parents[2] / name / "checkpoint"
+    place = shutil.copytree(golden, tmp_path / "cp")
+    for each in place.glob(file):
+        each.write_bytes(each.read_bytes()[:30])
+        Path(f"{each}.crc").unlink(missing_ok=True)
+    assert run(["state", str(place), *option]) == 3
+    *_, last = capsys.readouterr().err.strip().splitlines()
+    assert last.strip().startswith("Restore it from a backup")

@@ -61,12 +61,7 @@ class Course:
 
 def choose_course(checkpoint: Checkpoint, wish: Wish) -> Course:
     latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
-    if latest is None and committed is not None:
-        raise WouldLose(
-            f"{checkpoint.path}: commits/{committed} is there and no offset entry is",
-            "The folder offsets/ was lost: nothing says how far the sources were read.",
-            "Restore it from a backup; `floodmark doctor` says more.",
-        )
+    _refuse_lost_offsets(checkpoint)
     if latest is None:
         raise NoAnswer(
             f"{checkpoint.path}: no batch was planned yet, so there is nothing to go on from",
@@ -84,6 +79,16 @@ def choose_course(checkpoint: Checkpoint, wish: Wish) -> Course:
         return _without_commits(checkpoint, wish, latest)
     require_entry(checkpoint, committed)
     return _after_commit(checkpoint, wish, latest, committed)
+
+
+def _refuse_lost_offsets(checkpoint: Checkpoint) -> None:
+    if checkpoint.latest_batch is None and checkpoint.committed_batch is not None:
+        raise WouldLose(
+            f"{checkpoint.path}: commits/{checkpoint.committed_batch} is there and no offset "
+            "entry is",
+            "The folder offsets/ was lost: nothing says how far the sources were read.",
+            "Restore it from a backup; `floodmark doctor` says more.",
+        )
 
 
 def _from_batch(checkpoint: Checkpoint, wish: Wish, batch: int) -> Course:
@@ -141,6 +146,7 @@ def require_committed(checkpoint: Checkpoint, batch: int, option: str) -> None:
     if committed is None or batch > committed:
         last = "none is" if committed is None else f"the last one is {committed}"
         raise WrongUse(f"{option} {batch}: that batch is not committed; {last}", do=LISTED)
+    _refuse_lost_offsets(checkpoint)
     there = sorted(set(checkpoint.offset_ids) & set(checkpoint.commit_ids))
     if batch not in there:
         oldest = f"the oldest batch still logged is {there[0]}" if there else "none is logged whole"

@@ -39,9 +39,18 @@ def chain_of(
     folder: str,
     lineage: Lineage,
 ) -> Chain:
-    mine = [file for file in files if file.provider == provider and file.version <= version]
     if version == 0:
         return Chain(None, ())
+    everything = tuple(files)
+    if not everything:
+        # Spark removes versions, and never the newest one: this it has not done.
+        raise StateFileMissing(
+            f"{folder} holds no state file at all",
+            f"Batch {version - 1} left one in every partition, so the folder was lost or emptied.",
+            "Restore it from a backup, or go on without any state: `floodmark upgrade CP NEW "
+            "--without-state`.",
+        )
+    mine = [file for file in everything if file.provider == provider and file.version <= version]
     if unique_id is not None:
         return _by_lineage(mine, version, unique_id, folder, lineage)
     snapshots = {f.version: f for f in mine if f.kind == _SNAPSHOT[provider] and not f.unique_id}

@@ -27,6 +27,8 @@ from floodmark.storage.rocksdb_pairs import Readers
 from floodmark.storage.state_chain import Chain, chain_of
 from floodmark.storage.state_rocksdb import NOTHING, opened
 
+_RESTORE = "Restore it from a backup; `floodmark doctor --read-data` finds what else is wrong."
+
 
 @dataclass(frozen=True)
 class StoreAt:
@@ -68,11 +70,18 @@ class StoreAt:
 
     @contextlib.contextmanager
     def open(self, partition: int, readers: Readers | None = None) -> Iterator[OpenedPartition]:
+        folder = store_folder(self.operator, partition, self.store)
+        with named(folder), self._opened(partition, folder, readers) as found:
+            yield found
+
+    @contextlib.contextmanager
+    def _opened(
+        self, partition: int, folder: str, readers: Readers | None
+    ) -> Iterator[OpenedPartition]:
         chain = self.chain(partition)
         if self.provider == "hdfs":
             yield OpenedPartition(self, chain)
             return
-        folder = store_folder(self.operator, partition, self.store)
         logs = tuple(self._changelog(file) for file in chain.changes)
         if chain.snapshot is None:
             yield OpenedPartition(self, chain, NOTHING, logs)
@@ -146,10 +155,12 @@ def _matching(records: Records, key: bytes) -> Records | None:
 
 @contextlib.contextmanager
 def named(path: str) -> Iterator[None]:
-    """Puts the file before an error's words."""
+    """Puts the file before an error's words, and what to do after them."""
     try:
         yield
     except FloodmarkError as error:
+        if isinstance(error, MalformedFile) and not error.do:
+            error.do = _RESTORE
         if path not in error.what:
             error.what = f"{path}: {error.what}"
             error.args = (error.what,)
@@ -163,7 +174,7 @@ def _check_file(path: str, data: bytes, note: bytes) -> None:
     except (ValueError, KeyError, TypeError, RecursionError):
         raise MalformedFile(
             f"{path}.crc: not a checksum as Spark writes it",
-            do="Restore it from a backup; `floodmark doctor --read-data` finds what else is wrong.",
+            do=_RESTORE,
         ) from None
     if algorithm != "CRC32C" or type(value) is not int:
         return

@@ -30,7 +30,13 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if batch in planned or batch < lowest or (latest is not None and batch > latest):
             continue
         blocks = latest is None or batch == latest - 1
+        do = None
         if latest is None:
+            # No batch is left to go back to.
+            do = (
+                "Restore the folder offsets/ from a backup: `floodmark repair CP --from-backup "
+                "REPO`."
+            )
             # Said alike of every entry: a hundred of them are one trouble.
             means = (
                 "Without any Spark takes this for a first start: 4.1 and later refuse a folder "
@@ -46,4 +52,5 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             repairable=blocks and evidence.way_back is not None,
             severity=Severity.ERROR if blocks else Severity.WARNING,
             why=f"{RULE.matters} {means}",
+            do=do,
         )
