@@ -280,6 +280,25 @@ def test_two_of_a_kind_and_one_are_not_guessed_at() -> None:
         match([OLD, other], [OLD], MatchWish(accept=frozenset({"dropped-operator"})))
 
 
+def _join(left: str, right: str) -> Operator:
+    stores = []
+    for side, columns in (("left", left), ("right", right)):
+        stores.append(Store(f"{side}-keyToNumValues", struct("k STRING"), struct("value BIGINT")))
+        key, value = struct("k STRING, index BIGINT"), struct(f"{columns}, matched BOOLEAN")
+        stores.append(Store(f"{side}-keyWithIndexToValue", key, value))
+    return Operator(0, "symmetricHashJoin", tuple(stores))
+
+
+def test_sides_that_changed_places_are_not_taken_for_each_other() -> None:
+    old = _join("k STRING, paid DOUBLE", "k STRING, seen TIMESTAMP")
+    with pytest.raises(NotCarried, match="its sides have changed places"):
+        matched(old, _join("k STRING, seen TIMESTAMP", "k STRING, paid DOUBLE"))
+    with pytest.raises(NotCarried, match="no column of left-keyWithIndexToValue"):
+        matched(old, _join("b STRING, c DOUBLE", "k STRING, seen TIMESTAMP"))
+    twin = _join("k STRING, paid DOUBLE", "k STRING, paid DOUBLE")
+    assert len(matched(twin, twin).operators[0].stores) == 4
+
+
 def test_variables_come_and_go() -> None:
     def variables(*names: str) -> Operator:
         stores = tuple(Store(name, struct("k STRING"), struct("n BIGINT")) for name in names)

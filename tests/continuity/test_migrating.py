@@ -131,6 +131,25 @@ def test_a_skeleton_is_a_migration(
     assert found == {k: {"count": n, "sum": None} for k, n in (("a", 4), ("b", 2), ("c", 2))}
 
 
+def test_sources_that_changed_places_are_refused(spark: Any, tmp_path: Path) -> None:
+    """Each would go on from the other's place, whatever becomes of the state."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        write_half(folder, 1)
+    other = f"spark.readStream.schema({continuity_matrix.SCHEMA!r}).json({str(second)!r})"
+    code = '{0}.union({1}).groupBy("k").agg(F.count("*").alias("n"), F.sum("v").alias("s"))'
+    apps = []
+    for name, order in (("old", ("events", other)), ("new", (other, "events"))):
+        text = code.format(*order)
+        apps.append(write_app(tmp_path / f"{name}.py", text, ONE, first, tmp_path / name))
+    old = tmp_path / "old"
+    run(spark, apps[0], old, noted=True)
+    assert api.check(str(old), apps[1]).verdict.value == "needs-new-checkpoint"
+    with pytest.raises(FloodmarkError, match=r"Source 0 reads .*second .*it was .*first"):
+        api.migrate(str(old), str(tmp_path / "new"), app=apps[1], carrying=GO)
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_plan_changes_nothing_and_says_where_each_column_comes_from(
     place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

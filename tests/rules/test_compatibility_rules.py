@@ -8,7 +8,7 @@ import pytest
 
 from broken.meeting import join, meeting, operator, schema, source
 from compatibility.changes import ALL
-from floodmark.rules.judging import judge_restart
+from floodmark.rules.judging import judge_restart, other_sources
 from floodmark.rules.registry import rules_of
 from floodmark.rules.restarts.comparison import SCHEMA_CHECK
 from floodmark.rules.restarts.noted import last_start
@@ -245,3 +245,28 @@ def test_a_damaged_note_is_read_as_far_as_it_goes(note):
     found = last_start(note)
     assert found is not None
     assert found.sources == ()
+
+
+@pytest.mark.parametrize(
+    ("seen", "reordered"),
+    [
+        ({0: "file:/data/b/1.json", 1: "file:///data/a/2.json"}, True),
+        ({0: "file:/data/a/1.json", 1: "file:///data/b/2.json"}, False),
+        ({0: "file:/data/b/1.json"}, False),
+        ({0: "file:/data/c/1.json", 1: "file:/data/a/1.json"}, False),
+        ({}, False),
+    ],
+    ids=["swapped", "same", "half known", "elsewhere", "unknown"],
+)
+def test_lists_of_files_tell_that_folders_changed_places(
+    seen: dict[int, str], reordered: bool
+) -> None:
+    comparison = meeting(
+        ('{"logOffset":4}', '{"logOffset":4}'),
+        {"none": True},
+        {"sources": (source("json", "/data/a"), source("csv", "data/b/"))},
+        seen=seen,
+    )
+    found = [one.rule for one in judge_restart(comparison).reasons]
+    assert ("sources-reordered" in found) is reordered
+    assert ("sources-reordered" in {one.rule for one in other_sources(comparison)}) is reordered

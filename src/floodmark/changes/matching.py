@@ -31,6 +31,8 @@ MERGES = ("sum", "min", "max", "any")
 DROPPED_OPERATOR = "dropped-operator"
 DROPPED_KEYS = "dropped-keys"
 ACCEPTED = (DROPPED_OPERATOR, DROPPED_KEYS)
+_MATCHED = "matched"
+"""A column that joins add for themselves."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,8 @@ def _pairs(
 
 
 def _operator(old: Operator, new: Operator, wish: MatchWish, notes: list[str]) -> OperatorMatch:
+    if new.kind == JOIN:
+        _refuse_swapped_sides(old, new)
     ledger = Ledger(new.words)
     stores = []
     theirs = {store.name: store for store in old.stores}
@@ -196,8 +200,33 @@ def _store(
     return StoreMatch(after.name, Recipe(key, value, merge), before, after, by_function)
 
 
+def _refuse_swapped_sides(old: Operator, new: Operator) -> None:
+    before, after = (
+        [
+            sorted(
+                name
+                for store in one.stores
+                if store.name.startswith(side)
+                for name in distinct(store.value).names
+            )
+            for side in ("left", "right")
+        ]
+        for one in (old, new)
+    )
+    if before != after and before == after[::-1]:
+        raise NotCarried(
+            f"{new.words}: its sides have changed places",
+            "The rows of each side would be taken for the other's, and so would the places where "
+            "their sources stand.",
+            "Write the join as it was, the same stream on the left; a right outer join takes the "
+            "place of a left outer one only with a new checkpoint.",
+        )
+
+
 def _require_some(before: Store, after: Store, value: tuple[Column, ...], ledger: Ledger) -> None:
-    if before.value.fields and not any(column.source for column in value):
+    # What Spark adds for itself says nothing of the side's own columns.
+    own = [column for column in value if column.name != _MATCHED]
+    if before.value.fields and not any(column.source for column in own):
         raise NotCarried(
             f"{ledger.where}: no column of {after.name} is one of the old ones",
             "The sides of the join are others now, or its columns all have other names.",

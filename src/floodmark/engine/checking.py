@@ -11,6 +11,7 @@ from floodmark.checkpoint.filelog import COMPACT
 from floodmark.checkpoint.layout import batch_id
 from floodmark.checkpoint.model import SHUFFLE_PARTITIONS, Checkpoint
 from floodmark.checkpoint.outline import OperatorOutline, Outline
+from floodmark.checkpoint.sources import SourceKind
 from floodmark.engine.building import built, call_pipeline
 from floodmark.engine.hadoop import checkpoint_files
 from floodmark.engine.notes import acting_note
@@ -23,6 +24,7 @@ from floodmark.rules.restarts.comparison import FILE_SINKS, Comparison
 from floodmark.rules.restarts.noted import last_start
 from floodmark.rules.restarts.reason import Judgement
 from floodmark.storage.files import Files
+from floodmark.storage.inputs import seen_file
 from floodmark.storage.state import operator_outline
 
 _SINK_LOG = "_spark_metadata"
@@ -79,7 +81,17 @@ def compare(
         fingerprint,
         sink_batch(writer._spark, drawn),
         places=places_of(files.root),
+        seen=seen_files(files, checkpoint),
     )
+
+
+def seen_files(files: Files, checkpoint: Checkpoint) -> dict[int, str]:
+    found = {
+        at: seen_file(files, checkpoint, source.id)
+        for at, source in enumerate(checkpoint.sources)
+        if source.kind is SourceKind.FILE
+    }
+    return {at: path for at, path in found.items() if path is not None}
 
 
 def held_operators(files: Files, checkpoint: Checkpoint) -> tuple[OperatorOutline, ...]:

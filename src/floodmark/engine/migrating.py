@@ -24,13 +24,19 @@ from floodmark.changes.plan import REWRITE, Plan, Step
 from floodmark.changes.reshape_rewriter import ReshapeRewriter
 from floodmark.changes.verbs import Carrying
 from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
+from floodmark.engine.checking import seen_files
 from floodmark.engine.drawing import Code, Drawing, drawing, plan_of
 from floodmark.engine.made_rows import Made, call, check_rows, fitted, rows_of, spool
 from floodmark.engine.migration import MigrationCode, load_migration, read_migration
+from floodmark.engine.notes import acting_note
 from floodmark.engine.reshape import SparkReshaper
 from floodmark.engine.state import reshaped_frame, state_frame
 from floodmark.errors import NoAnswer, WrongUse
+from floodmark.rules.judging import other_sources
+from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.noted import last_start
 from floodmark.state.operators import Reading, Shape
+from floodmark.state.reshape import NotCarried
 from floodmark.storage.state import open_state
 from floodmark.storage.state_goal import Goal, Part, goal_from_json
 
@@ -93,6 +99,7 @@ class MigrationPlan:
         old = _old_operators(origin, self.wish, asked)
         conf = {**pinned(origin.checkpoint, old), **asked.conf}
         found = stack.enter_context(drawing(asked.code, conf))
+        _refuse_other_sources(origin, found)
         if asked.on_spark:
             self.rewriter = SparkReshaper(spark=found.spark, storage=self.carrying.storage)
         code = load_migration(asked.with_file, found.drawn) if asked.with_file else None
@@ -161,6 +168,19 @@ class MigrationPlan:
         merge = code.merge_of(goal.operator) if part.reading.shape is Shape.PAIRS else None
         old = _old_reading(origin, goal, part)
         return Made(rows, part, goal.partitions, where, before, old, merge, self.asked.accept)
+
+
+def _refuse_other_sources(origin: Origin, found: Drawing) -> None:
+    """The offsets are carried as they are: they must be those of the new code's sources."""
+    last = last_start(acting_note(origin.files, origin.checkpoint.committed_batch))
+    seen = seen_files(origin.files, origin.checkpoint)
+    reasons = other_sources(Comparison(origin.checkpoint, (), found.outline, last, seen=seen))
+    if reasons:
+        raise NotCarried(
+            "\n".join(reason.what for reason in reasons),
+            "State can be carried over, and the place where a source stands cannot be another's.",
+            reasons[0].do,
+        )
 
 
 def _match_wish(asked: Asked, code: MigrationCode | None) -> MatchWish:

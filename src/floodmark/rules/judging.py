@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from floodmark.rules.registry import rules_of
 from floodmark.rules.restarts.comparison import Comparison
-from floodmark.rules.restarts.reason import Judgement, Reason, in_order, worst
+from floodmark.rules.restarts.reason import Judgement, Reason, Verdict, in_order, worst
 
 # What only the real sources can tell: others stood in for them.
 _OF_SOURCES = ("source-kind-changed", "source-place-changed", "sources-reordered")
+
+# Sources that are others, or stand elsewhere: no state can make up for that.
+_BOUND_TO_SOURCES = ("source-count-changed", "source-kind-changed", "sources-reordered")
+
+
+def other_sources(comparison: Comparison) -> tuple[Reason, ...]:
+    """Why the offsets of a checkpoint are not those of the new code's sources."""
+    return in_order(
+        [
+            found
+            for known in rules_of("compatibility")
+            if known.rule.name in _BOUND_TO_SOURCES
+            for found in known.check(comparison)
+            if found.verdict is Verdict.NEEDS_NEW_CHECKPOINT
+        ]
+    )
 
 
 def judge_restart(comparison: Comparison) -> Judgement:

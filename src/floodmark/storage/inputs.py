@@ -32,6 +32,19 @@ def read_source_log(files: Files, checkpoint: Checkpoint, source: str) -> tuple[
     )
 
 
+def seen_file(files: Files, checkpoint: Checkpoint, source: str) -> str | None:
+    """A file that a file source has read: the last of its newest entry."""
+    folder = f"{SOURCES}/{source}"
+    names = names_to_read(names_in(checkpoint.files, folder))
+    if not names:
+        return None
+    try:
+        found = parse_source_log(files.read(f"{folder}/{names[-1]}"))
+    except FloodmarkError:
+        return None  # damage is the doctor's to tell
+    return found[-1].readable_path if found else None
+
+
 def _parse(
     checkpoint: Checkpoint, path: str, data: bytes | FloodmarkError
 ) -> tuple[SourceFile, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from floodmark.checkpoint.outline import SourceOutline
 from floodmark.checkpoint.sources import SourceKind
 from floodmark.rules.finding import Rule, Severity
-from floodmark.rules.restarts.comparison import Comparison, refuses_other_files
+from floodmark.rules.restarts.comparison import Comparison, reads, refuses_other_files
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 
 RULE = Rule(
@@ -17,9 +17,9 @@ RULE = Rule(
     finds="Sources of one kind that have changed places.",
     matters="Spark knows sources by their place in the plan. Each would go on from the "
     "other's offsets.",
-    restart="Two folders fail with 'Wrong basePath', Kafka on partitions that are gone. Globs, "
-    "and Kafka with failOnDataLoss=false, start without a word: records are skipped and "
-    "repeated.",
+    restart="Two folders fail with 'Wrong basePath' if the last batch had files, Kafka on "
+    "partitions that are gone. After a batch without files, with globs, and with Kafka's "
+    "failOnDataLoss=false it starts without a word: records are skipped and repeated.",
     instead="Put the sources back into their order: union, join and select them as before. "
     "Spark 4.2 and later can name them.",
 )
@@ -48,7 +48,8 @@ def check(comparison: Comparison) -> Iterator[Reason]:
 def _is_silent(comparison: Comparison, at: int) -> bool:
     """Whether the source takes the other's offset without a word."""
     now = comparison.new.sources[at]
-    before = comparison.last.sources[at] if comparison.last is not None else None
+    noted = comparison.last.sources if comparison.last is not None else ()
+    before = noted[at] if noted else None
     if now.kind == "kafka":
         return now.options.get("failondataloss", "true").lower() == "false"
     if before is not None and before.kind != now.kind:
@@ -57,13 +58,22 @@ def _is_silent(comparison: Comparison, at: int) -> bool:
 
 
 def _before(comparison: Comparison) -> list[str]:
-    if comparison.last is not None:
+    if comparison.last is not None and comparison.last.sources:
         return [_place(one) for one in comparison.last.sources]
-    # Without a note Kafka's offsets still tell their topics.
-    held = comparison.checkpoint.sources
-    if all(one.kind is SourceKind.KAFKA and isinstance(one.offset, dict) for one in held):
-        return [f"kafka {','.join(sorted(one.offset))}" for one in held]
-    return []
+    found = [_held(comparison, at) for at in range(len(comparison.checkpoint.sources))]
+    return [place for place in found if place is not None]
+
+
+def _held(comparison: Comparison, at: int) -> str | None:
+    """Without a note Kafka's offsets tell their topics, and lists of files their folder."""
+    held, new = comparison.checkpoint.sources[at], comparison.new.sources
+    if held.kind is SourceKind.KAFKA and isinstance(held.offset, dict):
+        return f"kafka {','.join(sorted(held.offset))}"
+    file = comparison.seen.get(at)
+    if file is None:
+        return None
+    own_place_first = sorted(range(len(new)), key=lambda one: one != at)
+    return next((_place(new[one]) for one in own_place_first if reads(new[one], file)), None)
 
 
 def _place(source: SourceOutline) -> str:

@@ -77,6 +77,8 @@ class Comparison:
     rehearsal: Rehearsal | None = None
     places: tuple[str, ...] = ()
     """Where the checkpoint lies, in full and with its links followed."""
+    seen: Mapping[int, str] = field(default_factory=dict)
+    """A file that each source of files has read, by the source's own log."""
 
     @property
     def has_plans(self) -> bool:
@@ -180,6 +182,16 @@ def refuses_other_files(source: SourceOutline, before: SourceOutline | None) -> 
         return False
     inside = plain_path(earlier) + "/"
     return not inside.startswith(plain_path(path).rstrip("/") + "/")
+
+
+def reads(source: SourceOutline, file: str) -> bool | None:
+    """Whether a file lies where a source reads; None where its path does not tell."""
+    path = source.place
+    if source.kind not in FILE_SOURCES or path is None or any(sign in path for sign in "*?[{"):
+        return None
+    folder, there = plain_path(path).rstrip("/") + "/", plain_path(file)
+    is_whole = path.startswith("/") or ":" in path
+    return there.startswith(folder) or (not is_whole and folder in there)
 
 
 def version_of(text: str) -> tuple[int, int]:
