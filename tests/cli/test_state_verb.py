@@ -129,3 +129,17 @@ def test_a_file_that_is_cut_comes_with_what_to_do(
     assert run(["state", str(place), *option]) == 3
     *_, last = capsys.readouterr().err.strip().splitlines()
     assert last.strip().startswith("Restore it from a backup")
+
+
+def test_a_schema_that_is_gone_is_not_to_be_written_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    golden = Path(SALES).parents[2] / "3.5" / "sales-hdfs" / "checkpoint"
+    place = shutil.copytree(golden, tmp_path / "cp")
+    (place / "state/0/0/_metadata/schema").unlink()
+    assert run(["state", str(place)]) == 0
+    said = capsys.readouterr().out
+    assert "Restore the file from a backup before the next start" in said
+    assert "run the query once" not in said
+    assert run(["state", str(place), "--key", '{"customerId": "c1"}']) == 2
+    assert "--key-schema 'name STRING'" in capsys.readouterr().err

@@ -17,7 +17,7 @@ from floodmark.checkpoint.layout import (
     state_files,
     store_folder,
 )
-from floodmark.checkpoint.model import PROVIDER_CLASS, SHUFFLE_PARTITIONS, Checkpoint
+from floodmark.checkpoint.model import PROVIDER_CLASS, SHUFFLE_PARTITIONS, STATE_CODEC, Checkpoint
 from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.operators import OperatorMetadata, parse_operator_metadata
 from floodmark.checkpoint.outline import FamilyOutline, OperatorOutline
@@ -110,6 +110,8 @@ def open_state(
         at(reading.counts.folder) if reading.counts else None,
         reading.family is not None and conf.get(ENCODING, "unsaferow").lower() == "avro",
         written.get(reading.family or ""),
+        # The setting is in every offset entry since 3.1, the first Spark that wrote schemas.
+        STATE_CODEC in conf,
     )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from floodmark.checkpoint.layout import (
     store_folder,
 )
-from floodmark.errors import NoAnswer
+from floodmark.errors import NoAnswer, WrongUse
 from floodmark.state.layout import BYTES, Layout
 from floodmark.state.one_row import decode_row, encode_row, partition_of_row
 from floodmark.state.operators import JoinCounts, Reading, Shape
@@ -34,10 +34,17 @@ if TYPE_CHECKING:
 
     from floodmark.state.records import Records
 
+_GIVE = (
+    "Give one: --key-schema 'name STRING' --value-schema 'count BIGINT' (in Python: schema=(…, …))"
+)
 _HINT = (
-    "Spark wrote no schema, so the rows are bytes. Give one: --key-schema 'name STRING'"
-    " --value-schema 'count BIGINT' (in Python: schema=(…, …)), or run the query once on"
+    f"Spark wrote no schema, so the rows are bytes. {_GIVE}, or run the query once on"
     " Spark 3.1 or later, which writes it."
+)
+_LOST = (
+    f"The schema file is gone, so the rows are bytes. {_GIVE}. Restore the file from a backup"
+    " before the next start: Spark would write the running query's in its place, without a"
+    " comparison (`floodmark explain FM122`)."
 )
 
 
@@ -78,6 +85,8 @@ class StateView:
     """A join side's other store."""
     avro: bool = False
     written: Mapping[int, Struct] | None = None
+    schema_lost: bool = False
+    """Where there is no schema: the Spark that wrote the state writes one."""
 
     @property
     def key_type(self) -> Struct:
@@ -98,7 +107,9 @@ class StateView:
     @property
     def hint(self) -> str:
         """What to do where the rows are bytes, for want of a schema."""
-        return _HINT if self.reading.schema is None else ""
+        if self.reading.schema is not None:
+            return ""
+        return _LOST if self.schema_lost else _HINT
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -162,7 +173,11 @@ class StateView:
 
     def lookup(self, key: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The rows of one key; a list and a map have several."""
-        wanted = coerce(key, self.key_type)
+        try:
+            wanted = coerce(key, self.key_type)
+        except WrongUse as error:
+            error.do = self.hint or error.do
+            raise
         found = self._lookup_simple(wanted)
         if found is None:
             found = self._lookup_any(wanted)
