@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -428,3 +429,10 @@ def test_the_reader_of_a_pipe_may_stop_early(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("batch")
+
+
+def test_inspect_sees_that_a_partition_of_the_state_is_gone(sales: Path, capsys: Capture) -> None:
+    assert "`floodmark doctor`" not in _text(capsys, 0, "inspect", sales)
+    shutil.rmtree(sales / "state/0/1")
+    text = _text(capsys, 0, "inspect", sales)
+    assert "the state that it starts from is missing: state/0/1. `floodmark doctor`" in text

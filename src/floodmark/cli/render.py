@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from floodmark.checkpoint.advance import advance, plain, source_rows
 from floodmark.checkpoint.layout import FileInfo, is_dstreams_checkpoint
 from floodmark.checkpoint.model import Checkpoint, Kind
+from floodmark.checkpoint.needs import StateIndex, next_batch
 from floodmark.checkpoint.timeline import Action, Batch, Status, restart
 from floodmark.cli.words import ago, clock, count, duration, size, style, table
 
@@ -40,8 +41,26 @@ def checkpoint(found: Checkpoint) -> str:
         table([*source_rows(found), *_state(found), *_facts(found)]),
         table([("cannot read", item.path, item.reason) for item in found.unreadable]),
         style(verdict.words, *colour),
+        _lacking(found),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _lacking(found: Checkpoint) -> str:
+    """The logs alone tell how a restart goes, and nothing of the state that it needs."""
+    if not found.complete or not found.state_operators:
+        return ""
+    needs = StateIndex(found).needs(next_batch(found) or 0)
+    lacking = {(need.operator, need.partition) for need in needs if need.lacks_version}
+    if not lacking:
+        return ""
+    operator, partition = min(lacking)
+    others = f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else ""
+    return style(
+        f"But the state that it starts from is missing: state/{operator}/{partition}{others}. "
+        "`floodmark doctor` tells more.",
+        "red",
+    )
 
 
 def _steps(found: Checkpoint) -> list[tuple[str, str, str]]:
