@@ -66,7 +66,7 @@ def test_the_plan_in_words(cp: str, tmp_path: Path, capsys: pytest.CaptureFixtur
         (["repartition", "CP", "NEW", "--partitions", "3", "--out", "."], 2, "'.' cannot"),
         (["convert", "CP", "NEW"], 2, "--provider"),
         (["convert", "CP", "NEW", "--provider", "memory"], 2, "memory"),
-        (["convert", "CP", "NEW", "--provider", "hdfs"], 1, "already"),
+        (["convert", "CP", "NEW", "--provider", "hdfs"], 1, "its state in HDFS files already"),
         (["convert", "CP", "NEW", "--provider", "hdfs", "--state-format", "2"], 2, "only RocksDB"),
         (["convert", "CP", "NEW", "--provider", "rocksdb", "--state-format", "9"], 2, "9"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -143,3 +144,52 @@ def test_a_schema_that_is_gone_is_not_to_be_written_anew(
     assert "run the query once" not in said
     assert run(["state", str(place), "--key", '{"customerId": "c1"}']) == 2
     assert "--key-schema 'name STRING'" in capsys.readouterr().err
+
+
+WINDOWED = str(Path(SALES).parents[1] / "windowed" / "checkpoint")
+
+
+def test_windows_are_written_as_a_person_does(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["state", WINDOWED]) == 0
+    assert re.search(r" \d{4}-\d\d-\d\d \d\d:\d\d – \d\d:\d\d UTC +c3 ", capsys.readouterr().out)
+    row = _json(capsys, WINDOWED)["rows"][0]  # type: ignore[index]
+    assert set(row["key"]["window"]) == {"start", "end"}
+
+
+def test_changed_keys_can_be_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["state", WINDOWED, "--changes", "0..1"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "added  " in line]
+    assert len(lines) == len(set(lines)) == 3
+    assert any('customerId ""' in line for line in lines)
+
+
+def test_cells_are_as_wide_as_the_terminal_lets_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    from floodmark.cli.render_state import _cell
+
+    monkeypatch.setenv("COLUMNS", "80")
+    assert _cell("x" * 90) == "x" * 47 + "…"
+    monkeypatch.setenv("COLUMNS", "200")
+    assert _cell("x" * 90) == "x" * 90
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "shown"),
+    [
+        ("2026-01-01T23:55:00", "2026-01-02T00:05:00", "2026-01-01 23:55 – 2026-01-02 00:05"),
+        ("2026-01-01T00:00:01+00:00", "2026-01-01T00:01:00+00:00", None),
+        (1, 2, "start 1, end 2"),
+        ("first", "last", "start first, end last"),
+    ],
+)
+def test_a_struct_of_start_and_end(start: object, end: object, shown: str | None) -> None:
+    from floodmark.cli.render_state import _cell
+
+    expected = shown or "2026-01-01 00:00:01 – 00:01:00 UTC"
+    assert _cell({"start": start, "end": end}) == expected
+
+
+def test_the_stats_of_a_join_count_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["state", str(Path(SALES).parents[1] / "join" / "checkpoint"), "--stats"]) == 0
+    text = capsys.readouterr().out
+    assert "5 rows in 2 partitions" in text
+    assert "Other stores: right, " in text

@@ -19,7 +19,7 @@ CLASSES = {
     HDFS: f"{_PACKAGE}.HDFSBackedStateStoreProvider",
     ROCKSDB: f"{_PACKAGE}.RocksDBStateStoreProvider",
 }
-_WORDS = {HDFS: "HDFSBackedStateStoreProvider", ROCKSDB: "RocksDB"}
+_WORDS = {HDFS: "HDFS files", ROCKSDB: "RocksDB"}
 
 
 def plan_convert(origin: Origin, new: str, provider: str, state_format: int | None = None) -> Plan:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.sources import render_json
@@ -29,12 +31,20 @@ def rows(view: StateView, found: Sequence[dict[str, Any]], most: int) -> str:
     parts = [title(view), _grid(shown) if shown else "  no key"]
     if len(found) > most:
         parts.append("… and more. --limit shows more, --export all of them, --stats counts.")
-    others = [store for store in view.stores if store != view.store]
-    if others:
-        parts.append(f"Other stores: {', '.join(others)}.")
+    parts += _others(view)
     if view.hint:
         parts.append(view.hint)
     return "\n\n".join(parts)
+
+
+def _others(view: StateView) -> list[str]:
+    others = [store for store in view.stores if store != view.store]
+    return [f"Other stores: {', '.join(others)}."] if others else []
+
+
+def _counted(view: StateView) -> str:
+    """What a store has one record of each: a join's key has a row for each that it keeps."""
+    return "row" if view.reading.shape in ("join", "map", "timer") else "key"
 
 
 def _grid(found: Sequence[dict[str, Any]]) -> str:
@@ -55,14 +65,50 @@ def _grid(found: Sequence[dict[str, Any]]) -> str:
     return "\n".join([style(header, "bold"), *body])
 
 
-def _cell(value: Any) -> str:
-    text = value if isinstance(value, str) else render_json(value)
-    return text if len(text) <= _CELL else text[: _CELL - 1] + "…"
+def _cell(value: Any, times: int = 1) -> str:
+    """At most half of the terminal, or `times` that."""
+    text, widest = (
+        _plain(value),
+        times * max(_CELL, get_terminal_size((2 * _CELL, 24)).columns // 2),
+    )
+    return text if len(text) <= widest else text[: widest - 1] + "…"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, dict) or not value:
+        return render_json(value)
+    return _window(value) or ", ".join(f"{name} {_part(part)}" for name, part in value.items())
+
+
+def _part(value: Any) -> str:
+    # Among others, a string without a beginning and an end that can be seen gets quotes.
+    hidden = isinstance(value, str) and (value in ("", "null") or ", " in value)
+    return render_json(value) if hidden else _plain(value)
+
+
+def _window(value: dict[str, Any]) -> str | None:
+    """Spark's window as a person writes it: 2026-01-01 00:20 – 00:25 UTC."""
+    if value.keys() != {"start", "end"}:
+        return None
+    try:
+        start, end = (datetime.fromisoformat(value[name]) for name in ("start", "end"))
+    except (TypeError, ValueError):
+        return None
+    zone = f" {start.tzname()}" if start.tzinfo else ""
+    start, end = start.replace(tzinfo=None), end.replace(tzinfo=None)
+    exact = (
+        "auto" if start.second or end.second or start.microsecond or end.microsecond else "minutes"
+    )
+    same_day = start.date() == end.date()
+    until = end.time().isoformat(exact) if same_day else end.isoformat(" ", exact)
+    return f"{start.isoformat(' ', exact)} – {until}{zone}"
 
 
 def stats(view: StateView, found: StateStats) -> str:
     summary = (
-        f"{count(found.keys, 'key')} in {count(len(found.partitions), 'partition')}, "
+        f"{count(found.keys, _counted(view))} in {count(len(found.partitions), 'partition')}, "
         f"{size(found.bytes)} before compression"
     )
     if found.skew is not None:
@@ -84,14 +130,15 @@ def stats(view: StateView, found: StateStats) -> str:
     parts = [title(view), "  " + summary, plot]
     hidden = len(found.partitions) - len(shown)
     if hidden:
-        parts.append(f"  and {count(hidden, 'partition')} with fewer keys")
+        parts.append(f"  and {count(hidden, 'partition')} with fewer {_counted(view)}s")
+    parts += _others(view)
     return "\n\n".join(part for part in parts if part)
 
 
 def changes(found: StateDiff) -> str:
     total = f"{count(found.added, 'key')} added, {found.removed:,} removed, "
     total += f"{found.changed:,} changed, {found.same:,} the same"
-    lines = [(change.change, _cell(change.key), _before_after(change)) for change in found.first]
+    lines = [(change.change, _cell(change.key, 2), _before_after(change)) for change in found.first]
     parts = [style(total, "bold"), table(lines)]
     if found.differ > len(found.first):
         parts.append(f"… {found.differ - len(found.first):,} more.")
