@@ -8,6 +8,8 @@ import pytest
 
 from broken.meeting import join, meeting, operator, schema, source
 from compatibility.changes import ALL
+from floodmark.checkpoint.outline import PlanNode
+from floodmark.engine.checking import held_operators, seen_windows
 from floodmark.rules.judging import judge_restart, other_sources
 from floodmark.rules.registry import rules_of
 from floodmark.rules.restarts.comparison import SCHEMA_CHECK
@@ -15,7 +17,9 @@ from floodmark.rules.restarts.noted import last_start
 from floodmark.rules.restarts.reason import Verdict
 from floodmark.rules.restarts.rehearsal import Rehearsal
 from floodmark.rules.restarts.schemas import only_nulls_differ, spark_accepts
-from rules.examples import BROKEN, example
+from floodmark.storage.files import open_files
+from floodmark.storage.load import load
+from rules.examples import BROKEN, GOLDEN, example
 
 RULES = [known.rule for known in rules_of("compatibility")]
 
@@ -270,3 +274,34 @@ def test_lists_of_files_tell_that_folders_changed_places(
     found = [one.rule for one in judge_restart(comparison).reasons]
     assert ("sources-reordered" in found) is reordered
     assert ("sources-reordered" in {one.rule for one in other_sources(comparison)}) is reordered
+
+
+def _windowed(seconds: int) -> PlanNode:
+    """As Spark writes `window(at, …)` out."""
+    start = f"(at - ((at - 0L) % {seconds}000000L)) - 0L)"
+    return PlanNode(
+        "Project",
+        {
+            "columns": [
+                f"named_struct('start', ({start}), 'end', ({start} + {seconds}000000L)) AS window"
+            ]
+        },
+    )
+
+
+@pytest.mark.parametrize(("seconds", "other"), [(300, False), (600, True)])
+def test_the_state_tells_how_long_its_windows_last(seconds: int, other: bool) -> None:
+    nodes = (PlanNode("Aggregate", {"grouping": ["window"]}), _windowed(seconds))
+    new = {"nodes": nodes}
+    comparison = meeting(old={"none": True}, new=new, windows={0: 300_000_000})
+    found = judge_restart(comparison)
+    assert ("keys-mean-another" in {one.rule for one in found.reasons}) is other
+    noted = judge_restart(meeting(old=new, new=new, windows={0: 300_000_000}))
+    assert "keys-mean-another" not in {one.rule for one in noted.reasons}
+
+
+def test_windows_are_found_in_the_state() -> None:
+    files = open_files(str(GOLDEN / "4.2" / "windowed" / "checkpoint"))
+    checkpoint = load(files)
+    found = seen_windows(files, checkpoint, held_operators(files, checkpoint))
+    assert found == {0: 300_000_000}

@@ -25,9 +25,11 @@ from floodmark.rules.restarts.noted import last_start
 from floodmark.rules.restarts.reason import Judgement
 from floodmark.storage.files import Files
 from floodmark.storage.inputs import seen_file
-from floodmark.storage.state import operator_outline
+from floodmark.storage.state import open_state, operator_outline
+from floodmark.storage.state_view import StateView
 
 _SINK_LOG = "_spark_metadata"
+_TIME_WINDOW = '"spark.timeWindow":true'
 
 
 @dataclass(frozen=True)
@@ -73,15 +75,17 @@ def compare(
     # How many partitions there are does not show in a schema, and two hundred take their time.
     pins = {key: value for key, value in checkpoint.conf.items() if key != SHUFFLE_PARTITIONS}
     drawn = outline(writer, pins)
+    held = held_operators(files, checkpoint)
     return Comparison(
         checkpoint,
-        held_operators(files, checkpoint),
+        held,
         drawn,
         last_start(acting_note(files, checkpoint.committed_batch)),
         fingerprint,
         sink_batch(writer._spark, drawn),
         places=places_of(files.root),
         seen=seen_files(files, checkpoint),
+        windows=seen_windows(files, checkpoint, held),
     )
 
 
@@ -92,6 +96,34 @@ def seen_files(files: Files, checkpoint: Checkpoint) -> dict[int, str]:
         if source.kind is SourceKind.FILE
     }
     return {at: path for at, path in found.items() if path is not None}
+
+
+def seen_windows(
+    files: Files, checkpoint: Checkpoint, held: tuple[OperatorOutline, ...]
+) -> dict[int, int]:
+    """How many microseconds the windows in each operator's state last, by one of its keys."""
+    found = {}
+    for operator in held:
+        if any(_TIME_WINDOW in one.key_json for one in operator.stores.get("default", ())):
+            try:
+                length = _window_in(open_state(files, checkpoint, operator.operator))
+            except FloodmarkError:
+                continue  # damage is the doctor's to tell
+            if length is not None:
+                found[operator.operator] = length
+    return found
+
+
+def _window_in(view: StateView) -> int | None:
+    for partition in view.partitions:
+        for batch in view.partition_batches(partition):
+            key = batch.column(1)[0]
+            names = [field.name for field in key.type]
+            window = key["window"] if "window" in names else None
+            if window is None or not window.is_valid:
+                return None
+            return int(window["end"].value) - int(window["start"].value)
+    return None
 
 
 def held_operators(files: Files, checkpoint: Checkpoint) -> tuple[OperatorOutline, ...]:

@@ -19,6 +19,7 @@ from floodmark.rules.restarts.plans import (
     names_in,
     redefined,
     stateful,
+    window_length,
 )
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 from floodmark.rules.restarts.schemas import renamed, spark_accepts
@@ -56,8 +57,27 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                     silent=True,
                 )
                 break
-    if not said and comparison.same_operators and comparison.has_plans:
+    if said or not comparison.same_operators:
+        return
+    if comparison.has_plans:
         yield from _by_plan(comparison)
+    else:
+        yield from _by_state(comparison)
+
+
+def _by_state(comparison: Comparison) -> Iterator[Reason]:
+    """Without a note of the last start the state still tells how long its windows last."""
+    after = window_length(comparison.new.nodes)
+    for operator, before in comparison.windows.items():
+        if after is not None and before != after:
+            yield reason(
+                RULE,
+                Verdict.NEEDS_MIGRATION,
+                f"The new code's windows last {after / 1e6:g} seconds; those in the state, "
+                f"{before / 1e6:g}.",
+                f"state/{operator}",
+                silent=True,
+            )
 
 
 def _by_plan(comparison: Comparison) -> Iterator[Reason]:

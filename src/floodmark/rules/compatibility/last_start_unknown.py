@@ -16,7 +16,7 @@ RULE = Rule(
     "old ones that have no plan.",
     matters="Spark keeps neither plan nor sink in a checkpoint. Without a note only sources "
     "and state can be compared.",
-    restart="Changes of filters, sinks, output mode, join type, windows, and the meaning of "
+    restart="Changes of filters, sinks, output mode, join type, and the meaning of "
     "aggregates show no sign here.",
     instead="Start with `floodmark run` or `floodmark.start`: from then on every start "
     "leaves a note.",

@@ -79,6 +79,8 @@ class Comparison:
     """Where the checkpoint lies, in full and with its links followed."""
     seen: Mapping[int, str] = field(default_factory=dict)
     """A file that each source of files has read, by the source's own log."""
+    windows: Mapping[int, int] = field(default_factory=dict)
+    """Operator → how many microseconds the windows in its state last."""
 
     @property
     def has_plans(self) -> bool:

@@ -86,3 +86,11 @@ def redefined(
 def below(nodes: tuple[PlanNode, ...], node: PlanNode) -> tuple[PlanNode, ...]:
     """What the node's rows come from, and what stands beside it."""
     return nodes[nodes.index(node) + 1 :]
+
+
+def window_length(nodes: tuple[PlanNode, ...]) -> int | None:
+    """How many microseconds the plan's time windows last; None where it has none, or several."""
+    text = " ".join(str(node.details) for node in nodes if node.kind in ("Project", "Expand"))
+    # A window ends where it begins (… - its start), and its length later.
+    found = {int(length) for length in re.findall(r"- \d+L?\) \+ (\d+)", text)}
+    return found.pop() if len(found) == 1 and "window" in text else None
