@@ -214,6 +214,11 @@ def test_a_stream_begins_with_state_from_a_file(spark: Any, tmp_path: Path) -> N
     table = str(tmp_path / "totals.parquet")
     change = api.bootstrap(str(new), app=app, state=table, carrying=GO)
     assert change.executed
+    exported, again = tmp_path / "exported.parquet", tmp_path / "again"
+    kept = api.state(str(new))
+    assert kept.export(str(exported)) == 3
+    api.bootstrap(str(again), app=app, state=str(exported), carrying=GO)
+    assert api.state(str(again)).rows() == kept.rows()
     found = run(spark, app, new, since=1)
     assert found == [("a", 6, 39), ("b", 3, 18), ("d", 2, 23)]
 

@@ -254,11 +254,14 @@ def _frame(spark: Any, table: str) -> Any:
 
 
 def _as_rows(frame: Any, part: Part, where: str) -> Any:
-    """Columns named as the key's and the value's, or `key` and `value` themselves."""
+    """Columns named as the key's and the value's, or `key` and `value` themselves.
+
+    `floodmark state --export` tells partitions besides, which may be others now.
+    """
     from pyspark.sql import functions
 
-    if sorted(frame.columns) == ["key", "value"]:
-        return frame
+    if sorted(frame.columns) in (["key", "value"], ["key", "partition", "value"]):
+        return frame.select("key", "value")
     key, value = given_key(part.reading), given_value(part.reading)
     wanted = [*_names(key), *_names(value)]
     missing = [name for name in wanted if name not in frame.columns]
