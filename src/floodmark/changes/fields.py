@@ -148,7 +148,9 @@ def fill(
             f"(--rename OLD={shown}).",
         )
     words = "null" if initial is None else repr(initial)
-    ledger.note(f"{new.name} is new: {words} for every key that is there")
+    ledger.note(
+        f"{new.name} is new: {words} for every key that is there, so it tells of later records only"
+    )
     return Column(new.name, (), initial)
 
 
