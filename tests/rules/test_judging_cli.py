@@ -117,6 +117,14 @@ def test_what_only_reading_finds_is_mended_by_reading(sales, capsys):
     assert "not opened" not in said
 
 
+def test_the_last_partition_that_is_left_is_not_the_only_one_there_was(sales, tmp_path, capsys):
+    shutil.rmtree(sales / "state/0/1")
+    assert run(["doctor", str(sales), "--json"]) == 1
+    assert [item["rule"] for item in json_of(capsys)["findings"]] == ["state-version-missing"]
+    assert run(["upgrade", str(sales), str(tmp_path / "new")]) == 1
+    assert "state/0/1 holds no state file" in capsys.readouterr().err
+
+
 def test_without_state_and_notes_the_doctor_does_not_vouch_for_it(sales, capsys):
     shutil.rmtree(sales / "state")
     for verb in ("doctor", "repair"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -62,7 +63,7 @@ def needed_state(checkpoint: Checkpoint, batch: int, read: Read) -> tuple[StoreS
     sizes = {file.path: file.size for file in checkpoint.files if file.path.startswith("state/")}
     found = []
     for operator in checkpoint.state_operators:
-        partitions = _partitions(checkpoint, batch, operator.operator, operator.partitions)
+        partitions = _partitions(checkpoint, batch, operator.operator, operator.partitions, read)
         for partition in range(partitions):
             for store in operator.stores or (DEFAULT_STORE,):
                 files = stores.get((operator.operator, partition, store), [])
@@ -79,7 +80,9 @@ def _by_store(files: Iterable[StateFile]) -> dict[tuple[int, int, str], list[Sta
     return stores
 
 
-def _partitions(checkpoint: Checkpoint, batch: int, operator: int, otherwise: int) -> int:
+def _partitions(
+    checkpoint: Checkpoint, batch: int, operator: int, otherwise: int, read: Read
+) -> int:
     """As the batch's own entry says; folders of an older, larger count may still lie there."""
     folders = {file.partition for file in checkpoint.state_files if file.operator == operator}
     entry = checkpoint.offsets.get(batch)
@@ -87,7 +90,22 @@ def _partitions(checkpoint: Checkpoint, batch: int, operator: int, otherwise: in
     declared = conf.get(SHUFFLE_PARTITIONS, "")
     # A limit or an aggregate without keys has one partition, whatever the setting and even
     # its own metadata say.
-    return otherwise if folders == {0} or not declared.isdecimal() else int(declared)
+    if not declared.isdecimal() or (folders == {0} and not _has_keys(checkpoint, operator, read)):
+        return otherwise
+    return int(declared)
+
+
+def _has_keys(checkpoint: Checkpoint, operator: int, read: Read) -> bool:
+    """By the schema, which tells one partition from one that is left."""
+    from floodmark.state.schema import parse_schema
+
+    folder = f"state/{operator}/"
+    for path in sorted(file.path for file in checkpoint.files if file.path.startswith(folder)):
+        is_schema = path.endswith("/_metadata/schema") or path.startswith(f"{folder}_stateSchema/")
+        if is_schema and not path.rsplit("/", 1)[-1].startswith("."):
+            with suppress(MalformedFile):
+                return parse_schema(read(path)).has_keys
+    return False
 
 
 def _store(

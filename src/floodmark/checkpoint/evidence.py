@@ -90,6 +90,8 @@ class Evidence:
     codecs: frozenset[str] = frozenset()
     """What the state files that the next start reads are packed with, by their first bytes; looked
     at only where the entries disagree on it."""
+    keyed: frozenset[int] = frozenset()
+    """Operators whose state has keys, by its schema: those have a partition for each task."""
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
@@ -123,7 +125,7 @@ class Evidence:
 
     @cached_property
     def state(self) -> StateIndex:
-        return StateIndex(self.checkpoint)
+        return StateIndex(self.checkpoint, keyed=self.keyed)
 
     @cached_property
     def needed(self) -> frozenset[str]:
@@ -189,7 +191,7 @@ class Evidence:
 
     @cached_property
     def _sound_state(self) -> StateIndex:
-        return StateIndex(self.checkpoint, self.unusable)
+        return StateIndex(self.checkpoint, self.unusable, self.keyed)
 
     @cached_property
     def last_whole_batch(self) -> int | None:

@@ -60,9 +60,15 @@ def next_batch(checkpoint: Checkpoint) -> int | None:
 class StateIndex:
     """The state files by store, to be asked for the needs of one version after another."""
 
-    def __init__(self, checkpoint: Checkpoint, without: Collection[str] = ()) -> None:
-        """`without`: files that are taken as not being there."""
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        without: Collection[str] = (),
+        keyed: Collection[int] = (),
+    ) -> None:
+        """`without`: files that are taken as not being there; `keyed`: operators with keys."""
         self.checkpoint = checkpoint
+        self.keyed = keyed
         self.files: dict[_Store, list[StateFile]] = defaultdict(list)
         self.stores: dict[int, set[str]] = defaultdict(set)
         self.partitions: dict[int, set[int]] = defaultdict(set)
@@ -90,7 +96,7 @@ class StateIndex:
         """How many partitions an operator's state has to have at a version."""
         found = self.partitions.get(operator, set())
         # A limit, or an aggregation without keys, has one partition whatever is written down.
-        if found == {0}:
+        if found == {0} and operator not in self.keyed:
             return 1
         # Batch N leaves version N + 1; the entry after it may be of a repartition.
         entry = self.checkpoint.offsets.get(version - 1) or self.checkpoint.latest_entry

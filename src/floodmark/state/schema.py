@@ -15,7 +15,7 @@ from typing import Any
 from floodmark.checkpoint.text import parse_json_object, parse_version, shorten
 from floodmark.errors import MalformedFile
 from floodmark.state.javadata import MAX_UTF, DataReader, encode_utf
-from floodmark.state.types import Struct, parse_struct
+from floodmark.state.types import Atom, Struct, parse_struct
 
 NEWEST_VERSION = 3
 DEFAULT_FAMILY = "default"
@@ -69,10 +69,21 @@ class ColumnFamily:
         return parse_encoding(self.encoding_json, self.key) if self.encoding_json else PLAIN
 
 
+def is_keyed(key: Struct | None) -> bool:
+    """False for a limit and for a total over everything, which run in one task."""
+    return key is not None and any(
+        not (isinstance(field.type, Atom) and field.type.name == "void") for field in key.fields
+    )
+
+
 @dataclass(frozen=True)
 class StateSchema:
     version: int
     families: tuple[ColumnFamily, ...]
+
+    @property
+    def has_keys(self) -> bool:
+        return any(is_keyed(family.key) for family in self.families)
 
     def family(self, name: str) -> ColumnFamily | None:
         return next((family for family in self.families if family.name == name), None)

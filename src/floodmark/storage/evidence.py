@@ -9,6 +9,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -157,6 +158,7 @@ class Gathering:
         self.strays: dict[str, str] = {}
         self.checksums: dict[str, str] = {}
         self.schemas: set[str] = set()
+        self.keyed: set[int] = set()
         self.seen_files: dict[str, int] = {}
         self.starts: tuple[Start, ...] = ()
         self.codecs: frozenset[str] = frozenset()
@@ -179,6 +181,7 @@ class Gathering:
             MappingProxyType(self.strays),
             starts=self.starts,
             codecs=self.codecs,
+            keyed=frozenset(self.keyed),
         )
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
@@ -277,8 +280,14 @@ class Gathering:
         for path, data in self.read(described).items():
             self.parse(path, data, parse_operator_metadata)
         for path, data in self.read(schemas).items():
-            if self.parse(path, data, parse_schema) is not None:
-                self.schemas.add(path)
+            schema = self.parse(path, data, parse_schema)
+            if schema is None:
+                continue
+            self.schemas.add(path)
+            # A type that is not known yet is no fault of the file.
+            with suppress(MalformedFile, ValueError):
+                if schema.has_keys:
+                    self.keyed.add(int(path.split("/")[1]))
 
     def snapshots(self) -> None:
         """What the zips name that the next start unpacks."""

@@ -23,8 +23,8 @@ from floodmark.checkpoint.operators import OperatorMetadata, parse_operator_meta
 from floodmark.checkpoint.outline import FamilyOutline, OperatorOutline
 from floodmark.errors import FloodmarkError, NoAnswer, WrongUse
 from floodmark.state.operators import JOIN_STORES, Reading, readings
-from floodmark.state.schema import ColumnFamily, StateSchema, parse_schema
-from floodmark.state.types import Atom, Struct
+from floodmark.state.schema import ColumnFamily, StateSchema, is_keyed, parse_schema
+from floodmark.state.types import Struct
 from floodmark.storage.files import Files
 from floodmark.storage.state_chain import StatePurged
 from floodmark.storage.state_store import StoreAt, named
@@ -309,7 +309,7 @@ def _partitions(
 ) -> tuple[int, ...]:
     declared = conf.get(SHUFFLE_PARTITIONS, "")
     there = {file.partition for file in found if file.version <= batch + 1}
-    if there == {0} and not _is_keyed(key):
+    if there == {0} and not is_keyed(key):
         # A limit and a total over everything run in one task, whatever the conf says.
         return (0,)
     if declared.isdecimal() and int(declared) > 0:
@@ -317,12 +317,6 @@ def _partitions(
     # Spark 4.2's v2 offset log forgets the number in its first run; a folder without this
     # version is left from a repartition.
     return tuple(sorted(there))
-
-
-def _is_keyed(key: Struct | None) -> bool:
-    return key is not None and any(
-        not (isinstance(field.type, Atom) and field.type.name == "void") for field in key.fields
-    )
 
 
 def _unique_ids(
