@@ -119,3 +119,18 @@ def test_a_query_without_state_may_have_none(note, found):
     made.damage(tree)
     tree["_floodmark/starts/1.json"] = json.dumps(made.NOTE | note).encode()
     assert [item.path for item in diagnose(tree) if item.rule == "state-gone"] == found
+
+
+@pytest.mark.parametrize(
+    ("content", "side", "found"),
+    [(b"v1", True, True), (b"v1\n", True, True), (b"v1\n", False, True), (b"v1", False, False)],
+    ids=["cut", "cut after the line", "alone", "as a mend leaves it"],
+)
+def test_a_list_of_files_that_ends_before_its_first(content, side, found):
+    tree = golden("4.1/sales-hdfs")
+    entry = max(path for path in tree if path.startswith("sources/0/") and "/." not in path)
+    tree[entry] = content
+    if not side:
+        del tree[f"sources/0/.{entry.rsplit('/', 1)[1]}.crc"]
+    rules = {item.rule for item in diagnose(tree, home("4.1/sales-hdfs"))}
+    assert ("file-source-log-unreadable" in rules) is found

@@ -24,7 +24,13 @@ from floodmark.checkpoint.evidence import (
     log_entry,
     side_file,
 )
-from floodmark.checkpoint.filelog import COMPACT, log_id, names_to_read, parse_source_log
+from floodmark.checkpoint.filelog import (
+    COMPACT,
+    log_id,
+    names_to_read,
+    parse_source_log,
+    render_log,
+)
 from floodmark.checkpoint.layout import (
     METADATA,
     NOTES,
@@ -251,6 +257,17 @@ class Gathering:
         small = [path for path in paths if self.sizes.get(path, 0) <= _PARSED_AT_ONCE]
         for path, data in self.read(small).items():
             self.parse(path, data, partial(_parse_entry, path))
+            if path not in self.faults and self._is_cut_entry(path, data):
+                self.faults[path] = Fault("it names no file, and Spark writes no such entry")
+
+    def _is_cut_entry(self, path: str, data: bytes) -> bool:
+        """A list of files that ends before its first; a mend leaves such a list as well."""
+        if data.strip() != _EMPTY_LIST:
+            return False
+        side = side_file(path)
+        if side not in self.sizes:
+            return data != _EMPTY_LIST
+        return not any(agrees(sums, data) for sums in self.read([side]).values())
 
     def _source_start(self, name: str, source: SourceOffset | None) -> None:
         path = f"{SOURCES}/{name}/0"
@@ -421,6 +438,9 @@ def _log_parser(path: str) -> _Parser:
     if path == METADATA:
         return parse_metadata
     return _parse_whole_offsets if path.startswith(OFFSETS) else parse_commit
+
+
+_EMPTY_LIST = render_log(())
 
 
 def _parse_entry(path: str, data: bytes) -> None:
