@@ -297,6 +297,8 @@ def test_sides_that_changed_places_are_not_taken_for_each_other() -> None:
         matched(old, _join("b STRING, c DOUBLE", "k STRING, seen TIMESTAMP"))
     twin = _join("k STRING, paid DOUBLE", "k STRING, paid DOUBLE")
     assert len(matched(twin, twin).operators[0].stores) == 4
+    more = matched(old, _join("k STRING, paid DOUBLE, at DATE", "k STRING, seen TIMESTAMP"))
+    assert any("left side: at is new" in note for note in more.notes)
 
 
 def test_variables_come_and_go() -> None:

@@ -166,13 +166,19 @@ def _operator(old: Operator, new: Operator, wish: MatchWish, notes: list[str]) -
         if given:
             stores.append(StoreMatch(store.name, None, before, store))
             continue
-        stores.append(_store(old, new, before, store, wish, ledger))
+        mine = _of_side(ledger, store) if new.kind == JOIN else ledger
+        stores.append(_store(old, new, before, store, wish, mine))
     names = {store.name for store in new.stores}
     gone = [name for name in theirs if name not in names and not name.startswith("$")]
     if gone:
         ledger.note(f"the variable {', '.join(gone)} is left out")
     notes += ledger.notes
     return OperatorMatch(new, old, tuple(stores))
+
+
+def _of_side(ledger: Ledger, store: Store) -> Ledger:
+    """A column of one side may have its name on the other as well."""
+    return Ledger(f"{ledger.where}, {store.name.partition('-')[0]} side", ledger.notes)
 
 
 def _store(

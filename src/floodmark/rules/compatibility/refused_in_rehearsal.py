@@ -31,6 +31,8 @@ _VERDICTS = (
     ("STREAMING_STATEFUL_OPERATOR", Verdict.NEEDS_NEW_CHECKPOINT),
 )
 
+_OF_OTHER_SOURCES = ("sources in the checkpoint offsets", "Wrong basePath")
+
 
 def check(comparison: Comparison) -> Iterator[Reason]:
     rehearsal = comparison.rehearsal
@@ -39,7 +41,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     condition = rehearsal.condition or ""
     verdicts = [verdict for prefix, verdict in _VERDICTS if condition.startswith(prefix)]
     verdict = verdicts[0] if verdicts else Verdict.UNKNOWN
-    if "sources in the checkpoint offsets" in rehearsal.words:
+    if any(words in rehearsal.words for words in _OF_OTHER_SOURCES):
         verdict = Verdict.NEEDS_NEW_CHECKPOINT
     yield reason(
         RULE,
