@@ -10,6 +10,7 @@ from floodmark.storage.files import open_files
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.checkpoint.evidence import Evidence
+    from floodmark.checkpoint.outside import Places
     from floodmark.engine.checking import CheckWish
     from floodmark.rules.finding import Finding, Rule
     from floodmark.rules.restarts.reason import Judgement
@@ -30,30 +31,15 @@ def doctor(
     `sources` asks Kafka, the Delta table or the input folder as well, `sink` the sink: at the
     places given, or at those that the notes of the last start name.
     """
+    from floodmark.checkpoint.outside import Places
     from floodmark.rules.registry import examine
 
-    return examine(
-        evidence(
-            path,
-            read_data,
-            storage,
-            sources=sources,
-            bootstrap_servers=bootstrap_servers,
-            table=table,
-            sink=sink,
-        )
-    )
+    places = Places(sources, bootstrap_servers, table, sink)
+    return examine(evidence(path, read_data, storage, places))
 
 
 def evidence(
-    path: str,
-    read_data: float | None = None,
-    storage: Storage | None = None,
-    *,
-    sources: bool = False,
-    bootstrap_servers: str | None = None,
-    table: str | None = None,
-    sink: str | None = None,
+    path: str, read_data: float | None, storage: Storage | None, places: Places
 ) -> Evidence:
     """What `doctor` judges by."""
     from floodmark.storage.evidence import gather
@@ -62,14 +48,12 @@ def evidence(
         require_state_extra()
     files = open_files(str(path), storage)
     found = gather(files, read_data)
-    if sources or bootstrap_servers or table or sink:
+    if places.asks:
         from dataclasses import replace
 
-        from floodmark.changes.asking import Places, ask
+        from floodmark.changes.asking import ask
         from floodmark.changes.origin import latest_note
 
-        asked = sources or bool(bootstrap_servers or table)
-        places = Places(asked, bootstrap_servers, table, sink)
         note = latest_note(files)
         outside = ask(files, found, note, places, lambda place: open_files(place, storage))
         found = replace(found, outside=outside)

@@ -6,7 +6,6 @@ Where they are stands in the notes of the last start, or the user says it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -15,7 +14,7 @@ from floodmark.changes.mends.sink import known_sink
 from floodmark.changes.sinklog import FOLDER
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.filelog import SourceFile
-from floodmark.checkpoint.outside import Bounds, Outside, SinkLog, TableLog
+from floodmark.checkpoint.outside import Bounds, Outside, Places, SinkLog, TableLog
 from floodmark.checkpoint.sources import (
     BASE_INDEXES,
     DeltaOffset,
@@ -35,16 +34,6 @@ _FILES_LOOKED_AT = 2000
 _COMMITS_LOOKED_AT = 20
 
 
-@dataclass(frozen=True)
-class Places:
-    """Where the user says that things are; it goes before the notes."""
-
-    sources: bool = False
-    bootstrap_servers: str | None = None
-    table: str | None = None
-    sink: str | None = None
-
-
 def ask(
     files: Files, evidence: Evidence, note: Mapping[str, Any] | None, places: Places, opened: Open
 ) -> Outside:
@@ -56,7 +45,7 @@ def ask(
     batch = evidence.begins_after
     newest = max(evidence.positions, default=-1)
     known = evidence.positions.get(newest if batch is None else batch, ())
-    for source in known if places.sources else ():
+    for source in known if places.asks_sources else ():
         noted = _noted(note, source.id)
         try:
             if source.kind is SourceKind.KAFKA:

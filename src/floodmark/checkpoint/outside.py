@@ -46,3 +46,21 @@ class Outside:
     silent: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """Source → why it was not asked, or what it answered instead."""
     sink: SinkLog | None = None
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the user says that things are; it goes before the notes."""
+
+    sources: bool = False
+    bootstrap_servers: str | None = None
+    table: str | None = None
+    sink: str | None = None
+
+    @property
+    def asks_sources(self) -> bool:
+        return self.sources or bool(self.bootstrap_servers or self.table)
+
+    @property
+    def asks(self) -> bool:
+        return self.asks_sources or bool(self.sink)

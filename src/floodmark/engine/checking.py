@@ -76,16 +76,19 @@ def compare(
     pins = {key: value for key, value in checkpoint.conf.items() if key != SHUFFLE_PARTITIONS}
     drawn = outline(writer, pins)
     held = held_operators(files, checkpoint)
+    last = last_start(acting_note(files, checkpoint.committed_batch))
+    # A plan tells more of windows than a key does.
+    windows = {} if last and last.nodes else seen_windows(files, checkpoint, held)
     return Comparison(
         checkpoint,
         held,
         drawn,
-        last_start(acting_note(files, checkpoint.committed_batch)),
+        last,
         fingerprint,
         sink_batch(writer._spark, drawn),
         places=places_of(files.root),
         seen=seen_files(files, checkpoint),
-        windows=seen_windows(files, checkpoint, held),
+        windows=windows,
     )
 
 

@@ -12,25 +12,24 @@ from pathlib import Path
 
 def compare(folder: Path) -> dict[str, object]:
     from floodmark.engine.demo.application import ORDERS
-    from floodmark.engine.session import SessionWish, build_session, new_log
+    from floodmark.engine.session import SessionWish, build_session, passing_log
 
-    log = new_log("demo")
     conf = {
         "spark.master": "local[2]",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
     }
-    spark = build_session(SessionWish("floodmark demo: the batch query", conf=conf, log=log))
-    try:
-        orders = spark.read.schema(ORDERS).option("header", True).csv(str(folder / "orders"))
-        expected = {
-            row[0]: row[1] for row in orders.groupBy("customerId").sum("amountPaid").collect()
-        }
-        totals = spark.read.parquet(str(folder / "totals"))
-        found = {row["customerId"]: row["total"] for row in totals.collect()}
-    finally:
-        spark.stop()
-    log.unlink()
+    with passing_log("demo") as log:
+        spark = build_session(SessionWish("floodmark demo: the batch query", conf=conf, log=log))
+        try:
+            orders = spark.read.schema(ORDERS).option("header", True).csv(str(folder / "orders"))
+            expected = {
+                row[0]: row[1] for row in orders.groupBy("customerId").sum("amountPaid").collect()
+            }
+            totals = spark.read.parquet(str(folder / "totals"))
+            found = {row["customerId"]: row["total"] for row in totals.collect()}
+        finally:
+            spark.stop()
     return {
         "equal": found == expected,
         "customers": len(expected),
