@@ -16,6 +16,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from floodmark.checkpoint.text import shorten
 from floodmark.errors import CannotRead, FloodmarkError, MalformedFile
 from floodmark.state.records import Records
 from floodmark.state.rocksdb import Base, RocksSnapshot
@@ -29,6 +30,14 @@ _FIRST = 1_000
 _WORTH_A_PROCESS = 2 << 20
 _MOST_PROCESSES = 8
 NOTHING = Base(lambda: iter(()), lambda key: None)
+# What Spark puts into a snapshot. Any other name is left out, rocksdict's own above all: in
+# rocksdict-config.json a stranger could ask that values be unpickled, and so run code here.
+_IN_SNAPSHOT = re.compile(r"CURRENT|IDENTITY|(MANIFEST|OPTIONS)-\d{1,20}|\d{1,20}\.log")
+_TABLE, _LOG = re.compile(r"\d{1,20}\.sst"), re.compile(r"\d{1,20}\.log")
+_BYTES_ONLY = b'{"raw_mode":true,"prefix_extractors":{}}'
+# Of the database as a whole nothing is needed to read it; some of it names folders to write to.
+_DATABASE_OPTIONS = re.compile(rb"^\[DBOptions\][^\[]*", re.MULTILINE)
+_LINE_WITH_PATH = re.compile(rb"^[^\[\n]*[/\\][^\n]*\n?", re.MULTILINE)
 
 
 @contextlib.contextmanager
@@ -133,13 +142,32 @@ def _put_together(
     files: Files, folder: str, snapshot: RocksSnapshot, place: Path, delimiter: bytes
 ) -> None:
     for name, content in snapshot.files.items():
+        if not _IN_SNAPSHOT.fullmatch(name):
+            continue
         if name.startswith("OPTIONS-"):
-            content = _with_delimiter(content, delimiter)
+            content = _with_delimiter(_without_places(content), delimiter)
         (place / name).write_bytes(content)
     for table in snapshot.tables:
-        _bring(files, f"{folder}/SSTs/{table.stored}", place / table.local, table.size)
+        target = _in_database(place, table.local, _TABLE)
+        _bring(files, f"{folder}/SSTs/{table.stored}", target, table.size)
     for log in snapshot.logs:
-        _bring(files, f"{folder}/logs/{log.stored}", place / log.local, log.size)
+        target = _in_database(place, log.local, _LOG)
+        _bring(files, f"{folder}/logs/{log.stored}", target, log.size)
+    (place / "rocksdict-config.json").write_bytes(_BYTES_ONLY)
+
+
+def _in_database(place: Path, name: str, kind: re.Pattern[str]) -> Path:
+    if not kind.fullmatch(name):
+        raise MalformedFile(f"the snapshot calls a file {shorten(name)!r}, which RocksDB does not")
+    target = place / name
+    if target.is_symlink() or target.exists():
+        raise MalformedFile(f"the snapshot names {name} twice")
+    return target
+
+
+def _without_places(options: bytes) -> bytes:
+    """The options of the column families alone, and no path: RocksDB would write its log there."""
+    return _LINE_WITH_PATH.sub(b"", _DATABASE_OPTIONS.sub(b"[DBOptions]\n\n", options))
 
 
 def _with_delimiter(options: bytes, delimiter: bytes) -> bytes:
