@@ -81,6 +81,10 @@ class Refused(FloodmarkError):
     status = 4
 
 
+class NotReachable(Refused):
+    """What a start needs does not answer now; time alone may mend that."""
+
+
 class StalePlan(Refused):
     """The checkpoint is not any more what the plan was made for."""
 
@@ -113,3 +117,9 @@ class StoppedMidway(FloodmarkError):
     """It began and did not finish; `do` says how to go on."""
 
     status = 5
+
+
+class FailedForGood(StoppedMidway):
+    """It fails in the same way each time: starting again does not help, somebody has to act."""
+
+    status = 1

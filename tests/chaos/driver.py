@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+
+from floodmark.storage.process import family, is_running, kill_family, process
 
 FLOODMARK = str(Path(sys.executable).with_name("floodmark"))
 APPLICATION = str(Path(__file__).with_name("chaos_app.py"))
@@ -81,13 +81,13 @@ class Driver:
 
     def kill(self) -> None:
         """Python and the JVM at once, with no chance to tidy up; returns when both are gone."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        members = [process(pid) for pid in family(self._process.pid)]
+        kill_family(self._process.pid)
         self._process.wait(GONE_WITHIN)
         deadline = time.monotonic() + GONE_WITHIN
-        while _alive(self._process.pid):
+        while any(one.started is not None and is_running(one) for one in members):
             if time.monotonic() > deadline:
-                raise RuntimeError(f"process group {self._process.pid} outlives SIGKILL")
+                raise RuntimeError(f"the driver {self._process.pid} outlives SIGKILL")
             time.sleep(0.01)
 
     def ask_to_stop(self) -> None:
@@ -99,16 +99,3 @@ class Driver:
 
     def last_words(self) -> str:
         return self._log.read_text(errors="replace")[-3000:]
-
-
-def _alive(group: int) -> bool:
-    """Whether the group has a process that is not just waiting to be reaped."""
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            # After the name, which stands in brackets and may hold anything.
-            state, _, member = stat.read_text().rpartition(")")[2].split()[:3]
-        except (OSError, ValueError):
-            continue
-        if int(member) == group and state not in "ZX":
-            return True
-    return False

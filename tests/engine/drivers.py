@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+from floodmark.storage.process import family, is_running, kill_family, process
 
 MAIN = "from floodmark.cli.main import main; main()"
 PATIENCE_SECONDS = 480.0
@@ -26,7 +27,7 @@ def floodmark(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 class Driver:
-    """Its JVM is in the same process group, so that a kill reaches both."""
+    """Leads a process group; its JVM has one of its own, and dies with it in a kill."""
 
     def __init__(self, *arguments: str, cwd: Path) -> None:
         self.process = subprocess.Popen(
@@ -49,11 +50,39 @@ class Driver:
 
     def kill(self) -> None:
         if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
+            kill_family(self.process.pid)
         self.process.wait()
+
+    def jvm(self) -> int:
+        """Its process number, once it runs."""
+        found = [pid for pid in family(self.process.pid)[1:] if _program(pid) == "java"]
+        assert found, "the driver has no JVM"
+        return found[0]
+
+    def ended(self) -> tuple[int, str]:
+        """Waits; its exit status and all that it said."""
+        said, _ = self.process.communicate(timeout=PATIENCE_SECONDS)
+        return self.process.returncode, said
 
     def terminate(self) -> tuple[int, str]:
         """SIGTERM to the driver alone; its exit status and all that it said."""
         self.process.send_signal(signal.SIGTERM)
         said, _ = self.process.communicate(timeout=PATIENCE_SECONDS)
         return self.process.returncode, said
+
+
+def _program(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def gone_within(pid: int, seconds: float) -> bool:
+    """Whether the process ends in time; one that only waits to be reaped has ended."""
+    limit = time.monotonic() + seconds
+    while is_running(process(pid)):
+        if time.monotonic() > limit:
+            return False
+        time.sleep(0.05)
+    return True

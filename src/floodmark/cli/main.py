@@ -101,7 +101,20 @@ def floodmark() -> None:
 
 
 def main() -> None:
+    _fill_closed_descriptors()
     sys.exit(run(sys.argv[1:]))
+
+
+def _fill_closed_descriptors() -> None:
+    """For `2>&-`: a file that is opened later must not become standard error."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)  # the lowest that is free: this one
+            os.set_inheritable(opened, True)
+    sys.stdout = sys.stdout or io.TextIOWrapper(io.FileIO(1, "w", closefd=False))
+    sys.stderr = sys.stderr or io.TextIOWrapper(io.FileIO(2, "w", closefd=False))
 
 
 def run(arguments: list[str]) -> int:

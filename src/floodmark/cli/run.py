@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from floodmark.cli import options
-from floodmark.errors import FloodmarkError
+from floodmark.errors import StoppedMidway
 
 
 @click.command("run")
@@ -68,21 +69,31 @@ def command(
 
     SIGTERM and Ctrl-C finish the running batch and stop; a second one stops now.
     """
-    from floodmark.engine.application import load_application
+    from floodmark.engine.application import application_file, load_application
+    from floodmark.engine.carried import NewJvmNeeded, start_anew, take_carried
+    from floodmark.engine.output import unbreakable_output
     from floodmark.engine.parameters import parse_settings
-    from floodmark.engine.runtime import RestartPolicy, RunWish, run_application
-    from floodmark.engine.session import new_log
+    from floodmark.engine.restarting import RestartPolicy
+    from floodmark.engine.runtime import RunWish, run_application
+    from floodmark.engine.session import for_own_sessions
     from floodmark.engine.starting import Start, read_start
     from floodmark.engine.triggers import trigger_of
 
+    folder, carried = Path.cwd(), take_carried()
     wanted = trigger_of(available_now, once, trigger)
     given = parse_settings(settings)
     spark_conf = parse_settings(options.spark_settings(master, conf), "--conf")
     start = read_start(start_file) if start_file is not None else Start()
-    # stdout belongs to the document: what pipelines print goes to stderr.
-    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
-        loaded = load_application(application)
-        log = new_log(loaded.path.stem) if spark_log is None else _log_file(spark_log)
+    source = application_file(application)
+    log = _log_file(spark_log, source.stem, carried.log)
+    with contextlib.ExitStack() as closing:
+        closing.enter_context(unbreakable_output())
+        if as_json:
+            # stdout belongs to the document: what pipelines print goes to stderr.
+            closing.enter_context(contextlib.redirect_stdout(sys.stderr))
+        closing.enter_context(_kept_if_it_tells(log, spark_log is None))
+        with for_own_sessions(source, spark_conf, log, as_json):
+            loaded = load_application(application)
         wish = RunWish(
             wanted,
             given,
@@ -93,25 +104,41 @@ def command(
             spark_conf,
             log,
             as_json,
+            carried,
         )
         if sys.stderr.isatty():
             click.echo("Spark is starting …", err=True)
         try:
             report = run_application(loaded, wish)
-        except FloodmarkError as error:
-            if spark_log is None and log is not None and error.status != 5:
-                log.unlink(missing_ok=True)
-            raise
-    if spark_log is None and log is not None:
-        log.unlink(missing_ok=True)
+        except NewJvmNeeded as error:
+            start_anew(error.carried, folder, [sys.executable, *sys.orig_argv[1:]])
     if as_json:
         options.show_json(report)
         return
     for one in report.pipelines:
         last = "" if one.last_batch is None else f", the last is batch {one.last_batch}"
         batches = "1 batch" if one.batches == 1 else f"{one.batches} batches"
-        click.echo(f"{one.pipeline} {one.ended}: {batches}, {one.rows:,} rows{last}")
+        click.echo(f"{one.pipeline} {one.ended}: {batches}, {one.rows:,} rows read{last}")
 
 
-def _log_file(text: str) -> Path | None:
-    return None if text == "-" else Path(text)
+def _log_file(chosen: str | None, name: str, carried: str | None) -> Path | None:
+    from floodmark.engine.session import new_log
+
+    if chosen is not None:
+        return None if chosen == "-" else Path(chosen)
+    return Path(carried) if carried else new_log(name)
+
+
+@contextlib.contextmanager
+def _kept_if_it_tells(log: Path | None, is_ours: bool) -> Iterator[None]:
+    """Spark's log stays where a run began and failed, or where the user has named it."""
+    try:
+        yield
+    except StoppedMidway:
+        raise
+    except BaseException:
+        if is_ours and log is not None:
+            log.unlink(missing_ok=True)
+        raise
+    if is_ours and log is not None:
+        log.unlink(missing_ok=True)

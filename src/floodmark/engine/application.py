@@ -24,6 +24,11 @@ class Application:
     pipelines: tuple[Pipeline, ...]
 
 
+def application_file(target: str) -> Path:
+    """The file of `APP.py` and of `APP.py:NAME`."""
+    return _split(target)[0]
+
+
 def load_application(target: str) -> Application:
     """`APP.py` with all its pipelines, `APP.py:NAME` with one of them."""
     path, name = _split(target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from floodmark.checkpoint.text import shorten
@@ -13,7 +14,50 @@ from floodmark.storage.files import Files
 
 _TRACEBACK = "Traceback (most recent call last)"
 _CONDITION = re.compile(r"\s*\[([A-Z][A-Z0-9_.]+)\]")
-_CHANGING = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+")
+# Addresses, ports, ids, times, numbers of tasks: whatever has a digit in it.
+_CHANGING = re.compile(r"[\w.:-]*\d[\w.:-]*")
+_OUTAGE_EXCEPTIONS = frozenset(
+    {
+        "BrokerNotAvailableException",
+        "ConnectException",
+        "ConnectTimeoutException",
+        "ConnectionAbortedError",
+        "ConnectionRefusedError",
+        "ConnectionResetError",
+        "CoordinatorNotAvailableException",
+        "DisconnectException",
+        "HttpHostConnectException",
+        "LeaderNotAvailableException",
+        "NetworkException",
+        "NoHttpResponseException",
+        "NoRouteToHostException",
+        "SafeModeException",
+        "SocketException",
+        "SocketTimeoutException",
+        "StandbyException",
+        "TimeoutError",
+        "TimeoutException",
+        "UnknownHostException",
+    }
+)
+_OUTAGE_WORDS = re.compile(
+    r"connection (to .* )?(refused|reset|failed|timed out|was closed|is closed)"
+    r"|could not connect|server closed the connection|terminating connection"
+    r"|the database system is|timed out|timeout expired|temporarily unavailable"
+    r"|no space left|disk quota exceeded|read-only file system|input/output error"
+    r"|stale file handle|host is unreachable|name or service not known|too many connections"
+    r"|service unavailable|slow down",
+    re.IGNORECASE,
+)
+
+
+class FailureKind(Enum):
+    CODE = "code"
+    """The batch itself: the same code over the same records fails again."""
+    OUTAGE = "outage"
+    """A broker, a database or a storage does not answer or has no room: time may mend it."""
+    ENGINE = "engine"
+    """The JVM is gone."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +67,22 @@ class Failure:
     offsets: tuple[str, ...]
     """One a source: what the batch reads."""
     cause: str
+    kind: FailureKind = FailureKind.CODE
 
     @property
-    def signature(self) -> tuple[int | None, str]:
-        """Equal for a failure that is the same again: task ids and times are left out."""
-        return self.batch, _CHANGING.sub("#", self.cause)[:300]
+    def signature(self) -> tuple[int | None, FailureKind, str]:
+        """Equal for a failure that is the same again, whatever numbers its words hold."""
+        return self.batch, self.kind, _CHANGING.sub("#", self.cause)[:300]
+
+    @property
+    def batch_words(self) -> str:
+        return "the start" if self.batch is None else f"batch {self.batch}"
+
+
+def is_outage(words: str) -> bool:
+    """By the words of an error: something else does not answer, or has no room."""
+    kinds = re.findall(r"\b[A-Z]\w+(?:Exception|Error)\b", words)
+    return bool(_OUTAGE_WORDS.search(words)) or not _OUTAGE_EXCEPTIONS.isdisjoint(kinds)
 
 
 def failure_of(query: Any, files: Files) -> Failure | None:
@@ -35,10 +90,21 @@ def failure_of(query: Any, files: Files) -> Failure | None:
     exception = query._jsq.exception()
     if exception.isEmpty():
         return None
-    batch, offsets = _in_flight(files)
+    batch, offsets = in_flight(files)
     # The outermost only repeats the cause, between the query's plan and its offsets.
     outermost = exception.get()
-    return Failure(batch, offsets, cause_of(outermost.getCause() or outermost))
+    cause = outermost.getCause() or outermost
+    kind = FailureKind.OUTAGE if _tells_of_outage(cause) else FailureKind.CODE
+    return Failure(batch, offsets, cause_of(cause), kind)
+
+
+def _tells_of_outage(exception: Any) -> bool:
+    while exception is not None:
+        words = str(exception.getMessage() or "")
+        if is_outage(f"{exception.getClass().getSimpleName()}: {python_cause(words) or words}"):
+            return True
+        exception = exception.getCause()
+    return False
 
 
 def condition_of(exception: Any) -> str | None:
@@ -78,7 +144,8 @@ def _first_line(message: str) -> str:
     return next((line.strip() for line in message.splitlines() if line.strip()), "")
 
 
-def _in_flight(files: Files) -> tuple[int | None, tuple[str, ...]]:
+def in_flight(files: Files) -> tuple[int | None, tuple[str, ...]]:
+    """The batch that the next start runs again, and what each source gives it."""
     try:
         checkpoint = read_saved(files).checkpoint
     except FloodmarkError:

@@ -13,13 +13,14 @@ from typing import Any
 from floodmark.checkpoint.layout import COMMITS, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.engine.hadoop import checkpoint_files, qualified
-from floodmark.engine.lease import Lease, take
+from floodmark.engine.lease import Lease, NoLease, take
 from floodmark.engine.look import Situation, look, require_known
 from floodmark.engine.notes import SourceNote, StartNote, without_secrets, write_note
 from floodmark.engine.query import read_query, require_writer, sql_conf
 from floodmark.engine.saved import read_saved
 from floodmark.engine.stopping import runs
-from floodmark.errors import FloodmarkError, WrongUse
+from floodmark.errors import CannotRead, FloodmarkError, WrongUse
+from floodmark.storage.files import Files
 from floodmark.storage.process import Process, host_name, process, this_process
 
 _CONNECTOR_JAR = re.compile(
@@ -53,7 +54,7 @@ class Launched:
     """PySpark's StreamingQuery."""
     situation: Situation
     """As it was found before the start."""
-    lease: Lease
+    lease: Lease | NoLease
     warnings: tuple[str, ...]
 
 
@@ -110,7 +111,8 @@ def begin(prepared: Prepared, name: str | None = None) -> Launched:
     """Starts; a start that fails leaves no half-made checkpoint."""
     situation, origin, warnings = prepared.situation, prepared.origin, prepared.warnings
     spark, files = situation.spark, situation.files
-    lease = take(files, str(uuid.uuid4()), origin.pipeline, _jvm_process(spark))
+    lease, unleased = _take(files, origin.pipeline, spark)
+    warnings += unleased
     named = name if situation.query.name is None else None
     try:
         _clear_first_write(situation)
@@ -125,6 +127,15 @@ def begin(prepared: Prepared, name: str | None = None) -> Launched:
     except FloodmarkError as error:
         warnings += (f"no note of this start was written: {error.what}",)
     return Launched(started, situation, lease, warnings)
+
+
+def _take(files: Files, pipeline: str, spark: Any) -> tuple[Lease | NoLease, tuple[str, ...]]:
+    try:
+        return take(files, str(uuid.uuid4()), pipeline, _jvm_process(spark)), ()
+    except CannotRead as error:
+        # Spark itself may still be able to write: a side file never stops a stream.
+        words = "no lease is held, so a second run on this checkpoint would not be refused"
+        return NoLease(), (f"{words}: {error.what}",)
 
 
 def _start(writer: Any, location: str, name: str | None) -> Any:
@@ -224,11 +235,11 @@ def _note(situation: Situation, origin: Origin, started: Any) -> StartNote:
         host_name(),
         this_process().pid,
         query.nodes,
-        _next_batch(situation.saved.checkpoint),
+        next_batch(situation.saved.checkpoint),
     )
 
 
-def _next_batch(checkpoint: Checkpoint | None) -> int:
+def next_batch(checkpoint: Checkpoint | None) -> int:
     """The first batch that this start runs."""
     if checkpoint is None or checkpoint.latest_batch is None:
         return 0

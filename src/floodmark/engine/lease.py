@@ -117,6 +117,18 @@ class Lease:
                     self._files.delete([PATH])
 
 
+class NoLease:
+    """In place of a lease where its file cannot be written."""
+
+    lost = False
+
+    def hold(self, active: Callable[[], bool]) -> None:
+        return
+
+    def release(self) -> None:
+        return
+
+
 _held: dict[str, Lease] = {}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from floodmark.engine.query import Query, Source
 from floodmark.engine.saved import Saved
-from floodmark.errors import FloodmarkError, Refused, WrongUse
+from floodmark.errors import FloodmarkError, NotReachable, Refused, WrongUse
 from floodmark.storage.files import Files
 
 
@@ -25,6 +25,8 @@ class Objection:
     do: str
     remark: bool = False
     """Worth a word, and no reason to refuse."""
+    passing: bool = False
+    """Time alone may mend it: a broker that does not answer now."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,8 @@ def refuse(objections: list[Objection]) -> None:
     more = [f"{other.what} ({other.name})" for other in others]
     why = first.why + ("\nAnd besides: " + "; ".join(more) + "." if more else "")
     do = f"{first.do}\nTo start all the same: {allow_options(objections)}"
-    raise Refused(first.what, why, do)
+    kind = NotReachable if all(one.passing for one in objections) else Refused
+    raise kind(first.what, why, do)
 
 
 def allow_options(objections: list[Objection]) -> str:

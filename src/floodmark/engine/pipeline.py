@@ -102,9 +102,16 @@ def _known(needs: Iterable[str]) -> tuple[str, ...]:
 def _needs_of(function: Callable[..., Any]) -> tuple[str, ...]:
     """The connectors that the file names: format("kafka"), start.delta(…), once.delta(…)."""
     try:
-        source = Path(inspect.getfile(inspect.unwrap(function))).read_text(encoding="utf-8")
-        tree = ast.parse(source)
-    except (OSError, TypeError, ValueError, SyntaxError):
+        return connectors_named_in(Path(inspect.getfile(inspect.unwrap(function))))
+    except TypeError:
+        return ()
+
+
+def connectors_named_in(path: Path) -> tuple[str, ...]:
+    """Of a Python file; none for one that cannot be read."""
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, SyntaxError):
         return ()
     named = {
         node.value.lower()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
-from collections.abc import Mapping
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from floodmark.checkpoint.sources import SourceKind, kind_of
 from floodmark.wire import dumps
 
 _ROTATED_AT = 32 * 1024 * 1024
@@ -48,7 +53,9 @@ def parse_progress(pipeline: str, text: str) -> BatchProgress | None:
     operators = value.get("stateOperators") or []
     rows = [source.get("numInputRows", 0) for source in value.get("sources", [])]
     duration = durations.get("triggerExecution", 0)
+    sources = tuple(_source(source) for source in value.get("sources", []))
     total = int(value.get("numInputRows", sum(rows)))
+    total = min([total, *([sum(_most_rows(one) for one in sources)] if sources else [])])
     return BatchProgress(
         pipeline,
         value["id"],
@@ -59,7 +66,7 @@ def parse_progress(pipeline: str, text: str) -> BatchProgress | None:
         round(total * 1000 / duration, 1) if duration else 0.0,
         duration,
         durations,
-        tuple(_source(source) for source in value.get("sources", [])),
+        sources,
         sum(int(one["numRowsTotal"]) for one in operators) if operators else None,
         sum(int(one.get("memoryUsedBytes", 0)) for one in operators) if operators else None,
         value.get("eventTime", {}).get("watermark"),
@@ -73,6 +80,18 @@ def _source(value: Mapping[str, Any]) -> SourceProgress:
         _offset(value.get("endOffset")),
         int(value.get("numInputRows", 0)),
     )
+
+
+def _most_rows(source: SourceProgress) -> int:
+    """Spark counts a row again each time that a foreachBatch reads it; Kafka's offsets do not."""
+    if kind_of(source.start) is not SourceKind.KAFKA or kind_of(source.end) is not SourceKind.KAFKA:
+        return source.rows
+    ranges: int = sum(
+        end - source.start.get(topic, {}).get(partition, 0)
+        for topic, partitions in source.end.items()
+        for partition, end in partitions.items()
+    )
+    return min(source.rows, ranges)
 
 
 def _offset(value: Any) -> Any:
@@ -113,28 +132,61 @@ class ProgressReader:
 
 
 class ProgressFile:
-    """One JSON line a batch. The file before it is kept as FILE.1 once it grows large."""
+    """One JSON line a batch. The file before it is kept as FILE.1 once it grows large.
 
-    def __init__(self, path: Path) -> None:
+    It never stops a stream: what cannot be written is told once, and tried again with the
+    next batch.
+    """
+
+    def __init__(self, path: Path, warn: Callable[[str], None] = lambda _: None) -> None:
         self.path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("a", encoding="utf-8", buffering=1)
-        self._mend()
-
-    def _mend(self) -> None:
-        """A killed run may have left half a line: the next one begins on its own."""
-        if self.path.stat().st_size:
-            with self.path.open("rb") as file:
-                file.seek(-1, 2)
-                if file.read(1) != b"\n":
-                    self._file.write("\n")
+        self._warn = warn
+        self._warned = False
+        self._descriptor: int | None = None
+        self._half = False
+        with self._warned_once():
+            self._descriptor = self._open()
 
     def add(self, batch: BatchProgress) -> None:
-        self._file.write(dumps(batch, indent=None) + "\n")
-        if self._file.tell() > _ROTATED_AT:
-            self._file.close()
+        line = (dumps(batch, indent=None) + "\n").encode()
+        with self._warned_once():
+            if self._descriptor is None:
+                self._descriptor = self._open()
+            # A killed run or a full disk may have left half a line: this one begins on its own.
+            line = b"\n" + line if self._half else line
+            self._half = os.write(self._descriptor, line) != len(line)
+            if self._half:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._rotate(self._descriptor)
+
+    @contextlib.contextmanager
+    def _warned_once(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if not self._warned:
+                words = error.strerror or str(error)
+                self._warn(f"no progress is kept in {self.path}: {words}. The stream goes on.")
+                self._warned = True
+
+    def _open(self) -> int:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        # Not blocking: a pipe that nobody reads must not hold the stream.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
+        descriptor = os.open(self.path, flags, 0o666)
+        if self.path.is_file() and self.path.stat().st_size:
+            with self.path.open("rb") as file:
+                file.seek(-1, 2)
+                self._half = file.read(1) != b"\n"
+        return descriptor
+
+    def _rotate(self, descriptor: int) -> None:
+        found = os.fstat(descriptor)
+        if stat.S_ISREG(found.st_mode) and found.st_size > _ROTATED_AT:
+            self.close()
             self.path.replace(self.path.with_name(self.path.name + ".1"))
-            self._file = self.path.open("a", encoding="utf-8", buffering=1)
 
     def close(self) -> None:
-        self._file.close()
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None

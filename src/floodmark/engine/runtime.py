@@ -10,40 +10,36 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from floodmark.checkpoint.layout import NOTES
 from floodmark.engine.application import Application
 from floodmark.engine.building import call_pipeline, configure
-from floodmark.engine.failure import Failure, failure_of
-from floodmark.engine.launch import Launched, Origin, Prepared, begin, prepare, remove_half_made
+from floodmark.engine.carried import Carried, NewJvmNeeded
+from floodmark.engine.failure import Failure, FailureKind, failure_of, in_flight
+from floodmark.engine.jvm import child_of, end_words, has_stopped, is_gone, last_words
+from floodmark.engine.launch import Launched, Prepared, begin, next_batch, prepare, remove_half_made
 from floodmark.engine.look import SHARED_CHECKPOINT, Objection, refuse, require_known
 from floodmark.engine.parameters import refuse_unknown
 from floodmark.engine.pipeline import Pipeline
 from floodmark.engine.progress import ProgressFile, ProgressReader
-from floodmark.engine.session import SessionWish, build_session, end_session, running_session
+from floodmark.engine.restarting import GiveUp, RestartPolicy, decide, may_pass
+from floodmark.engine.session import (
+    SessionWish,
+    build_session,
+    end_session,
+    require_settings,
+    running_session,
+)
 from floodmark.engine.signals import StopSignals
 from floodmark.engine.starting import Start
 from floodmark.engine.stopping import finish
+from floodmark.engine.stream import RunReport, Stream
 from floodmark.engine.triggers import Trigger
 from floodmark.engine.view import View, choose_view
-from floodmark.errors import StoppedMidway, WrongUse
+from floodmark.errors import FailedForGood, FloodmarkError, StoppedMidway, WrongUse
 
 _POLL_SECONDS = 0.2
-SAME_FAILURE_TIMES = 3
-_FIRST_WAIT_SECONDS = 1.0
-_LONGEST_WAIT_SECONDS = 60.0
-
-
-@dataclass(frozen=True)
-class RestartPolicy:
-    on_failure: bool = False
-    most: int = 10
-    """Starts again in a row; a batch that commits begins the count anew."""
-    first_wait: float = _FIRST_WAIT_SECONDS
-
-    def wait(self, failures: int) -> float:
-        return float(min(self.first_wait * 2 ** (failures - 1), _LONGEST_WAIT_SECONDS))
 
 
 @dataclass(frozen=True)
@@ -58,26 +54,8 @@ class RunWish:
     conf: Mapping[str, str] = field(default_factory=dict)
     log: Path | None = None
     stdout_to_stderr: bool = False
-
-
-@dataclass(frozen=True)
-class PipelineReport:
-    pipeline: str
-    checkpoint: str
-    query_id: str | None
-    ended: str
-    """finished, stopped or failed"""
-    batches: int
-    rows: int
-    last_batch: int | None
-    """The last one that this run committed."""
-    restarts: int
-    cause: str | None
-
-
-@dataclass(frozen=True)
-class RunReport:
-    pipelines: tuple[PipelineReport, ...]
+    carried: Carried = field(default_factory=Carried)
+    """What this run did before its JVM died."""
 
 
 def run_application(application: Application, wish: RunWish, view: View | None = None) -> RunReport:
@@ -85,11 +63,16 @@ def run_application(application: Application, wish: RunWish, view: View | None =
     pipelines = application.pipelines
     require_known(wish.allowed)
     refuse_unknown({one.name: one.parameters for one in pipelines}, wish.settings)
-    streams = [_Stream.of(one, application, wish) for one in pipelines]
+    streams = [Stream.of(one, application, wish.settings) for one in pipelines]
     _refuse_shared([(one.pipeline.name, one.checkpoint) for one in streams], wish.allowed)
+    for stream in streams:
+        if stream.name in wish.carried.streams:
+            stream.go_on_from(wish.carried.streams[stream.name])
     stop = StopSignals()
     with stop.listening():
         running = running_session()
+        if running is not None:
+            require_settings(running, wish.conf)
         spark = running or build_session(_session_wish(pipelines, wish))
         # A session of one's own needs no other beside it.
         sessions = {
@@ -100,7 +83,7 @@ def run_application(application: Application, wish: RunWish, view: View | None =
         try:
             stop.listen()  # pyspark puts a handler of its own in place
             with view or choose_view([one.name for one in pipelines]) as shown:
-                run = _Run(sessions, streams, wish, shown, stop)
+                run = _Run(spark, sessions, streams, wish, shown, stop)
                 return run.to_the_end()
         finally:
             if running is None:
@@ -142,66 +125,21 @@ def _refuse_shared(checkpoints: list[tuple[str, str]], allowed: frozenset[str]) 
     refuse([one for one in objections if one.name not in allowed])
 
 
-class _Stream:
-    """One pipeline of the run, through all its starts."""
-
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        application: Application,
-        values: Mapping[str, Any],
-        checkpoint: str,
-    ) -> None:
-        self.pipeline = pipeline
-        self.checkpoint = checkpoint
-        self.values = values
-        self.origin = Origin(pipeline.name, str(application.path), application.fingerprint, values)
-        self.launched: Launched | None = None
-        self.reader: ProgressReader | None = None
-        self.lines: ProgressFile | None = None
-        self.due = 0.0
-        self.ended: str | None = None
-        self.failures: list[Failure] = []
-        self.restarts = 0
-        self.batches = 0
-        self.rows = 0
-        self.last_batch: int | None = None
-        self.query_id: str | None = None
-
-    @staticmethod
-    def of(pipeline: Pipeline, application: Application, wish: RunWish) -> _Stream:
-        own = {one.name for one in pipeline.parameters}
-        values = pipeline.settle({k: v for k, v in wish.settings.items() if k in own})
-        return _Stream(pipeline, application, values, pipeline.checkpoint_for(values))
-
-    @property
-    def name(self) -> str:
-        return self.pipeline.name
-
-    def report(self) -> PipelineReport:
-        cause = self.failures[-1].cause if self.ended == "failed" and self.failures else None
-        return PipelineReport(
-            self.name,
-            self.checkpoint,
-            self.query_id,
-            self.ended or "stopped",
-            self.batches,
-            self.rows,
-            self.last_batch,
-            self.restarts,
-            cause,
-        )
+class _EngineGone(Exception):
+    """No query can be started in this process any more."""
 
 
 class _Run:
     def __init__(
         self,
+        spark: Any,
         sessions: Mapping[str, Any],
-        streams: list[_Stream],
+        streams: list[Stream],
         wish: RunWish,
         view: View,
         stop: StopSignals,
     ) -> None:
+        self._spark = spark
         self._sessions = sessions
         self._streams = streams
         self._wish = wish
@@ -213,17 +151,22 @@ class _Run:
             configure(sessions[stream.name], {**stream.pipeline.conf, **wish.conf})
 
     def to_the_end(self) -> RunReport:
-        # All are looked at before the first is started: a refusal leaves nothing half done.
-        prepared = [(stream, self._prepare(stream)) for stream in self._streams]
         try:
-            for stream, ready in prepared:
-                self._begin(stream, ready)
+            self._start_all()
             while any(stream.ended is None for stream in self._streams):
                 if self._stop.asked:
                     self._end_all("finishing the running batch")
+                    self._tell_failures()
                     break
+                if is_gone(self._spark):
+                    raise _EngineGone
                 self._turn()
                 self._stop.wait(_POLL_SECONDS)
+        except Exception as error:
+            if isinstance(error, _EngineGone) or is_gone(self._spark, error):
+                self._go_on_without_engine()
+            self._end_all("stopping the other pipelines")
+            raise
         except BaseException:
             self._end_all("stopping the other pipelines")
             raise
@@ -233,7 +176,42 @@ class _Run:
                     stream.lines.close()
         return RunReport(tuple(stream.report() for stream in self._streams))
 
-    def _prepare(self, stream: _Stream) -> Prepared:
+    def _start_all(self) -> None:
+        """All are looked at before the first is started: a refusal leaves nothing half done."""
+        prepared = []
+        for stream in self._streams:
+            if self._stop.asked:
+                return
+            ready = self._prepare_or_wait(stream)
+            if ready is not None:
+                prepared.append((stream, ready))
+        for stream, ready in prepared:
+            if self._stop.asked:
+                return
+            self._begin_or_wait(stream, ready)
+
+    def _prepare_or_wait(self, stream: Stream) -> Prepared | None:
+        """None where something does not answer now, and the policy is to try again."""
+        try:
+            return self._prepare(stream)
+        except FloodmarkError as error:
+            self._retry_start(stream, error)
+            return None
+
+    def _begin_or_wait(self, stream: Stream, prepared: Prepared) -> None:
+        try:
+            self._begin(stream, prepared)
+        except FloodmarkError as error:
+            self._retry_start(stream, error)
+
+    def _retry_start(self, stream: Stream, error: FloodmarkError) -> None:
+        if is_gone(self._spark, error) or not (self._wish.restart.on_failure and may_pass(error)):
+            raise error
+        why = "" if not error.why else f": {error.why.splitlines()[0]}"
+        stream.failures.append(Failure(None, (), f"{error.what}{why}", FailureKind.OUTAGE))
+        self._decide(stream)
+
+    def _prepare(self, stream: Stream) -> Prepared:
         session, origin = self._sessions[stream.name], stream.origin
         writer = call_pipeline(
             stream.pipeline, origin.application, session, self._wish.start, stream.values
@@ -242,14 +220,18 @@ class _Run:
             writer = self._wish.trigger.on(writer)
         return prepare(writer, stream.checkpoint, stream.origin, self._wish.allowed)
 
-    def _begin(self, stream: _Stream, prepared: Prepared) -> None:
+    def _begin(self, stream: Stream, prepared: Prepared) -> None:
         for warning in prepared.warnings:
             self._view.say(stream.name, warning)
         stream.launched = begin(prepared, stream.name)
+        for warning in stream.launched.warnings[len(prepared.warnings) :]:
+            self._view.say(stream.name, warning)
         stream.query_id = str(stream.launched.query.id)
         stream.reader = ProgressReader(stream.name, stream.launched.query)
-        stream.lines = stream.lines or self._progress_file(prepared.situation.location)
+        stream.lines = stream.lines or self._progress_file(stream, prepared.situation.location)
         checkpoint = prepared.situation.saved.checkpoint
+        if stream.first_batch is None:
+            stream.first_batch = next_batch(checkpoint)
         if checkpoint is None or checkpoint.latest_batch is None:
             words = f"begins in a new checkpoint, {stream.checkpoint}"
         elif checkpoint.in_flight_batch is not None:
@@ -259,12 +241,15 @@ class _Run:
         self._view.say(stream.name, words)
         self._view.state(stream.name, "running")
 
-    def _progress_file(self, location: str) -> ProgressFile | None:
+    def _progress_file(self, stream: Stream, location: str) -> ProgressFile | None:
+        def warn(words: str) -> None:
+            self._view.say(stream.name, words)
+
         if self._wish.progress is not None:
-            return ProgressFile(self._wish.progress)
+            return ProgressFile(self._wish.progress, warn)
         if location.startswith("file:"):
             folder = Path("/" + location[len("file:") :].lstrip("/"))
-            return ProgressFile(folder / NOTES / "progress.jsonl")
+            return ProgressFile(folder / NOTES / "progress.jsonl", warn)
         return None
 
     def _turn(self) -> None:
@@ -272,8 +257,10 @@ class _Run:
             if stream.ended is not None:
                 continue
             if stream.launched is None:
-                if time.monotonic() >= stream.due:
-                    self._begin(stream, self._prepare(stream))
+                if time.monotonic() >= stream.due and not self._stop.asked:
+                    ready = self._prepare_or_wait(stream)
+                    if ready is not None and not self._stop.asked:
+                        self._begin_or_wait(stream, ready)
                 continue
             # Before the reports: what is reported while we read is read the next time.
             active = bool(stream.launched.query.isActive)
@@ -289,59 +276,72 @@ class _Run:
                     "Leave the other run alone, or stop it and start this one again.",
                 )
 
-    def _read(self, stream: _Stream) -> None:
+    def _read(self, stream: Stream) -> None:
         assert stream.reader is not None
         for batch in stream.reader.new():
-            stream.batches += 1
-            stream.rows += batch.rows
-            stream.last_batch = batch.batch
-            stream.failures.clear()
+            stream.count(batch)
             if stream.lines is not None:
                 stream.lines.add(batch)
             self._view.batch(batch)
 
-    def _judge_end(self, stream: _Stream, launched: Launched) -> None:
+    def _judge_end(self, stream: Stream, launched: Launched) -> None:
         self._read(stream)
         failure = failure_of(launched.query, launched.situation.files)
         launched.lease.release()
+        if failure is not None and has_stopped(self._spark):
+            raise _EngineGone
         stream.launched = None
         if failure is None:
             stream.ended = "finished"
             self._view.state(stream.name, "finished")
             return
         stream.failures.append(failure)
-        self._decide(stream, failure, launched)
-
-    def _decide(self, stream: _Stream, failure: Failure, launched: Launched) -> None:
-        """Start again, or stop with the batch, its offsets and the cause named."""
-        policy = self._wish.restart
-        same = [one for one in stream.failures if one.signature == failure.signature]
-        if not policy.on_failure:
-            stream.ended = "failed"
+        if not self._wish.restart.on_failure:
             remove_half_made(launched.situation)
-            raise _stopped(stream, failure, self._wish.log, f"pipeline {stream.name} failed")
-        if len(same) >= SAME_FAILURE_TIMES:
+        self._decide(stream)
+
+    def _decide(self, stream: Stream) -> None:
+        """Start again, or stop with the batch, its offsets and the cause named."""
+        decision = decide(self._wish.restart, stream.failures)
+        failure = stream.failures[-1]
+        if isinstance(decision, GiveUp):
             stream.ended = "failed"
-            raise _stopped(
-                stream,
-                failure,
-                self._wish.log,
-                f"pipeline {stream.name} failed {len(same)} times in the same way",
-            )
-        if len(stream.failures) > policy.most:
-            stream.ended = "failed"
-            raise _stopped(
-                stream,
-                failure,
-                self._wish.log,
-                f"pipeline {stream.name} failed {len(stream.failures)} times in a row",
-            )
+            raise self._stopped(stream, decision.words, decision.for_good)
         stream.restarts += 1
-        wait = policy.wait(len(stream.failures))
-        stream.due = time.monotonic() + wait
-        self._view.say(stream.name, f"{_batch_words(failure)} failed: {failure.cause}")
-        self._view.say(stream.name, f"starts again in {wait:g} s")
-        self._view.state(stream.name, f"waits {wait:g} s")
+        stream.due = time.monotonic() + decision.wait
+        self._view.say(stream.name, f"{failure.batch_words} failed: {failure.cause}")
+        self._view.say(stream.name, f"starts again in {decision.wait:g} s")
+        self._view.state(stream.name, f"waits {decision.wait:g} s")
+
+    def _go_on_without_engine(self) -> NoReturn:
+        """A failure of every pipeline that ran; a new JVM needs a new process around it."""
+        how = end_words(self._spark)
+        going = [stream for stream in self._streams if stream.ended is None]
+        failed = []
+        for stream in going:
+            launched, stream.launched = stream.launched, None
+            if launched is None and stream.failures:
+                continue  # it waits for another start anyway
+            batch, offsets = (None, ()) if launched is None else in_flight(launched.situation.files)
+            if launched is not None:
+                stream.count_unreported(launched.situation.files)
+                launched.lease.release()
+            stream.failures.append(Failure(batch, offsets, how, FailureKind.ENGINE))
+            failed.append(stream)
+        for stream in failed:
+            if self._stop.asked or child_of(self._spark) is None:
+                stream.ended = "failed"
+                raise self._stopped(stream, "failed", for_good=False)
+            self._decide(stream)
+        log = self._wish.log
+        self._view.say(going[0].name, f"its log, {log or 'above'}, ends with: {last_words(log)}")
+        due = max(stream.due for stream in going)
+        while time.monotonic() < due and not self._stop.asked:
+            self._stop.wait(_POLL_SECONDS)
+        if self._stop.asked:
+            self._tell_failures()
+        carried = Carried({one.name: one.carried() for one in going}, str(log) if log else None)
+        raise NewJvmNeeded(how, carried)
 
     def _end_all(self, words: str) -> None:
         running = [stream for stream in self._streams if stream.launched is not None]
@@ -355,26 +355,47 @@ class _Run:
                 self._view.say(stream.name, "its code does not yield: the process ends with it")
                 self.held = True
             self._read(stream)
+            # A batch that was interrupted on purpose may say so in any exception.
+            failure = (
+                None
+                if self._stop.hurried()
+                else failure_of(launched.query, launched.situation.files)
+            )
+            if failure is not None:
+                stream.failures.append(failure)
+                self._view.say(stream.name, f"{failure.batch_words} failed: {failure.cause}")
+            stream.count_unreported(launched.situation.files)
             launched.lease.release()
             stream.launched = None
-            stream.ended = stream.ended or "stopped"
-            self._view.state(stream.name, "stopped")
+            if stream.ended is None:
+                stream.ended = "stopped" if failure is None else "failed"
+            self._view.state(stream.name, stream.ended)
 
+    def _tell_failures(self) -> None:
+        """A stop that was asked for, of a pipeline whose batch has failed, is no success."""
+        for stream in self._streams:
+            if stream.ended == "failed":
+                raise self._stopped(stream, "failed while it was stopped", for_good=False)
+        for stream in self._streams:
+            if stream.ended is None and stream.failures:
+                stream.ended = "failed"
+                words = "was stopped while it waited to start again"
+                raise self._stopped(stream, words, for_good=False)
 
-def _batch_words(failure: Failure) -> str:
-    return "the start" if failure.batch is None else f"batch {failure.batch}"
-
-
-def _stopped(stream: _Stream, failure: Failure, log: Path | None, what: str) -> StoppedMidway:
-    where = f": {_batch_words(failure)}" if failure.batch is not None else ""
-    why = "\n".join([failure.cause, *failure.offsets])
-    do = [
-        "Nothing is lost: the next start runs the batch again over the same offsets."
-        if failure.batch is not None
-        else "No batch was in flight.",
-        f"Correct the cause, then start again. `floodmark inspect {stream.checkpoint}` shows "
-        "where it stands.",
-    ]
-    if log is not None:
-        do.append(f"Spark's log is {log}.")
-    return StoppedMidway(f"{what}{where}", why, "\n".join(do))
+    def _stopped(self, stream: Stream, words: str, for_good: bool) -> StoppedMidway:
+        failure, log = stream.failures[-1], self._wish.log
+        where = f": {failure.batch_words}" if failure.batch is not None else ""
+        said = last_words(log) if failure.kind is FailureKind.ENGINE else ""
+        told = [f"Its log ends with: {said}"] if said else []
+        do = [
+            "Nothing is lost: the next start runs the batch again over the same offsets."
+            if failure.batch is not None
+            else "No batch was in flight.",
+            f"Correct the cause, then start again. `floodmark inspect {stream.checkpoint}` shows "
+            "where it stands.",
+        ]
+        if log is not None:
+            do.append(f"Spark's log is {log}.")
+        kind = FailedForGood if for_good else StoppedMidway
+        why = "\n".join([failure.cause, *told, *failure.offsets])
+        return kind(f"pipeline {stream.name} {words}{where}", why, "\n".join(do))

@@ -14,7 +14,9 @@ from typing import Any
 
 from floodmark.engine.connectors import needed
 from floodmark.engine.java import require_java
-from floodmark.errors import FloodmarkError, WrongUse
+from floodmark.engine.jvm import is_gone, kill, own_jvm
+from floodmark.engine.pipeline import connectors_named_in
+from floodmark.errors import WrongUse
 
 DELTA_CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -60,6 +62,31 @@ def build_session(wish: SessionWish) -> Any:
     """A new session, in a JVM of its own."""
     version = spark_version()
     require_java(version)
+    conf = settled_conf(wish)
+    with own_jvm(wish.log, wish.stdout_to_stderr):
+        return _start(wish.name, conf, wish.log)
+
+
+@contextlib.contextmanager
+def for_own_sessions(
+    source: Path, conf: Mapping[str, str], log: Path | None, stdout_to_stderr: bool
+) -> Iterator[None]:
+    """While an application is loaded: a session that its code builds gets the run's settings too.
+
+    What the code sets itself wins, as it does under spark-submit.
+    """
+    spark_version()
+    name = f"floodmark: {source.stem}"
+
+    def settled(given: dict[str, str]) -> dict[str, str]:
+        return settled_conf(SessionWish(name, connectors_named_in(source), {**conf, **given}))
+
+    with own_jvm(log, stdout_to_stderr, settled):
+        yield
+
+
+def settled_conf(wish: SessionWish) -> dict[str, str]:
+    """What the session is started with: the connectors' jars too, and what they need."""
     conf = dict(wish.conf or {})
     jars = needed(wish.needs, conf)
     if "delta" in wish.needs:
@@ -72,8 +99,7 @@ def build_session(wish: SessionWish) -> Any:
     if conf.get("spark.master", "local").startswith("local"):
         # Workers of this machine run this Python, not whichever python3 the PATH finds.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with _jvm_output(wish.log, wish.stdout_to_stderr):
-        return _start(wish.name, conf, wish.log)
+    return conf
 
 
 def _start(name: str, conf: Mapping[str, str], log: Path | None) -> Any:
@@ -97,14 +123,30 @@ def _start(name: str, conf: Mapping[str, str], log: Path | None) -> Any:
         raise
 
 
+def require_settings(spark: Any, conf: Mapping[str, str]) -> None:
+    """Refuses where a session that the application built itself has other settings than asked."""
+    found = spark.sparkContext.getConf()
+    for key, value in conf.items():
+        # spark.sql.* is set on the session before the query starts; Spark itself adds to others.
+        has = found.get(key) or ""
+        added_to = key.endswith(("JavaOptions", ".jars"))
+        if not (key.startswith("spark.sql.") or has == value or (added_to and value in has)):
+            option = "--master" if key == "spark.master" else f"--conf {key}"
+            raise WrongUse(
+                f"{option} says {value}, and the application's own session has "
+                f"{has or 'no such setting'}",
+                "The application builds a SparkSession and sets it there, which wins.",
+                "Leave it out of the application's code, or use the session that the pipeline "
+                "is given.",
+            )
+
+
 def end_session(spark: Any, by_force: bool = False) -> None:
     """Stops Spark. By force where a batch holds it: its stop() would wait for that batch."""
-    jvm = getattr(spark.sparkContext._gateway, "proc", None)
-    if not by_force:
+    if by_force:
+        kill(spark)
+    elif not is_gone(spark):
         spark.stop()
-    elif jvm is not None:  # else it is not our child, and ends when we do
-        jvm.kill()
-        jvm.wait()
 
 
 def _first_line(error: BaseException) -> str:
@@ -115,7 +157,12 @@ def _first_line(error: BaseException) -> str:
 
 def new_log(name: str) -> Path:
     """A file for the JVM's log, kept by the caller if the run fails."""
-    handle, path = tempfile.mkstemp(prefix=f"floodmark-{name}-", suffix=".log")
+    try:
+        handle, path = tempfile.mkstemp(prefix=f"floodmark-{name}-", suffix=".log")
+    except OSError as error:
+        raise WrongUse(
+            f"no place for Spark's log: {error}", do="Name one: --spark-log FILE, or - for stderr."
+        ) from None
     os.close(handle)
     return Path(path)
 
@@ -148,27 +195,3 @@ def some_session(
             yield spark
         finally:
             spark.stop()
-
-
-@contextlib.contextmanager
-def _jvm_output(log: Path | None, stdout_to_stderr: bool) -> Iterator[None]:
-    """The JVM inherits our descriptors when it starts, so they point elsewhere meanwhile."""
-    moves: list[tuple[int, int]] = []
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        if stdout_to_stderr:
-            moves.append((1, os.dup(1)))
-            os.dup2(2, 1)
-        if log is not None:
-            target = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            moves.append((2, os.dup(2)))
-            os.dup2(target, 2)
-            os.close(target)
-        yield
-    except OSError as error:
-        raise FloodmarkError(f"cannot redirect Spark's log: {error}") from error
-    finally:
-        for descriptor, saved in reversed(moves):
-            os.dup2(saved, descriptor)
-            os.close(saved)

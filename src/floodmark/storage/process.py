@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +34,26 @@ def is_running(known: Process) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def family(pid: int) -> tuple[int, ...]:
+    """The process and all that it started; a driver's JVM is among them. By Linux's /proc."""
+    found = [pid]
+    for one in found:
+        for children in Path(f"/proc/{one}/task").glob("*/children"):
+            with contextlib.suppress(OSError):  # it ended while we looked
+                found += map(int, children.read_text(encoding="ascii").split())
+    return tuple(found)
+
+
+def kill_family(pid: int) -> None:
+    """SIGKILL to a driver that leads a process group, and to its JVM, which has one of its own."""
+    members = family(pid)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    for one in members[1:]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(one, signal.SIGKILL)
 
 
 def host_name() -> str:

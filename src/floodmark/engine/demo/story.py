@@ -7,7 +7,6 @@ watches the checkpoint and tells what it sees.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -25,6 +24,7 @@ from floodmark.errors import StoppedMidway, WrongUse
 from floodmark.storage.files import open_files
 from floodmark.storage.inputs import read_source_log
 from floodmark.storage.load import load, load_logs
+from floodmark.storage.process import kill_family
 
 MARK = ".floodmark-demo"
 FIRST_FILES = range(8)
@@ -140,8 +140,8 @@ def _kill_in_the_middle(folder: Path, checkpoint: Path, tell: Tell) -> bool:
         tell(f"the driver starts (process {driver.process.pid})")
         driver.watch(checkpoint, VICTIM - 1, tell)
         driver.until(offset.exists)
-        # The whole process group: the JVM dies with its Python, as on a machine that fails.
-        os.killpg(driver.process.pid, signal.SIGKILL)
+        # The JVM dies with its Python, as on a machine that fails.
+        kill_family(driver.process.pid)
         driver.process.wait()
     return not commit.exists()
 
@@ -164,7 +164,7 @@ class _Driver:
 
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
+            kill_family(self.process.pid)
             self.process.wait()
         self._log.close()
 

@@ -1,0 +1,142 @@
+"""The JVM that this process starts: in a session of its own, so that signals reach Python alone.
+
+A terminal, systemd and a shell as process 1 send SIGTERM or SIGINT to a whole process
+group. A JVM in that group would end before its batch does. This one hears nothing of it;
+it ends when Python tells it to, or when Python is gone and its standard input with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from floodmark.checkpoint.text import shorten
+from floodmark.errors import WrongUse
+
+_REAPED_WITHIN_SECONDS = 5.0
+_TAIL_BYTES = 64 * 1024
+_OUT_OF_MEMORY = "OutOfMemoryError"
+
+
+@contextlib.contextmanager
+def own_jvm(
+    log: Path | None,
+    stdout_to_stderr: bool,
+    settled: Callable[[dict[str, str]], Mapping[str, str]] = dict,
+) -> Iterator[None]:
+    """Whoever builds a session meanwhile, floodmark or the application, gets a JVM of this kind.
+
+    `settled` turns what the code has set into what the JVM is started with.
+    """
+    from pyspark import SparkConf, SparkContext
+
+    context: Any = sys.modules[SparkContext.__module__]
+    original = context.launch_gateway
+
+    def launch(code_conf: Any = None) -> Any:
+        given = dict(code_conf.getAll()) if code_conf is not None else {}
+        settings = SparkConf(loadDefaults=False)
+        for key, value in settled(given).items():
+            settings.set(key, value)
+        return _launch(original, settings, log, stdout_to_stderr)
+
+    context.launch_gateway = launch
+    try:
+        yield
+    finally:
+        context.launch_gateway = original
+
+
+def _launch(original: Any, conf: Any, log: Path | None, stdout_to_stderr: bool) -> Any:
+    with contextlib.ExitStack() as opened:
+        options: dict[str, Any] = {"start_new_session": True}
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if stdout_to_stderr:
+            options["stdout"] = 2
+        if log is not None:
+            try:
+                options["stderr"] = opened.enter_context(log.open("ab"))
+            except OSError as error:
+                raise WrongUse(f"cannot write Spark's log: {error}") from error
+        return original(conf, popen_kwargs=options)
+
+
+def child_of(spark: Any) -> subprocess.Popen[bytes] | None:
+    """The process of the session's JVM; None where another process started it."""
+    found: subprocess.Popen[bytes] | None = getattr(spark.sparkContext._gateway, "proc", None)
+    return found
+
+
+def is_gone(spark: Any, error: BaseException | None = None) -> bool:
+    """Whether the JVM has ended. `error` is what a call to it has raised."""
+    jvm = child_of(spark)
+    if jvm is None:
+        return error is not None and lost_connection(error)
+    if error is not None and lost_connection(error):
+        # The connection breaks a moment before the process can be waited for.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            jvm.wait(_REAPED_WITHIN_SECONDS)
+    return jvm.poll() is not None
+
+
+def lost_connection(error: BaseException) -> bool:
+    from py4j.protocol import Py4JJavaError, Py4JNetworkError
+
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, (Py4JNetworkError, ConnectionError)):
+            return True
+        # py4j tells of an empty answer in a plain Py4JError.
+        if not isinstance(seen, Py4JJavaError) and "while sending or receiving" in str(seen):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+def has_stopped(spark: Any) -> bool:
+    """Whether Spark has ended inside its JVM, which still answers: no query can start in it."""
+    return bool(spark._jsc.sc().isStopped())
+
+
+def kill(spark: Any) -> None:
+    jvm = child_of(spark)
+    if jvm is not None:  # else it is not our child, and ends when we do
+        jvm.kill()
+        jvm.wait()
+
+
+def end_words(spark: Any) -> str:
+    """How the JVM ended."""
+    jvm = child_of(spark)
+    status = None if jvm is None else jvm.poll()
+    if status is None:
+        return "Spark has ended, or its JVM does not answer any more"
+    if status >= 0:
+        return f"the JVM ended with exit status {status}"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    out_of_memory = ", as the system does when memory runs out" if name == "SIGKILL" else ""
+    return f"the JVM was ended by {name}{out_of_memory}"
+
+
+def last_words(log: Path | None) -> str:
+    """What the JVM's log ends with: the line that tells of lacking memory, or the last one."""
+    if log is None:
+        return ""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+            lines = [line.strip() for line in file.read().decode(errors="replace").splitlines()]
+    except OSError:
+        return ""
+    filled = [line for line in lines if line]
+    telling = [line for line in filled if _OUT_OF_MEMORY in line] or filled[-1:]
+    return shorten(telling[-1], 300) if telling else ""
