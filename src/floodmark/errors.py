@@ -50,6 +50,10 @@ class FileGone(CannotRead):
     """A file is not there: never was, or a running query purged it after we listed it."""
 
 
+class OverLimit(CannotRead):
+    """It is larger, or would grow larger, than what is read of its kind."""
+
+
 class MalformedFile(FloodmarkError):
     """A file's bytes are not what its format says."""
 

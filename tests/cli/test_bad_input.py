@@ -327,7 +327,7 @@ WILD = {
 def test_wild_values_are_shown(verb: str, what: str, tmp_path: Path, capsys: Capture) -> None:
     samples.write(tmp_path, samples.logs([0, 1], [0, 1]) | {"offsets/1": WILD[what]})
     assert run([verb, str(tmp_path)]) == 0
-    text = capsys.readouterr().out
+    text = capsys.readouterr().out.replace(str(tmp_path), "")
     assert text
     assert "-5" not in text, "a span of time is never negative"
     assert run([verb, str(tmp_path), "--json"]) == 0

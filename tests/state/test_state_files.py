@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from floodmark.errors import FloodmarkError, MalformedFile, UnknownVersion
+from floodmark.errors import FloodmarkError, MalformedFile, OverLimit, UnknownVersion
 from floodmark.state import hdfs, records
 from floodmark.state.crc32c import crc_of, crc_rows
 from floodmark.state.framing import CODECS, codec_of, compress, decompress
@@ -316,8 +316,8 @@ def test_a_zip_cannot_write_outside_its_folder(name: str) -> None:
 
 
 def test_a_zip_that_grows_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("floodmark.state.rocksdb.MOST_IN_ZIP", 10_000)
-    with pytest.raises(MalformedFile, match="would grow"):
+    monkeypatch.setenv("FLOODMARK_LIMITS", "zip=10K")
+    with pytest.raises(OverLimit, match="zip holds"):
         read_snapshot(_zip({"metadata": META, "big": b"\0" * 20_000}))
 
 

@@ -10,7 +10,8 @@ import sys
 import click
 
 from floodmark import __version__
-from floodmark.errors import FloodmarkError
+from floodmark.errors import CannotRead, FloodmarkError
+from floodmark.limits import current, raise_limits
 
 # verb → (module, what it does). The module is imported when the verb is used.
 VERBS: dict[str, dict[str, tuple[str, str]]] = {
@@ -93,11 +94,21 @@ class _Verbs(click.Group):
     "starts Spark and never changes anything; a changing verb prints its plan, and changes nothing "
     "without --execute. Every verb takes --help.",
 )
+@click.option(
+    "--raise-limit",
+    "limits",
+    multiple=True,
+    metavar="KIND=SIZE",
+    help="Read larger files of a kind than is usual, say journal=1G or memory=20G; may be given "
+    "again. docs/security.md lists the kinds.",
+)
 @click.version_option(__version__, prog_name="floodmark", message="%(prog)s %(version)s")
-def floodmark() -> None:
+def floodmark(limits: tuple[str, ...]) -> None:
     """Keep Apache Spark streams going: see where a stream stands, run it recoverably, judge
     changed code before a restart, and move a stream without losing a record or its state.
     """
+    raise_limits(limits)
+    current()  # a wrong limit is said at once, not at the first large file
 
 
 def main() -> None:
@@ -141,6 +152,14 @@ def run(arguments: list[str]) -> int:
             raise
         show_error(error)
         return error.status
+    except MemoryError:
+        print(
+            "floodmark: there is not enough memory for this\n"
+            "  A file is larger than this process can hold, or memory is short here.\n"
+            "  Run it where there is more, or read less at once: one batch, one operator.",
+            file=sys.stderr,
+        )
+        return CannotRead.status
     except Exception as error:
         if _debugging():
             raise

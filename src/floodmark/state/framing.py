@@ -10,7 +10,8 @@ import struct
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from floodmark.errors import MalformedFile, WrongUse
+from floodmark.errors import MalformedFile, OverLimit, WrongUse
+from floodmark.limits import FREE_OF_RATIO, current, over_limit, shown
 
 LZ4_MAGIC = b"LZ4Block"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -58,7 +59,29 @@ def codec_of(data: bytes) -> str:
 
 
 def pieces(data: bytes) -> Iterator[bytes]:
-    """The stream's content, a block at a time, checksums checked."""
+    """The stream's content, a block at a time, checksums checked.
+
+    A small file that would grow without end is an error: see `floodmark.limits`.
+    """
+    return _within_ratio(_pieces(data), len(data))
+
+
+def _within_ratio(content: Iterator[bytes], packed: int) -> Iterator[bytes]:
+    ratio = current().sizes["ratio"]
+    most, total = max(FREE_OF_RATIO, packed * ratio), 0
+    for piece in content:
+        total += len(piece)
+        if total > most:
+            raise OverLimit(
+                f"the file has {shown(packed)} and unpacks to more than {shown(most)}",
+                f"That is over {ratio:,} times its size. `floodmark --raise-limit "
+                f"ratio={ratio * 100} …` raises the limit.",
+                "Look at the file first: no state of Spark's is like that.",
+            )
+        yield piece
+
+
+def _pieces(data: bytes) -> Iterator[bytes]:
     codec = codec_of(data)
     if codec == "lz4":
         return _lz4(data)
@@ -69,8 +92,16 @@ def pieces(data: bytes) -> Iterator[bytes]:
     return _lzf(data)
 
 
-def decompress(data: bytes) -> bytes:
-    return b"".join(pieces(data))
+def decompress(data: bytes, most: int | None = None) -> bytes:
+    """The whole content, which has to fit into memory: `most` bytes of it, or the budget."""
+    most = current().memory if most is None else most
+    held, total = [], 0
+    for piece in pieces(data):
+        total += len(piece)
+        if total > most:
+            raise over_limit("the unpacked content", None, "memory")
+        held.append(piece)
+    return b"".join(held)
 
 
 def compress(data: bytes, codec: str = "lz4") -> bytes:
@@ -285,7 +316,9 @@ def _snappy(data: bytes) -> Iterator[bytes]:
         if data.startswith(SNAPPY_MAGIC, at - 4):
             raise MalformedFile("two snappy streams in one file")
         try:
-            if cramjam.snappy.decompress_raw_len(block) > _SNAPPY_MOST:
+            size = cramjam.snappy.decompress_raw_len(block)
+            # Three bytes can stand for 64 at most.
+            if size > min(_SNAPPY_MOST, 64 * packed + 64):
                 raise MalformedFile(f"the snappy block at byte {at} claims to be enormous")
             yield bytes(cramjam.snappy.decompress_raw(block))
         except cramjam.DecompressionError as error:

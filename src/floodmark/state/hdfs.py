@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from floodmark.errors import FloodmarkError, MalformedFile
+from floodmark.limits import current, over_limit
 from floodmark.state.crc32c import crc_rows
 from floodmark.state.framing import compress, pieces, segments
 from floodmark.state.keyset import KeySet, hash_rows, last_of_each
@@ -31,6 +33,10 @@ HELD = 96 << 20
 """Bytes of content that are kept between the two looks at a delta."""
 
 CHECKSUM_SIZE = 4
+_A_RECORD = 40
+"""Bytes that say where a record's key and value are."""
+_A_KEY = 64
+"""Bytes that a key costs while it is compared with the others: hashes, and their order."""
 
 
 @dataclass(frozen=True)
@@ -74,15 +80,24 @@ def _named(error: FloodmarkError, path: str) -> FloodmarkError:
 
 
 def _read(data: bytes) -> Iterator[Records]:
-    rest = b""
-    for piece in segments(pieces(data), SEGMENT):
-        buffer = rest + piece if rest else piece
+    held: list[bytes] = []
+    size = enough = 0
+    for piece in chain(segments(pieces(data), SEGMENT), [None]):
+        if piece is not None:
+            held.append(piece)
+            size += len(piece)
+        if not size or (piece is not None and size < enough):
+            continue
+        buffer = b"".join(held) if len(held) > 1 else held[0]
         found = scan(as_bytes(buffer))
         if len(found.records):
             yield found.records
         if found.ended:
             return
-        rest = buffer[found.position :]
+        held = [buffer[found.position :]]
+        size = len(held[0])
+        # A record larger than a segment is looked at again when twice as much of it is there.
+        enough = 0 if len(found.records) else 2 * size
     raise MalformedFile(
         "the file ends before its last record",
         "Its write was stopped half way, or a copy of it was.",
@@ -154,10 +169,14 @@ def _live_in(source: StateSource, seen: KeySet, oldest: bool) -> Iterator[Record
         return
     held: list[Records] | None = []
     every: list[Hashes] = []
-    size = 0
+    size = count = 0
+    most = current().memory // _A_KEY - len(seen)
     for records in source.records():
+        count += len(records)
+        if count > most:
+            raise over_limit(f"{source.path}: a list of over {most:,} keys", None, "memory")
         every.append(hash_rows(records.keys))
-        size += len(records.keys.data)
+        size += len(records.keys.data) + _A_RECORD * len(records)
         if held is not None:
             # What fits is kept for the second pass; what does not is read once more.
             held = [*held, records] if size <= HELD else None

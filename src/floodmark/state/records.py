@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from floodmark.errors import MalformedFile
+from floodmark.limits import current, over_limit
 from floodmark.state.rowbytes import RowBytes, gather, row_bytes, starts_of
 
 if TYPE_CHECKING:
@@ -146,11 +147,13 @@ class _Walk:
             return True
         if key < 0:
             raise MalformedFile(f"a key of {key} bytes at byte {self.at} of the content")
-        value_at = self.at + 4 + key
+        value, value_at = 0, self.at + 4 + key
         if value_at + 4 <= len(self.data):
             value = _INT.unpack_from(self.data, value_at)[0]
             if value < -1:
                 raise MalformedFile(f"a value of {value} bytes at byte {value_at} of the content")
+        if key + value > current().of("row"):
+            raise over_limit(f"the row at byte {self.at} of the content", key + value, "row")
         return False
 
 

@@ -5,6 +5,7 @@ themselves are opened by RocksDB (see storage/state_rocksdb.py), never parsed he
 from __future__ import annotations
 
 import io
+import itertools
 import struct
 import zipfile
 import zlib
@@ -21,6 +22,7 @@ from floodmark.checkpoint.text import (
     split_version,
 )
 from floodmark.errors import MalformedFile, UnknownVersion
+from floodmark.limits import current, over_limit
 from floodmark.state.framing import decompress
 from floodmark.state.hdfs import StateSource, live_records, verified
 from floodmark.state.javadata import DataReader
@@ -31,8 +33,10 @@ NEWEST_ZIP_VERSION = 2
 """Spark 4.0 wrote the checkpoint format's number here, so v2 is v1 by another name."""
 
 NEWEST_CHANGELOG = 4
-MOST_IN_ZIP = 1 << 30
 _MOST_ENTRIES = 10_000
+_RECORDS_COST = 8
+_A_CHANGE = 250
+"""Bytes that a typed change costs as an object."""
 PUT, DELETE, MERGE, DELETE_RANGE, END = 0x01, 0x10, 0x11, 0x20, 0x00
 
 
@@ -94,11 +98,9 @@ def _check_entries(entries: list[zipfile.ZipInfo]) -> None:
         raise MalformedFile(f"the snapshot's zip has {len(entries)} entries")
     for entry in entries:
         check_name(entry.filename)
-    if sum(entry.file_size for entry in entries) > MOST_IN_ZIP:
-        raise MalformedFile(
-            f"the snapshot's zip would grow to more than {MOST_IN_ZIP >> 20} MB",
-            "Spark keeps only RocksDB's manifest there, which is small.",
-        )
+    size = sum(entry.file_size for entry in entries)
+    if size > current().of("zip"):
+        raise over_limit("what the snapshot's zip holds, unpacked,", size, "zip")
 
 
 def check_name(name: str) -> None:
@@ -170,7 +172,8 @@ class Changelog:
 
 
 def parse_changelog(data: bytes, row_checksums: bool = False) -> Changelog:
-    content = decompress(data)
+    # A small record costs a Python process some times its bytes.
+    content = decompress(data, current().memory // _RECORDS_COST)
     reader = DataReader(content)
     version = _changelog_version(reader)
     lineage = parse_lineage(reader.utf()) if version >= 3 else ()
@@ -225,7 +228,10 @@ def parse_lineage(text: str) -> tuple[tuple[int, str], ...]:
 
 
 def _changes(reader: DataReader) -> Iterator[Change]:
-    while True:
+    most = current().memory // _A_CHANGE
+    for count in itertools.count():
+        if count > most:
+            raise over_limit(f"a list of over {most:,} changes", None, "memory")
         kind = reader.take(1)[0]
         if kind == END:
             return

@@ -34,7 +34,9 @@ _DELTAS = b"rocksdb.index.value.is.delta.encoded"
 _PROPERTIES = b"rocksdb.properties"
 _PLAIN, _SNAPPY, _LZ4, _LZ4HC = 0, 1, 4, 5
 _CRC32C, _XXH3 = 1, 4
-_MOST = 1 << 30
+_MOST = 32 << 20
+"""Bytes of a block that leads to others: an index has some dozen for each 4 KiB of a table."""
+_LONGEST_BLOCK = 256 << 20
 _Handle = tuple[int, int]
 _Read = Callable[[int, int], bytes]
 
@@ -109,7 +111,7 @@ def _table_walk(size: int, read: _Read) -> TableWalk:
             raise _Unknown
         at = start + length + _TRAILER
         sizes = np.append(sizes, length)
-    if at != end:
+    if at != end or int(sizes.max()) > _LONGEST_BLOCK:
         raise _Unknown
     return TableWalk(sizes, checksums)
 
@@ -156,7 +158,7 @@ def _content(read: _Read, block: _Handle, end: int, checksums: Checksums) -> byt
     import numpy as np
 
     start, size = block
-    if start + size + _TRAILER > end:
+    if start + size + _TRAILER > end or size > _MOST:
         raise _Unknown
     data = memoryview(read(start, size + _TRAILER))
     whole = np.array([size])
@@ -172,6 +174,8 @@ def _unpacked(block: memoryview, packed: int) -> bytes:
         import cramjam
 
         try:
+            if cramjam.snappy.decompress_raw_len(block) > _MOST:
+                raise _Unknown
             return bytes(cramjam.snappy.decompress_raw(block))
         except cramjam.DecompressionError:
             raise _Unknown from None

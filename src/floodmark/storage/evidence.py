@@ -55,6 +55,7 @@ from floodmark.checkpoint.sources import (
     read_source_offset,
 )
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, MalformedFile, UnknownVersion
+from floodmark.limits import current, over_limit
 from floodmark.storage.files import Files, Folder, Listing, local_path
 from floodmark.storage.load import Entries, load
 from floodmark.storage.local import LocalFiles
@@ -255,6 +256,9 @@ class Gathering:
             return
         paths = [f"{folder}/{entry}" for entry in names_to_read(names)]
         small = [path for path in paths if self.sizes.get(path, 0) <= _PARSED_AT_ONCE]
+        for path in paths:
+            if self.sizes.get(path, 0) > current().sizes["file-log"]:
+                self.fail(path, over_limit(path, self.sizes[path], "file-log"))
         for path, data in self.read(small).items():
             self.parse(path, data, partial(_parse_entry, path))
             if path not in self.faults and self._is_cut_entry(path, data):

@@ -14,6 +14,7 @@ from io import FileIO
 
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.errors import FileGone, FloodmarkError
+from floodmark.limits import Held, check_size
 from floodmark.storage.files import Folder, Listing, is_a_file, unreadable
 
 # Nearly every file of a log fits into the first read, so its size need not be asked.
@@ -87,9 +88,10 @@ class LocalFiles:
         # A disk's small reads gain nothing from threads that share one interpreter lock.
         prefix = self.folder + "/"
         found: dict[str, bytes | FloodmarkError] = {}
+        held = Held()
         for path in paths:
             try:
-                found[path] = _read(prefix + path, path)
+                found[path] = held.add(path, _read(prefix + path, path))
             except FloodmarkError as error:
                 found[path] = error
         return found
@@ -182,6 +184,7 @@ def _read(absolute: str, relative: str) -> bytes:
     try:
         data = os.read(descriptor, _CHUNK)
         if len(data) == _CHUNK:
+            check_size(relative, os.fstat(descriptor).st_size)
             os.lseek(descriptor, 0, os.SEEK_SET)
             # It asks for the size first, so that a large file is not put together from pieces.
             data = FileIO(descriptor, closefd=False).readall()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
@@ -12,11 +12,13 @@ import fsspec
 
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, WrongUse
+from floodmark.limits import Held, check_size
 from floodmark.storage.files import Folder, Listing, first_line, is_a_file, unreadable
 
 # Hadoop's names for storages that fsspec calls otherwise.
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "wasbs": "abfs", "wasb": "abfs"}
 _AT_ONCE = 16
+_LARGE = 1 << 20
 _Result = TypeVar("_Result")
 
 
@@ -26,6 +28,8 @@ class RemoteFiles:
     fs: Any
     folder: str
     reads_cost: bool = True
+    large: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+    """Sizes that a listing has shown, of what is large: a read need not ask for them."""
 
     @staticmethod
     def open(location: str, options: dict[str, Any]) -> RemoteFiles:
@@ -61,6 +65,7 @@ class RemoteFiles:
             )
         except FileGone:  # a bucket that is not there, say
             found = {}
+        self._note_sizes(found.items())
         start = len(self.folder) + 1
         files = tuple(
             FileInfo(name[start:], int(info.get("size") or 0), _mtime_ms(info))
@@ -82,6 +87,7 @@ class RemoteFiles:
             found = self._ask(self._shown(folder), lambda: self.fs.ls(place, detail=True))
         except FileGone:
             return Folder((), ())
+        self._note_sizes((info["name"], info) for info in found)
         start = len(place) + 1
         names = [(info["name"].rstrip("/")[start:], info.get("type")) for info in found]
         return Folder(
@@ -89,18 +95,30 @@ class RemoteFiles:
             tuple(sorted(name for name, kind in names if kind != "directory" and name)),
         )
 
+    def _note_sizes(self, found: Iterable[tuple[str, dict[str, Any]]]) -> None:
+        for name, info in found:
+            size = info.get("size")
+            if isinstance(size, int) and size > _LARGE:
+                self.large[name] = size
+            elif self.large:
+                self.large.pop(name, None)
+
     def read(self, path: str) -> bytes:
-        data: bytes = self._ask(path, lambda: self.fs.cat_file(self._path(path)))
+        place = self._path(path)
+        check_size(path, self.large.get(place, 0))
+        data: bytes = self._ask(path, lambda: self.fs.cat_file(place))
         return data
 
     def read_many(self, paths: Iterable[str]) -> dict[str, bytes | FloodmarkError]:
         wanted = list(paths)
         with ThreadPoolExecutor(min(_AT_ONCE, len(wanted) or 1)) as pool:
-            return dict(zip(wanted, pool.map(self._read_or_error, wanted), strict=True))
+            held = Held()
+            read = pool.map(lambda path: self._read_or_error(path, held), wanted)
+            return dict(zip(wanted, read, strict=True))
 
-    def _read_or_error(self, path: str) -> bytes | FloodmarkError:
+    def _read_or_error(self, path: str, held: Held) -> bytes | FloodmarkError:
         try:
-            return self.read(path)
+            return held.add(path, self.read(path))
         except FloodmarkError as error:
             return error
 
@@ -136,7 +154,8 @@ class RemoteFiles:
                 continue
 
     def below(self, folder: str) -> RemoteFiles:
-        return RemoteFiles(f"{self.root}/{folder}", self.fs, self._path(folder), self.reads_cost)
+        place = self._path(folder)
+        return RemoteFiles(f"{self.root}/{folder}", self.fs, place, self.reads_cost, self.large)
 
     def _kind(self, place: str) -> str | None:
         try:
