@@ -91,7 +91,11 @@ VERBS = [
     ),
     Verb("rewind", lambda r, go: api.rewind(f"{r}/cp", to_batch=0, carrying=go), "cp"),
     Verb("restore", lambda r, go: api.restore(f"{r}/repo", f"{r}/new", carrying=go), "new"),
-    Verb("restore-over", lambda r, go: api.restore(f"{r}/repo", f"{r}/cp", carrying=go), "cp"),
+    Verb(
+        "restore-over",
+        lambda r, go: api.restore(f"{r}/repo", f"{r}/cp", accept=["repeats", "skips"], carrying=go),
+        "cp",
+    ),
 ]
 BY_NAME = {verb.name: verb for verb in VERBS}
 
@@ -215,7 +219,7 @@ def _tell(
 
 
 def _renamed(wanted: Tree, found: Tree) -> Tree:
-    """A new query id is made from the place's name, which differs from death to death."""
+    """A new query id is another one in each change."""
     if "metadata" in wanted and "metadata" in found:
         return {**wanted, "metadata": found["metadata"]}
     return wanted

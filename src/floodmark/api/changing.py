@@ -172,16 +172,19 @@ def restore(
     path: str,
     *,
     snapshot: str | None = None,
+    keep_identity: bool = False,
+    sink: str | None = None,
     accept: Iterable[str] = (),
     carrying: Carrying | None = None,
 ) -> Change:
     """A checkpoint as a snapshot has it, at the same or another place."""
     from floodmark.changes.reach import accepted
+    from floodmark.changes.since_snapshot import RestoreOptions
     from floodmark.changes.snapshots import restore
     from floodmark.changes.verbs import Carrying
 
-    names = accepted(tuple(accept))
-    return restore(str(repository), str(path), snapshot, names, carrying or Carrying())
+    options = RestoreOptions(snapshot, accepted(tuple(accept)), keep_identity, sink)
+    return restore(str(repository), str(path), options, carrying or Carrying())
 
 
 def apply(plan: str, *, carrying: Carrying | None = None) -> Change:

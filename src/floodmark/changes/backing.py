@@ -15,9 +15,10 @@ from datetime import datetime, timezone
 from floodmark.changes.belonging import belongs
 from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.needed_state import needed_state
-from floodmark.changes.origin import without_blocks
+from floodmark.changes.origin import new_query_id, without_blocks
 from floodmark.changes.plan import (
     EMPTY,
+    NEEDED,
     NOT_IN_USE,
     RESTORE,
     SAME_QUERY,
@@ -36,9 +37,10 @@ from floodmark.changes.rehome import (
     moved_operator_metadata,
     moved_schema_log,
 )
+from floodmark.changes.since_snapshot import RestoreOptions, Since
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, FileInfo, batch_id
 from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.checkpoint.query import parse_metadata
+from floodmark.checkpoint.query import new_metadata, parse_metadata, render_metadata
 from floodmark.errors import (
     BatchPurged,
     CannotRead,
@@ -226,14 +228,17 @@ def plan_restore(
     target: Files,
     goal: str,
     snapshot: Snapshot,
-    accept: Collection[str] = (),
+    since: Since,
+    options: RestoreOptions,
 ) -> Plan:
     there = _there(target)
     if there:
-        _refuse_other_content(target, there, snapshot, accept)
+        _refuse_other_content(target, there, snapshot, options.accept)
     sizes = {file.path: file.size for file in there}
     moved = goal != snapshot.location
     restored = tuple(_restoring(repository, snapshot, goal, moved, sizes))
+    if since.new_id:
+        restored = (*(s for s in restored if s.path != METADATA), _fresh_identity(sizes))
     names = {file.path for file in snapshot.files}
     removed = tuple(
         step
@@ -258,13 +263,30 @@ def plan_restore(
         f"The checkpoint as of {after}, from snapshot {snapshot.id}",
         location,
         goal,
-        (*removed, *restored),
+        (*removed, *restored, *since.sink_steps),
         (*conditions, held),
         standing.digest,
         standing.words,
         newest + 1,
-        {"snapshot": snapshot.id, "accept": sorted(accept)},
-        (f"It was {snapshot.location}, query {snapshot.query_id}.",),
+        {
+            "snapshot": snapshot.id,
+            "accept": sorted(options.accept),
+            "keep_identity": options.keep_identity,
+            "sink": options.sink,
+            NEEDED: sorted({item.accept for item in since.consequences if item.accept}),
+        },
+        (f"It was {snapshot.location}, query {snapshot.query_id}.", *since.notes),
+        since.consequences,
+        sink=since.sink,
+    )
+
+
+def _fresh_identity(sizes: dict[str, int]) -> Step:
+    return write(
+        METADATA,
+        render_metadata(new_metadata(new_query_id())),
+        "a new query id: sinks that remember the old one would skip the batches",
+        METADATA in sizes,
     )
 
 

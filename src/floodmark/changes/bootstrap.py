@@ -6,12 +6,12 @@ batch 0 left, and asks each source where it begins.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from floodmark.changes.migrate import Drawn, describing, goal_of, unique_ids_of
+from floodmark.changes.origin import new_query_id
 from floodmark.changes.plan import EMPTY, Plan, Precondition, Step, rewrite, write
 from floodmark.checkpoint.commits import CommitEntry, render_commit, with_state_ids
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, SOURCES
@@ -45,9 +45,8 @@ def plan_bootstrap(
     entry = first.offsets
     for source, _ in entry.offsets:
         entry = with_offset(entry, source, None)
-    identity = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{new} {dict(options)}"))
     steps = (
-        write(METADATA, render_metadata(new_metadata(identity)), "a new query"),
+        write(METADATA, render_metadata(new_metadata(new_query_id())), "a new query"),
         write(f"{OFFSETS}/0", render_offsets(entry), "a first batch that read nothing"),
         _commit(first.commit, goals),
         *_sources(first),

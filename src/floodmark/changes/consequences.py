@@ -1,4 +1,4 @@
-"""What a change means for each kind of sink, in words that stand in the plan.
+"""What a change means for each kind of sink: in words, and as ranges of batches.
 
 A sink that remembers (query id, batch) takes each batch once: Delta by its txn entries,
 txnAppId and a ledger likewise. The file sink remembers the batch number alone, in the
@@ -8,15 +8,18 @@ txnAppId and a ledger likewise. The file sink remembers the batch number alone, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from floodmark.changes.plan import Consequence
+from floodmark.changes.reach import LOSES, REPEATS, SKIPS
 
 FILE_SINKS = frozenset({"csv", "json", "parquet", "orc", "text", "avro"})
-_DELTA = "Delta, or a ledger of (query, batch)"
-_FILE = "files (csv, json, parquet, orc, text)"
-_REST = "Kafka, foreach and others that remember nothing"
+DELTA = "Delta, or a ledger of (query, batch)"
+FILES = "files (csv, json, parquet, orc, text)"
+REST = "Kafka, foreach and others that remember nothing"
+Consequences = tuple[Consequence, ...]
+_REPLACED = "is in complete mode: each batch replaces what it has, so nothing is there twice"
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,12 @@ class Sink:
 
     kind: str
     path: str | None = None
+    complete: bool = False
+
+    @property
+    def replaces(self) -> bool:
+        """In complete mode a Delta sink replaces its content with each batch."""
+        return self.kind == "delta" and self.complete
 
 
 def sink_of(note: Mapping[str, Any] | None) -> Sink | None:
@@ -32,104 +41,229 @@ def sink_of(note: Mapping[str, Any] | None) -> Sink | None:
         return None
     options = note.get("sink_options")
     path = options.get("path") if isinstance(options, dict) else None
-    return Sink(note["sink"], path if isinstance(path, str) else None)
+    complete = str(note.get("output_mode", "")).lower() == "complete"
+    return Sink(note["sink"], path if isinstance(path, str) else None, complete)
 
 
-def _kind(sink: Sink | None) -> str | None:
+def _kinds(sink: Sink | None) -> tuple[str, ...]:
     if sink is None:
-        return None
+        return (DELTA, FILES, REST)
     if sink.kind in FILE_SINKS:
-        return _FILE
-    # What foreachBatch does with a batch is its own affair: both may hold.
-    return _DELTA if sink.kind == "delta" else None if sink.kind == "foreachBatch" else _REST
+        return (FILES,)
+    if sink.kind == "foreachBatch":
+        # What it does with a batch is its own affair; the file sink's log it has not.
+        return (DELTA, REST)
+    return (DELTA,) if sink.kind == "delta" else (REST,)
 
 
-def _chosen(sink: Sink | None, every: tuple[Consequence, ...]) -> tuple[Consequence, ...]:
-    kind = _kind(sink)
-    return tuple(item for item in every if kind is None or item.sink == kind)
+def _chosen(sink: Sink | None, every: Consequences) -> Consequences:
+    kinds = _kinds(sink)
+    return tuple(item for item in every if item.sink in kinds)
 
 
-def goes_on(in_flight: int | None, sink: Sink | None) -> tuple[Consequence, ...]:
+def goes_on(in_flight: int | None, sink: Sink | None) -> Consequences:
     """Same id, numbers go on, and the in-flight batch is run again over its range."""
     if in_flight is None:
         return (Consequence("every sink", "goes on with the next batch: nothing is repeated"),)
     return _chosen(
         sink,
         (
-            Consequence(_DELTA, f"has batch {in_flight} and skips it, or has it not and takes it"),
-            Consequence(_FILE, f"knows by its log whether it has batch {in_flight}"),
-            Consequence(
-                _REST,
-                f"may get batch {in_flight} a second time, as after any restart of Spark",
-                True,
+            Consequence(DELTA, f"has batch {in_flight} and skips it, or has it not and takes it"),
+            Consequence(FILES, f"knows by its log whether it has batch {in_flight}"),
+            _maybe_again(
+                REST, in_flight, f"may get batch {in_flight} a second time, as after any restart"
             ),
         ),
     )
 
 
-def new_identity(in_flight: int | None, sink: Sink | None) -> tuple[Consequence, ...]:
-    again = f"may get batch {in_flight} twice" if in_flight is not None else "gets nothing twice"
+def _maybe_again(kind: str, batch: int, words: str) -> Consequence:
+    return Consequence(kind, words, True, again=(batch, batch), certain=False)
+
+
+def new_identity(in_flight: int | None, sink: Sink | None) -> Consequences:
+    if in_flight is None:
+        return _chosen(
+            sink,
+            (
+                Consequence(DELTA, "does not know the new id: gets nothing twice"),
+                Consequence(FILES, "remembers numbers, not ids: nothing changes for it"),
+                Consequence(REST, "gets nothing twice"),
+            ),
+        )
+    twice = f"may get batch {in_flight} twice"
     return _chosen(
         sink,
         (
-            Consequence(
-                _DELTA,
-                f"does not know the new id: {again}, unless the sink is new",
-                in_flight is not None,
+            _maybe_again(
+                DELTA, in_flight, f"does not know the new id: {twice}, unless the sink is new"
             ),
-            Consequence(_FILE, "remembers numbers, not ids: nothing changes for it"),
-            Consequence(_REST, again, in_flight is not None),
+            Consequence(
+                FILES,
+                f"remembers numbers, not ids: it knows by its log whether it has batch {in_flight}",
+            ),
+            _maybe_again(REST, in_flight, twice),
         ),
     )
 
 
-def restarted_numbers(highest: int, new_id: bool, sink: Sink | None) -> tuple[Consequence, ...]:
+@dataclass(frozen=True)
+class Restart:
+    """A stream that counts its batches from the beginning again."""
+
+    first: int
+    """The first number that it uses."""
+    highest: int
+    """The highest number that a sink may have seen."""
+    after: int | None
+    """The batch after whose end it begins; None: at the very beginning."""
+    in_flight: int | None
+    """The batch of which nobody knows whether the sink has it."""
+    new_id: bool
+
+    @property
+    def again(self) -> tuple[int, int] | None:
+        after = -1 if self.after is None else self.after
+        return (after + 1, self.highest) if self.highest > after else None
+
+    @property
+    def certain(self) -> bool:
+        return self.again != (self.in_flight, self.in_flight)
+
+
+def restarted_numbers(restart: Restart, sink: Sink | None) -> Consequences:
+    again = restart.again
+    verb = "gets" if restart.certain else "may get"
+    twice = (
+        f"{verb} the records of {_batches(*again)} a second time, unless the sink is new"
+        if again
+        else "gets nothing twice"
+    )
+    repeats = Consequence("", twice, bool(again), again=again, certain=restart.certain)
+    skips = (restart.first, restart.highest)
+    drops = Consequence("", "", True, skips=skips, certain=restart.in_flight is None)
+    upto = f"DROPS every batch up to {restart.highest} silently, unless"
+    delta = replace(repeats, sink=DELTA, words=f"takes the batches, for the id is new: {twice}")
+    if not restart.new_id:
+        words = f"{upto} the sink is new: it has those numbers of this id"
+        delta = replace(drops, sink=DELTA, words=words)
+    elif sink is not None and sink.replaces:
+        delta = Consequence(DELTA, _REPLACED)
     return _chosen(
         sink,
         (
-            Consequence(
-                _DELTA,
-                "takes the batches, for the id is new"
-                if new_id
-                else f"DROPS every batch up to {highest} silently, unless the sink is new: "
-                "it has those numbers of this id",
-                not new_id,
-            ),
-            Consequence(
-                _FILE,
-                f"DROPS every batch up to {highest} silently, unless its output folder is new",
-                True,
-            ),
-            Consequence(_REST, "does not look at numbers"),
+            delta,
+            replace(drops, sink=FILES, words=f"{upto} its output folder is new"),
+            replace(repeats, sink=REST, words=f"does not look at numbers: {twice}"),
         ),
     )
 
 
-def reads_again(
-    after: int, until: int, trimmed: bool, moved: bool, sink: Sink | None
-) -> tuple[Consequence, ...]:
-    """Back to an earlier place in the same checkpoint, under a new id."""
-    spent = _batches(after + 1, until)
-    what = f"the records of {spent}" if until > after else ""
-    if moved:
+@dataclass(frozen=True)
+class Again:
+    """Batches that a checkpoint goes back behind, under numbers that it uses again."""
+
+    after: int
+    until: int | None
+    """The last batch that was planned; None: nothing says whether there was one."""
+    trimmed: bool = False
+    """The file sink's log is taken back with the checkpoint."""
+    kept_id: bool = False
+    moved: bool = False
+    """Given offsets stand in for the batch's own."""
+
+    @property
+    def range(self) -> tuple[int, int] | None:
+        if self.until is None or self.until <= self.after:
+            return None
+        return self.after + 1, self.until
+
+
+def reads_again(again: Again, sink: Sink | None) -> Consequences:
+    """Back to an earlier place, under a new id or under the old one."""
+    spent = again.range
+    what = f"the records of {_batches(*spent)}" if spent else ""
+    if again.moved:
         what = f"{what} and of" if what else "the records of"
         what += " all offsets that are given back"
     twice = f"gets {what} a second time, unless you take them out of it"
-    file_words = "its log has none of the numbers that come"
-    if until > after:
-        file_words = (
-            f"its log is trimmed with it: readers of the log see no record of {spent} twice"
-            if trimmed
-            else f"SKIPS new batches up to {until}, whatever is in them, unless its log is "
-            "trimmed too (--sink FOLDER) or its output folder is new"
+    repeats = Consequence(REST, twice, True, again=spent)
+    delta = replace(repeats, sink=DELTA)
+    if again.kept_id and spent:
+        words = (
+            f"SKIPS new batches up to {again.until}, whatever is in them: the id is kept, and it "
+            "has those numbers"
         )
-    return _chosen(
-        sink,
-        (
-            Consequence(_DELTA, twice, True),
-            Consequence(_FILE, file_words, until > after and not trimmed),
-            Consequence(_REST, twice, True),
-        ),
+        delta = Consequence(DELTA, words, True, skips=spent)
+    elif sink is not None and sink.replaces:
+        delta = Consequence(DELTA, _REPLACED)
+    return _chosen(sink, (delta, _file_sink(again), repeats))
+
+
+def _file_sink(again: Again) -> Consequence:
+    spent = again.range
+    if not spent:
+        return Consequence(FILES, "its log has none of the numbers that come")
+    if again.trimmed:
+        return Consequence(
+            FILES,
+            "its log is trimmed with it: readers of the log see no record of "
+            f"{_batches(*spent)} twice",
+        )
+    words = (
+        f"SKIPS new batches up to {again.until}, whatever is in them, unless its log is trimmed "
+        "too (--sink FOLDER) or its output folder is new"
+    )
+    return Consequence(FILES, words, True, skips=spent)
+
+
+def restored(again: Again, sink: Sink | None) -> Consequences:
+    """As `reads_again`, each with the name by which it has to be accepted.
+
+    Who restores a checkpoint asks for it as it was, not for records to come twice.
+    """
+    if again.until is not None:
+        return tuple(_to_accept(item) for item in reads_again(again, sink))
+    since = "if the query ran on after the snapshot"
+    twice = Consequence(
+        REST,
+        f"{since}, it gets the records of those batches a second time",
+        True,
+        certain=False,
+        accept=REPEATS,
+    )
+    skips = "SKIPS new batches of the same numbers, whatever is in them"
+    delta = replace(twice, sink=DELTA)
+    if again.kept_id:
+        delta = Consequence(DELTA, f"{since}, it {skips}: the id is kept", True, certain=False)
+    elif sink is not None and sink.replaces:
+        delta = Consequence(DELTA, _REPLACED)
+    files = Consequence(
+        FILES,
+        f"{since}, it {skips}, unless its log is trimmed too (--sink FOLDER) or its output folder "
+        "is new",
+        True,
+        certain=False,
+        accept=None if again.kept_id else SKIPS,
+    )
+    rest = replace(twice, accept=None) if again.kept_id else twice
+    return _chosen(sink, (delta, files, rest))
+
+
+def _to_accept(item: Consequence) -> Consequence:
+    name = SKIPS if item.skips else REPEATS if item.again else LOSES if item.lost else None
+    return replace(item, accept=name)
+
+
+def lost_output(first: int, last: int) -> Consequence:
+    """The file sink's log ends before the batch that the stream goes on after."""
+    return Consequence(
+        FILES,
+        f"its log ends before batch {first}: no reader sees the output of {_batches(first, last)}, "
+        "and it is not written again",
+        True,
+        lost=(first, last),
+        accept=LOSES,
     )
 
 
@@ -137,12 +271,19 @@ def _batches(first: int, last: int) -> str:
     return f"batches {first} to {last}" if last > first else f"batch {first}"
 
 
-def again(after: int, until: int, sink: Sink | None) -> tuple[Consequence, ...]:
+def again(after: int, until: int, sink: Sink | None) -> Consequences:
     """Earlier batches read again under numbers that no sink has seen."""
     words = f"gets the records of {_batches(after + 1, until)} a second time"
-    return _chosen(sink, tuple(Consequence(kind, words, True) for kind in (_DELTA, _FILE, _REST)))
+    return _every(sink, Consequence("", words, True, again=(after + 1, until)))
 
 
-def dropped_in_flight(batch: int, sink: Sink | None) -> tuple[Consequence, ...]:
+def dropped_in_flight(batch: int, sink: Sink | None) -> Consequences:
     words = f"gets the records of batch {batch} again, where it has them already"
-    return _chosen(sink, tuple(Consequence(kind, words, True) for kind in (_DELTA, _FILE, _REST)))
+    return _every(sink, _maybe_again("", batch, words))
+
+
+def _every(sink: Sink | None, item: Consequence) -> Consequences:
+    found = _chosen(sink, tuple(replace(item, sink=kind) for kind in (DELTA, FILES, REST)))
+    if sink is None or not sink.replaces:
+        return found
+    return tuple(Consequence(DELTA, _REPLACED) if one.sink == DELTA else one for one in found)

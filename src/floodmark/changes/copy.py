@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.changes import consequences
 from floodmark.changes.belonging import belonging
-from floodmark.changes.origin import Origin
+from floodmark.changes.origin import Origin, new_query_id
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
 from floodmark.changes.rehome import (
     Moves,
@@ -55,7 +56,7 @@ def plan_copy(
             "sink": sink[0] if sink else None,
         },
         _notes(sink, led),
-        _consequences(new_identity),
+        _consequences(origin, new_identity),
         sink=sink[0] if led and sink else None,
     )
 
@@ -69,15 +70,18 @@ def _notes(sink: SinkPlace | None, led: tuple[Step, ...]) -> tuple[str, ...]:
     )
 
 
-def _consequences(new_identity: bool) -> tuple[Consequence, ...]:
+def _consequences(origin: Origin, new_identity: bool) -> tuple[Consequence, ...]:
+    in_flight = origin.checkpoint.in_flight_batch
     if new_identity:
-        return (Consequence("every sink", "the copy is a query of its own: give it its own sink"),)
-    return (
-        Consequence(
-            "every sink",
-            "takes the copy for the original: run one of the two. --new-identity makes a fork",
-        ),
+        own = "the copy is a query of its own: give it its own sink"
+        shared = consequences.new_identity(in_flight, origin.sink) if in_flight is not None else ()
+        return (Consequence("every sink", own), *shared)
+    one = Consequence(
+        "every sink",
+        "takes the copy for the original: run one of the two. --new-identity makes a fork",
     )
+    shared = consequences.goes_on(in_flight, origin.sink) if in_flight is not None else ()
+    return (one, *shared)
 
 
 def _steps(origin: Origin, dest: str, moves: Moves, new_identity: bool) -> Iterator[Step]:
@@ -85,7 +89,7 @@ def _steps(origin: Origin, dest: str, moves: Moves, new_identity: bool) -> Itera
     for file in belonging(origin.checkpoint.files):
         path = file.path
         if path == METADATA and new_identity:
-            fresh = render_metadata(new_metadata(origin.new_id(dest)))
+            fresh = render_metadata(new_metadata(new_query_id()))
             yield write(path, fresh, "a new query id: the copy is a query of its own")
         elif is_operator_metadata(path):
             data = moved_operator_metadata(origin.read(path), dest)

@@ -49,10 +49,13 @@ class Origin:
             Precondition(NOT_IN_USE, f"no query runs on {self.location}"),
         )
 
-    def new_id(self, goal: str) -> str:
-        """A query id that is new, and the same each time this very change is planned."""
-        name = f"{self.checkpoint.query_id} {goal} {self.standing.digest}"
-        return str(uuid.uuid5(uuid.NAMESPACE_URL, name))
+
+def new_query_id() -> str:
+    """A query id that no sink has ever seen: never derived, for what is derived comes again.
+
+    It is drawn when a plan is made and stands in it, so a saved plan keeps its own.
+    """
+    return str(uuid.uuid4())
 
 
 def open_origin(files: Files, location: str, batches: Collection[int] | None = None) -> Origin:

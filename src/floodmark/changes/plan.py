@@ -101,6 +101,16 @@ class Consequence:
     sink: str
     words: str
     loses_or_repeats: bool = False
+    again: tuple[int, int] | None = None
+    """The first and the last batch whose records the sink gets a second time."""
+    skips: tuple[int, int] | None = None
+    """Numbers of coming batches that the sink skips, whatever is in them."""
+    lost: tuple[int, int] | None = None
+    """Batches that are behind the stream, and that the sink does not have any more."""
+    certain: bool = True
+    """False where it depends on what nothing here can tell."""
+    accept: str | None = None
+    """The name by which the user has to accept it."""
 
 
 @dataclass(frozen=True)
@@ -228,6 +238,11 @@ def _plan(value: dict[str, Any]) -> Plan:
             "steps": tuple(Step(**step) for step in value["steps"]),
             "preconditions": tuple(Precondition(**item) for item in value["preconditions"]),
             "notes": tuple(value["notes"]),
-            "consequences": tuple(Consequence(**item) for item in value["consequences"]),
+            "consequences": tuple(_consequence(item) for item in value["consequences"]),
         }
     )
+
+
+def _consequence(item: dict[str, Any]) -> Consequence:
+    ranges = {key: tuple(item[key]) for key in ("again", "skips", "lost") if item.get(key)}
+    return Consequence(**{**item, **ranges})

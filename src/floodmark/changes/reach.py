@@ -9,7 +9,8 @@ from floodmark.errors import WouldLose, WrongUse
 
 OUT_OF_REACH = "out-of-reach"
 ANOTHER_QUERY = "another-query"
-NAMES = (OUT_OF_REACH, ANOTHER_QUERY)
+REPEATS, SKIPS, LOSES = "repeats", "skips", "loses"
+NAMES = (OUT_OF_REACH, ANOTHER_QUERY, REPEATS, SKIPS, LOSES)
 
 
 @dataclass(frozen=True)

@@ -170,9 +170,13 @@ def refuse_unaccepted(plan: Plan) -> None:
     """What a plan risks is carried out only if it was accepted by name."""
     open_risks = plan.unaccepted
     if open_risks:
-        words = [item.words for item in plan.consequences if item.sink.endswith(open_risks[0])]
+        words = [
+            f"{item.sink}: {item.words}." if item.accept else item.words
+            for item in plan.consequences
+            if item.accept in open_risks or item.sink.endswith(open_risks[0])
+        ]
         raise WouldLose(
-            f"repair: {open_risks[0]} has to be accepted first",
-            " ".join(words),
+            f"{plan.verb}: {open_risks[0]} has to be accepted first",
+            "\n".join(words),
             f"If that is all right: --accept {' --accept '.join(open_risks)}",
         )

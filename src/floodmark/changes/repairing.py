@@ -44,7 +44,7 @@ def repair(path: str, wish: RepairWish, carrying: Carrying) -> Change:
     if wish.backup is not None:
         wish = replace(wish, backup=absolute(wish.backup))
         backup = _backup(str(wish.backup), carrying)
-    patient = Patient(files, _doctor, sink, standing.digest, wish.read_data, opened)
+    patient = Patient(files, _doctor, sink, wish.read_data, opened)
     mend(patient, backup)
     return carried(seal(plan_repair(patient, location, standing, wish)), carrying)
 

@@ -13,9 +13,10 @@ from typing import Any
 
 from floodmark.changes import consequences
 from floodmark.changes.belonging import sidecar
+from floodmark.changes.consequences import Again
 from floodmark.changes.course import require_committed
 from floodmark.changes.needed_state import needed_state
-from floodmark.changes.origin import Origin
+from floodmark.changes.origin import Origin, new_query_id
 from floodmark.changes.plan import Plan, Step, delete, write
 from floodmark.changes.rehome import is_operator_metadata
 from floodmark.changes.sinklog import SinkPlace, Trim, trim_sink_log
@@ -123,7 +124,8 @@ def plan_rewind(
         {**goal.options, "keep_identity": keep_identity, "sink": sink[0] if sink else None},
         _notes(origin, goal, keep_identity, trim),
         consequences.reads_again(
-            goal.batch, highest, bool(sink) and not trim.words, goal.moved, origin.sink
+            Again(goal.batch, highest, bool(sink) and not trim.words, keep_identity, goal.moved),
+            origin.sink,
         ),
         sink=sink[0] if sink else None,
     )
@@ -185,7 +187,7 @@ def _rewrite(origin: Origin, path: str, data: bytes, why: str) -> Iterator[Step]
 def _identity(origin: Origin, goal: Goal, keep_identity: bool) -> Iterator[Step]:
     if keep_identity:
         return
-    fresh = new_metadata(origin.new_id(f"{origin.location} {goal.options}"))
+    fresh = new_metadata(new_query_id())
     why = "a new query id: sinks that remember the old one would skip the batches"
     yield from _rewrite(origin, METADATA, render_metadata(fresh), why)
 

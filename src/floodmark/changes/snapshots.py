@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 from floodmark.changes import journal
 from floodmark.changes.backing import (
@@ -13,6 +13,7 @@ from floodmark.changes.backing import (
     take_backup,
 )
 from floodmark.changes.plan import Plan, seal
+from floodmark.changes.since_snapshot import RestoreOptions, look_since
 from floodmark.changes.verbs import (
     Carrying,
     Change,
@@ -82,16 +83,25 @@ def list_snapshots(repository: str, storage: Storage | None) -> tuple[Snapshot, 
     return snapshots(files)
 
 
-def restore(
-    repository: str, path: str, snapshot: str | None, accept: Sequence[str], carrying: Carrying
-) -> Change:
+def restore(repository: str, path: str, options: RestoreOptions, carrying: Carrying) -> Change:
     refuse_overlap(repository, path)
     files = open_files(absolute(repository), carrying.storage)
     open_repository(files)
-    target = open_files(absolute(path), carrying.storage)
-    chosen = choose_snapshot(files, snapshot)
-    if again := repeated(target, "restore", {"snapshot": chosen.id}):
+    goal = absolute(path)
+    target = open_files(goal, carrying.storage)
+    chosen = choose_snapshot(files, options.snapshot)
+    if options.sink is not None:
+        options = replace(options, sink=absolute(options.sink))
+    asked = {
+        "snapshot": chosen.id,
+        "keep_identity": options.keep_identity,
+        "sink": options.sink,
+    }
+    if again := repeated(target, "restore", asked):
         return carried(again, carrying)
     journal.refuse_unfinished(target)
-    plan = plan_restore(files, absolute(repository), target, absolute(path), chosen, accept)
+    since = look_since(
+        files, chosen, target, goal, options, lambda place: open_files(place, carrying.storage)
+    )
+    plan = plan_restore(files, absolute(repository), target, goal, chosen, since, options)
     return carried(seal(plan), carrying)

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 from floodmark.changes import consequences
 from floodmark.changes.carried_state import carry_in_flight_state, carry_state, describing_files
+from floodmark.changes.consequences import Restart
 from floodmark.changes.course import Course, Wish, choose_course
-from floodmark.changes.origin import Origin, latest_note
+from floodmark.changes.origin import Origin, latest_note, new_query_id
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
 from floodmark.changes.seeds import START_FILE, carry_sources, seed_sources, start_file, unseeded
 from floodmark.changes.topics import map_entry, require_topics
@@ -34,7 +35,7 @@ def plan_upgrade(origin: Origin, new: str, wish: Wish) -> Plan:
         return _begin_anew(origin, new, wish, course)
     _refuse_renumbered_state(origin, wish, course)
     steps = (
-        _identity(origin, new, wish),
+        _identity(origin, wish),
         *_logs(origin, wish, course),
         *carry_sources(origin, course, dict(wish.map_topic), new),
         *_state(origin, course, new),
@@ -99,10 +100,10 @@ def _refuse_renumbered_state(origin: Origin, wish: Wish, course: Course) -> None
         )
 
 
-def _identity(origin: Origin, new: str, wish: Wish, always_new: bool = False) -> Step:
+def _identity(origin: Origin, wish: Wish, always_new: bool = False) -> Step:
     metadata = origin.checkpoint.metadata
     if wish.new_identity or always_new or metadata is None:
-        fresh = render_metadata(new_metadata(origin.new_id(new)))
+        fresh = render_metadata(new_metadata(new_query_id()))
         why = "a new query id: sinks do not know it"
         if metadata is None:
             why = "a new query id, for the old one is lost (`repair` may find it: do that first)"
@@ -213,7 +214,7 @@ def _begin_anew(origin: Origin, new: str, wish: Wish, course: Course) -> Plan:
         )
     topics = dict(wish.map_topic)
     steps = (
-        _identity(origin, new, wish, always_new=True),
+        _identity(origin, wish, always_new=True),
         *seed_sources(origin, course.after, topics),
         write(START_FILE, start_file(origin, course.after, topics), "for `floodmark run --start`"),
     )
@@ -232,10 +233,18 @@ def _begin_anew(origin: Origin, new: str, wish: Wish, course: Course) -> Plan:
 def _consequences(origin: Origin, wish: Wish, course: Course) -> tuple[Consequence, ...]:
     sink = origin.sink
     in_flight = course.in_flight
-    if wish.without_state:
-        return consequences.restarted_numbers(course.highest, True, sink)
-    if wish.restart_numbering:
-        return consequences.restarted_numbers(course.highest, wish.new_identity, sink)
+    if wish.without_state or wish.restart_numbering:
+        new_id = wish.without_state or wish.new_identity or origin.checkpoint.metadata is None
+        return consequences.restarted_numbers(
+            Restart(
+                0 if wish.without_state or course.number is None else course.number + 1,
+                course.highest,
+                course.after,
+                origin.checkpoint.in_flight_batch,
+                new_id,
+            ),
+            sink,
+        )
     if course.after is not None and in_flight is None and course.highest > course.after:
         if course.highest == course.after + 1:
             return consequences.dropped_in_flight(course.highest, sink)

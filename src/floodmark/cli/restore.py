@@ -14,13 +14,17 @@ from floodmark.cli import changing
 @click.argument("repository", metavar="REPO")
 @click.argument("checkpoint", metavar="CP")
 @click.option("--snapshot", metavar="ID", help="Not the newest one; see `backup --list REPO`.")
-@changing.accept("another-query")
+@click.option("--keep-identity", is_flag=True, help="Keep the query id; see the plan's words.")
+@click.option("--sink", metavar="FOLDER", help="The file sink's output, whose log goes back too.")
+@changing.accept("another-query", "repeats", "skips", "loses")
 @changing.read_data
 @changing.changing
 def command(
     repository: str,
     checkpoint: str,
     snapshot: str | None,
+    keep_identity: bool,
+    sink: str | None,
     accept: tuple[str, ...],
     read_data: bool,
     execute: bool,
@@ -31,8 +35,20 @@ def command(
 ) -> None:
     """Bring a checkpoint back from a snapshot, to where it was or anywhere else.
 
+    The plan says what each sink gets: where the query ran on after the snapshot, it is given a
+    new id, and a file sink's log is taken back, so that no sink skips a batch with other records
+    in it. What comes twice, or is lost, has to be accepted by its name.
+
     What stands at CP now is kept until `floodmark forget`.
     """
     with changing.carrying(execute, wait, storage, read_data) as how:
-        change = api.restore(repository, checkpoint, snapshot=snapshot, accept=accept, carrying=how)
+        change = api.restore(
+            repository,
+            checkpoint,
+            snapshot=snapshot,
+            keep_identity=keep_identity,
+            sink=sink,
+            accept=accept,
+            carrying=how,
+        )
     changing.show(change, as_json, out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from floodmark.changes.mends.patient import REPEATS, Patient
 from floodmark.changes.mends.spans import in_words, repeats_of
-from floodmark.changes.origin import latest_note
+from floodmark.changes.origin import latest_note, new_query_id
 from floodmark.checkpoint.layout import METADATA
 from floodmark.checkpoint.query import new_metadata, render_metadata
 
@@ -18,7 +18,7 @@ def identity(patient: Patient) -> bool:
         return True
     query_id, why = _known_id(patient)
     if query_id is None:
-        query_id, why = patient.new_id(), "a new query id: nothing holds the old one any more"
+        query_id, why = new_query_id(), "a new query id: nothing holds the old one any more"
         _say_what_it_means(patient)
     patient.write(METADATA, render_metadata(new_metadata(query_id)), why)
     return True

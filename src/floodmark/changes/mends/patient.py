@@ -6,7 +6,6 @@ the difference that is left in the end.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -80,7 +79,6 @@ class Patient:
         files: Files,
         doctor: Doctor,
         sink: KnownSink,
-        fingerprint: str,
         read_data: bool,
         opened: Callable[[str], Files],
     ) -> None:
@@ -95,7 +93,6 @@ class Patient:
         self.notes: list[str] = []
         self.read_data = read_data
         self._doctor = doctor
-        self._fingerprint = fingerprint
         self._before = files
         self.look()
 
@@ -154,8 +151,3 @@ class Patient:
     def note(self, words: str) -> None:
         if words not in self.notes:
             self.notes.append(words)
-
-    def new_id(self) -> str:
-        """A query id that is new, and the same each time this very repair is planned."""
-        name = f"{self.files.root} repair {self._fingerprint}"
-        return str(uuid.uuid5(uuid.NAMESPACE_URL, name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from floodmark.changes.mends.patient import REPEATS, Patient
 from floodmark.changes.mends.spans import in_words, repeats_of
+from floodmark.changes.origin import new_query_id
 from floodmark.changes.sinklog import trim_sink_log
 from floodmark.checkpoint.layout import METADATA
 from floodmark.checkpoint.query import new_metadata, render_metadata
@@ -25,7 +26,7 @@ def new_number_space(patient: Patient, first: int, spent: list[int]) -> bool:
         patient.sink_steps = trim.steps
         patient.note(f"The file sink's log is taken back too: no reader of it sees {names} twice.")
         return True
-    fresh = new_metadata(patient.new_id())
+    fresh = new_metadata(new_query_id())
     why = f"a new query id: a sink that has {names} would skip it, and its state with it"
     patient.write(METADATA, render_metadata(fresh), why)
     if sink.kind is None:
