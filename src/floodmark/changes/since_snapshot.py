@@ -1,0 +1,211 @@
+"""What ran after a snapshot was taken, and what a restore of it means for the sinks.
+
+A restored stream plans its next batches anew, under numbers that sinks may have seen with
+other records in them. Who knows how far the query ran: the sink's own log, the checkpoint
+that is replaced, and the one that the snapshot was taken of.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from floodmark.changes import consequences, journal
+from floodmark.changes.belonging import STARTS
+from floodmark.changes.consequences import FILE_SINKS, Again, Consequences, Sink, sink_of
+from floodmark.changes.mends.sink import KnownSink, known_sink
+from floodmark.changes.origin import latest_note
+from floodmark.changes.plan import Step
+from floodmark.changes.sinklog import SinkPlace, trim_sink_log
+from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, batch_id
+from floodmark.checkpoint.query import parse_metadata
+from floodmark.errors import FloodmarkError
+from floodmark.storage.backup import Snapshot, fetch
+from floodmark.storage.files import Files
+
+Opened = Callable[[str], Files]
+
+
+@dataclass(frozen=True)
+class RestoreOptions:
+    snapshot: str | None = None
+    accept: tuple[str, ...] = ()
+    keep_identity: bool = False
+    sink: str | None = None
+    """The file sink's output, whose log goes back too."""
+
+
+@dataclass(frozen=True)
+class Since:
+    """How far the query ran after the snapshot, and what is done about it."""
+
+    after: int
+    """The snapshot's last committed batch; -1: none."""
+    in_flight: int | None
+    highest: int | None
+    """The highest batch that was ever planned; None: nothing says."""
+    notes: tuple[str, ...] = ()
+    new_id: bool = False
+    consequences: Consequences = ()
+    sink: str | None = None
+    sink_steps: tuple[Step, ...] = ()
+
+
+def look_since(
+    repository: Files,
+    snapshot: Snapshot,
+    target: Files,
+    goal: str,
+    options: RestoreOptions,
+    opened: Opened,
+) -> Since:
+    """Asks everyone who may know; `goal` is the target's location."""
+    note = latest_note(target) or _snapshot_note(repository, snapshot)
+    given = (options.sink, opened(options.sink)) if options.sink is not None else None
+    known = known_sink(note, given, opened)
+    sink = sink_of(note)
+    if (
+        given is not None
+        and known.kind == "files"
+        and (sink is None or sink.kind not in FILE_SINKS)
+    ):
+        sink = Sink("parquet", options.sink)
+    found = _ran_on(snapshot, target, goal, known, opened)
+    may_trim = given is not None or goal == snapshot.location
+    return _settled(found, sink, known, options, may_trim)
+
+
+def _is_file_sink(sink: Sink | None) -> bool:
+    return sink is not None and sink.kind in FILE_SINKS
+
+
+def _settled(
+    since: Since, sink: Sink | None, known: KnownSink, options: RestoreOptions, may_trim: bool
+) -> Since:
+    lost = tuple(_lost(since, known))
+    top = since.after if since.in_flight is None else since.in_flight
+    if since.highest is not None and since.highest <= top:
+        return replace(since, consequences=(*lost, *consequences.goes_on(since.in_flight, sink)))
+    place: SinkPlace | None = None
+    if known.kind == "files" and known.files is not None and known.place is not None and may_trim:
+        place = (known.place, known.files)
+    trim = trim_sink_log(place[1], since.after) if place else None
+    trimmed = trim is not None and not trim.words
+    told = consequences.restored(
+        Again(since.after, since.highest, trimmed, options.keep_identity), sink
+    )
+    notes = list(since.notes)
+    if trim is not None and trim.words:
+        notes.append(f"The file sink's log stays as it is: {trim.words}.")
+    return replace(
+        since,
+        notes=tuple(notes),
+        new_id=not options.keep_identity,
+        consequences=(*lost, *told),
+        sink=place[0] if place and trim and trim.steps else None,
+        sink_steps=trim.steps if trim else (),
+    )
+
+
+def _lost(since: Since, known: KnownSink) -> Iterator[Any]:
+    newest = known.newest.get("") if known.kind == "files" else None
+    if newest is not None and newest < since.after:
+        yield consequences.lost_output(newest + 1, since.after)
+
+
+def _ran_on(
+    snapshot: Snapshot, target: Files, goal: str, known: KnownSink, opened: Opened
+) -> Since:
+    numbers = sorted(_numbers(file.path for file in snapshot.files))
+    after = -1 if snapshot.batch is None else snapshot.batch
+    top = max(numbers, default=-1)
+    since = Since(after, top if top > after else None, None)
+    recorded = _recorded(known, snapshot.query_id)
+    if recorded is not None:
+        highest = max(recorded, after)
+        words = f"The sink's own log has batches up to {recorded} of this query."
+        if known.kind == "files":
+            words = f"The sink's own log ends at batch {recorded}."
+        return replace(since, highest=highest, notes=(words,))
+    heights = {goal: _height(target, snapshot, top)}
+    if goal != snapshot.location:
+        try:
+            heights[snapshot.location] = _height(opened(snapshot.location), snapshot, top)
+        except FloodmarkError:
+            heights[snapshot.location] = None
+    seen = {place: height for place, height in heights.items() if height is not None}
+    if not seen:
+        return replace(since, notes=(_unknown(snapshot, heights),))
+    place, highest = max(seen.items(), key=lambda item: item[1])
+    notes: tuple[str, ...] = ()
+    if highest > top:
+        notes = (f"{place} has planned batches up to {highest} since.",)
+    if goal != snapshot.location and snapshot.location in seen:
+        notes += (f"{snapshot.location} is still there: run one of the two on one sink.",)
+    return replace(since, highest=highest, notes=notes)
+
+
+def _unknown(snapshot: Snapshot, places: dict[str, int | None]) -> str:
+    return (
+        f"Nothing says whether query {snapshot.query_id} ran on after the snapshot: its checkpoint "
+        f"is not at {' nor at '.join(sorted(places))}, and the sink was not found. If it ran no "
+        "batch since, --keep-identity is right: sinks then know the batch in flight."
+    )
+
+
+def _recorded(known: KnownSink, query_id: str | None) -> int | None:
+    """The newest batch that the sink's own log has of the query; None: it cannot be asked."""
+    if known.kind == "files" and known.newest:
+        return known.newest[""]
+    if known.kind == "delta" and known.files is not None and query_id is not None:
+        return known.newest.get(query_id, -1)
+    return None
+
+
+def _height(files: Files, snapshot: Snapshot, top: int) -> int | None:
+    """The highest number at a place that is this query's; None: it cannot tell."""
+    try:
+        if parse_metadata(files.read(METADATA)).id != snapshot.query_id:
+            return None
+        blocks = journal.blocks(files)
+        paths = [f"{log}/{name}" for log in (OFFSETS, COMMITS) for name in files.level(log).files]
+        highest = max(_numbers(path for path in paths if path not in blocks), default=-1)
+        if highest < top:
+            return None  # it has lost entries that the snapshot has
+        if highest == top and not _same_entry(files, snapshot, f"{OFFSETS}/{top}"):
+            return None
+    except FloodmarkError:
+        return None
+    return highest
+
+
+def _same_entry(files: Files, snapshot: Snapshot, path: str) -> bool:
+    stored = next((file for file in snapshot.files if file.path == path), None)
+    return stored is None or hashlib.sha256(files.read(path)).hexdigest() == stored.sha256
+
+
+def _numbers(paths: Any) -> Iterator[int]:
+    for path in paths:
+        folder, _, name = path.partition("/")
+        number = batch_id(name)
+        if folder in (OFFSETS, COMMITS) and number is not None:
+            yield number
+
+
+def _snapshot_note(repository: Files, snapshot: Snapshot) -> dict[str, Any] | None:
+    numbered = {
+        number: file
+        for file in snapshot.files
+        if file.path.startswith(f"{STARTS}/")
+        and (number := batch_id(file.path.rsplit("/", 1)[-1].removesuffix(".json"))) is not None
+    }
+    if not numbered:
+        return None
+    try:
+        value = json.loads(fetch(repository, numbered[max(numbered)]))
+    except (FloodmarkError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
