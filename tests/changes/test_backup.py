@@ -78,8 +78,13 @@ def test_restored_in_place_and_undone(repo: Path, cp: Path) -> None:
     with pytest.raises(WouldLose, match="another query's checkpoint: other"):
         api.restore(str(repo), str(cp), carrying=GO)
     assert tree_of(cp) == now
-    api.restore(str(repo), str(cp), accept=["another-query"], carrying=GO)
-    assert tree_of(cp) == then
+    with pytest.raises(WouldLose, match="repeats has to be accepted first"):
+        api.restore(str(repo), str(cp), accept=["another-query"], carrying=GO)
+    accepted = ["another-query", "repeats", "skips"]
+    api.restore(str(repo), str(cp), accept=accepted, carrying=GO)
+    found = tree_of(cp)
+    assert found == {**then, "metadata": found["metadata"]}
+    assert samples.QUERY_ID.encode() not in found["metadata"]
     api.undo(str(cp), carrying=GO)
     assert tree_of(cp) == now
 
@@ -88,7 +93,7 @@ def test_a_chosen_snapshot(repo: Path, cp: Path, tmp_path: Path) -> None:
     first = api.snapshots(str(repo))[0]
     samples.write(cp, {"metadata": b'{"id":"second"}'})
     api.backup(str(cp), str(repo), carrying=GO)
-    api.restore(str(repo), str(tmp_path / "a"), snapshot=first.id, carrying=GO)
+    api.restore(str(repo), str(tmp_path / "a"), snapshot=first.id, keep_identity=True, carrying=GO)
     api.restore(str(repo), str(tmp_path / "b"), carrying=GO)
     assert api.inspect(str(tmp_path / "a")).query_id == samples.QUERY_ID
     assert api.inspect(str(tmp_path / "b")).query_id == "second"

@@ -143,7 +143,9 @@ COMMANDS = {
     "rewind": Command(("rewind", "cp", "--to-batch", "0"), "cp"),
     "copy": Command(("copy", "cp", "new", "--new-identity"), "new"),
     "restore": Command(("restore", "repo", "new"), "new", backed_up),
-    "restore-over": Command(("restore", "repo", "cp"), "cp", gone_on),
+    "restore-over": Command(
+        ("restore", "repo", "cp", "--accept", "repeats", "--accept", "skips"), "cp", gone_on
+    ),
     "undo-rewind": Command(("undo", "cp"), "cp", rewound, can_undo=False),
     "undo-upgrade": Command(("undo", "new"), "new", upgraded, can_undo=False),
     "forget": Command(("forget", "cp"), "cp", rewound, can_undo=False),

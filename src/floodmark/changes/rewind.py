@@ -53,11 +53,24 @@ class Goal:
     moved: bool = False
     """True where given offsets stand in for the batch's own."""
     notes: tuple[str, ...] = ()
+    sink_only: bool = False
+    """The checkpoint stands there already, and the file sink's log does not."""
 
 
-def to_batch(origin: Origin, batch: int, option: str = "--to-batch") -> Goal:
+def sink_is_ahead(origin: Origin, sink: SinkPlace | None) -> bool:
+    """An earlier rewind went without the file sink: its log has numbers that come again."""
+    latest = origin.checkpoint.latest_batch
+    return sink is not None and latest is not None and bool(trim_sink_log(sink[1], latest).steps)
+
+
+def to_batch(
+    origin: Origin, batch: int, option: str = "--to-batch", sink_ahead: bool = False
+) -> Goal:
     require_committed(origin.checkpoint, batch, option)
-    if batch == origin.checkpoint.latest_batch:
+    stands_there = batch == origin.checkpoint.latest_batch
+    if stands_there and sink_ahead:
+        return Goal(batch, origin.checkpoint.offsets[batch], {"to_batch": batch}, sink_only=True)
+    if stands_there:
         raise NoAnswer(
             f"{origin.location} stands at the end of batch {batch} already",
             "There is nothing after it to take back.",
@@ -111,9 +124,7 @@ def plan_rewind(
     )
     return Plan(
         "rewind",
-        f"Back to the end of batch {goal.batch}"
-        if not goal.moved
-        else f"To the given offsets, which batch {goal.batch + 1} begins at",
+        _title(goal),
         origin.location,
         origin.location,
         steps,
@@ -123,12 +134,33 @@ def plan_rewind(
         highest + 1,
         {**goal.options, "keep_identity": keep_identity, "sink": sink[0] if sink else None},
         _notes(origin, goal, keep_identity, trim),
-        consequences.reads_again(
-            Again(goal.batch, highest, bool(sink) and not trim.words, keep_identity, goal.moved),
-            origin.sink,
+        _consequences(
+            origin,
+            goal,
+            max(highest, trim.until) if goal.sink_only else highest,
+            keep_identity,
+            bool(sink) and not trim.words,
         ),
         sink=sink[0] if sink else None,
     )
+
+
+def _consequences(
+    origin: Origin, goal: Goal, highest: int, keep_identity: bool, trimmed: bool
+) -> consequences.Consequences:
+    again = Again(goal.batch, highest, trimmed, keep_identity, goal.moved)
+    told = consequences.reads_again(again, origin.sink)
+    if goal.sink_only:
+        return tuple(item for item in told if item.sink == consequences.FILES)
+    return told
+
+
+def _title(goal: Goal) -> str:
+    if goal.sink_only:
+        return f"The file sink's log, back to the end of batch {goal.batch} like the checkpoint"
+    if goal.moved:
+        return f"To the given offsets, which batch {goal.batch + 1} begins at"
+    return f"Back to the end of batch {goal.batch}"
 
 
 def _without_later_batches(origin: Origin, batch: int) -> Iterator[Step]:
@@ -185,7 +217,7 @@ def _rewrite(origin: Origin, path: str, data: bytes, why: str) -> Iterator[Step]
 
 
 def _identity(origin: Origin, goal: Goal, keep_identity: bool) -> Iterator[Step]:
-    if keep_identity:
+    if keep_identity or goal.sink_only:
         return
     fresh = new_metadata(new_query_id())
     why = "a new query id: sinks that remember the old one would skip the batches"

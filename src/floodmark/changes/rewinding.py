@@ -16,6 +16,7 @@ from floodmark.changes.rewind import (
     by_time,
     plan_rewind,
     planned_at,
+    sink_is_ahead,
     to_batch,
     to_offsets,
 )
@@ -44,35 +45,42 @@ def rewind(path: str, aim: Aim, carrying: Carrying) -> Change:
             "Give exactly one; `floodmark batches CP` lists batches and their times.",
         )
     files = open_files(absolute(path), carrying.storage)
-    asked = {"to_batch": aim.batch, "to_time_ms": aim.at_ms, "keep_identity": aim.keep_identity}
+    asked = {
+        "to_batch": aim.batch,
+        "to_time_ms": aim.at_ms,
+        "keep_identity": aim.keep_identity,
+        "sink": None if aim.sink is None else absolute(aim.sink),
+    }
     if aim.offsets_file is None and (again := repeated(files, "rewind", asked)):
         return carried(again, carrying)
     batches = (aim.batch,) if aim.batch is not None else None if aim.at_ms is not None else ()
     origin = open_origin(files, absolute(path), batches)
-    goal = _goal(origin, aim, carrying)
     place = sink_place(origin, aim.sink, carrying)
+    goal = _goal(origin, aim, carrying, sink_is_ahead(origin, place))
     plan = plan_rewind(origin, goal, aim.keep_identity, place)
     notes = (*read_state(origin, goal.batch, carrying), *plan.notes)
     options = {**plan.options, "kafka": aim.kafka, "accept": list(aim.accept)}
     return carried(seal(replace(plan, options=options, notes=notes)), carrying)
 
 
-def _goal(origin: Origin, aim: Aim, carrying: Carrying) -> Goal:
+def _goal(origin: Origin, aim: Aim, carrying: Carrying, sink_ahead: bool) -> Goal:
     if aim.offsets_file is not None:
         given = parse_given(bytes_of(aim.offsets_file), origin.checkpoint, aim.offsets_file)
         goal = to_offsets(origin, given)
     elif aim.batch is not None:
-        goal = to_batch(origin, aim.batch)
+        goal = to_batch(origin, aim.batch, sink_ahead=sink_ahead)
     else:
         assert aim.at_ms is not None
-        goal = _goal_by_time(origin, aim, aim.at_ms, carrying)
+        goal = _goal_by_time(origin, aim, aim.at_ms, carrying, sink_ahead)
     if aim.kafka is None:
         return goal
     left = ask_reach(_sources_at(origin, goal), aim.kafka, aim.accept)
     return replace(goal, notes=(*goal.notes, *left))
 
 
-def _goal_by_time(origin: Origin, aim: Aim, at_ms: int, carrying: Carrying) -> Goal:
+def _goal_by_time(
+    origin: Origin, aim: Aim, at_ms: int, carrying: Carrying, sink_ahead: bool
+) -> Goal:
     """By the log where it reaches so far; beyond it the sources are asked."""
     try:
         batch = choose_batch(origin.checkpoint, None, at_ms)
@@ -80,7 +88,7 @@ def _goal_by_time(origin: Origin, aim: Aim, at_ms: int, carrying: Carrying) -> G
         past = offsets_at(origin, at_ms, Whom(aim.kafka, aim.table, carrying.storage))
         notes = require_reach(past.reach, aim.accept)
         return by_time(to_offsets(origin, past.offsets), at_ms, *notes)
-    goal = to_batch(origin, batch, "--to-time")
+    goal = to_batch(origin, batch, "--to-time", sink_ahead)
     return by_time(goal, at_ms, planned_at(origin, batch, at_ms))
 
 

@@ -25,6 +25,8 @@ class Trim:
     steps: tuple[Step, ...]
     words: str = ""
     """Why it cannot be trimmed."""
+    until: int = -1
+    """The newest batch in the log."""
 
 
 def trim_sink_log(sink: Files, batch: int) -> Trim:
@@ -34,7 +36,7 @@ def trim_sink_log(sink: Files, batch: int) -> Trim:
     if not ids:
         return Trim((), f"{sink.root} has no {FOLDER}: it is no output of the file sink")
     if not beyond:
-        return Trim(())
+        return Trim((), until=max(ids.values()))
     kept = {name: at for name, at in ids.items() if at <= batch}
     base = max((at for name, at in kept.items() if name.endswith(COMPACT)), default=-1)
     plain = {at for name, at in kept.items() if not name.endswith(COMPACT)}
@@ -44,6 +46,7 @@ def trim_sink_log(sink: Files, batch: int) -> Trim:
             (),
             f"the sink's log has compacted batch {lost[0]} into one after batch {batch}, so it "
             "cannot be taken back to it",
+            max(ids.values()),
         )
     why = f"the file sink would skip batches up to {ids[beyond[0]]}"
     there = set(names)
@@ -53,7 +56,7 @@ def trim_sink_log(sink: Files, batch: int) -> Trim:
         steps.append(delete(path, why, SINK))
         if sidecar(name) in there:
             steps.append(delete(sidecar(path), why, SINK))
-    return Trim(tuple(steps))
+    return Trim(tuple(steps), until=max(ids.values()))
 
 
 def rehome_sink_log(sink: Files, moves: Moves) -> Iterator[Step]:
