@@ -14,6 +14,7 @@ from floodmark import api
 from floodmark.changes.broker import Bounds
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying
+from floodmark.engine.starting import read_start
 from floodmark.errors import BatchPurged, NoAnswer, WouldLose, WrongUse
 
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
@@ -176,3 +177,30 @@ def test_what_a_batch_needs_is_asked_before_a_rewind(
 def test_an_unknown_name_accepts_nothing(tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match="there is no such name"):
         api.rewind(str(tmp_path), to_batch=3, accept=["everything"])
+
+
+def test_a_first_snapshot_has_no_place_of_a_time(tmp_path: Path) -> None:
+    """Any version would be ahead of what of the snapshot is not read yet."""
+    cp = delta_stream(tmp_path, {0: THEN_MS - 5, 1: THEN_MS + 5, 2: THEN_MS + 9})
+    inside = samples.DELTA_OFFSET.replace(":7,", ":0,").replace('"index":-1', '"index":5')
+    inside = inside.replace("false", "true")
+    tree = samples.logs(range(3, 8), range(3, 8), lambda batch: inside)
+    samples.write(cp, tree)
+    with pytest.raises(WouldLose, match="still inside the first snapshot"):
+        api.rewind(str(cp), to_time=THEN, table=str(tmp_path / "table"))
+
+
+def test_without_state_a_first_snapshot_cannot_be_gone_on_with(tmp_path: Path) -> None:
+    inside = samples.DELTA_OFFSET.replace('"index":-1', '"index":5').replace("false", "true")
+    cp = samples.write(tmp_path / "cp", samples.logs(range(2), range(2), lambda batch: inside))
+    with pytest.raises(WouldLose, match="first snapshot, which no option resumes"):
+        api.upgrade(str(cp), str(tmp_path / "new"), without_state=True)
+
+
+def test_without_state_a_version_is_begun_anew_and_that_is_said(tmp_path: Path) -> None:
+    inside = samples.DELTA_OFFSET.replace('"index":-1', '"index":5')
+    cp = samples.write(tmp_path / "cp", samples.logs(range(2), range(2), lambda batch: inside))
+    plan = api.upgrade(str(cp), str(tmp_path / "new"), without_state=True, carrying=GO).plan
+    assert any("files 0 to 5 of it are read a second time" in note for note in plan.notes)
+    start = read_start(tmp_path / "new/_floodmark/start.json")
+    assert start.delta() == {"startingVersion": "7"}

@@ -133,7 +133,7 @@ def test_keep_identity_says_what_it_means(tmp_path: Path) -> None:
 
 
 def test_the_file_source_is_said_not_to_go_back(tmp_path: Path) -> None:
-    change = rewound(tmp_path, samples.file_stream(), to_batch=0)
+    change = rewound(tmp_path, samples.file_stream(), to_batch=0, accept=["out-of-reach"])
     assert any("whatever maxFilesPerTrigger says" in note for note in change.plan.notes)
     assert (tmp_path / "sources/0/3").exists()
 
@@ -277,3 +277,95 @@ def test_no_rewind_is_advised_where_no_offset_entry_is_left(
     assert "Restore the folder offsets/ from a backup" in said
     assert run(["rewind", str(place), "--to-batch", "3"]) == 4
     assert "The folder offsets/ was lost" in capsys.readouterr().err
+
+
+def file_stream(folder: Path, there: int) -> Path:
+    """Four input files, seen by the source, of which the first ones are still there."""
+    tree = samples.file_stream()
+    for path in [path for path in tree if path.startswith("sources/")]:
+        tree[path] = tree[path].replace(b"file:///in", f"file://{folder}/in".encode())
+    samples.write(folder / "in", {f"day {number}.json": b"{}" for number in range(there)})
+    return samples.write(folder / "cp", tree)
+
+
+def test_input_files_that_are_gone_are_counted_and_named(tmp_path: Path) -> None:
+    cp = file_stream(tmp_path, there=2)
+    with pytest.raises(WouldLose, match="the stream would go on without them") as refused:
+        api.rewind(str(cp), to_batch=0)
+    assert "2 of 3 input files to read again are gone" in refused.value.why
+    assert f"{tmp_path}/in/day 2.json" in refused.value.why
+    assert "says nothing" in refused.value.do
+    plan = api.rewind(str(cp), to_batch=0, accept=["out-of-reach"]).plan
+    assert any("OUT OF REACH: source 0: 2 of 3" in note for note in plan.notes)
+
+
+def test_input_files_that_are_there_are_no_matter(tmp_path: Path) -> None:
+    cp = file_stream(tmp_path, there=4)
+    assert api.rewind(str(cp), to_batch=0, carrying=GO).executed
+
+
+def test_an_upgrade_from_an_earlier_batch_looks_for_its_input_too(tmp_path: Path) -> None:
+    cp = file_stream(tmp_path, there=2)
+    with pytest.raises(WouldLose, match="the stream would go on without them"):
+        api.upgrade(str(cp), str(tmp_path / "new"), from_batch=0)
+    api.upgrade(str(cp), str(tmp_path / "new"), carrying=GO)
+
+
+def test_a_restore_looks_for_what_was_read_since(tmp_path: Path) -> None:
+    cp = file_stream(tmp_path, there=2)
+    later = {name: (cp / name).read_bytes() for name in ("offsets/2", "commits/2")}
+    for name in later:
+        (cp / name).unlink()
+    api.backup(str(cp), str(tmp_path / "repo"), carrying=GO)
+    samples.write(cp, later)
+    with pytest.raises(WouldLose, match="the stream would go on without them"):
+        api.restore(str(tmp_path / "repo"), str(cp))
+
+
+def given(folder: Path, text: str) -> str:
+    (folder / "offsets.json").write_text(text)
+    return str(folder / "offsets.json")
+
+
+def test_offsets_that_go_forward_leave_records_out(tmp_path: Path) -> None:
+    cp = samples.write(tmp_path / "cp", samples.logs(range(3), range(3)))
+    offsets = given(tmp_path, '{"orders": {"0": 999999, "1": 500}}')
+    plan = api.rewind(str(cp), to_offsets=offsets).plan
+    (told, *rest) = plan.consequences
+    assert told.words == (
+        "never gets 999,583 records of orders partition 0, from offset 416 to 999998"
+    )
+    assert all("all offsets that are given back" in item.words for item in rest[:1])
+    with pytest.raises(WouldLose, match="skips has to be accepted first") as refused:
+        api.rewind(str(cp), to_offsets=offsets, carrying=GO)
+    assert "999,583 records" in refused.value.why
+    assert api.rewind(str(cp), to_offsets=offsets, accept=["skips"], carrying=GO).executed
+
+
+def test_offsets_that_only_go_forward_repeat_nothing(tmp_path: Path) -> None:
+    cp = samples.write(tmp_path / "cp", samples.logs(range(3), range(3)))
+    plan = api.rewind(str(cp), to_offsets=given(tmp_path, '{"orders": {"0": 417}}')).plan
+    assert not any("a second time" in item.words for item in plan.consequences)
+    assert plan.unaccepted == ("skips",)
+
+
+def test_a_partition_that_the_stream_never_read(tmp_path: Path) -> None:
+    cp = samples.write(tmp_path / "cp", samples.logs(range(3), range(3)))
+    with pytest.raises(WrongUse, match="orders has no partition 7 in the checkpoint"):
+        api.rewind(str(cp), to_offsets=given(tmp_path, '{"orders": {"7": 1}}'))
+
+
+def test_an_entry_that_the_list_of_files_has_not(tmp_path: Path) -> None:
+    cp = file_stream(tmp_path, there=4)
+    with pytest.raises(WrongUse, match="no entry 9 in its list of files"):
+        api.rewind(str(cp), to_offsets=given(tmp_path, '{"0": {"logOffset": 9}}'))
+    plan = api.rewind(str(cp), to_offsets=given(tmp_path, '{"0": {"logOffset": 3}}')).plan
+    assert plan.unaccepted == ("skips",)
+
+
+def test_a_delta_version_ahead_is_said_to_leave_records_out(tmp_path: Path) -> None:
+    tree = samples.logs(range(3), range(3), offset=lambda batch: samples.DELTA_OFFSET)
+    cp = samples.write(tmp_path / "cp", tree)
+    ahead = samples.DELTA_OFFSET.replace(":7,", ":9,")
+    plan = api.rewind(str(cp), to_offsets=given(tmp_path, f'{{"0": {ahead}}}')).plan
+    assert plan.unaccepted == ("skips",)

@@ -105,11 +105,6 @@ def test_kafkas_text_is_printed_as_it_was_written() -> None:
         ),
         ({"index": 41}, '{"startingVersion":7,"index":41}', "Files 0 to 41 of version 7"),
         ({"index": -20, "sourceVersion": 3}, '{"startingVersion":7,"index":-20}', None),
-        (
-            {"index": 3, "isStartingVersion": True},
-            '{"startingVersion":7,"index":3}',
-            "first full snapshot",
-        ),
     ],
 )
 def test_delta(changes: dict[str, object], form: str, note: str | None) -> None:
@@ -121,6 +116,14 @@ def test_delta(changes: dict[str, object], form: str, note: str | None) -> None:
     else:
         assert source.note is not None
         assert note in source.note
+
+
+def test_a_first_snapshot_has_no_start_that_skips_nothing() -> None:
+    found = position(_with_lines(_delta(index=3, isStartingVersion=True)), 0)
+    assert found.sources[0].option is None
+    with pytest.raises(NoAnswer, match="no starting offsets to print") as refused:
+        starting_option(found)
+    assert "only a checkpoint can" in refused.value.why
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -29,10 +29,15 @@ def upgrade(
     map_topic: Iterable[str] = (),
     kafka: str | None = None,
     by_time: bool = False,
+    old_kafka: str | None = None,
+    settings: Mapping[str, str] | None = None,
     accept: Iterable[str] = (),
     carrying: Carrying | None = None,
 ) -> Change:
-    """A new checkpoint that begins exactly after the last committed batch."""
+    """A new checkpoint that begins exactly after the last committed batch.
+
+    `settings` are values for the parameters of the pipeline in `app`.
+    """
     from floodmark.changes import verbs
     from floodmark.changes.course import Wish
     from floodmark.changes.reach import accepted
@@ -48,22 +53,28 @@ def upgrade(
         kafka,
         by_time,
         accepted(tuple(accept)),
+        old_kafka,
     )
-    check = _app_check(app, wish.map_topic) if app is not None else None
+    if settings and app is None:
+        raise WrongUse(
+            f"--set {next(iter(settings))}: there is no application whose parameter it is",
+            do="Name the application: --app APP.py[:PIPELINE].",
+        )
+    check = _app_check(app, settings or {}, wish.map_topic) if app is not None else None
     return verbs.upgrade(str(path), str(new), wish, carrying or verbs.Carrying(), check)
 
 
 def _app_check(
-    app: str, map_topic: tuple[tuple[str, str], ...]
+    app: str, settings: Mapping[str, str], map_topic: tuple[tuple[str, str], ...]
 ) -> Callable[[Origin], Sequence[str]]:
     from floodmark.changes.sources import check_sources
 
     return lambda origin: check_sources(
-        origin.checkpoint, _declared_sources(app), app, dict(map_topic)
+        origin.checkpoint, _declared_sources(app, settings), app, dict(map_topic)
     )
 
 
-def _declared_sources(app: str) -> list[Declared]:
+def _declared_sources(app: str, settings: Mapping[str, str]) -> list[Declared]:
     """The sources of an application's one pipeline, as Spark's analyser sees them."""
     from floodmark.changes.sources import Declared
     from floodmark.engine.application import load_application
@@ -77,7 +88,7 @@ def _declared_sources(app: str) -> list[Declared]:
         raise WrongUse(f"{app} has {len(pipelines)} pipelines", do=f"Name one of them: {names}.")
     pipeline = pipelines[0]
     with some_session(pipeline.needs, pipeline.conf) as spark:
-        writer = pipeline(spark, Start(), **pipeline.settle({}))
+        writer = pipeline(spark, Start(), **pipeline.settle(settings))
         require_writer(writer, f"pipeline {pipeline.name}")
         return [
             Declared(source.kind, tuple(source.options.get("subscribe", "").split(",")))

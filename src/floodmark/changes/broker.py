@@ -10,16 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from floodmark.changes.cluster_by_time import by_batch_time, by_record_time
 from floodmark.changes.course import Wish, choose_course
 from floodmark.changes.reach import Reach, require_reach
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.sources import (
-    SourceKind,
-    SourceOffset,
-    parse_kafka_offset,
-    render_json,
-)
-from floodmark.checkpoint.text import moment
+from floodmark.checkpoint.sources import SourceKind, SourceOffset, parse_kafka_offset
 from floodmark.errors import CannotRead, WrongUse
 
 Topics = Mapping[str, Mapping[int, int]]
@@ -49,6 +44,7 @@ class Cluster:
                 "bootstrap.servers": bootstrap,
                 "group.id": "floodmark",
                 "enable.auto.commit": False,
+                "enable.partition.eof": True,
                 "log_level": 0,
                 **(options or {}),
             }
@@ -75,12 +71,18 @@ class Cluster:
 
     def at_time(self, topic: str, time_ms: int) -> dict[int, int]:
         """The first offset of each partition whose record is not older than the time."""
+        bounds = self.bounds(topic)
+        return self.at_times(topic, dict.fromkeys(bounds, time_ms), bounds)
+
+    def at_times(
+        self, topic: str, times_ms: Mapping[int, int], bounds: Mapping[int, Bounds]
+    ) -> dict[int, int]:
+        """The same, with a time of its own for each partition."""
         from confluent_kafka import KafkaException, TopicPartition
 
-        bounds = self.bounds(topic)
-        if not bounds:
+        if not times_ms:
             return {}
-        asked = [TopicPartition(topic, partition, time_ms) for partition in bounds]
+        asked = [TopicPartition(topic, partition, at_ms) for partition, at_ms in times_ms.items()]
         try:
             answers = self._client.offsets_for_times(asked, timeout=_PATIENCE_SECONDS)
         except KafkaException as error:
@@ -90,6 +92,21 @@ class Cluster:
             one.partition: one.offset if one.offset >= 0 else bounds[one.partition].end
             for one in answers
         }
+
+    def record_time(self, topic: str, partition: int, offset: int) -> int | None:
+        """The time of the first record from this offset on; None: there is none."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        try:
+            self._client.assign([TopicPartition(topic, partition, offset)])
+            message = self._client.poll(_PATIENCE_SECONDS)
+        except KafkaException as error:
+            raise self._silent(error) from None
+        finally:
+            self._client.unassign()
+        if message is None or message.error() is not None:
+            return None
+        return int(message.timestamp()[1])
 
     def _silent(self, error: Exception) -> CannotRead:
         return CannotRead(
@@ -108,8 +125,11 @@ class Asked:
     notes: tuple[str, ...]
 
 
-def ask_kafka(checkpoint: Checkpoint, wish: Wish) -> Asked:
-    """The wish, with the offsets of another cluster where that is asked for, and what to know."""
+def ask_kafka(checkpoint: Checkpoint, wish: Wish, noted: str | None = None) -> Asked:
+    """The wish, with the offsets of another cluster where that is asked for, and what to know.
+
+    `noted`: the cluster that the stream has read, as its last start has noted it.
+    """
     bootstrap = wish.kafka
     if bootstrap is None:
         if wish.by_time:
@@ -127,10 +147,30 @@ def ask_kafka(checkpoint: Checkpoint, wish: Wish) -> Asked:
     cluster = Cluster(bootstrap)
     try:
         if wish.by_time:
-            return _by_time(checkpoint, wish, batch, sources, cluster)
+            moved, notes = _by_time(checkpoint, wish, batch, sources, cluster, noted)
+            return Asked(replace(wish, moved_offsets=moved), notes)
         return Asked(wish, _out_of_reach(wish, sources, cluster))
     finally:
         cluster.close()
+
+
+def _by_time(
+    checkpoint: Checkpoint,
+    wish: Wish,
+    batch: int,
+    sources: list[SourceOffset],
+    cluster: Cluster,
+    noted: str | None,
+) -> tuple[tuple[tuple[str, str], ...], Notes]:
+    old = wish.old_kafka or noted
+    renamed = dict(wish.map_topic)
+    if old is None:
+        return by_batch_time(checkpoint.offsets[batch], batch, sources, renamed, cluster, wish)
+    left = Cluster(old)
+    try:
+        return by_record_time(sources, renamed, left, cluster, wish)
+    finally:
+        left.close()
 
 
 def _topics(renamed: Mapping[str, str], source: SourceOffset) -> dict[str, dict[int, int]]:
@@ -177,37 +217,6 @@ def reach_of(sources: Sequence[Topics], cluster: Cluster) -> Reach:
         notes += found.notes
         records += found.records
     return Reach(tuple(lost), tuple(notes), records)
-
-
-def _by_time(
-    checkpoint: Checkpoint, wish: Wish, batch: int, sources: list[SourceOffset], cluster: Cluster
-) -> Asked:
-    entry = checkpoint.offsets[batch]
-    if entry.metadata is None:
-        raise WrongUse(
-            f"--by-time: batch {batch} has no time",
-            "Spark 2.1 wrote none.",
-            "Give the offsets yourself: floodmark rewind NEW --to-offsets FILE.",
-        )
-    time_ms = entry.metadata.batch_timestamp_ms
-    moved = []
-    renamed = dict(wish.map_topic)
-    for source in sources:
-        found = {topic: cluster.at_time(topic, time_ms) for topic in _topics(renamed, source)}
-        missing = [topic for topic, partitions in found.items() if not partitions]
-        if missing:
-            raise WrongUse(
-                f"--by-time: Kafka at {cluster.bootstrap} has no topic {missing[0]}",
-                do="Say what it is called there: --map-topic OLD=NEW.",
-            )
-        text = {t: {str(p): at for p, at in sorted(ps.items())} for t, ps in found.items()}
-        moved.append((source.id, render_json(text)))
-    note = (
-        f"Kafka at {cluster.bootstrap} is read from the time of batch {batch}, "
-        f"{moment(time_ms)}: records near that time may come twice, and late ones with an earlier "
-        "time not at all."
-    )
-    return Asked(replace(wish, moved_offsets=tuple(moved)), (note,))
 
 
 def reach(offsets: Topics, bounds: Mapping[str, Mapping[int, Bounds]]) -> Reach:

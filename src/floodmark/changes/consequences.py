@@ -186,8 +186,10 @@ def reads_again(again: Again, sink: Sink | None) -> Consequences:
     if again.moved:
         what = f"{what} and of" if what else "the records of"
         what += " all offsets that are given back"
-    twice = f"gets {what} a second time, unless you take them out of it"
-    repeats = Consequence(REST, twice, True, again=spent)
+    repeats = Consequence(REST, "gets nothing twice")
+    if what:
+        twice = f"gets {what} a second time, unless you take them out of it"
+        repeats = Consequence(REST, twice, True, again=spent)
     delta = replace(repeats, sink=DELTA)
     if again.kept_id and spent:
         words = (
@@ -253,6 +255,11 @@ def restored(again: Again, sink: Sink | None) -> Consequences:
 def _to_accept(item: Consequence) -> Consequence:
     name = SKIPS if item.skips else REPEATS if item.again else LOSES if item.lost else None
     return replace(item, accept=name)
+
+
+def never_read(words: str) -> Consequence:
+    """Records that given offsets leave out."""
+    return Consequence("every sink", f"never gets {words}", True, accept=SKIPS)
 
 
 def lost_output(first: int, last: int) -> Consequence:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.changes import consequences
-from floodmark.changes.belonging import belonging
+from floodmark.changes.belonging import STARTS, belonging
 from floodmark.changes.origin import Origin, new_query_id
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
 from floodmark.changes.rehome import (
     Moves,
     is_operator_metadata,
     is_schema_log,
+    moved_note,
     moved_operator_metadata,
     moved_schema_log,
     moved_source_log,
@@ -102,5 +103,10 @@ def _steps(origin: Origin, dest: str, moves: Moves, new_identity: bool) -> Itera
             data, count = moved_source_log(origin.read(path), moves)
             why = f"{count} input files are where --rehome says"
             yield write(path, data, why) if count else copy(path, "as it is", file.size)
+        elif moves and path.startswith(f"{STARTS}/"):
+            data = origin.read(path)
+            noted = moved_note(data, moves)
+            why = "a note of a start; its folders are where --rehome says"
+            yield write(path, noted, why) if noted != data else copy(path, "as it is", file.size)
         else:
             yield copy(path, "as it is", file.size)

@@ -28,9 +28,11 @@ class Wish:
     kafka: str | None = None
     """The cluster to ask whether it still has what comes next."""
     by_time: bool = False
-    """The cluster is another one: its offsets are looked up by the time of the batch."""
+    """The cluster is another one: its offsets are looked up by the times of the records."""
     accept: tuple[str, ...] = ()
     """What the user has accepted by name."""
+    old_kafka: str | None = None
+    """The cluster that the stream has read: it knows the times of the records."""
     moved_offsets: tuple[tuple[str, str], ...] = ()
     """source → the offset that the cluster gave for that time."""
 

@@ -4,11 +4,78 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.sources import SourceKind, SourceOffset, kind_of, render_json
+from floodmark.checkpoint.sources import (
+    BASE_INDEXES,
+    SourceKind,
+    SourceOffset,
+    kind_of,
+    parse_delta_offset,
+    parse_kafka_offset,
+    parse_log_offset,
+    parse_offset_text,
+    render_json,
+)
 from floodmark.errors import MalformedFile, WrongUse
+
+
+@dataclass(frozen=True)
+class Move:
+    """How a given offset of one source stands to the checkpoint's own."""
+
+    back: bool = False
+    forward: tuple[str, ...] = ()
+    """In words: what lies between, and is never read."""
+
+
+def compare(was: SourceOffset, text: str) -> Move:
+    now = parse_offset_text(text)
+    if was.offset is None or now == was.offset:
+        return Move()
+    if was.kind is SourceKind.KAFKA:
+        return _compare_topics(parse_kafka_offset(was.offset), parse_kafka_offset(now))
+    before, after = _place(was.kind, was.offset), _place(was.kind, now)
+    if before is None or after is None:
+        return Move(
+            True,
+            (f"what lies between the two offsets of source {was.id}, if the given one is later",),
+        )
+    if after > before:
+        name = f"source {was.id} ({was.kind.value})"
+        return Move(forward=(f"what lies between {was.text} and {text} of {name}",))
+    return Move(back=True)
+
+
+def _compare_topics(
+    was: Mapping[str, Mapping[int, int]], now: Mapping[str, Mapping[int, int]]
+) -> Move:
+    forward, back = [], False
+    for topic, partitions in now.items():
+        for partition, at in partitions.items():
+            stood = was[topic][partition]
+            back = back or at < stood
+            if at > stood:
+                forward.append(
+                    f"{at - stood:,} records of {topic} partition {partition}, from offset {stood} "
+                    f"to {at - 1}"
+                )
+    return Move(back, tuple(forward))
+
+
+def _place(kind: SourceKind, offset: Any) -> tuple[int, ...] | None:
+    """Something that grows with the offset."""
+    if kind is SourceKind.DELTA:
+        place = parse_delta_offset(offset)
+        # A first snapshot of a version comes before all later changes, and is not one of them.
+        index = -1 if place.index in BASE_INDEXES else place.index
+        return (0 if place.is_starting_version else 1, place.reservoir_version, index)
+    if kind is SourceKind.FILE:
+        return (parse_log_offset(offset),)
+    return (offset,) if type(offset) is int else None
+
 
 _PRINTED = "`floodmark offsets CP --json` prints what goes in here, to be edited."
 
@@ -73,6 +140,15 @@ def _merged_topics(source: SourceOffset, offset: dict[str, Any], origin: str) ->
             f"Source {source.id} has {', '.join(source.offset)}.",
             "Leave the topic out: a stream cannot be given one that it never read.",
         )
+    for topic, partitions in offset.items():
+        strange = [p for p in partitions if p not in source.offset[topic]]
+        if strange:
+            raise WrongUse(
+                f"{origin}: {topic} has no partition {strange[0]} in the checkpoint",
+                f"It has {', '.join(source.offset[topic])}. A partition that is new to the stream "
+                "is read from its start.",
+                "Leave the partition out.",
+            )
     merged = {topic: {**at, **offset.get(topic, {})} for topic, at in source.offset.items()}
     for topic, partitions in merged.items():
         bad = [p for p, at in partitions.items() if at < 0]

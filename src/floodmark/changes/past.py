@@ -57,7 +57,7 @@ def offsets_at(origin: Origin, time_ms: int, whom: Whom) -> Past:
     lost: list[str] = []
     notes: list[str] = []
     for number, source in enumerate(checkpoint.sources_of(batch)):
-        options = _noted_options(note, number)
+        options = noted_options(note, number)
         found = _place(source, time_ms, whom, options)
         offsets[source.id] = found.text
         lost += found.lost
@@ -98,7 +98,7 @@ def _place(source: SourceOffset, time_ms: int, whom: Whom, options: Mapping[str,
     )
 
 
-def _noted_options(note: Mapping[str, Any], number: int) -> dict[str, str]:
+def noted_options(note: Mapping[str, Any], number: int) -> dict[str, str]:
     sources = note.get("sources")
     if not isinstance(sources, list) or number >= len(sources):
         return {}
@@ -151,11 +151,18 @@ def _delta_place(
             f"Have its history asked for that time: --table PATH. {_IN_THE_LOG}",
         )
     now = parse_delta_offset(source.offset)
+    if now.is_starting_version:
+        raise WouldLose(
+            f"--to-time: source {source.id} is still inside the first snapshot of {table}",
+            "Its files have no order by time, so no place in it is that of a time; any later "
+            "version would leave out what of the snapshot is not read yet.",
+            "Choose a batch that is logged: --to-batch N. `floodmark batches CP` lists them.",
+        )
     times = version_times(_table(table, now.reservoir_id, storage))
     oldest = min(times)
     later = [version for version, at_ms in sorted(times.items()) if at_ms >= time_ms]
     version = later[0] if later else max(times) + 1
-    if version >= now.reservoir_version and not now.is_starting_version:
+    if version >= now.reservoir_version:
         return _Place(source.text or "", notes=(f"{table} was not read further than now then.",))
     lost = []
     if version == oldest > 0 and times[oldest] > time_ms:

@@ -22,6 +22,8 @@ class Reach:
     notes: tuple[str, ...]
     records: int = 0
     """How many records that is, as far as it can be counted."""
+    then: str = "Spark then stops, unless the source has failOnDataLoss=false."
+    """What Spark does where it is accepted."""
 
 
 def accepted(names: Sequence[str]) -> tuple[str, ...]:
@@ -43,7 +45,6 @@ def require_reach(found: Reach, accept: Collection[str], sound: str = "") -> tup
         raise WouldLose(
             f"{count} out of reach: the stream would go on without them",
             "\n".join(found.lost),
-            f"Accept it by name: --accept {OUT_OF_REACH}. Spark then stops, unless the source "
-            "has failOnDataLoss=false.",
+            f"Accept it by name: --accept {OUT_OF_REACH}. {found.then}",
         )
     return (*(f"OUT OF REACH: {words}." for words in found.lost), *found.notes)

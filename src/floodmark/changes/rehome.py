@@ -7,6 +7,7 @@ takes the state as one without a schema.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -27,6 +28,7 @@ from floodmark.storage.files import local_path
 _S3 = ("s3", "s3a", "s3n")
 _HADOOP = {"s3": "s3a", "gcs": "gs"}
 """fsspec's names of storage, and Hadoop's: Apache Spark opens no s3://, only some services do."""
+_SAFE = "/:@!$&'()*+,;=~-._"
 Moves = Sequence[tuple[str, str]]
 """(old prefix, new prefix) of the data that logs point to."""
 
@@ -142,7 +144,7 @@ def _moved_path(path: str, old: str, new: str) -> str | None:
     for form in (readable, _without_scheme(readable)):
         if form == old or form.startswith(old + "/"):
             rest = form[len(old) :]
-            return _uri(new) + quote(rest, safe="/:@!$&'()*+,;=~-._")
+            return _uri(new) + quote(rest, safe=_SAFE)
     return None
 
 
@@ -155,4 +157,18 @@ def _uri(place: str) -> str:
     path = local_path(place)
     if path is None:
         return place
-    return "file://" + quote(path, safe="/:@!$&'()*+,;=~-._")
+    return "file://" + quote(path, safe=_SAFE)
+
+
+def moved_note(data: bytes, moves: Moves) -> bytes:
+    """A note of a start whose sources and sink are where they lie now.
+
+    Later starts compare their folders with it: they would take the move for other code.
+    """
+    text = decode(data)
+    for old, new in moves:
+        for known, now in ((old, new), (quote(old, safe=_SAFE), quote(new, safe=_SAFE))):
+            # Only whole names: /data/in is not a part of /data/input.
+            found = re.escape(json.dumps(known)[1:-1]) + r"(?=[/\]\\,;)\"'\s]|$)"
+            text = re.sub(found, lambda _, now=now: json.dumps(now)[1:-1], text)  # type: ignore[misc]
+    return text.encode()

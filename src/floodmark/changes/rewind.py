@@ -15,17 +15,29 @@ from floodmark.changes import consequences
 from floodmark.changes.belonging import sidecar
 from floodmark.changes.consequences import Again
 from floodmark.changes.course import require_committed
+from floodmark.changes.given_offsets import compare
 from floodmark.changes.needed_state import needed_state
 from floodmark.changes.origin import Origin, new_query_id
-from floodmark.changes.plan import Plan, Step, delete, write
+from floodmark.changes.plan import NEEDED, Plan, Step, delete, write
+from floodmark.changes.reach import SKIPS
 from floodmark.changes.rehome import is_operator_metadata
 from floodmark.changes.sinklog import SinkPlace, Trim, trim_sink_log
-from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, batch_id, state_files
+from floodmark.checkpoint.filelog import log_id
+from floodmark.checkpoint.layout import (
+    COMMITS,
+    METADATA,
+    OFFSETS,
+    SOURCES,
+    batch_id,
+    names_in,
+    state_files,
+)
+from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_offset
 from floodmark.checkpoint.query import new_metadata, render_metadata
-from floodmark.checkpoint.sources import SourceKind
+from floodmark.checkpoint.sources import SourceKind, parse_log_offset, parse_offset_text
 from floodmark.checkpoint.text import moment
-from floodmark.errors import NoAnswer, WouldLose
+from floodmark.errors import NoAnswer, WouldLose, WrongUse
 
 
 @dataclass(frozen=True)
@@ -53,6 +65,10 @@ class Goal:
     moved: bool = False
     """True where given offsets stand in for the batch's own."""
     notes: tuple[str, ...] = ()
+    back: bool = False
+    """Some of the given offsets are before those of the batch."""
+    forward: tuple[str, ...] = ()
+    """What the given offsets leave out for good, in words."""
     sink_only: bool = False
     """The checkpoint stands there already, and the file sink's log does not."""
 
@@ -96,6 +112,7 @@ def to_offsets(origin: Origin, given: Mapping[str, str]) -> Goal:
             "Records that are read again would be counted again; skipped ones would be missing.",
             "Rewind to a batch, whose state is still there: --to-batch N.",
         )
+    _refuse_unseen_files(checkpoint, given)
     entry = checkpoint.offsets[batch]
     for source, text in given.items():
         entry = with_offset(entry, source, text)
@@ -104,7 +121,31 @@ def to_offsets(origin: Origin, given: Mapping[str, str]) -> Goal:
             f"{origin.location} stands at these offsets already",
             do="`floodmark offsets CP --json` shows where it stands.",
         )
-    return Goal(batch, entry, {"to_offsets": dict(given)}, moved=True)
+    moves = [compare(was, given[was.id]) for was in checkpoint.sources_of(batch) if was.id in given]
+    return Goal(
+        batch,
+        entry,
+        {"to_offsets": dict(given)},
+        moved=True,
+        back=any(move.back for move in moves),
+        forward=tuple(words for move in moves for words in move.forward),
+    )
+
+
+def _refuse_unseen_files(checkpoint: Checkpoint, given: Mapping[str, str]) -> None:
+    """A file source's offset is an entry of its own list, which lies in the checkpoint."""
+    for source in checkpoint.sources:
+        if source.kind is not SourceKind.FILE or source.id not in given:
+            continue
+        names = names_in(checkpoint.files, f"{SOURCES}/{source.id}")
+        newest = max((at for name in names if (at := log_id(name)) is not None), default=-1)
+        wanted = parse_log_offset(parse_offset_text(given[source.id]))
+        if wanted > newest:
+            raise WrongUse(
+                f"--to-offsets: source {source.id} has no entry {wanted} in its list of files",
+                f"The newest one is {newest}.",
+                f"Give {newest} or less; `floodmark files CP` lists the files.",
+            )
 
 
 def plan_rewind(
@@ -132,7 +173,12 @@ def plan_rewind(
         origin.standing.digest,
         origin.standing.words,
         highest + 1,
-        {**goal.options, "keep_identity": keep_identity, "sink": sink[0] if sink else None},
+        {
+            **goal.options,
+            "keep_identity": keep_identity,
+            "sink": sink[0] if sink else None,
+            NEEDED: [SKIPS] if goal.forward else [],
+        },
         _notes(origin, goal, keep_identity, trim),
         _consequences(
             origin,
@@ -148,8 +194,9 @@ def plan_rewind(
 def _consequences(
     origin: Origin, goal: Goal, highest: int, keep_identity: bool, trimmed: bool
 ) -> consequences.Consequences:
-    again = Again(goal.batch, highest, trimmed, keep_identity, goal.moved)
+    again = Again(goal.batch, highest, trimmed, keep_identity, goal.back)
     told = consequences.reads_again(again, origin.sink)
+    told = (*(consequences.never_read(words) for words in goal.forward), *told)
     if goal.sink_only:
         return tuple(item for item in told if item.sink == consequences.FILES)
     return told

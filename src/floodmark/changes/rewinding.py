@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from floodmark.changes.broker import ask_reach
 from floodmark.changes.given_offsets import parse_given
+from floodmark.changes.gone_input import gone_input
 from floodmark.changes.origin import Origin, open_origin
 from floodmark.changes.past import Whom, offsets_at
 from floodmark.changes.plan import seal
@@ -58,7 +59,14 @@ def rewind(path: str, aim: Aim, carrying: Carrying) -> Change:
     place = sink_place(origin, aim.sink, carrying)
     goal = _goal(origin, aim, carrying, sink_is_ahead(origin, place))
     plan = plan_rewind(origin, goal, aim.keep_identity, place)
-    notes = (*read_state(origin, goal.batch, carrying), *plan.notes)
+    read = read_state(origin, goal.batch, carrying)
+    gone = gone_input(
+        files,
+        origin.checkpoint,
+        goal.entry,
+        lambda place: open_files(place, carrying.storage),
+    )
+    notes = (*read, *require_reach(gone, aim.accept), *plan.notes)
     options = {**plan.options, "kafka": aim.kafka, "accept": list(aim.accept)}
     return carried(seal(replace(plan, options=options, notes=notes)), carrying)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from floodmark.changes.belonging import belongs
@@ -22,10 +22,12 @@ from floodmark.checkpoint.filelog import (
 )
 from floodmark.checkpoint.layout import SOURCES, names_in, source_ids
 from floodmark.checkpoint.sources import (
+    DeltaOffset,
     SourceKind,
     SourceOffset,
     parse_delta_offset,
     parse_log_offset,
+    read_source_offset,
     render_json,
 )
 from floodmark.errors import WouldLose
@@ -111,17 +113,53 @@ def _log_offset(origin: Origin, source: str, batch: int | None) -> int:
     return parse_log_offset(found[0].offset) if found and found[0].offset is not None else -1
 
 
-def seed_sources(origin: Origin, batch: int, topics: Mapping[str, str]) -> Iterator[Step]:
-    """For a stream that begins with batch 0 and an empty state, right after `batch`."""
-    for source in origin.checkpoint.sources_of(batch):
-        if source.offset is None:
-            continue
+@dataclass(frozen=True)
+class Placed:
+    """Where the sources of a stream that begins with batch 0 stand."""
+
+    batch: int
+    topics: Mapping[str, str]
+    """Kafka topics that have another name now."""
+    moved: Mapping[str, str]
+    """source → the offset that another cluster gave."""
+
+    def sources(self, origin: Origin) -> tuple[SourceOffset, ...]:
+        found = origin.checkpoint.sources_of(self.batch)
+        return tuple(self._placed(source) for source in found if source.offset is not None)
+
+    def _placed(self, source: SourceOffset) -> SourceOffset:
+        if source.id in self.moved:
+            return read_source_offset(source.id, self.moved[source.id])
+        if source.kind is not SourceKind.KAFKA or not self.topics:
+            return source
+        mapped = {self.topics.get(topic, topic): at for topic, at in source.offset.items()}
+        return replace(source, offset=mapped, text=render_json(mapped))
+
+
+def refuse_first_snapshot(origin: Origin, placed: Placed) -> None:
+    """No option of a reader resumes a table's first snapshot."""
+    for source in placed.sources(origin):
+        if source.kind is SourceKind.DELTA and _delta_place(source).is_starting_version:
+            raise WouldLose(
+                f"--without-state: source {source.id} (delta) is still inside the table's first "
+                "snapshot, which no option resumes",
+                "A start file would leave out what of the snapshot is not read yet.",
+                "Keep the state, or begin with an empty checkpoint: that reads the table from its "
+                "beginning.",
+            )
+
+
+def _delta_place(source: SourceOffset) -> DeltaOffset:
+    return parse_delta_offset(source.offset)
+
+
+def seed_sources(origin: Origin, placed: Placed) -> Iterator[Step]:
+    """For a stream that begins with batch 0 and an empty state, right after a batch."""
+    for source in placed.sources(origin):
         if source.kind is SourceKind.KAFKA:
-            mapped = {topics.get(topic, topic): at for topic, at in source.offset.items()}
-            text = render_json(mapped) if topics else source.text or ""
             yield write(
                 f"{SOURCES}/{source.id}/0",
-                b"\0v1\n" + text.encode(),
+                b"\0v1\n" + (source.text or "").encode(),
                 "where the new stream begins; startingOffsets of the code does not matter",
             )
         elif source.kind is SourceKind.FILE and origin.checkpoint.twin_of(source.id) is None:
@@ -147,20 +185,16 @@ def _seen_files(origin: Origin, source: SourceOffset) -> Step:
     )
 
 
-def start_file(origin: Origin, batch: int, topics: Mapping[str, str]) -> bytes:
+def start_file(origin: Origin, placed: Placed) -> bytes:
     """The positions that a source takes as an option, as `run --start` reads them."""
     sources: list[dict[str, Any]] = []
-    for source in origin.checkpoint.sources_of(batch):
-        if source.offset is None:
-            continue
+    for source in placed.sources(origin):
         if source.kind is SourceKind.KAFKA:
-            mapped = {topics.get(topic, topic): at for topic, at in source.offset.items()}
-            sources.append({"kind": "kafka", "offsets": mapped})
+            sources.append({"kind": "kafka", "offsets": source.offset})
         elif source.kind is SourceKind.DELTA:
-            place = parse_delta_offset(source.offset)
-            sources.append(
-                {"kind": "delta", "version": place.reservoir_version, "index": place.index}
-            )
+            version = _delta_place(source).reservoir_version
+            # An option begins at a whole version: what of it was read comes again.
+            sources.append({"kind": "delta", "version": version, "index": -1})
     value = {"floodmark": "start", "version": 1, "sources": sources}
     return (json.dumps(value, indent=1) + "\n").encode()
 
@@ -173,17 +207,12 @@ def unseeded(origin: Origin, batch: int) -> Iterator[str]:
             continue
         if source.kind is SourceKind.DELTA:
             place = parse_delta_offset(source.offset)
-            if place.is_starting_version:
+            if place.index >= 0:
                 yield (
-                    f"{name} is still inside the table's first snapshot, which no option resumes: "
-                    "keep the state, or read the table from its beginning."
+                    f"{name} stopped inside version {place.reservoir_version}: files 0 to "
+                    f"{place.index} of it are read a second time, for startingVersion begins at a "
+                    "whole version."
                 )
-            elif place.index >= 0:
-                yield (
-                    f"{name} stopped inside version {place.reservoir_version}, after file "
-                    f"{place.index}: startingVersion would read those files twice."
-                )
-            else:
-                yield f"{name} takes its place as an option: start with --start {START_FILE}."
+            yield f"{name} takes its place as an option: start with --start {START_FILE}."
         else:
             yield f"{name} has no way to be given a place: it begins as the code says."

@@ -16,15 +16,19 @@ from typing import Any
 from floodmark.changes import consequences, journal
 from floodmark.changes.belonging import STARTS
 from floodmark.changes.consequences import FILE_SINKS, Again, Consequences, Sink, sink_of
+from floodmark.changes.gone_input import gone_input
 from floodmark.changes.mends.sink import KnownSink, known_sink
 from floodmark.changes.origin import latest_note
 from floodmark.changes.plan import Step
+from floodmark.changes.reach import Reach, require_reach
 from floodmark.changes.sinklog import SinkPlace, trim_sink_log
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, batch_id
+from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.query import parse_metadata
 from floodmark.errors import FloodmarkError
 from floodmark.storage.backup import Snapshot, fetch
 from floodmark.storage.files import Files
+from floodmark.storage.load import Entries, load
 
 Opened = Callable[[str], Files]
 
@@ -53,6 +57,12 @@ class Since:
     sink: str | None = None
     sink_steps: tuple[Step, ...] = ()
 
+    @property
+    def ran_on(self) -> bool:
+        """The query has planned batches after those of the snapshot, or nobody knows."""
+        top = self.after if self.in_flight is None else self.in_flight
+        return self.highest is None or self.highest > top
+
 
 def look_since(
     repository: Files,
@@ -75,7 +85,28 @@ def look_since(
         sink = Sink("parquet", options.sink)
     found = _ran_on(snapshot, target, goal, known, opened)
     may_trim = given is not None or goal == snapshot.location
-    return _settled(found, sink, known, options, may_trim)
+    since = _settled(found, sink, known, options, may_trim)
+    if not since.ran_on:
+        return since
+    gone = _gone_input(repository, snapshot, (goal, snapshot.location), opened)
+    return replace(since, notes=(*since.notes, *require_reach(gone, options.accept)))
+
+
+def _gone_input(
+    repository: Files, snapshot: Snapshot, places: tuple[str, str], opened: Opened
+) -> Reach:
+    """Files that were read after the snapshot, by the lists of whoever read them."""
+    entry = next((f for f in snapshot.files if f.path == f"{OFFSETS}/{snapshot.batch}"), None)
+    for place in places:
+        try:
+            files = opened(place)
+            checkpoint = load(files, Entries.NEWEST)
+            if checkpoint.query_id == snapshot.query_id:
+                begins = None if entry is None else parse_offsets(fetch(repository, entry))
+                return gone_input(files, checkpoint, begins, opened)
+        except FloodmarkError:
+            continue  # that place cannot tell
+    return Reach((), ())
 
 
 def _is_file_sink(sink: Sink | None) -> bool:
@@ -86,8 +117,7 @@ def _settled(
     since: Since, sink: Sink | None, known: KnownSink, options: RestoreOptions, may_trim: bool
 ) -> Since:
     lost = tuple(_lost(since, known))
-    top = since.after if since.in_flight is None else since.in_flight
-    if since.highest is not None and since.highest <= top:
+    if not since.ran_on:
         return replace(since, consequences=(*lost, *consequences.goes_on(since.in_flight, sink)))
     place: SinkPlace | None = None
     if known.kind == "files" and known.files is not None and known.place is not None and may_trim:

@@ -15,7 +15,15 @@ from floodmark.changes.consequences import Restart
 from floodmark.changes.course import Course, Wish, choose_course
 from floodmark.changes.origin import Origin, latest_note, new_query_id
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
-from floodmark.changes.seeds import START_FILE, carry_sources, seed_sources, start_file, unseeded
+from floodmark.changes.seeds import (
+    START_FILE,
+    Placed,
+    carry_sources,
+    refuse_first_snapshot,
+    seed_sources,
+    start_file,
+    unseeded,
+)
 from floodmark.changes.topics import map_entry, require_topics
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS
 from floodmark.checkpoint.offsets import render_offsets, with_offset
@@ -79,6 +87,7 @@ def _options(wish: Wish) -> dict[str, object]:
         "map_topic": [list(pair) for pair in wish.map_topic],
         "kafka": wish.kafka,
         "by_time": wish.by_time,
+        "old_kafka": wish.old_kafka,
         "accept": list(wish.accept),
     }
 
@@ -212,11 +221,12 @@ def _begin_anew(origin: Origin, new: str, wish: Wish, course: Course) -> Plan:
             "--without-state: no batch is committed, so there is no place to begin after",
             do="Start the new stream with an empty checkpoint.",
         )
-    topics = dict(wish.map_topic)
+    placed = Placed(course.after, dict(wish.map_topic), dict(wish.moved_offsets))
+    refuse_first_snapshot(origin, placed)
     steps = (
         _identity(origin, wish, always_new=True),
-        *seed_sources(origin, course.after, topics),
-        write(START_FILE, start_file(origin, course.after, topics), "for `floodmark run --start`"),
+        *seed_sources(origin, placed),
+        write(START_FILE, start_file(origin, placed), "for `floodmark run --start`"),
     )
     notes = [
         "The state is left behind: sums, windows and joins begin empty, at batch 0.",

@@ -19,11 +19,13 @@ from floodmark.changes.apply import (
 )
 from floodmark.changes.consequences import FILE_SINKS
 from floodmark.changes.copy import plan_copy
-from floodmark.changes.course import Wish, choose_course
+from floodmark.changes.course import Course, Wish, choose_course
 from floodmark.changes.fingerprint import fingerprint
+from floodmark.changes.gone_input import gone_input
 from floodmark.changes.journal import Stage
-from floodmark.changes.origin import Origin, open_origin
+from floodmark.changes.origin import Origin, latest_note, open_origin
 from floodmark.changes.plan import Plan, parse_plan, plan_to_json, render_plan, seal
+from floodmark.changes.reach import require_reach
 from floodmark.changes.rehome import Moves, moved_place, parse_moves
 from floodmark.changes.sinklog import SinkPlace
 from floodmark.changes.undo import (
@@ -92,8 +94,10 @@ def upgrade(
         checked = tuple(check(origin)) if check else ()
         asked, notes = _ask_kafka(origin, wish)
         plan = plan_upgrade(origin, absolute(new), asked)
-        read = read_state(origin, choose_course(origin.checkpoint, asked).after, carrying)
-        return replace(plan, notes=(*checked, *notes, *read, *plan.notes))
+        course = choose_course(origin.checkpoint, asked)
+        read = read_state(origin, course.after, carrying)
+        gone = _ask_input(origin, asked, course, carrying)
+        return replace(plan, notes=(*checked, *notes, *gone, *read, *plan.notes))
 
     batches = () if wish.from_batch is None else (wish.from_batch,)
     return to_new_place("upgrade", path, new, make, carrying, batches)
@@ -142,9 +146,29 @@ def _ask_kafka(origin: Origin, wish: Wish) -> tuple[Wish, tuple[str, ...]]:
     if wish.kafka is None and not wish.by_time:
         return wish, ()
     from floodmark.changes.broker import ask_kafka
+    from floodmark.changes.past import noted_options
 
-    asked = ask_kafka(origin.checkpoint, wish)
+    note = latest_note(origin.files) or {}
+    servers = [
+        noted_options(note, number).get("kafka.bootstrap.servers")
+        for number in range(len(origin.checkpoint.sources))
+    ]
+    asked = ask_kafka(origin.checkpoint, wish, next(filter(None, servers), None))
     return asked.wish, asked.notes
+
+
+def _ask_input(origin: Origin, wish: Wish, course: Course, carrying: Carrying) -> tuple[str, ...]:
+    """Whether the input files of batches that are planned anew are still there."""
+    if course.after == course.highest or course.in_flight is not None:
+        return ()
+    begins = None if course.after is None else origin.checkpoint.offsets[course.after]
+    gone = gone_input(
+        origin.files,
+        origin.checkpoint,
+        begins,
+        lambda place: open_files(place, carrying.storage),
+    )
+    return require_reach(gone, wish.accept)
 
 
 def to_new_place(

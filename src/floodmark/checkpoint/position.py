@@ -192,18 +192,18 @@ def _option(source: SourceOffset) -> tuple[StartOption | None, str | None]:
     return None, _NO_OPTION[source.kind]
 
 
-def _delta_option(source: SourceOffset) -> tuple[StartOption, str | None]:
+def _delta_option(source: SourceOffset) -> tuple[StartOption | None, str | None]:
     offset = parse_delta_offset(source.offset)
+    if offset.is_starting_version:
+        return None, (
+            "The stream is still inside the table's first full snapshot, which startingVersion "
+            "cannot resume: only a checkpoint can."
+        )
     index = -1 if offset.index in BASE_INDEXES else offset.index
     version = offset.reservoir_version
     form = render_json({"startingVersion": version, "index": index})
     note = None
-    if offset.is_starting_version:
-        note = (
-            "The stream is still inside the table's first full snapshot, which startingVersion "
-            "cannot resume: only a checkpoint can."
-        )
-    elif index >= 0:
+    if index >= 0:
         note = (
             f"Files 0 to {index} of version {version} are already read; "
             "startingVersion reads them again."

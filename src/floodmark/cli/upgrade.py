@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.cli import changing
+from floodmark.cli import changing, options
 
 
 @click.command("upgrade")
@@ -30,7 +30,13 @@ from floodmark.cli import changing
     help="Ask this cluster what it still has.",
 )
 @click.option("--by-time", is_flag=True, help="The cluster is another: find offsets by time.")
-@changing.accept("out-of-reach")
+@click.option(
+    "--old-kafka",
+    metavar="HOST:PORT",
+    help="--by-time: the cluster that was read, which knows the times of its records.",
+)
+@options.settings
+@changing.accept("out-of-reach", "skips")
 @changing.read_data
 @changing.changing
 def command(
@@ -45,6 +51,8 @@ def command(
     map_topic: tuple[str, ...],
     kafka: str | None,
     by_time: bool,
+    old_kafka: str | None,
+    settings: tuple[str, ...],
     accept: tuple[str, ...],
     read_data: bool,
     execute: bool,
@@ -70,7 +78,17 @@ def command(
             map_topic=map_topic,
             kafka=kafka,
             by_time=by_time,
+            old_kafka=old_kafka,
+            settings=_settings(settings),
             accept=accept,
             carrying=how,
         )
     changing.show(change, as_json, out)
+
+
+def _settings(given: tuple[str, ...]) -> dict[str, str]:
+    if not given:
+        return {}
+    from floodmark.engine.parameters import parse_settings
+
+    return parse_settings(given)

@@ -1,0 +1,83 @@
+"""Input files that a stream would read again, and that are not there any more.
+
+Spark computes on without them, and says nothing: the state then lacks their records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from urllib.parse import quote
+
+from floodmark.changes.reach import Reach
+from floodmark.checkpoint.filelog import SourceFile, files_between
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.offsets import OffsetEntry
+from floodmark.checkpoint.sources import (
+    SourceKind,
+    parse_log_offset,
+    parse_offset_text,
+    read_source_offset,
+)
+from floodmark.errors import FloodmarkError
+from floodmark.storage.files import Files
+from floodmark.storage.inputs import read_source_log
+
+Opened = Callable[[str], Files]
+_NAMED = 3
+THEN = "Spark then goes on without them, and says nothing."
+
+
+def gone_input(
+    files: Files, checkpoint: Checkpoint, begins: OffsetEntry | None, opened: Opened
+) -> Reach:
+    """What of the seen files after these offsets is gone; None: after the very beginning."""
+    lost: list[str] = []
+    notes: list[str] = []
+    for source, after in _file_sources(checkpoint, begins).items():
+        seen = read_source_log(files, checkpoint, source)
+        last = max((file.batch_id for file in seen), default=-1)
+        again = files_between(seen, after, last)
+        gone, unseen = _gone(again, opened)
+        if gone:
+            lost.append(_words(source, gone, len(again)))
+        if unseen:
+            notes.append(f"Source {source}: {unseen} cannot be listed from here; look yourself.")
+    return Reach(tuple(lost), tuple(notes), then=THEN)
+
+
+def _file_sources(checkpoint: Checkpoint, begins: OffsetEntry | None) -> Mapping[str, int | None]:
+    found: dict[str, int | None] = {}
+    for source in checkpoint.sources:
+        if source.kind is not SourceKind.FILE or checkpoint.twin_of(source.id) is not None:
+            continue
+        text = begins.of(source.id) if begins is not None else None
+        if text is None:
+            found[source.id] = None
+        elif read_source_offset(source.id, text).kind is SourceKind.FILE:
+            found[source.id] = parse_log_offset(parse_offset_text(text))
+    return found
+
+
+def _gone(files: Iterable[SourceFile], opened: Opened) -> tuple[list[str], str]:
+    """The files that are gone, and a folder that cannot be asked."""
+    by_folder: dict[str, list[str]] = {}
+    for file in files:
+        folder, _, name = file.readable_path.rpartition("/")
+        by_folder.setdefault(folder, []).append(name)
+    gone: list[str] = []
+    for folder, names in by_folder.items():
+        try:
+            # A readable path is not encoded; a URL of a local file is.
+            place = quote(folder, safe="/:") if folder.startswith("file:") else folder
+            there = set(opened(place).level().files)
+        except FloodmarkError:
+            return gone, folder
+        gone += [f"{folder}/{name}" for name in names if name not in there]
+    return gone, ""
+
+
+def _words(source: str, gone: list[str], read: int) -> str:
+    named = ", ".join(gone[:_NAMED]) + (", …" if len(gone) > _NAMED else "")
+    files = "file" if read == 1 else "files"
+    are = "is" if len(gone) == 1 else "are"
+    return f"source {source}: {len(gone)} of {read} input {files} to read again {are} gone: {named}"
