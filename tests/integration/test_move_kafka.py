@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from datetime import datetime, timezone
 from pathlib import Path
@@ -11,9 +12,10 @@ import pytest
 
 import samples
 from floodmark import api
-from floodmark.changes.broker import Bounds, reach
+from floodmark.changes.broker import Bounds, Cluster, reach
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying
+from floodmark.checkpoint.sources import parse_kafka_initial, parse_kafka_offset
 from floodmark.errors import CannotRead, WouldLose, WrongUse
 
 if TYPE_CHECKING:
@@ -91,16 +93,98 @@ def test_another_cluster_by_time(kafka: KafkaServer, tmp_path: Path) -> None:
     moment = int(time.time() * 1000)
     kafka.produce(topic, ["after"] * 4)
     samples.write(tmp_path / "cp", stream_at("orders", {0: 900, 1: 901}, moment))
+    asked: dict[str, Any] = {
+        "kafka": kafka.bootstrap,
+        "by_time": True,
+        "map_topic": [f"orders={topic}"],
+    }
+    with pytest.raises(WouldLose, match="the times of the records are not known") as refused:
+        api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new"), **asked)
+    assert "--old-kafka HOST:PORT" in refused.value.do
+    change = api.upgrade(
+        str(tmp_path / "cp"), str(tmp_path / "new"), accept=["skips"], carrying=GO, **asked
+    )
+    assert any("ARE LEFT OUT" in note for note in change.plan.notes)
+    found = api.offsets(str(tmp_path / "new")).sources[0].offset
+    assert found == {topic: {"0": 3, "1": 3}}
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("without_state", [False, True])
+def test_a_lagging_streams_backlog_is_found_in_another_cluster(
+    kafka: KafkaServer, tmp_path: Path, without_state: bool
+) -> None:
+    """One partition lags by far, the other is read to its end; the mirror begins elsewhere."""
+    old, mirror = (kafka.create_topic(name, partitions=2) for name in ("orders", "mirror"))
+    _produce_at(kafka, mirror, [("older", 1_000)] * 10)
+    records = [(str(number), 2_000 + number) for number in range(100)]
+    _produce_at(kafka, old, records)
+    _produce_at(kafka, mirror, records)
+    ends = {partition: bounds.end for partition, bounds in _bounds(kafka, old).items()}
+    at = {0: 7, 1: ends[1]}
+    samples.write(tmp_path / "cp", stream_at(old, at, int(time.time() * 1000) + 60_000))
     api.upgrade(
         str(tmp_path / "cp"),
         str(tmp_path / "new"),
         kafka=kafka.bootstrap,
+        old_kafka=kafka.bootstrap,
         by_time=True,
-        map_topic=[f"orders={topic}"],
+        map_topic=[f"{old}={mirror}"],
+        without_state=without_state,
         carrying=GO,
     )
-    found = api.offsets(str(tmp_path / "new")).sources[0].offset
-    assert found == {topic: {"0": 3, "1": 3}}
+    found = _begins(tmp_path / "new", mirror, without_state)
+    values = {
+        partition: _values(kafka, mirror, partition, offset) for partition, offset in found.items()
+    }
+    unread = _values(kafka, old, 0, at[0])
+    assert set(unread) <= set(values[0])
+    assert len(unread) == 43
+    assert values[0] == unread
+    assert values[1] == ["99"]  # the last that was read, whose time was asked for
+
+
+def _produce_at(kafka: KafkaServer, topic: str, records: list[tuple[str, int]]) -> None:
+    """Each record with its own time, in two partitions by turns."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    for number, (value, time_ms) in enumerate(records):
+        producer.produce(topic, value.encode(), partition=number % 2, timestamp=time_ms)
+    assert producer.flush(60) == 0
+
+
+def _bounds(kafka: KafkaServer, topic: str) -> dict[int, Bounds]:
+    cluster = Cluster(kafka.bootstrap)
+    try:
+        return cluster.bounds(topic)
+    finally:
+        cluster.close()
+
+
+def _begins(new: Path, topic: str, without_state: bool) -> dict[int, int]:
+    if without_state:
+        initial = parse_kafka_initial((new / "sources/0/0").read_bytes()).offset[topic]
+        start = json.loads((new / "_floodmark/start.json").read_text())["sources"][0]
+        assert start["offsets"][topic] == {str(key): value for key, value in initial.items()}
+        return initial
+    return parse_kafka_offset(api.offsets(str(new)).sources[0].offset)[topic]
+
+
+def _values(kafka: KafkaServer, topic: str, partition: int, offset: int) -> list[str]:
+    from confluent_kafka import Consumer, TopicPartition
+
+    settings = {"bootstrap.servers": kafka.bootstrap, "group.id": "t", "enable.partition.eof": True}
+    consumer = Consumer(settings)
+    consumer.assign([TopicPartition(topic, partition, offset)])
+    found = []
+    for _ in range(1000):
+        message = consumer.poll(10)
+        if message is None or message.error():
+            break
+        found.append((message.value() or b"").decode())
+    consumer.close()
+    return found
 
 
 @pytest.mark.services
