@@ -6,20 +6,26 @@ The command line prints them in that order; nothing else decides an exit status.
 
 from __future__ import annotations
 
+from floodmark.secret_text import redacted
+from floodmark.visible import visible
+
 
 class FloodmarkError(Exception):
-    """The root of them all. `status` is the exit status that the command line gives."""
+    """The root of them all. `status` is the exit status that the command line gives.
+
+    Its words are without secrets, and as `str` without control characters, whoever logs them.
+    """
 
     status = 1
 
     def __init__(self, what: str, why: str = "", do: str = "") -> None:
-        super().__init__(what)
-        self.what = what
-        self.why = why
-        self.do = do
+        self.what = redacted(what)
+        self.why = redacted(why)
+        self.do = redacted(do)
+        super().__init__(self.what)
 
     def __str__(self) -> str:
-        return "\n".join(part for part in (self.what, self.why, self.do) if part)
+        return visible("\n".join(part for part in (self.what, self.why, self.do) if part))
 
 
 class NoAnswer(FloodmarkError):

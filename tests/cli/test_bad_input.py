@@ -154,7 +154,7 @@ def test_one_bad_file_does_not_hide_the_rest(damage: str, tmp_path: Path, capsys
         (["--batch", "1", "--at", "2026-01-01"], "both choose a batch"),
         (["--source", "9", "--starting-offsets"], "no source '9'"),
         (["--source", "9"], "no source '9'"),
-        (["--storage", "key"], "'key' is not KEY=VALUE"),
+        (["--storage", "key"], "a value is not KEY=VALUE"),
         (["--no-such-option"], "--no-such-option"),
     ],
 )

@@ -316,7 +316,7 @@ def test_s3_with_its_options_on_the_command_line(s3: Any, capsys: Capture) -> No
 def test_colour_only_on_a_terminal_without_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    assert words.style("x", "red") == "\x1b[31mx\x1b[0m"
+    assert words.shown(words.style("x", "red")) == "\x1b[31mx\x1b[0m"
     monkeypatch.setenv("NO_COLOR", "1")
     assert words.style("x", "red") == "x"
     monkeypatch.delenv("NO_COLOR")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from floodmark.api.asked import require_state_extra
 from floodmark.errors import WrongUse
+from floodmark.redaction import is_plain_setting
 
 if TYPE_CHECKING:
     from floodmark.changes.fields import Told
@@ -151,7 +152,12 @@ def _told(rename: Iterable[str], default: Iterable[str]) -> Told:
 def _settings(conf: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
     """What a checkpoint pins, and what is the session's own."""
     given = _pairs("--conf", conf)
-    pins = {key: value for key, value in given.items() if key.startswith(_PINNED)}
+    # A pin is written into the log for good: only what Spark knows, and no secret.
+    pins = {
+        key: value
+        for key, value in given.items()
+        if key.startswith(_PINNED) and is_plain_setting(key, value)
+    }
     return pins, {key: value for key, value in given.items() if key not in pins}
 
 
@@ -160,9 +166,7 @@ def _pairs(option: str, pairs: Iterable[str]) -> dict[str, str]:
     for pair in pairs:
         name, equals, value = str(pair).partition("=")
         if not name or not equals:
-            raise WrongUse(
-                f"{option} {pair!r} is not NAME=VALUE", do=f"Write it as {option} NAME=VALUE."
-            )
+            raise WrongUse(f"{option}: no NAME=VALUE", do=f"Write it as {option} NAME=VALUE.")
         found[name] = value
     return found
 

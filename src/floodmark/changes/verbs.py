@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from floodmark.addresses import has_secret
 from floodmark.changes import journal
 from floodmark.changes.apply import (
     Outcome,
@@ -78,6 +79,13 @@ class Carrying:
 def absolute(location: str) -> str:
     """A plan is carried out from any folder."""
     path = local_path(str(location))
+    if path is None and has_secret(str(location)):
+        raise WrongUse(
+            f"{location}: the address holds a password or a signature",
+            "A plan and its journal keep addresses, and secrets must not lie about in them.",
+            "Leave it out of the address, and give it as --storage KEY=VALUE, or by the "
+            "environment of the storage's driver.",
+        )
     return str(location).rstrip("/") if path is None else os.path.abspath(path)  # noqa: PTH100
 
 

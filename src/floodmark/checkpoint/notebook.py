@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from html import escape
+from html import escape as escape_html
 
 from floodmark.checkpoint.advance import source_rows
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.timeline import Action, restart
+from floodmark.visible import one_line
 
 _CELL = "text-align:left;padding:2px 16px 2px 0;vertical-align:top;border:none;white-space:pre-wrap"
 _LABEL = _CELL + ";opacity:0.65;white-space:nowrap"
 # Colours that can be read on a light page and on a dark one.
 _COLOURS = {Action.FAIL: "#d1495b", Action.RERUN: "#d18f1f"}
 _SOUND = "#3a9d5d"
+
+
+def escape(text: str) -> str:
+    return escape_html(one_line(text))
 
 
 def to_html(checkpoint: Checkpoint) -> str:

@@ -9,7 +9,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import changing, options
-from floodmark.cli.words import count, size, table
+from floodmark.cli.words import count, echo, size, table
 from floodmark.errors import WrongUse
 
 
@@ -60,10 +60,10 @@ def _check(repository: str, storage: dict[str, Any], as_json: bool) -> int:
     if as_json:
         options.show_json({"snapshots": number, "damage": damage})
     elif not damage:
-        click.echo(f"{count(number, 'snapshot')}: every content is there and as it was.")
+        echo(f"{count(number, 'snapshot')}: every content is there and as it was.")
     else:
-        click.echo(table([(item.snapshot, item.path, item.reason) for item in damage]))
-        click.echo(
+        echo(table([(item.snapshot, item.path, item.reason) for item in damage]))
+        echo(
             "\nA snapshot without such a file can still be restored: --snapshot ID. If the "
             "checkpoint itself is whole, back it up into a new REPO."
         )
@@ -91,7 +91,7 @@ def _list(repository: str, storage: dict[str, Any], as_json: bool) -> int:
         (item.id, _when(item.made_ms), f"batch {item.batch}", size(item.bytes), item.location)
         for item in found
     ]
-    click.echo(table(rows) if rows else "no snapshot yet")
+    echo(table(rows) if rows else "no snapshot yet")
     return 0
 
 

@@ -9,6 +9,7 @@ import click
 from floodmark import api
 from floodmark.checkpoint.inspection import summarize_batches
 from floodmark.cli import options
+from floodmark.cli.words import echo
 
 
 @click.command("batches")
@@ -24,4 +25,4 @@ def command(checkpoint: str, last: int | None, storage: dict[str, Any], as_json:
         return
     from floodmark.cli import render
 
-    click.echo(render.batches(found))
+    echo(render.batches(found))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from floodmark.cli import options
-from floodmark.cli.words import count, size, style, table
+from floodmark.cli.words import count, echo, size, style, table
 
 if TYPE_CHECKING:
     from floodmark.changes.plan import Plan, Step
@@ -117,7 +117,7 @@ def show(change: Change, as_json: bool, out: str | None = None) -> None:
     if as_json:
         options.show_json(change.as_json)
         return
-    click.echo(render(change, out))
+    echo(render(change, out))
 
 
 def render(change: Change, out: str | None = None) -> str:

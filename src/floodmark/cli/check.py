@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from floodmark import api
+from floodmark.addresses import public_url
 from floodmark.cli import options
-from floodmark.cli.words import style, wrapped
+from floodmark.cli.words import echo, style, wrapped
 
 if TYPE_CHECKING:
     from floodmark.rules.restarts.reason import Judgement, Reason
@@ -89,7 +90,7 @@ def command(
     if as_json:
         options.show_json(judgement)
     else:
-        click.echo(text(judgement, checkpoint, application))
+        echo(text(judgement, checkpoint, application))
     return 0 if judgement.verdict.is_yes else 1
 
 
@@ -105,7 +106,7 @@ def text(judgement: Judgement, checkpoint: str, application: str) -> str:
     verdict = judgement.verdict.value
     colour = _COLOURS.get(verdict, "red")
     lines = [
-        f"{style(checkpoint, 'bold')} and {style(application, 'bold')}: "
+        f"{style(public_url(checkpoint), 'bold')} and {style(application, 'bold')}: "
         f"{style(verdict, 'bold', colour)}",
         _ANSWERS[verdict],
     ]

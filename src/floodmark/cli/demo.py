@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from floodmark.cli import options
+from floodmark.cli.words import echo
 from floodmark.errors import NoAnswer
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def command(folder: Path, as_json: bool) -> None:
     if as_json:
         options.show_json(story)
     else:
-        click.echo("\n" + render(story))
+        echo("\n" + render(story))
     if not story.equal:
         raise NoAnswer(
             "the totals differ from the batch query",
@@ -54,7 +55,7 @@ def _teller(to_stderr: bool) -> Iterator[Callable[[str], None]]:
     """Prints what happens as it happens; on a terminal something turns in between."""
     from rich.console import Console
 
-    from floodmark.cli.words import style
+    from floodmark.cli.words import shown, style
 
     began = time.monotonic()
     console = Console(stderr=to_stderr)
@@ -64,11 +65,11 @@ def _teller(to_stderr: bool) -> Iterator[Callable[[str], None]]:
         loud = ("red", "bold") if words.startswith("SIGKILL") else ()
         line = f"{style(f'{time.monotonic() - began:6.1f} s', 'dim')}   {style(words, *loud)}"
         if waiting is None:
-            click.echo(line, err=to_stderr)
+            echo(line, err=to_stderr)
         else:
             from rich.text import Text
 
-            console.print(Text.from_ansi(line))
+            console.print(Text.from_ansi(shown(line)))
 
     with waiting or nullcontext():
         yield tell

@@ -8,6 +8,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
+from floodmark.cli.words import echo
 
 
 @click.command("diff")
@@ -36,7 +37,7 @@ def command(
     found = api.diff(left, right, batches, storage)
     if with_state is None and (missing := api.missing_for_state()):
         with_state = False
-        click.echo(f"The state is not compared: {', '.join(missing)} not installed.", err=True)
+        echo(f"The state is not compared: {', '.join(missing)} not installed.", err=True)
     state = api.diff_state(left, right, batches, storage) if with_state is not False else ()
     if as_json:
         options.show_json({"differences": found, "state": state})
@@ -44,9 +45,9 @@ def command(
         from floodmark.cli import render
 
         names = (left, right) if right else (f"batch {batches[0]}", f"batch {batches[1]}")  # type: ignore[index]
-        click.echo(render.differences(found, *names))
+        echo(render.differences(found, *names))
         if state:
             from floodmark.cli import render_state
 
-            click.echo("\n" + render_state.differences(state))
+            echo("\n" + render_state.differences(state))
     return 1 if found or state else 0

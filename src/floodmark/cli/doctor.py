@@ -6,8 +6,10 @@ from typing import Any
 
 import click
 
+from floodmark.addresses import public_url
 from floodmark.api import judging
 from floodmark.cli import options
+from floodmark.cli.words import echo
 
 
 def _share(_ctx: click.Context, _option: click.Parameter, value: str | None) -> float | None:
@@ -63,6 +65,7 @@ def command(
     from floodmark.rules.registry import examine
 
     share = 1.0 if read_data else read_data_subset
+    place = public_url(checkpoint)
     places = Places(sources, bootstrap_servers, table, sink)
     evidence = judging.evidence(checkpoint, share, storage, places)
     found = examine(evidence)
@@ -73,15 +76,15 @@ def command(
         from floodmark.cli.words import style, wrapped
 
         if found:
-            click.echo(f"{style(checkpoint, 'bold')}   {findings.summary(found)}\n")
-            click.echo(findings.text(found))
-            click.echo(f"\nThe whole story of a rule: floodmark explain {found[0].code}.")
+            echo(f"{style(place, 'bold')}   {findings.summary(found)}\n")
+            echo(findings.text(found))
+            echo(f"\nThe whole story of a rule: floodmark explain {found[0].code}.")
             mended = sum(item.repairable for item in found)
             if mended:
                 verb = "repair --read-data" if share else "repair"
-                click.echo(f"`floodmark {verb}` mends {mended} of {len(found)}: a plan first.")
+                echo(f"`floodmark {verb}` mends {mended} of {len(found)}: a plan first.")
         else:
-            click.echo(f"{checkpoint} is sound: no rule found anything.")
+            echo(f"{place} is sound: no rule found anything.")
         if evidence.left_open:
-            click.echo("\n".join(wrapped("", evidence.left_open, 96)))
+            echo("\n".join(wrapped("", evidence.left_open, 96)))
     return 1 if is_bad(found) else 0

@@ -8,7 +8,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import style, table, wrapped
+from floodmark.cli.words import echo, style, table, wrapped
 
 if TYPE_CHECKING:
     from floodmark.rules.finding import Rule
@@ -30,9 +30,9 @@ def command(rule: str | None, every: bool, as_json: bool) -> None:
         told = [_wire(item) for item in found]
         options.show_json({"rules": told} if every else told[0])
     elif every:
-        click.echo(table([(item.code, item.name, item.severity.value) for item in found], ""))
+        echo(table([(item.code, item.name, item.severity.value) for item in found], ""))
     else:
-        click.echo(story(found[0]))
+        echo(story(found[0]))
 
 
 def _wire(rule: Rule) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
+from floodmark.cli.words import echo
 
 
 @click.command("files")
@@ -26,4 +27,4 @@ def command(
         return
     from floodmark.cli import render
 
-    click.echo(render.files(found))
+    echo(render.files(found))

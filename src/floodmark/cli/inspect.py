@@ -9,6 +9,7 @@ import click
 from floodmark import api
 from floodmark.checkpoint.inspection import inspection
 from floodmark.cli import options
+from floodmark.cli.words import echo
 
 
 @click.command("inspect")
@@ -26,4 +27,4 @@ def command(checkpoint: str, storage: dict[str, Any], as_json: bool) -> None:
         return
     from floodmark.cli import render
 
-    click.echo(render.checkpoint(found))
+    echo(render.checkpoint(found))

@@ -6,6 +6,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
+from floodmark.cli.words import echo
 
 
 @click.command("lint")
@@ -35,10 +36,10 @@ def command(paths: tuple[str, ...], form: str | None, as_json: bool) -> int:
         options.show_json(findings.sarif(found))
     elif form == "github":
         if found:
-            click.echo(findings.github(found))
+            echo(findings.github(found))
     elif found:
-        click.echo(findings.text(found))
-        click.echo(f"\n{findings.summary(found)}.")
+        echo(findings.text(found))
+        echo(f"\n{findings.summary(found)}.")
     else:
-        click.echo("Nothing found.")
+        echo("Nothing found.")
     return 1 if is_bad(found) else 0

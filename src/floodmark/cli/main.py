@@ -10,8 +10,11 @@ import sys
 import click
 
 from floodmark import __version__
+from floodmark.cli.words import echo
 from floodmark.errors import CannotRead, FloodmarkError
 from floodmark.limits import current, raise_limits
+from floodmark.secret_text import redacted, remember_environment
+from floodmark.visible import one_line
 
 # verb → (module, what it does). The module is imported when the verb is used.
 VERBS: dict[str, dict[str, tuple[str, str]]] = {
@@ -138,10 +141,12 @@ def run(arguments: list[str]) -> int:
         result = floodmark.main(arguments, prog_name="floodmark", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
-        error.show()
+        usage = io.StringIO()
+        error.show(usage)
+        echo(_public(usage.getvalue().rstrip()), err=True)
         return 2
     except (click.Abort, KeyboardInterrupt):
-        print("floodmark: interrupted", file=sys.stderr)
+        echo("floodmark: interrupted", err=True)
         return 130
     except BrokenPipeError:
         # The reader of a pipe, `head` say, has had enough.
@@ -153,28 +158,35 @@ def run(arguments: list[str]) -> int:
         show_error(error)
         return error.status
     except MemoryError:
-        print(
+        echo(
             "floodmark: there is not enough memory for this\n"
             "  A file is larger than this process can hold, or memory is short here.\n"
             "  Run it where there is more, or read less at once: one batch, one operator.",
-            file=sys.stderr,
+            err=True,
         )
         return CannotRead.status
     except Exception as error:
         if _debugging():
             raise
-        print(
-            f"floodmark: an error that should not happen: {type(error).__name__}: {error}\n"
+        words = one_line(_public(f"{type(error).__name__}: {error}"))
+        echo(
+            f"floodmark: an error that should not happen: {words}\n"
             "  It is a bug. Run it again with FLOODMARK_DEBUG=1 and report what it prints.",
-            file=sys.stderr,
+            err=True,
         )
         return _INTERNAL_ERROR
 
 
 def show_error(error: FloodmarkError) -> None:
-    lines = [f"{type(error).__name__}: {error.what}"]
+    lines = [f"{type(error).__name__}: {one_line(error.what)}"]
     lines += [f"  {line}" for part in (error.why, error.do) if part for line in part.splitlines()]
-    print("\n".join(lines), file=sys.stderr)
+    echo(_public("\n".join(lines)), err=True)
+
+
+def _public(words: str) -> str:
+    """Without secrets, those of the environment among them."""
+    remember_environment(os.environ)
+    return redacted(words)
 
 
 def _debugging() -> bool:

@@ -8,6 +8,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import changing, options
+from floodmark.cli.words import echo
 
 
 @click.command("migrate")
@@ -70,7 +71,7 @@ def command(
     given = parse_settings(settings)
     spark = options.spark_settings(master, conf)
     if skeleton:
-        click.echo(api.skeleton(checkpoint, app=app, settings=given, conf=spark, storage=storage))
+        echo(api.skeleton(checkpoint, app=app, settings=given, conf=spark, storage=storage))
         return
     if new is None:
         raise click.UsageError("Missing argument 'NEW'.")

@@ -9,6 +9,8 @@ import click
 from floodmark import api
 from floodmark.checkpoint.position import of_source, starting_option
 from floodmark.cli import options
+from floodmark.cli.words import echo
+from floodmark.visible import json_visible
 
 
 @click.command("offsets")
@@ -39,11 +41,11 @@ def command(
     if starting_offsets:
         option = starting_option(found)
         if not as_json:
-            click.echo(option.form)
+            echo(json_visible(option.form))
             return
     if as_json:
         options.show_json(found)
         return
     from floodmark.cli import render
 
-    click.echo(render.position(found))
+    echo(render.position(found))

@@ -9,6 +9,9 @@ from typing import Any, TypeVar
 import click
 
 from floodmark import wire
+from floodmark.cli.words import echo
+from floodmark.secret_text import remember_all
+from floodmark.visible import json_visible
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -20,8 +23,9 @@ def _pairs(
     for value in values:
         key, equals, text = value.partition("=")
         if not equals or not key:
-            raise click.BadParameter(f"{value!r} is not KEY=VALUE")
+            raise click.BadParameter("a value is not KEY=VALUE")
         pairs[key] = _typed(text)
+    remember_all(pairs)
     return pairs
 
 
@@ -87,12 +91,12 @@ def spark_settings(master: str | None, conf: tuple[str, ...]) -> tuple[str, ...]
 def show_json(value: Any) -> None:
     # Indented for eyes; a program gets one line, which is made many times faster.
     indent = 2 if sys.stdout.isatty() else None
-    text = wire.dumps(value, indent)
+    text = json_visible(wire.dumps(value, indent))
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
-        # Half a surrogate pair, or a terminal that is not UTF-8: JSON can escape both.
+        # A terminal that is not UTF-8.
         import json
 
         text = json.dumps(wire.to_wire(value), indent=indent)
-    click.echo(text)
+    echo(text)

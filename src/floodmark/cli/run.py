@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from floodmark.cli import options
+from floodmark.cli.words import echo
 from floodmark.errors import StoppedMidway
 
 
@@ -107,7 +108,7 @@ def command(
             carried,
         )
         if sys.stderr.isatty():
-            click.echo("Spark is starting …", err=True)
+            echo("Spark is starting …", err=True)
         try:
             report = run_application(loaded, wish)
         except NewJvmNeeded as error:
@@ -118,7 +119,7 @@ def command(
     for one in report.pipelines:
         last = "" if one.last_batch is None else f", the last is batch {one.last_batch}"
         batches = "1 batch" if one.batches == 1 else f"{one.batches} batches"
-        click.echo(f"{one.pipeline} {one.ended}: {batches}, {one.rows:,} rows read{last}")
+        echo(f"{one.pipeline} {one.ended}: {batches}, {one.rows:,} rows read{last}")
 
 
 def _log_file(chosen: str | None, name: str, carried: str | None) -> Path | None:

@@ -11,6 +11,8 @@ import click
 from floodmark import api
 from floodmark.checkpoint.inspection import ScanEntry
 from floodmark.cli import options
+from floodmark.cli.words import echo
+from floodmark.visible import one_line
 
 
 @click.command("scan")
@@ -25,7 +27,7 @@ def command(roots: tuple[str, ...], storage: dict[str, Any], as_json: bool) -> N
         return
     from floodmark.cli import render
 
-    click.echo(render.scan(found))
+    echo(render.scan(found))
 
 
 def _with_progress(entries: Iterator[ScanEntry]) -> Iterator[ScanEntry]:
@@ -33,11 +35,13 @@ def _with_progress(entries: Iterator[ScanEntry]) -> Iterator[ScanEntry]:
         yield from entries
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("looking for checkpoints")
         for number, entry in enumerate(entries, 1):
-            progress.update(task, description=f"{number} checkpoints, last {entry.path}")
+            words = escape(one_line(entry.path))
+            progress.update(task, description=f"{number} checkpoints, last {words}")
             yield entry

@@ -9,6 +9,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
+from floodmark.cli.words import echo
 from floodmark.errors import NoAnswer, WrongUse
 
 _ROWS_FOR_PEOPLE = 20
@@ -104,7 +105,7 @@ def command(
         if as_json:
             options.show_json({"file": export, "rows": rows})
         else:
-            click.echo(f"{rows:,} rows of batch {view.batch} written to {export}.")
+            echo(f"{rows:,} rows of batch {view.batch} written to {export}.")
         return 0
     return _show_rows(view, key, limit, as_json)
 
@@ -134,7 +135,7 @@ def _show_rows(view: Any, key: dict[str, Any] | None, limit: int | None, as_json
         from floodmark.cli import render_state
 
         most = len(rows) if key is not None else limit or _ROWS_FOR_PEOPLE
-        click.echo(render_state.rows(view, rows, most))
+        echo(render_state.rows(view, rows, most))
     if missing is not None:
         raise missing
     return 0
@@ -147,7 +148,7 @@ def _show_stats(view: Any, as_json: bool) -> int:
     else:
         from floodmark.cli import render_state
 
-        click.echo(render_state.stats(view, found))
+        echo(render_state.stats(view, found))
     return 0
 
 
@@ -157,5 +158,5 @@ def _show_changes(found: Any, as_json: bool) -> int:
     else:
         from floodmark.cli import render_state
 
-        click.echo(render_state.changes(found))
+        echo(render_state.changes(found))
     return 0

@@ -1,15 +1,38 @@
-"""Numbers, times and colours as a person reads them."""
+"""Numbers, times and colours as a person reads them, and the one door to the terminal.
+
+Everything that a command prints goes through `echo`, which shows control characters by
+their numbers. Colours are marked until then by two characters that nobody can guess.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Sequence
 from datetime import datetime
 
+import click
+
+from floodmark.visible import one_line, visible
+
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _NARROWEST = 40
+# In place of the escape character, for as long as this process lives: of Unicode's private
+# use, so that no checkpoint can write a colour that comes out as one.
+_MARK = "".join(chr(0xF0000 + int.from_bytes(os.urandom(2), "big") % 0xFFFE) for _ in range(2))
+_COLOURS = re.compile(rf"{_MARK}\[[\d;]*m")
+
+
+def echo(text: str, err: bool = False) -> None:
+    """Prints text that may come from a checkpoint."""
+    click.echo(shown(text), err=err)
+
+
+def shown(text: str) -> str:
+    """The text as the terminal gets it: colours are ours alone."""
+    return visible(text).replace(_MARK, "\x1b")
 
 
 def colour_on() -> bool:
@@ -19,7 +42,7 @@ def colour_on() -> bool:
 def style(text: str, *names: str) -> str:
     if not names or not colour_on():
         return text
-    return f"\x1b[{';'.join(_STYLES[name] for name in names)}m{text}\x1b[0m"
+    return f"{_MARK}[{';'.join(_STYLES[name] for name in names)}m{text}{_MARK}[0m"
 
 
 def width(widest: int) -> int:
@@ -93,8 +116,19 @@ def table(rows: Sequence[Sequence[str]], indent: str = "  ", gap: str = "   ") -
     """Columns as wide as their widest cell; the last one is not padded."""
     if not rows:
         return ""
-    widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(max(map(len, rows)))]
+    cells = [[one_line(cell) for cell in row] for row in rows]
+    widths = [
+        max(_width(row[i]) for row in cells if i < len(row)) for i in range(max(map(len, cells)))
+    ]
     return "\n".join(
-        (indent + gap.join(cell.ljust(widths[i]) for i, cell in enumerate(row))).rstrip()
-        for row in rows
+        (indent + gap.join(_padded(cell, widths[i]) for i, cell in enumerate(row))).rstrip()
+        for row in cells
     )
+
+
+def _width(cell: str) -> int:
+    return len(_COLOURS.sub("", cell)) if _MARK in cell else len(cell)
+
+
+def _padded(cell: str, width: int) -> str:
+    return cell + " " * (width - _width(cell))

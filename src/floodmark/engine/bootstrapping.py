@@ -24,6 +24,8 @@ from floodmark.engine.migrating import scratch_place
 from floodmark.engine.migration import TO_BEGIN, family_of, require_given, variables
 from floodmark.engine.starting import DeltaStart, KafkaStart, Start, read_start
 from floodmark.errors import NoAnswer, WrongUse
+from floodmark.redaction import Redaction
+from floodmark.secret_text import redacted
 from floodmark.state.given_rows import given_key, given_value
 from floodmark.state.reshape import NotCarried
 from floodmark.state.types import Struct, ddl, distinct
@@ -43,14 +45,14 @@ class Bootstrap:
     scratch: str | None
     conf: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def options(self) -> dict[str, object]:
+    def options(self, redaction: Redaction) -> dict[str, object]:
+        """What the plan says of the request; equal for a request that is repeated."""
         return {
             "app": self.app,
-            "state": dict(self.tables),
+            "state": {name: redacted(table) for name, table in self.tables.items()},
             "start": self.start,
-            "set": dict(self.settings),
-            "conf": dict(self.conf),
+            "set": redaction.parameters(self.settings),
+            "conf": redaction.conf(self.conf),
         }
 
 
@@ -86,7 +88,8 @@ def bootstrap_plan(
         place = f"{scratch}/{operator}-{name}"
         check_rows(made, spool(found.spark, made, place))
         places[operator, name] = place
-    plan = plan_bootstrap(new, found.drawn, first, list(chosen), asked.options)
+    options = asked.options(Redaction.about(new))
+    plan = plan_bootstrap(new, found.drawn, first, list(chosen), options)
     return Bootstrapped(plan, ReshapeRewriter(lambda operator: rows_of(places, operator)))
 
 

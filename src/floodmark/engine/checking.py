@@ -74,9 +74,9 @@ def compare(
     """What the rules judge. The new code's state is drawn with what the checkpoint pins."""
     # How many partitions there are does not show in a schema, and two hundred take their time.
     pins = {key: value for key, value in checkpoint.conf.items() if key != SHUFFLE_PARTITIONS}
-    drawn = outline(writer, pins)
-    held = held_operators(files, checkpoint)
     last = last_start(acting_note(files, checkpoint.committed_batch))
+    drawn = outline(writer, pins, redaction=last.redaction if last else None)
+    held = held_operators(files, checkpoint)
     # A plan tells more of windows than a key does.
     windows = {} if last and last.nodes else seen_windows(files, checkpoint, held)
     return Comparison(

@@ -10,6 +10,7 @@ from typing import Any
 from floodmark.checkpoint.text import shorten
 from floodmark.engine.saved import read_saved
 from floodmark.errors import FloodmarkError
+from floodmark.secret_text import redacted
 from floodmark.storage.files import Files
 
 _TRACEBACK = "Traceback (most recent call last)"
@@ -126,6 +127,8 @@ def cause_of(exception: Any) -> str:
         if _TRACEBACK in words:  # what is below is how Spark carried it
             break
         exception = exception.getCause()
+    # Before it is cut: half a secret would not be known as one.
+    message = redacted(message)
     return python_cause(message) or shorten(f"{kind}: {_first_line(message)}", 400).rstrip(": ")
 
 

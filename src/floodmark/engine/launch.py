@@ -15,13 +15,16 @@ from floodmark.checkpoint.model import Checkpoint
 from floodmark.engine.hadoop import checkpoint_files, qualified
 from floodmark.engine.lease import Lease, NoLease, take
 from floodmark.engine.look import Situation, look, require_known
-from floodmark.engine.notes import SourceNote, StartNote, without_secrets, write_note
+from floodmark.engine.notes import SourceNote, StartNote, write_note
 from floodmark.engine.query import read_query, require_writer, sql_conf
 from floodmark.engine.saved import read_saved
 from floodmark.engine.stopping import runs
 from floodmark.errors import CannotRead, FloodmarkError, WrongUse
+from floodmark.redaction import Redaction
+from floodmark.secret_text import redacted
 from floodmark.storage.files import Files
 from floodmark.storage.process import Process, host_name, process, this_process
+from floodmark.visible import visible
 
 _CONNECTOR_JAR = re.compile(
     r"(?P<connector>spark-sql-kafka-0-10|delta-spark)(?:_[\d.]+)+-(?P<version>\d[\w.]*)\.jar"
@@ -74,7 +77,7 @@ def start(
     origin = Origin(name or "application", main, _fingerprint(main))
     launched = begin(prepare(writer, str(checkpoint), origin, frozenset(allow)), name)
     for warning in launched.warnings:
-        print(f"floodmark: {warning}", file=sys.stderr)
+        print(visible(f"floodmark: {redacted(warning)}"), file=sys.stderr)
     return launched.query
 
 
@@ -203,39 +206,41 @@ def _jvm_process(spark: Any) -> Process:
 def _note(situation: Situation, origin: Origin, started: Any) -> StartNote:
     spark, query = situation.spark, situation.query
     jvm = spark._jvm.java.lang.System
+    redaction = Redaction.fresh()
     return StartNote(
         origin.pipeline,
         origin.application,
         origin.fingerprint,
-        {key: str(value) for key, value in (origin.parameters or {}).items()},
+        redaction.parameters(origin.parameters or {}),
         str(started.id),
         str(started.runId),
         started.name,
         str(spark.version),
         str(jvm.getProperty("java.version")),
         connector_versions(spark),
-        str(spark.sparkContext.master),
+        redacted(str(spark.sparkContext.master)),
         tuple(
             SourceNote(
                 source.kind,
-                without_secrets(source.options),
-                source.description,
+                redaction.options(source.options),
+                redacted(source.description),
                 source.schema_ddl,
                 source.name,
             )
             for source in query.sources
         ),
         query.sink,
-        without_secrets(query.sink_options),
+        redaction.options(query.sink_options),
         query.output_mode,
         query.trigger,
         query.schema_json,
         query.plan,
-        without_secrets(sql_conf(spark)),
+        redaction.conf(sql_conf(spark)),
         host_name(),
         this_process().pid,
         query.nodes,
         next_batch(situation.saved.checkpoint),
+        redaction.salt,
     )
 
 

@@ -32,6 +32,7 @@ from floodmark.engine.notes import acting_note
 from floodmark.engine.reshape import SparkReshaper
 from floodmark.engine.state import reshaped_frame, state_frame
 from floodmark.errors import NoAnswer, WrongUse
+from floodmark.redaction import Redaction
 from floodmark.rules.judging import other_sources
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.noted import last_start
@@ -62,8 +63,8 @@ class Asked:
     def code(self) -> Code:
         return Code(self.app, self.settings, self.session)
 
-    @property
-    def options(self) -> dict[str, object]:
+    def options(self, redaction: Redaction) -> dict[str, object]:
+        """What the plan says of the request; equal for a request that is repeated."""
         return {
             "app": self.app,
             "with": self.with_file,
@@ -72,8 +73,8 @@ class Asked:
             "default": dict(self.told.defaults),
             "merge": dict(self.merge),
             "accept": sorted(self.accept),
-            "conf": dict(self.conf),
-            "set": dict(self.settings),
+            "conf": redaction.conf(self.conf),
+            "set": redaction.parameters(self.settings),
         }
 
 
@@ -104,7 +105,8 @@ class MigrationPlan:
             self.rewriter = SparkReshaper(spark=found.spark, storage=self.carrying.storage)
         code = load_migration(asked.with_file, found.drawn) if asked.with_file else None
         wish = _match_wish(asked, code)
-        options = {**asked.options, "with": code.digest if code else None}
+        redaction = Redaction.about(f"{origin.location} {self.new}")
+        options = {**asked.options(redaction), "with": code.digest if code else None}
         migration = Migration(wish, asked.conf, _pins(origin, found, old), options)
         plan = plan_migrate(origin, self.new, self.wish, migration, old, found.drawn)
         if code is not None:

@@ -7,7 +7,6 @@ them here. Spark ignores the folder.
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,12 +21,6 @@ from floodmark.wire import dumps
 FOLDER = f"{NOTES}/starts"
 KEPT = 100
 VERSION = 1
-_SECRET = re.compile(
-    r"secret|passw|token|jaas|credential|access[._-]?key|account[._-]?key|\bsas\b|keytab",
-    re.IGNORECASE,
-)
-_USER_INFO = re.compile(r"(?<=://)[^/@\s]+:[^/@\s]+(?=@)")
-HIDDEN = "***"
 
 
 @dataclass(frozen=True)
@@ -41,7 +34,7 @@ class SourceNote:
 
 @dataclass(frozen=True)
 class StartNote:
-    """One start. Values that look like secrets are left out."""
+    """One start. Options, settings and parameters stand here as `redaction` gives them."""
 
     pipeline: str
     application: str | None
@@ -68,16 +61,11 @@ class StartNote:
     """The plan's steps, so that a later start can be compared with this one."""
     next_batch: int | None = None
     """The first batch that this start ran."""
+    salt: str = ""
+    """What the digests of hidden values were made with."""
     started_ms: int = field(default_factory=lambda: int(time.time() * 1000))
     floodmark: str = "start-note"
     version: int = VERSION
-
-
-def without_secrets(options: Mapping[str, str]) -> dict[str, str]:
-    return {
-        key: HIDDEN if _SECRET.search(key) else _USER_INFO.sub(HIDDEN, value)
-        for key, value in options.items()
-    }
 
 
 def write_note(files: Files, note: StartNote) -> str:

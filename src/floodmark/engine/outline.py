@@ -16,9 +16,9 @@ from typing import Any
 from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.outline import OperatorOutline, Outline, SourceOutline
 from floodmark.engine.empty_leaves import EmptyLeaves, frame_of, replace_leaves
-from floodmark.engine.notes import without_secrets
 from floodmark.engine.query import Query, jvm_field, read_query, sql_conf
 from floodmark.errors import FloodmarkError
+from floodmark.redaction import Redaction
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 from floodmark.storage.state import operator_outline
@@ -47,12 +47,16 @@ class CannotOutline(FloodmarkError):
 
 
 def outline(
-    writer: Any, conf: Mapping[str, str] | None = None, folder: str | Path | None = None
+    writer: Any,
+    conf: Mapping[str, str] | None = None,
+    folder: str | Path | None = None,
+    redaction: Redaction | None = None,
 ) -> Outline:
     """What a DataStreamWriter is about to be.
 
     `conf` is what a checkpoint pins: it decides formats of the state. With `folder` (on this
-    machine, empty) the checkpoint that Spark drew stays, as `folder/checkpoint`.
+    machine, empty) the checkpoint that Spark drew stays, as `folder/checkpoint`. `redaction` is
+    that of the note with which the outline is compared.
     """
     query = read_query(writer)
     with _place(folder) as place:
@@ -68,7 +72,7 @@ def outline(
                 operator_outline(files, checkpoint, one.operator)
                 for one in checkpoint.state_operators
             )
-            return described(writer._spark, query, operators, checkpoint.conf)
+            return described(writer._spark, query, operators, checkpoint.conf, redaction)
         finally:
             for running in session.streams.active:
                 running.stop()
@@ -79,23 +83,25 @@ def described(
     query: Query,
     operators: tuple[OperatorOutline, ...] = (),
     pinned: Mapping[str, str] | None = None,
+    redaction: Redaction | None = None,
 ) -> Outline:
-    """What the plan alone tells; nothing is run for it, and secrets are left out as in notes."""
+    """What the plan alone tells; nothing is run for it, and secrets are hidden as in notes."""
+    redaction = redaction or Redaction.fresh()
     return Outline(
         tuple(
             SourceOutline(
-                source.kind, without_secrets(source.options), source.schema_ddl, source.name
+                source.kind, redaction.options(source.options), source.schema_ddl, source.name
             )
             for source in query.sources
         ),
         query.sink,
-        without_secrets(query.sink_options),
+        redaction.options(query.sink_options),
         query.output_mode,
         query.trigger,
         query.schema_json,
         query.nodes,
         operators,
-        without_secrets(sql_conf(spark)),
+        redaction.conf(sql_conf(spark)),
         pinned or {},
         str(spark.version),
         query.plan,

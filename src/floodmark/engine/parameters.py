@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from floodmark.errors import WrongUse
+from floodmark.secret_text import remember_all
 
 REQUIRED = inspect.Parameter.empty
 _TRUE = {"true", "yes", "on", "1"}
@@ -84,7 +85,7 @@ def convert(parameter: Parameter, text: str) -> Any:
         return parameter.type(text)
     except ValueError:
         kind = "a whole number" if parameter.type is int else "a number"
-        raise WrongUse(f"--set {parameter.name}={text}: not {kind}") from None
+        raise WrongUse(f"--set {parameter.name}: the value is not {kind}") from None
 
 
 def _bool(name: str, text: str) -> bool:
@@ -92,7 +93,7 @@ def _bool(name: str, text: str) -> bool:
         return True
     if text.lower() in _FALSE:
         return False
-    raise WrongUse(f"--set {name}={text}: neither true nor false")
+    raise WrongUse(f"--set {name}: the value is neither true nor false")
 
 
 def parse_settings(settings: tuple[str, ...], option: str = "--set") -> dict[str, str]:
@@ -101,8 +102,9 @@ def parse_settings(settings: tuple[str, ...], option: str = "--set") -> dict[str
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not equals or not name.strip():
-            raise WrongUse(f"{option} {setting}: no NAME=VALUE")
+            raise WrongUse(f"{option}: no NAME=VALUE")
         found[name.strip()] = value
+    remember_all(found)
     return found
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.checkpoint.sources import SourceKind, kind_of
+from floodmark.secret_text import redacted
 from floodmark.wire import dumps
 
 _ROTATED_AT = 32 * 1024 * 1024
@@ -75,7 +76,7 @@ def parse_progress(pipeline: str, text: str) -> BatchProgress | None:
 
 def _source(value: Mapping[str, Any]) -> SourceProgress:
     return SourceProgress(
-        str(value.get("description", "")),
+        redacted(str(value.get("description", ""))),
         _offset(value.get("startOffset")),
         _offset(value.get("endOffset")),
         int(value.get("numInputRows", 0)),

@@ -34,6 +34,7 @@ from floodmark.engine.query import Query, jvm_field, read_query, scala_map
 from floodmark.errors import FloodmarkError, WrongUse
 from floodmark.rules.restarts.comparison import plain_path
 from floodmark.rules.restarts.rehearsal import Rehearsal
+from floodmark.secret_text import redacted
 from floodmark.storage.copying import copy_file
 from floodmark.storage.files import Files, local_path, open_files
 
@@ -262,7 +263,7 @@ def _run(
         # Not once=True, which knows no limits: the first batch of a trigger that has no second.
         started = writer.trigger(processingTime="10000 days").start()
     except PySparkException as error:
-        return Rehearsal(False, batch, real, None, str(error).splitlines()[0])
+        return Rehearsal(False, batch, real, None, redacted(str(error)).splitlines()[0])
     try:
         ended = _wait(started, fork / COMMITS / str(batch))
         exception = started._jsq.exception()

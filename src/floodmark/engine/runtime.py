@@ -96,8 +96,7 @@ def _session_wish(pipelines: tuple[Pipeline, ...], wish: RunWish) -> SessionWish
         for key, value in pipeline.conf.items():
             if conf.setdefault(key, value) != value and not key.startswith("spark.sql."):
                 raise WrongUse(
-                    f"two pipelines of the application want different values of {key}: "
-                    f"{conf[key]} and {value}",
+                    f"two pipelines of the application want different values of {key}",
                     "It belongs to the whole application.",
                     "Give them one value, or run them as two applications.",
                 )

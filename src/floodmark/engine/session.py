@@ -17,6 +17,7 @@ from floodmark.engine.java import require_java
 from floodmark.engine.jvm import is_gone, kill, own_jvm
 from floodmark.engine.pipeline import connectors_named_in
 from floodmark.errors import WrongUse
+from floodmark.secret_text import remember, remember_all, remember_environment
 
 DELTA_CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -87,6 +88,8 @@ def for_own_sessions(
 
 def settled_conf(wish: SessionWish) -> dict[str, str]:
     """What the session is started with: the connectors' jars too, and what they need."""
+    remember_environment(os.environ)
+    remember_all(wish.conf or {})
     conf = dict(wish.conf or {})
     jars = needed(wish.needs, conf)
     if "delta" in wish.needs:
@@ -131,6 +134,7 @@ def require_settings(spark: Any, conf: Mapping[str, str]) -> None:
         has = found.get(key) or ""
         added_to = key.endswith(("JavaOptions", ".jars"))
         if not (key.startswith("spark.sql.") or has == value or (added_to and value in has)):
+            remember(key, has)
             option = "--master" if key == "spark.master" else f"--conf {key}"
             raise WrongUse(
                 f"{option} says {value}, and the application's own session has "

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from floodmark.addresses import public_url
 from floodmark.engine.application import Application
 from floodmark.engine.carried import CarriedStream
 from floodmark.engine.failure import Failure
@@ -121,7 +122,7 @@ class Stream:
     def report(self) -> PipelineReport:
         return PipelineReport(
             self.name,
-            self.checkpoint,
+            public_url(self.checkpoint),
             self.query_id,
             self.ended or "stopped",
             self.batches,

@@ -10,6 +10,8 @@ from typing import Any, Protocol
 from floodmark.checkpoint.sources import SourceKind, kind_of
 from floodmark.checkpoint.text import shorten
 from floodmark.engine.progress import BatchProgress, SourceProgress
+from floodmark.secret_text import redacted
+from floodmark.visible import one_line, visible
 
 _PARTITIONS_SHOWN = 4
 
@@ -57,7 +59,8 @@ class PlainView:
         return
 
     def say(self, pipeline: str, words: str) -> None:
-        print(f"{pipeline:<{self._width}}  {words}", file=sys.stderr, flush=True)
+        line = f"{pipeline:<{self._width}}  {redacted(words)}"
+        print(visible(line), file=sys.stderr, flush=True)
 
     def state(self, pipeline: str, words: str) -> None:
         return
@@ -99,7 +102,9 @@ class LiveView:
     def say(self, pipeline: str, words: str) -> None:
         from rich.text import Text
 
-        self._live.console.print(Text.assemble((pipeline, "bold"), "  ", words))
+        self._live.console.print(
+            Text.assemble((one_line(pipeline), "bold"), "  ", visible(redacted(words)))
+        )
 
     def state(self, pipeline: str, words: str) -> None:
         self._states[pipeline] = words
@@ -111,6 +116,7 @@ class LiveView:
     def _table(self) -> Any:
         from rich.box import SIMPLE_HEAD
         from rich.table import Table
+        from rich.text import Text
 
         table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="dim")
         for column in ("pipeline", "now"):
@@ -120,8 +126,10 @@ class LiveView:
         for column in ("watermark", "offsets reached"):
             table.add_column(column, overflow="ellipsis")
         for pipeline, row in self._rows.items():
+            cells = (self._states[pipeline], *self._cells(pipeline, row))
+            # As Text: what stands in brackets is no markup.
             table.add_row(
-                f"[bold]{pipeline}[/]", self._states[pipeline], *self._cells(pipeline, row)
+                Text(one_line(pipeline), "bold"), *(Text(one_line(cell)) for cell in cells)
             )
         return table
 

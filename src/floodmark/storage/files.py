@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.errors import CannotRead, FloodmarkError, NotACheckpoint, WrongUse
+from floodmark.secret_text import remember_all
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ def open_files(location: str, options: Mapping[str, Any] | None = None) -> Files
 
         return LocalFiles(location, path)
     from floodmark.storage.remote import RemoteFiles
+
+    remember_all(options or {})
 
     return RemoteFiles.open(location, dict(options or {}))
 

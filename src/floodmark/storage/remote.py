@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import fsspec
 
+from floodmark.addresses import public_url
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, WrongUse
 from floodmark.limits import Held, check_size
@@ -54,7 +55,8 @@ class RemoteFiles:
             ) from None
         except Exception as error:  # a driver that looks for its server, or for Java, at once
             raise _not_opened(location, scheme, error) from None
-        return RemoteFiles(location.rstrip("/"), fs, folder.rstrip("/"), scheme != "memory")
+        root = public_url(location.rstrip("/"))
+        return RemoteFiles(root, fs, folder.rstrip("/"), scheme != "memory")
 
     def list(self, folder: str = "", most: int | None = None) -> Listing:
         place = self._path(folder)

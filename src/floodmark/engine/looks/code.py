@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.engine.checking import compare
 from floodmark.engine.look import Objection, Situation
-from floodmark.engine.notes import acting_note, without_secrets
+from floodmark.engine.notes import acting_note
 from floodmark.errors import FloodmarkError
 from floodmark.rules.judging import judge_restart
 from floodmark.rules.registry import rules_of
@@ -57,16 +57,16 @@ def _is_unchanged(situation: Situation, checkpoint: Checkpoint) -> bool:
     note = last_start(acting_note(situation.files, checkpoint.committed_batch))
     if note is None or note.nodes is None:
         return False
-    query = situation.query
+    query, redaction = situation.query, note.redaction
     if note.nodes != query.nodes or note.spark_version != str(situation.spark.version):
         return False
     if _keeps_own_state(situation) and note.fingerprint != situation.fingerprint:
         return False  # its variables are in the code, and not in the plan
     return (
         [(one.kind, dict(one.options), one.schema_ddl) for one in note.sources]
-        == [(one.kind, without_secrets(one.options), one.schema_ddl) for one in query.sources]
+        == [(one.kind, redaction.options(one.options), one.schema_ddl) for one in query.sources]
         and (note.sink, note.output_mode.lower()) == (query.sink, query.output_mode.lower())
-        and _sink_options(note) == _without_checkpoint(without_secrets(query.sink_options))
+        and _sink_options(note) == _without_checkpoint(redaction.options(query.sink_options))
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.rules.finding import Rule, Severity
-from floodmark.rules.restarts.comparison import Comparison, option_changes, value_words
+from floodmark.rules.restarts.comparison import Comparison, change_words, option_changes
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 
 RULE = Rule(
@@ -49,6 +49,6 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 yield reason(
                     RULE,
                     Verdict.COMPATIBLE,
-                    f"Source {at}: {key} is {value_words(now)}, and was {value_words(old)}.",
+                    f"Source {at}: {change_words(key, old, now)}.",
                     f"sources/{at}",
                 )

@@ -8,8 +8,8 @@ from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import (
     FILE_SOURCES,
     Comparison,
+    change_words,
     option_changes,
-    value_words,
 )
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 
@@ -54,6 +54,6 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             yield reason(
                 RULE,
                 Verdict.COMPATIBLE,
-                f"Source {at}: {key} is {value_words(now)}, and was {value_words(old)}{ignored}.",
+                f"Source {at}: {change_words(key, old, now)}{ignored}.",
                 f"sources/{at}",
             )

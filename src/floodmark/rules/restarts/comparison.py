@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outline import (
@@ -14,6 +13,7 @@ from floodmark.checkpoint.outline import (
     PlanNode,
     SourceOutline,
 )
+from floodmark.redaction import HIDDEN, Redaction, is_hidden
 from floodmark.rules.restarts.rehearsal import Rehearsal
 
 SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
@@ -59,6 +59,8 @@ class LastStart:
     fingerprint: str | None = None
     nodes: tuple[PlanNode, ...] | None = None
     """None in the notes of releases that kept the plan as text only."""
+    redaction: Redaction = field(default_factory=Redaction.fresh)
+    """What the note's values were hidden with: new ones are compared when hidden likewise."""
 
     def nodes_of(self, *kinds: str) -> tuple[PlanNode, ...]:
         return tuple(one for one in self.nodes or () if one.kind in kinds and one.streaming)
@@ -204,13 +206,19 @@ def version_of(text: str) -> tuple[int, int]:
 def option_changes(
     before: Mapping[str, str], after: Mapping[str, str]
 ) -> list[tuple[str, str | None, str | None]]:
-    """Options that are not what they were; hidden ones cannot be compared."""
+    """Options that are not what they were. Hidden ones are compared by their digests."""
     return [
         (key, before.get(key), after.get(key))
         for key in sorted({*before, *after})
-        if before.get(key) != after.get(key) and "***" not in str(before.get(key))
+        if before.get(key) != after.get(key) and before.get(key) != HIDDEN
     ]
 
 
-def value_words(value: Any) -> str:
-    return "nothing" if value is None else str(value)
+def change_words(key: str, before: str | None, after: str | None) -> str:
+    if is_hidden(before) and is_hidden(after):
+        return f"{key} has another value, which is hidden"
+    return f"{key} is {_value_words(after)}, and was {_value_words(before)}"
+
+
+def _value_words(value: str | None) -> str:
+    return "nothing" if value is None else "a hidden value" if is_hidden(value) else value

@@ -6,23 +6,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from floodmark.checkpoint.outline import PlanNode, SourceOutline
+from floodmark.redaction import Redaction, noted_conf, noted_options
 from floodmark.rules.restarts.comparison import LastStart
 
 
 def last_start(note: Mapping[str, Any] | None) -> LastStart | None:
     if note is None:
         return None
+    salt = note.get("salt")
     return LastStart(
         tuple(_source(one) for one in _list(note.get("sources"))),
         str(note.get("sink", "")),
-        _texts(note.get("sink_options")),
+        noted_options(_texts(note.get("sink_options"))),
         str(note.get("output_mode", "")),
         str(note.get("trigger", "")),
         str(note.get("schema_json", "")),
         str(note.get("spark_version", "")),
-        _texts(note.get("conf")),
+        noted_conf(_texts(note.get("conf"))),
         note.get("code_fingerprint") if isinstance(note.get("code_fingerprint"), str) else None,
         tuple(_node(one) for one in _list(note["nodes"])) if "nodes" in note else None,
+        Redaction(salt) if isinstance(salt, str) and salt else Redaction.fresh(),
     )
 
 
@@ -30,7 +33,7 @@ def _source(fields: Mapping[str, Any]) -> SourceOutline:
     name = fields.get("name")
     return SourceOutline(
         str(fields.get("kind", "")),
-        _texts(fields.get("options")),
+        noted_options(_texts(fields.get("options"))),
         str(fields.get("schema_ddl", "")),
         name if isinstance(name, str) else None,
     )

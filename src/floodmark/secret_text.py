@@ -1,0 +1,157 @@
+"""Free text without its secrets: error messages, and what Spark and drivers say.
+
+Hidden are values that were given to this process as secrets, what stands behind a name
+that tells of one (`password=`), and what has the shape of one: a private key, a user in an
+address. Free text can always hold one more; what is written down goes through `redaction`,
+which keeps only what it knows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from floodmark.addresses import HIDDEN, public_url
+
+# Shorter values stand in innocent words as well.
+_SHORTEST = 4
+_RANDOM_FROM = 8
+_NAMES = (
+    r"passw|passphrase|pwd|secret|token|jaas|credential|keytab|authori[sz]|authentic|bearer"
+    r"|signature|cookie|webhook|conn(?:ection)?[-_. ]?str|service[-_. ]?account"
+    r"|(?<![a-z])(?:pass|pw|creds?|auth|sas|sig|dsn|pin|otp|pem|jwt)(?![a-z])"
+    r"|(?:api|access|account|shared|private|encryption|decryption|master|storage|signing|session"
+    r"|service|client|subscription|function|ssh|aes|hmac|crypto|licen[cs]e|ssl|keystore"
+    r"|truststore)[-_. ]?(?:key|cert)"
+)
+# Everybody knows these passwords: hiding them would only blot out ordinary words.
+_COMMON = (
+    "true false none null admin anonymous changeit changeme default floodmark guest kafka "
+    "localhost minio minioadmin password postgres public root secret spark test token user"
+)
+_known: dict[str, None] = {}
+
+
+@lru_cache(maxsize=1)
+def _signs() -> re.Pattern[str]:
+    """What every text that holds a secret has; most texts have none of it."""
+    return re.compile(
+        r"[=@?]|:(?!//)|->|-----BEGIN|earer |asic |crypt\(|hook|[A-Z0-9]{16}|[\w-]{20}"
+    )
+
+
+@lru_cache(maxsize=1)
+def _names() -> re.Pattern[str]:
+    return re.compile(_NAMES, re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class _Patterns:
+    pem: re.Pattern[str]
+    address: re.Pattern[str]
+    user: re.Pattern[str]
+    scheme: re.Pattern[str]
+    cipher: re.Pattern[str]
+    labelled: re.Pattern[str]
+    shapes: re.Pattern[str]
+
+
+@lru_cache(maxsize=1)
+def _patterns() -> _Patterns:
+    """Compiled when the first text needs them: most commands end without."""
+    compiled = re.compile
+    return _Patterns(
+        compiled(r"-----BEGIN[^-\n]{0,40}-----.*?(?:-----END[^-\n]{0,40}-----|\Z)", re.DOTALL),
+        compiled(r"(?:\bjdbc:|\b[A-Za-z][A-Za-z0-9+.-]{0,30}://)[^\s\"'<>`]+"),
+        compiled(r"(?<![\w/@])[\w.%+$-]{1,64}:(?!//)[^\s@/,;:'\"]+@(?=[\w\[])"),
+        compiled(r"\b((?:Bearer|Basic|Negotiate|Digest|SharedKey|Token)\s+)[\w.~+/=:-]{6,}", re.I),
+        compiled(r"((?:aes_(?:en|de)crypt|hmac)\([^,()]{0,200},).*", re.I),
+        compiled(
+            rf"(?<![\w./\\-])([\"']?(?:[\w.-]{{0,60}}?)(?:{_NAMES})[\w.-]{{0,40}}(?<!Exception)"
+            r"(?<!Error)[\"'\]]?\s{0,3}(?:=>|->|=|:)\s{0,3})"
+            r"(\"(?:[^\"\\]|\\.)*\"?|'(?:[^'\\]|\\.)*'?|[^\s,;&)}\]]+)",
+            re.IGNORECASE,
+        ),
+        compiled(
+            r"\b(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}|\beyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?"
+            r"|\bgh[pousr]_\w{16,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{16,}|\bxox[a-z]-[\w-]{8,}"
+            r"|\bAIza[\w-]{30,}|\bdapi[0-9a-f]{16,}|\bsk[-_](?:live_|test_|ant-)?[\w-]{16,}"
+            r"|\bya29\.[\w-]{16,}|\bnpm_\w{20,}|\bhvs\.[\w-]{16,}|\bSG\.[\w-]{16,}\.[\w-]{16,}"
+        ),
+    )
+
+
+def names_secret(name: str) -> bool:
+    """Whether a name tells of a secret: kafka.ssl.keystore.password, apiKey, authorization."""
+    return _names().search(name) is not None
+
+
+def remember(name: str, value: object) -> None:
+    """A value that this process was given under a name: text hides it from now on.
+
+    Only what is likely to be a secret, so that ordinary words stay readable.
+    """
+    text = str(value)
+    if len(text) < _SHORTEST or text in _known or text.lower() in _COMMON.split():
+        return
+    if names_secret(name):
+        # A connection string or a JAAS entry may be quoted in parts.
+        parts = re.findall(r"=\s*[\"']?([^\s\"';&]{6,})", text)
+        _known.update(dict.fromkeys((text, *parts)))
+    elif _looks_random(text):
+        _known[text] = None
+    _known_values.cache_clear()
+
+
+def remember_all(values: Mapping[str, object]) -> None:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            remember_all({f"{name}.{key}": item for key, item in value.items()})
+        elif value is not None:
+            remember(name, value)
+
+
+def remember_environment(variables: Mapping[str, str]) -> None:
+    """The variables whose names tell of secrets; the others are folders, hosts and the like."""
+    remember_all({name: value for name, value in variables.items() if names_secret(name)})
+
+
+def redacted(text: str) -> str:
+    """The text with `***` in place of its secrets."""
+    if _known:
+        text = _known_values().sub(HIDDEN, text)
+    if _signs().search(text) is None:
+        return text
+    patterns = _patterns()
+    text = patterns.pem.sub(HIDDEN, text)
+    text = patterns.address.sub(lambda match: public_url(match[0]), text)
+    text = patterns.user.sub("", text)
+    text = patterns.scheme.sub(rf"\g<1>{HIDDEN}", text)
+    text = patterns.cipher.sub(rf"\g<1> {HIDDEN}", text)
+    text = patterns.labelled.sub(_hide_value, text)
+    return patterns.shapes.sub(HIDDEN, text)
+
+
+def _hide_value(match: re.Match[str]) -> str:
+    value = match[2]
+    if value.startswith(HIDDEN):
+        return match[0]
+    quote = value[0] if value[0] in "\"'" else ""
+    return f"{match[1]}{quote}{HIDDEN}{quote}"
+
+
+@lru_cache(maxsize=1)
+def _known_values() -> re.Pattern[str]:
+    longest_first = sorted(_known, key=len, reverse=True)
+    return re.compile("|".join(re.escape(value) for value in longest_first))
+
+
+def _looks_random(text: str) -> bool:
+    """Letters and digits without order: no word, no path, no name of a class, no date."""
+    if len(text) < _RANDOM_FROM or re.search(r"\s|^[/.]|://|^\d[\d:.TZ+-]*$", text):
+        return False
+    letters = sum(one.isalpha() for one in text)
+    digits = sum(one.isdecimal() for one in text)
+    return letters >= 4 and digits >= 2

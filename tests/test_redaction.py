@@ -1,0 +1,209 @@
+"""What is kept of options, settings, parameters, addresses and free text."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from floodmark import redaction, secret_text
+from floodmark.addresses import has_secret, public_url
+from floodmark.errors import WrongUse
+from floodmark.redaction import HIDDEN, Redaction, noted_options
+from floodmark.rules.restarts.comparison import change_words, option_changes
+from floodmark.rules.restarts.noted import last_start
+from floodmark.secret_text import redacted
+from planted import KINDS, Planted
+
+SALT = Redaction("5a17")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Free text is judged by itself, and not by what an earlier test has given."""
+    monkeypatch.setattr(secret_text, "_known", {})
+    secret_text._known_values.cache_clear()
+
+
+def _kinds() -> list[object]:
+    return [pytest.param(one, id=one.kind) for one in KINDS]
+
+
+@pytest.mark.parametrize("secret", _kinds())
+def test_an_option_never_keeps_a_secret(secret: Planted) -> None:
+    found = SALT.options({secret.option: secret.value, secret.option.lower(): secret.value})
+    assert secret.canary not in json.dumps(found)
+    assert secret.canary not in json.dumps(noted_options({secret.option: secret.value}))
+
+
+@pytest.mark.parametrize("secret", _kinds())
+def test_a_setting_never_keeps_a_secret(secret: Planted) -> None:
+    prefixes = ("", "spark.sql.catalog.db.", "spark.sql.streaming.", "spark.hadoop.fs.")
+    found = SALT.conf({f"{prefix}{secret.option}": secret.value for prefix in prefixes})
+    assert secret.canary not in json.dumps(found)
+
+
+@pytest.mark.parametrize("secret", _kinds())
+def test_a_parameter_never_keeps_a_secret(secret: Planted) -> None:
+    assert secret.canary not in json.dumps(SALT.parameters({"x": secret.value}))
+
+
+@pytest.mark.parametrize("secret", _kinds())
+def test_an_error_never_quotes_a_secret_that_was_given(secret: Planted) -> None:
+    SALT.options({secret.option: secret.value})
+    error = WrongUse(secret.said, f"[{secret.value}]", f"Map({secret.option} -> {secret.value})")
+    assert secret.canary not in str(error)
+
+
+# Of these nothing tells but the name, and here there is none.
+BARE = ("a password under an innocent name",)
+
+
+@pytest.mark.parametrize("secret", _kinds())
+def test_an_error_that_labels_a_secret_hides_it_unknown(secret: Planted) -> None:
+    if secret.kind in BARE:
+        assert secret.canary in redacted(secret.said)  # so that the list is as long as it must be
+    else:
+        assert secret.canary not in redacted(secret.said)
+
+
+def test_what_is_needed_is_kept() -> None:
+    kept = {
+        "path": "abfss://container@account.dfs.core.windows.net/orders/year=2026/part-?.csv",
+        "subscribe": "orders,payments",
+        "startingoffsets": '{"orders":{"0":5}}',
+        "maxfilespertrigger": "10",
+        "header": "true",
+        "kafka.bootstrap.servers": "broker:9092,other:9092",
+        "checkpointlocation": "hdfs://nn:8020/user/me@corp.com/checkpoint",
+        "url": "jdbc:postgresql://db:5432/orders?sslmode=require",
+        "includeheaders": "true",
+    }
+    assert SALT.options(kept) == kept
+    conf = {
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.state.RocksDBProvider",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.session.timeZone": "Europe/Berlin",
+        "spark.sql.files.maxPartitionBytes": "128MB",
+    }
+    assert SALT.conf(conf) == conf
+    values = {"rate": 5, "quick": True, "since": "2026-01-01", "none": None}
+    assert SALT.parameters(values) == {key: str(value) for key, value in values.items()}
+    assert SALT.parameters({"pin": 1234})["pin"].startswith(HIDDEN)
+
+
+def test_a_hidden_value_tells_whether_it_changed_and_no_more() -> None:
+    before, same, other = (SALT.options({"x": value}) for value in ("abc", "abc", "abd"))
+    assert before == same
+    assert before != other
+    assert Redaction.fresh().options({"x": "abc"}) != before
+    assert SALT.options({"y": "abc"})["y"] != before["x"]
+    assert SALT.options(before) == before  # hidden once is hidden
+
+
+def test_the_next_start_sees_that_a_hidden_option_changed() -> None:
+    redacting = Redaction.fresh()
+    note = {
+        "salt": redacting.salt,
+        "sink": "custom",
+        "sink_options": redacting.options({"opener": "old", "door": "left", "path": "/out"}),
+    }
+    last = last_start(json.loads(json.dumps(note)))
+    assert last is not None
+    now = last.redaction.options({"opener": "new", "door": "left", "path": "/out"})
+    ((key, old, new),) = option_changes(last.sink_options, now)
+    assert key == "opener"
+    assert change_words(key, old, new) == "opener has another value, which is hidden"
+
+
+def test_what_an_old_note_hid_without_a_digest_is_not_compared() -> None:
+    last = last_start({"sink": "x", "sink_options": {"opener": HIDDEN, "plain": "left"}})
+    assert last is not None
+    assert last.sink_options == {"opener": HIDDEN, "plain": HIDDEN}
+    assert (
+        option_changes(last.sink_options, last.redaction.options({"opener": "a", "plain": "b"}))
+        == []
+    )
+
+
+def test_guessing_costs_and_a_strangers_note_does_not() -> None:
+    begun = time.perf_counter()
+    SALT.options({"x": "never hashed before, take one"})
+    one = time.perf_counter() - begun
+    assert one > 0.01  # seconds: a million guesses take hours
+    begun = time.perf_counter()
+    last_start({"sink": "x", "sink_options": {str(n): "x" for n in range(20_000)}, "salt": "s"})
+    assert time.perf_counter() - begun < 5
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("s3://bucket/a@b/c", "s3://bucket/a@b/c"),
+        ("sftp://me@host/x", "sftp://me@host/x"),
+        ("sftp://me:pw@host/x", "sftp://host/x"),
+        ("sftp://me:p@w@host/x", "sftp://host/x"),
+        ("k8s://https://me:pw@host:443", "k8s://https://host:443"),
+        ("https://host/x?versionId=3", "https://host/x?versionId=3"),
+        ("https://host/x?abc", "https://host/x?***"),
+        ("https://host/x#access_token=abc", "https://host/x#access_token=***"),
+        ("file:///data/a", "file:///data/a"),
+        ("/data/a", "/data/a"),
+        ("webhdfs://nn:9870/user/me", "webhdfs://nn:9870/user/me"),
+    ],
+)
+def test_addresses(address: str, public: str) -> None:
+    assert public_url(address) == public
+    assert has_secret(address) == (address != public)
+    assert public_url(public) == public
+
+
+def test_ordinary_errors_stay_as_they_are() -> None:
+    for text in (
+        "data/ck/offsets/3 is not there",
+        "s3://bucket/secret: permission denied",
+        "the state's key schema is struct<a:int>, value: struct<b:string>",
+        "[UNSUPPORTED_FEATURE] java.lang.IllegalArgumentException: no such region: eu-1",
+        "Try: floodmark upgrade CP NEW --map-topic OLD=NEW --from-batch 5",
+        "orders/0:5 → 9, host:9092, 10:20:30",
+    ):
+        assert redacted(text) == text
+
+
+def test_a_common_word_is_no_secret_to_blot_out() -> None:
+    secret_text.remember("secret", "floodmark")
+    secret_text.remember("password", "s")
+    assert redacted("floodmark undo CP") == "floodmark undo CP"
+
+
+def test_the_environments_secrets_are_known() -> None:
+    secret_text.remember_environment({"AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI", "HOME": "/home/me"})
+    assert redacted("403 for wJalrXUtnFEMI in /home/me") == "403 for *** in /home/me"
+
+
+@given(st.text())
+@example("jdbc:")
+@example("://")
+@example("a" * 5000 + ":")
+def test_any_text_can_be_redacted(text: str) -> None:
+    once = redacted(text)
+    assert isinstance(once, str)
+    assert public_url(text) is not None
+    redaction.noted_options({text: text})
+
+
+def test_redaction_is_not_slow_on_long_text() -> None:
+    for text in (
+        "a" * 300_000,
+        "password" * 40_000,
+        "a:" * 100_000,
+        "x=" * 100_000,
+        "://" * 60_000,
+    ):
+        begun = time.perf_counter()
+        redacted(text + "=")
+        assert time.perf_counter() - begun < 10
