@@ -31,11 +31,12 @@ demo: setup java ## Run a stream, kill it in the middle of a batch, see it come 
 services: setup java ## Fetch the real servers that the integration tests start
 	@$(BIN)/python scripts/services.py
 
-lint: setup ## Style, types and the walls between the layers
+lint: setup ## Style, types, the walls between the layers, and known weaknesses
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --cache-dir .cache/import-linter
+	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src
 
 test: lint services ## Everything that has to hold, real servers included
 	@$(BIN)/python -m pytest

@@ -12,11 +12,21 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import samples
-from floodmark.checkpoint import commits, filelog, layout, offsets, operators, query, sources
+from floodmark.checkpoint import (
+    commits,
+    filelog,
+    layout,
+    offsets,
+    operators,
+    query,
+    sidefiles,
+    sources,
+)
 from floodmark.checkpoint.inspection import inspection, scan_entry
 from floodmark.checkpoint.timeline import restart, timeline
 from floodmark.cli import render
 from floodmark.errors import FloodmarkError
+from floodmark.storage import holder
 from floodmark.wire import dumps
 
 CALM = settings(
@@ -76,6 +86,10 @@ OFFSET_TEXTS = (
     b'{"pos": NaN, "tag": "x y"}',
     b"-1",
 )
+_LEASE = (
+    b'{"floodmark":"lease","version":1,"run":"r","pipeline":"p","host":"h","processes":'
+    b'[{"pid":7,"started":5}],"beat":1,"beat_ms":1}'
+)
 FORMATS = {
     "offsets": Format(offsets.parse_offsets, OFFSETS, offsets.render_offsets),
     "commits": Format(commits.parse_commit, COMMITS, commits.render_commit),
@@ -112,6 +126,23 @@ FORMATS = {
         lambda data: sources.read_source_offset("0", "12", data),
         (b"v1\n1700000000000", b'\0v1\n{"t":{"0":1}}', b'v1\n{"path":"/a"}'),
     ),
+    "offset metadata": Format(
+        lambda data: offsets.parse_offset_metadata(data.decode("latin-1")),
+        (b'{"batchWatermarkMs":0,"batchTimestampMs":17,"conf":{"a":"b"}}', b"{}"),
+    ),
+    "operator metadata of other partitions": Format(
+        lambda data: operators.with_partitions(data, 3), (samples.operator_metadata(),)
+    ),
+    "a side file": Format(
+        lambda data: (
+            sidefiles.agrees(data, b"content"),
+            sidefiles.whole_sum(data, 7),
+            sidefiles.without_flips(data, b"content"),
+            sidefiles.is_itself_damaged(data, b"content"),
+        ),
+        (sidefiles.side_file_of(b"content"), sidefiles.side_file_of(bytes(2000))),
+    ),
+    "a lease": Format(holder.parse, (_LEASE,)),
     "kafka offset": Format(_as_kind(sources.parse_kafka_offset), OFFSET_TEXTS),
     "delta offset": Format(_as_kind(sources.parse_delta_offset), OFFSET_TEXTS),
     "file offset": Format(_as_kind(sources.parse_log_offset), OFFSET_TEXTS),

@@ -17,6 +17,7 @@ from floodmark.changes.plan import Plan, plan_from_json, plan_to_json
 from floodmark.checkpoint.layout import NOTES, OFFSETS, batch_id
 from floodmark.errors import FileGone, MalformedFile, StalePlan, Unfinished
 from floodmark.storage.files import Files
+from floodmark.wire import json_text
 
 FOLDER = f"{NOTES}/journal"
 KEPT = f"{NOTES}/kept"
@@ -61,7 +62,7 @@ def write_record(files: Files, record: Record) -> None:
         "after": record.after,
         "plan": plan_to_json(record.plan),
     }
-    files.write(path_of(record.plan), json.dumps(value, ensure_ascii=False).encode())
+    files.write(path_of(record.plan), json_text(value).encode())
 
 
 def read_records(files: Files) -> tuple[Record, ...]:
@@ -87,7 +88,7 @@ def _parse(files: Files, path: str) -> Record:
             int(value["number"]),
             str(value["after"]),
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise MalformedFile(
             f"{files.root}/{path}: not a journal",
             str(error),

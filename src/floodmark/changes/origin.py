@@ -117,7 +117,7 @@ def latest_note(files: Files) -> dict[str, Any] | None:
     for number in sorted((n for name in names if (n := batch_id(name)) is not None), reverse=True):
         try:
             value = json.loads(files.read(f"{STARTS}/{number}.json"))
-        except (FloodmarkError, ValueError):
+        except (FloodmarkError, ValueError, RecursionError):
             continue
         if isinstance(value, dict):
             return value

@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from floodmark.errors import EditedPlan, MalformedFile
-from floodmark.wire import to_wire
+from floodmark.wire import json_text, to_wire
 
 # The package's own names lead to every layer above; its version is all that is wanted.
 RELEASE: str = import_module("floodmark").__version__
@@ -182,7 +182,7 @@ def _short(step: dict[str, Any]) -> dict[str, Any]:
 
 def _digest(content: dict[str, Any]) -> str:
     bare = {key: value for key, value in content.items() if key != "digest"}
-    text = json.dumps(bare, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    text = json_text(bare, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -191,7 +191,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
 
 
 def render_plan(plan: Plan) -> bytes:
-    return (json.dumps(_content(plan), indent=1, ensure_ascii=False) + "\n").encode()
+    return (json_text(_content(plan), indent=1) + "\n").encode()
 
 
 def parse_plan(data: bytes, origin: str = "plan") -> Plan:

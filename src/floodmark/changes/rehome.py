@@ -21,8 +21,8 @@ from floodmark.checkpoint.filelog import (
     render_log,
 )
 from floodmark.checkpoint.sources import render_json
-from floodmark.checkpoint.text import decode, lines_of, parse_json_object
-from floodmark.errors import WrongUse
+from floodmark.checkpoint.text import decode, lines_of, parse_json_object, shorten
+from floodmark.errors import MalformedFile, WrongUse
 from floodmark.storage.files import local_path
 
 _S3 = ("s3", "s3a", "s3n")
@@ -62,7 +62,10 @@ def moved_operator_metadata(data: bytes, location: str, like: str | None = None)
     """
     line, _, body = decode(data).partition("\n")
     fields = parse_json_object(body, "the operator metadata")
-    for store in fields.get("stateStoreInfo", []):
+    stores = fields.get("stateStoreInfo", [])
+    if not isinstance(stores, list) or not all(isinstance(store, dict) for store in stores):
+        raise MalformedFile(f"stateStoreInfo is not a list of stores: {shorten(repr(stores))}")
+    for store in stores:
         for key in ("stateSchemaFilePaths", "stateSchemaFilePath"):
             if key in store:
                 store[key] = _each(store[key], lambda path: _below(path, "/state/", location, like))
@@ -75,7 +78,7 @@ def moved_schema_log(data: bytes, location: str) -> bytes:
     moved = []
     for line in lines:
         if line.startswith("{"):
-            fields = json.loads(line)
+            fields = parse_json_object(line, "a line of the log")
             path = fields.get("sourceMetadataPath")
             if isinstance(path, str):
                 fields["sourceMetadataPath"] = _below(path, "/sources/", location)
@@ -88,7 +91,9 @@ def _each(value: Any, change: Any) -> Any:
     return [change(item) for item in value] if isinstance(value, list) else change(value)
 
 
-def _below(path: str, folder: str, location: str, like: str | None = None) -> str:
+def _below(path: Any, folder: str, location: str, like: str | None = None) -> str:
+    if not isinstance(path, str):
+        raise MalformedFile(f"the schema paths are {shorten(repr(path))}")
     at = path.rfind(folder)
     return path if at < 0 else hadoop_root(location, like or path) + path[at:]
 

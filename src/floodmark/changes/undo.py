@@ -27,6 +27,7 @@ from floodmark.checkpoint.text import several
 from floodmark.errors import FloodmarkError, NoAnswer, StalePlan, StoppedMidway
 from floodmark.storage.copying import copy_file, drop_empty_folders
 from floodmark.storage.files import Files
+from floodmark.wire import compact_json
 
 PlacesOf = Callable[[Plan], Places]
 
@@ -202,7 +203,7 @@ def plan_forget(target: Files, location: str) -> Plan:
 
 
 def _kept_digest(steps: tuple[Step, ...]) -> str:
-    return hashlib.sha256("\n".join(sorted(step.path for step in steps)).encode()).hexdigest()
+    return hashlib.sha256(compact_json(sorted(step.path for step in steps)).encode()).hexdigest()
 
 
 def require_same_kept(target: Files, location: str, saved: Plan) -> None:

@@ -6,7 +6,6 @@ Spark runs it again on restart. Formats v1 to v3 are described in docs/format.md
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 
 from floodmark.checkpoint.text import decode, long_of, parse_json_object, shorten, split_version
 from floodmark.errors import MalformedFile
+from floodmark.wire import compact_json
 
 NEWEST_VERSION = 3
 
@@ -74,7 +74,7 @@ def with_state_ids(entry: CommitEntry, ids: StateIds | None) -> CommitEntry:
         }
     # v3 is there for its sinks, with unique ids or without.
     version = 3 if entry.version == 3 else 1 if ids is None else 2
-    text = f"v{version}\n{json.dumps(fields, separators=(',', ':'), ensure_ascii=False)}"
+    text = f"v{version}\n{compact_json(fields)}"
     return parse_commit(text.encode())
 
 

@@ -7,7 +7,6 @@ The text that Spark wrote is kept: it compares offsets by their JSON string.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from floodmark.checkpoint.text import (
     split_version,
 )
 from floodmark.errors import MalformedFile
+from floodmark.wire import compact_json
 
 NEWEST_VERSION = 2
 NO_OFFSET = "-"
@@ -172,5 +172,4 @@ def with_conf(entry: OffsetEntry, changes: Mapping[str, str]) -> OffsetEntry:
         return entry
     fields = parse_json_object(metadata.text, "the metadata line")
     fields["conf"] = {**metadata.conf, **changes}
-    text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
-    return replace(entry, metadata=parse_offset_metadata(text))
+    return replace(entry, metadata=parse_offset_metadata(compact_json(fields)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from floodmark.checkpoint.text import decode, long_of, parse_json_object, shorten, split_version
 from floodmark.errors import MalformedFile
+from floodmark.wire import compact_json
 
 NEWEST_VERSION = 2
 
@@ -57,11 +57,12 @@ def render_operator_metadata(metadata: OperatorMetadata) -> bytes:
 
 def with_partitions(data: bytes, partitions: int) -> bytes:
     """The same metadata of a state that is spread over another number of partitions."""
+    parse_operator_metadata(data)
     line, _, body = decode(data).partition("\n")
     fields = parse_json_object(body, "the operator metadata")
     for store in fields.get("stateStoreInfo", []):
         store["numPartitions"] = partitions
-    return f"{line}\n{json.dumps(fields, separators=(',', ':'), ensure_ascii=False)}".encode()
+    return f"{line}\n{compact_json(fields)}".encode()
 
 
 def _store(fields: dict[str, Any]) -> StateStoreInfo:

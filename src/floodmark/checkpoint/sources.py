@@ -21,6 +21,7 @@ from floodmark.checkpoint.text import (
     shorten,
 )
 from floodmark.errors import MalformedFile
+from floodmark.wire import compact_json
 
 
 class SourceKind(str, Enum):
@@ -199,7 +200,7 @@ def parse_log_offset(offset: Any) -> int:
 
 def render_json(value: Any) -> str:
     """JSON as Spark's own writers space it."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return compact_json(value)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
-from xml.etree import ElementTree
+from xml.etree import ElementTree  # nosec B405 # for the user's own Maven settings alone
 
 from floodmark.errors import FloodmarkError, WrongUse
 
@@ -122,7 +122,7 @@ def _download(missing: list[str], work: Path, label: str, ivy_settings: str | No
     said: list[str] = []
     with (
         _progress(label, len(missing)) as progress,
-        subprocess.Popen(
+        subprocess.Popen(  # nosec B603 # our own command, without a shell
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
         ) as ivy,
     ):
@@ -213,7 +213,7 @@ def _repository() -> str | None:
 
 def _maven_mirror(path: Path) -> str | None:
     try:
-        root = ElementTree.parse(path).getroot()
+        root = ElementTree.parse(path).getroot()  # nosec B314 # the user's own Maven settings
     except (OSError, ElementTree.ParseError):
         return None
     for mirror in root.findall("{*}mirrors/{*}mirror"):

@@ -59,7 +59,7 @@ def _command() -> str:
 
 def _asked(command: str) -> str:
     try:
-        answer = subprocess.run(
+        answer = subprocess.run(  # nosec B603 # the Java that the user has chosen
             [command, "-version"], capture_output=True, text=True, timeout=30, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:

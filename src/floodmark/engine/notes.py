@@ -14,7 +14,7 @@ from typing import Any
 
 from floodmark.checkpoint.layout import NOTES, batch_id
 from floodmark.checkpoint.outline import PlanNode
-from floodmark.errors import CannotRead
+from floodmark.errors import FloodmarkError
 from floodmark.storage.files import Files
 from floodmark.wire import dumps
 
@@ -101,7 +101,7 @@ def _notes(files: Files) -> Iterator[dict[str, Any]]:
     for number in reversed(note_numbers(files)):
         try:
             value = json.loads(files.read(f"{FOLDER}/{number}.json"))
-        except (CannotRead, ValueError):
+        except (FloodmarkError, ValueError, RecursionError):
             continue
         if isinstance(value, dict) and value.get("floodmark") == "start-note":
             yield value

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 
+from floodmark.checkpoint.text import shorten
 from floodmark.errors import WrongUse
 from floodmark.state.types import Array, DataType, Field, Map, Struct, parse_name, render_json
 
@@ -56,7 +57,7 @@ class _Tokens:
 
     def wrong(self, near: str) -> WrongUse:
         return WrongUse(
-            f"not a schema, near {near!r}: {self.text}",
+            f"not a schema, near {shorten(near)!r}: {shorten(self.text, 200)}",
             do="Write it as: name STRING, total DECIMAL(10,2), tags ARRAY<STRING>",
         )
 

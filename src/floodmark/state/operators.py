@@ -98,8 +98,13 @@ class Reading:
             return keys.field(0), pa.StructArray.from_arrays([keys.field(1)], names)
         if self.shape is Shape.JOIN:
             key, value = self.key, self.value
-            assert key is not None
-            assert value is not None
+            if key is None or value is None:
+                missing = self.counts.name if self.counts and key is None else self.folder
+                raise MalformedFile(
+                    f"the schema of {missing} is missing: the join's side {self.name} needs it",
+                    "Its file lies in the store's first partition, in _metadata/schema.",
+                    f"Restore it from a backup, or look at one store: --store {self.name}-{VALUES}",
+                )
             return _first_fields(keys, len(key.fields)), _first_fields(values, len(value.fields))
         return keys, values
 

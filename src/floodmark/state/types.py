@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.text import parse_json, shorten
 from floodmark.errors import MalformedFile
+from floodmark.wire import compact_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -281,7 +282,7 @@ def _field_json(field: Field) -> dict[str, Any]:
 
 
 def _compact(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return compact_json(value)
 
 
 def ddl(kind: DataType) -> str:

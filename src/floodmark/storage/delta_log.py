@@ -124,6 +124,6 @@ def _in_commit_ms(commit: bytes) -> int | None:
     """The time inside a commit, where the table has inCommitTimestamp enabled."""
     try:
         found = json.loads(commit.partition(b"\n")[0])["commitInfo"]["inCommitTimestamp"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return found if isinstance(found, int) else None

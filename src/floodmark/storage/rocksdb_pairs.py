@@ -123,7 +123,7 @@ def _start_reader() -> Popen[bytes]:
 
     # The same modules as here, wherever this process found them.
     code = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as it; it.serve()"
-    return subprocess.Popen(
+    return subprocess.Popen(  # nosec B603 # this very module, without a shell
         [sys.executable, "-c", code],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

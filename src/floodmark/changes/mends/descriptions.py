@@ -8,6 +8,7 @@ from floodmark.changes.mends.patient import SAME_QUERY, Patient
 from floodmark.changes.rehome import is_operator_metadata, moved_operator_metadata
 from floodmark.checkpoint.layout import OFFSETS
 from floodmark.checkpoint.model import PROVIDER_CLASS, SHUFFLE_PARTITIONS, STATE_CODEC
+from floodmark.wire import compact_json
 
 
 def schema_paths(patient: Patient) -> bool:
@@ -60,8 +61,7 @@ def _say(patient: Patient, batch: int, key: str, value: str, why: str) -> None:
     head, line, rest = patient.files.read(path).decode().split("\n", 2)
     fields = json.loads(line)
     fields["conf"][key] = value
-    text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
-    patient.write(path, f"{head}\n{text}\n{rest}".encode(), why)
+    patient.write(path, f"{head}\n{compact_json(fields)}\n{rest}".encode(), why)
 
 
 def torn(patient: Patient) -> bool:

@@ -6,6 +6,7 @@ tells: they lie there, no other entry names them, and they are older than the ne
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from floodmark.changes.mends.patient import Patient
@@ -22,6 +23,7 @@ from floodmark.checkpoint.text import decode
 from floodmark.errors import FloodmarkError, MalformedFile
 
 _MOST = 1000
+_MOST_LISTED = 300_000
 _HIDDEN = ("_", ".")
 
 
@@ -92,9 +94,12 @@ def unlisted(patient: Patient, seen: SeenList) -> int | None:
     if root is None:
         return None
     try:
-        there = patient.opened(root).list().files
+        listing = patient.opened(root).list(most=_MOST_LISTED)
     except FloodmarkError:
         return None
+    if not listing.complete:
+        return None  # a folder that cannot be seen through, or a path that leads too high
+    there = listing.files
     named = {file.readable_path[len(root) + 1 :] for file in seen.files}
     until = max(
         (
@@ -122,4 +127,6 @@ def _common_folder(paths: list[str]) -> str | None:
             break
         common.append(parts[0])
     root = "/".join(common)
-    return root if root.rpartition("://")[2].strip("/") else None
+    # A path that has lost a slash, file://tmp for file:///tmp, must not make it the whole disk.
+    is_top = not root.rpartition("://")[2].strip("/") or re.fullmatch(r"\w+:/*", root)
+    return None if is_top else root

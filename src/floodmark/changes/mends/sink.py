@@ -49,7 +49,7 @@ def known_sink(
 ) -> KnownSink:
     """`given`: the place that the user named; else the notes of the last start tell."""
     noted = sink_of(note)
-    complete = bool(note) and (note or {}).get("output_mode", "").lower() == "complete"
+    complete = str((note or {}).get("output_mode")).lower() == "complete"
     remembers = noted is not None and (noted.kind == "delta" or noted.kind in FILE_SINKS)
     if given is None and remembers and noted is not None and noted.path is not None:
         given = (noted.path, opened(noted.path))

@@ -55,7 +55,7 @@ def subscribed(source: Source) -> list[str]:
         return [name for name in names if name]
     try:
         return list(json.loads(source.options.get("assign", "{}")))
-    except ValueError:
+    except (ValueError, RecursionError, TypeError):
         return []
 
 

@@ -91,7 +91,7 @@ def _schemas(
 def _variables(operator: OperatorOutline) -> dict[str, str]:
     try:
         found = json.loads(operator.properties_json or "{}").get("stateVariables", [])
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return {}
     return {
         str(one.get("stateName")): str(one.get("stateVariableType"))

@@ -37,6 +37,6 @@ def check(comparison: Comparison) -> Iterator[Reason]:
 def _properties(text: str) -> dict[str, object]:
     try:
         found = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

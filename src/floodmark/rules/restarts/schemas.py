@@ -11,7 +11,7 @@ _DELAY = "spark.watermarkDelayMs"
 def fields(schema_json: str) -> list[dict[str, Any]]:
     try:
         found = json.loads(schema_json).get("fields", [])
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return []
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 

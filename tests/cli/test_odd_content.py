@@ -1,0 +1,206 @@
+"""Content that nobody thought of: a sentence and the right exit status, never exit 70."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from floodmark.cli.main import run
+from floodmark.wire import json_text
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+Capture = pytest.CaptureFixture[str]
+LONG_AGO = 1_700_000_000
+HALF = "\\ud800"
+"""Half of a surrogate pair, as JSON writes it: UTF-8 has no bytes for it."""
+
+
+def _golden(tmp_path: Path, name: str) -> Path:
+    shutil.copytree(GOLDEN / name / "checkpoint", tmp_path / "cp")
+    return tmp_path / "cp"
+
+
+def _replace(folder: Path, pattern: str, old: str, new: str) -> None:
+    found = [path for path in folder.glob(pattern) if path.is_file()]
+    assert any(old in path.read_text() for path in found)
+    for path in found:
+        path.write_text(path.read_text().replace(old, new))
+        (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
+
+
+def _rest(folder: Path) -> None:
+    """As a checkpoint whose query has stopped long ago."""
+    for path in folder.rglob("*"):
+        os.utime(path, (LONG_AGO, LONG_AGO))
+
+
+def _ends(capsys: Capture, *arguments: object) -> tuple[int, str]:
+    status = run([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    assert status != 70, err
+    assert "Traceback" not in err
+    return status, out + err
+
+
+def test_a_join_whose_schema_is_missing(tmp_path: Path, capsys: Capture) -> None:
+    folder = _golden(tmp_path, "4.1/join")
+    shutil.rmtree(folder / "state/0/0/right-keyToNumValues/_metadata")
+    for options in ([], ["--state"]):
+        status, told = _ends(capsys, "diff", folder, "--batches", "0..1", *options)
+        assert status == 1, "the rest is compared"
+        assert "the schema of right-keyToNumValues is missing" in told
+
+
+def test_a_join_whose_store_is_missing(tmp_path: Path, capsys: Capture) -> None:
+    folder = _golden(tmp_path, "4.0/join-v1")
+    shutil.rmtree(folder / "state/0/0/left-keyToNumValues")
+    status, told = _ends(capsys, "state", folder)
+    assert status == 3
+    assert "left-keyToNumValues is missing" in told
+    assert "--store left-keyWithIndexToValue" in told
+    assert _ends(capsys, "state", folder, "--store", "left-keyToNumValues")[0] == 3
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["rewind", "{cp}", "--to-batch", "0"],
+        ["upgrade", "{cp}", "{new}", "--new-identity"],
+        ["copy", "{cp}", "{new}", "--new-identity"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_half_a_character_in_the_query_id(
+    command: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    folder = _golden(tmp_path, "4.2/sales-hdfs")
+    (folder / "metadata").write_text(f'{{"id":"{HALF}"}}')
+    (folder / ".metadata.crc").unlink(missing_ok=True)
+    _rest(folder)
+    names = {"cp": str(folder), "new": str(tmp_path / "new")}
+    status, _ = _ends(capsys, *(part.format(**names) for part in command))
+    assert status in (0, 3, 4)
+
+
+def test_half_a_character_in_a_seen_file(tmp_path: Path, capsys: Capture) -> None:
+    folder = _golden(tmp_path, "4.2/in-flight")
+    entry = folder / "sources/0/1"
+    version, line = entry.read_text().split("\n", 1)
+    changed = json.dumps({**json.loads(line), "path": "file:///\ud800"})
+    entry.write_text(f"{version}\n{changed}")
+    (folder / "sources/0/.1.crc").unlink(missing_ok=True)
+    _rest(folder)
+    new = tmp_path / "new"
+    assert _ends(capsys, "upgrade", folder, new, "--without-state")[0] in (0, 1, 3, 4)
+
+
+@pytest.mark.parametrize(
+    "options", [["convert", "--provider", "rocksdb"], ["repartition", "--partitions", "3"]]
+)
+def test_half_a_character_in_a_setting(options: list[str], tmp_path: Path, capsys: Capture) -> None:
+    folder = _golden(tmp_path, "4.2/sales-hdfs")
+    pinned = '"spark.sql.shuffle.partitions":"2"'
+    _replace(folder, "offsets/[0-9]*", pinned, f'{pinned},"x":"{HALF}"')
+    _rest(folder)
+    verb, *rest = options
+    assert _ends(capsys, verb, folder, tmp_path / "new", *rest)[0] in (0, 4)
+    status, told = _ends(capsys, verb, folder, tmp_path / "new", *rest, "--execute")
+    assert status in (0, 4), told
+
+
+def test_half_a_character_in_an_operators_name(tmp_path: Path, capsys: Capture) -> None:
+    folder = _golden(tmp_path, "4.2/windowed")
+    path = folder / "state/0/_metadata/metadata"
+    name = json.loads(path.read_text().split("\n")[1])["operatorInfo"]["operatorName"]
+    _replace(folder, "state/0/_metadata/metadata", f'"{name}"', f'"{HALF}"')
+    _rest(folder)
+    new = tmp_path / "new"
+    assert _ends(capsys, "inspect", folder)[0] == 0
+    assert _ends(capsys, "repartition", folder, new, "--partitions", "3")[0] in (0, 4)
+
+
+@pytest.mark.parametrize("verb", ["copy", "upgrade"])
+def test_a_schema_path_that_is_no_text(verb: str, tmp_path: Path, capsys: Capture) -> None:
+    folder = _golden(tmp_path, "4.3/join-v3")
+    path = folder / "state/0/_metadata/v2/0"
+    version, line = path.read_text().split("\n", 1)
+    fields = json.loads(line)
+    fields["stateStoreInfo"][0]["stateSchemaFilePaths"] = [{}]
+    path.write_text(f"{version}\n{json.dumps(fields)}")
+    (path.parent / ".0.crc").unlink(missing_ok=True)
+    _rest(folder)
+    status, told = _ends(capsys, verb, folder, tmp_path / "new")
+    assert status == 3
+    assert "the schema paths are" in told
+
+
+@pytest.mark.parametrize("raw", [b"[" * 100_000, b'{"a":' * 100_000, b"9" * 5000, b"\xff", b"5"])
+@pytest.mark.parametrize(
+    "path", ["starts/1.json", "journal/0123456789abcdef.json", "lease.json", "start.json"]
+)
+def test_notes_that_are_nothing(path: str, raw: bytes, tmp_path: Path, capsys: Capture) -> None:
+    folder = _golden(tmp_path, "4.2/files")
+    target = folder / "_floodmark" / path
+    target.parent.mkdir(parents=True)
+    target.write_bytes(raw)
+    _rest(folder)
+    for command in (
+        ["inspect", folder],
+        ["doctor", folder],
+        ["rewind", folder, "--to-batch", "0"],
+        ["compact", folder],
+        ["undo", folder],
+        ["forget", folder],
+    ):
+        status, told = _ends(capsys, *command)
+        assert status in (0, 1, 3, 4), told
+
+
+@pytest.mark.parametrize("mode", [None, 5, [], {}, "\ud800"])
+def test_an_output_mode_that_is_none(mode: object, tmp_path: Path, capsys: Capture) -> None:
+    folder = _golden(tmp_path, "4.2/files")
+    note = {"floodmark": "start-note", "version": 1, "sink": "parquet", "output_mode": mode}
+    (folder / "_floodmark/starts").mkdir(parents=True)
+    (folder / "_floodmark/starts/1.json").write_text(json.dumps(note))
+    _rest(folder)
+    for verb in ("repair", "compact", "doctor"):
+        assert _ends(capsys, verb, folder)[0] in (0, 1, 4)
+
+
+def test_a_seen_file_that_lost_a_slash_does_not_make_repair_walk_the_disk(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = _golden(tmp_path, "4.2/files")
+    _replace(folder, "sources/0/10", "file:///", "file://")
+    torn = folder / "sources/0/11"
+    torn.write_bytes(torn.read_bytes()[:40])
+    (folder / "sources/0/.11.crc").unlink(missing_ok=True)
+    _rest(folder)
+    listed: list[str] = []
+    scandir = os.scandir
+
+    def watched(path: object = ".") -> object:
+        listed.append(
+            str(Path(f"/proc/self/fd/{path}").readlink()) if isinstance(path, int) else str(path)
+        )
+        return scandir(path)  # type: ignore[call-overload]
+
+    monkeypatch.setattr("floodmark.storage.local.os.scandir", watched)
+    began = time.monotonic()
+    status, told = _ends(capsys, "repair", folder)
+    assert status in (0, 1, 4), told
+    assert all(path.startswith(str(tmp_path)) for path in listed), listed
+    assert time.monotonic() - began < 10
+
+
+def test_json_of_half_a_character_is_json_again() -> None:
+    value = {"a": "\ud800", "é": "\udcff😀"}
+    text = json_text(value)
+    assert json.loads(text.encode()) == value
+    assert "é" in text
+    assert "😀" in text
