@@ -60,6 +60,10 @@ class OverLimit(CannotRead):
     """It is larger, or would grow larger, than what is read of its kind."""
 
 
+class UnsafePath(CannotRead):
+    """A name leads out of the place that it belongs to, or a link does."""
+
+
 class MalformedFile(FloodmarkError):
     """A file's bytes are not what its format says."""
 

@@ -85,7 +85,7 @@ def test_the_sinks_log_loses_what_its_compaction_holds(tmp_path: Path) -> None:
     api.compact(str(place), sink=str(out), carrying=GO)
     left = sorted(path.name for path in (out / "_spark_metadata").iterdir())
     assert left == ["10", "11", "12", "9.compact"]
-    api.undo(str(place), carrying=GO)
+    api.undo(str(place), sink=str(out), carrying=GO)
     assert len(list((out / "_spark_metadata").iterdir())) == 13
 
 

@@ -136,8 +136,7 @@ def sink_log(folder: str, *batches: int) -> bytes:
     return "\n".join(["v1", *(json.dumps(entry) for entry in entries)]).encode()
 
 
-@pytest.mark.parametrize("noted", [True, False], ids=["noted", "named"])
-def test_the_log_of_a_moved_output_is_led_along(tmp_path: Path, noted: bool) -> None:
+def test_the_log_of_a_moved_output_is_led_along(tmp_path: Path) -> None:
     old, new = f"{tmp_path}/old/out", f"{tmp_path}/new/out"
     before = {
         "_spark_metadata/0": sink_log(old, 0),
@@ -145,16 +144,12 @@ def test_the_log_of_a_moved_output_is_led_along(tmp_path: Path, noted: bool) -> 
         "_spark_metadata/9.compact": sink_log(old, *range(10)),
     }
     samples.write(Path(new), before)
-    tree = samples.logs(range(10), range(10))
-    if noted:
-        note = {"sink": "parquet", "sink_options": {"path": old}}
-        tree["_floodmark/starts/1.json"] = json.dumps(note).encode()
-    samples.write(tmp_path / "cp", tree)
+    samples.write(tmp_path / "cp", samples.logs(range(10), range(10)))
     change = api.copy(
         str(tmp_path / "cp"),
         str(tmp_path / "copy"),
         rehome=[f"{old}={new}"],
-        sink=None if noted else new,
+        sink=new,
         carrying=GO,
     )
     assert any("file sink's log" in note for note in change.plan.notes)
@@ -162,7 +157,7 @@ def test_the_log_of_a_moved_output_is_led_along(tmp_path: Path, noted: bool) -> 
     assert f"file://{new}/part-00009.parquet" in led
     assert old not in led
     assert not (Path(new) / "_spark_metadata/.0.crc").exists()
-    api.undo(str(tmp_path / "copy"), carrying=GO)
+    api.undo(str(tmp_path / "copy"), sink=new, carrying=GO)
     found = {
         str(path.relative_to(new)): path.read_bytes()
         for path in Path(new).rglob("*")

@@ -13,7 +13,7 @@ from floodmark import api
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying, Change
 from floodmark.cli.main import run
-from floodmark.errors import BatchPurged, FloodmarkError, NoAnswer, WouldLose, WrongUse
+from floodmark.errors import BatchPurged, FloodmarkError, NoAnswer, Refused, WouldLose, WrongUse
 
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 
@@ -152,7 +152,12 @@ def test_the_file_sinks_log_goes_back_too(tmp_path: Path) -> None:
     samples.write(tmp_path / "out", sink_log(6))
     rewound(tmp_path / "cp", samples.sales(batches=6), to_batch=2, sink=str(tmp_path / "out"))
     assert names(tmp_path / "out") == set(sink_log(3))
-    api.undo(str(tmp_path / "cp"), carrying=GO)
+    with pytest.raises(Refused, match="changes the file sink's log in"):
+        api.undo(str(tmp_path / "cp"), carrying=GO)
+    with pytest.raises(Refused, match="and --sink names"):
+        api.undo(str(tmp_path / "cp"), sink=str(tmp_path / "elsewhere"), carrying=GO)
+    assert names(tmp_path / "out") == set(sink_log(3))
+    api.undo(str(tmp_path / "cp"), sink=str(tmp_path / "out"), carrying=GO)
     assert names(tmp_path / "out") == set(sink_log(6))
 
 
@@ -169,14 +174,16 @@ def test_a_sinks_log_that_is_compacted_beyond_the_batch(tmp_path: Path) -> None:
     assert any("SKIPS new batches up to 11" in c.words for c in change.plan.consequences)
 
 
-def test_the_sink_is_known_from_an_earlier_run(tmp_path: Path) -> None:
+def test_a_sink_that_only_a_note_names_is_said_and_not_touched(tmp_path: Path) -> None:
     samples.write(tmp_path / "out", sink_log(4))
     note = {"sink": "parquet", "sink_options": {"path": str(tmp_path / "out")}}
     tree = samples.logs(range(4), range(4)) | {
         "_floodmark/starts/1.json": json.dumps(note).encode()
     }
     change = rewound(tmp_path / "cp", tree, to_batch=1)
-    assert names(tmp_path / "out") == set(sink_log(2))
+    assert names(tmp_path / "out") == set(sink_log(4))
+    assert change.plan.sink is None
+    assert any(f"say --sink {tmp_path / 'out'}" in note for note in change.plan.notes)
     assert [c.sink for c in change.plan.consequences] == ["files (csv, json, parquet, orc, text)"]
 
 

@@ -10,7 +10,8 @@ import pytest
 import samples
 from floodmark import api
 from floodmark.changes.consequences import DELTA, FILES, REST
-from floodmark.changes.plan import Consequence, Plan, parse_plan, render_plan
+from floodmark.changes.plan import Consequence, Plan, render_plan
+from floodmark.changes.plan_parsing import parse_plan
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying
 from floodmark.errors import FloodmarkError, WouldLose
@@ -130,12 +131,15 @@ def test_in_complete_mode_delta_has_nothing_twice(tmp_path: Path) -> None:
     assert query_id(cp) != samples.QUERY_ID
 
 
-def test_the_noted_file_sink_goes_back_with_the_checkpoint(tmp_path: Path) -> None:
+def test_the_noted_file_sink_goes_back_where_it_is_named(tmp_path: Path) -> None:
     out = samples.write(tmp_path / "out", sink_log(4))
     cp = backed_up(tmp_path, noted("parquet", out), 4)
-    api.restore(str(tmp_path / "repo"), str(cp), carrying=GO)
+    plan = api.restore(str(tmp_path / "repo"), str(cp)).plan
+    assert plan.unaccepted == ("skips",)
+    assert any(f"--sink {out}" in note for note in plan.notes)
+    api.restore(str(tmp_path / "repo"), str(cp), sink=str(out), carrying=GO)
     assert names(out) == set(sink_log(2))
-    api.undo(str(cp), carrying=GO)
+    api.undo(str(cp), sink=str(out), carrying=GO)
     assert names(out) == set(sink_log(4))
 
 
@@ -204,7 +208,7 @@ def test_a_rewind_repeated_with_its_sink_takes_the_sinks_log_back(tmp_path: Path
     assert query_id(cp) == now
     assert by_sink(again.plan).keys() == {FILES}
     assert "already" in api.rewind(str(cp), to_batch=2, sink=str(out), carrying=GO).words
-    api.undo(str(cp), carrying=GO)
+    api.undo(str(cp), sink=str(out), carrying=GO)
     assert names(out) == set(sink_log(6))
 
 

@@ -269,14 +269,14 @@ def test_scan_passes_over_what_it_may_not_read(
 
     samples.write(tmp_path / "sales", samples.logs([0], [0]))
     (tmp_path / "secret").mkdir()
-    scandir = os.scandir
+    opened = os.open
 
-    def choosy(path: str) -> Any:
+    def choosy(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         if str(path).endswith("secret"):
             raise PermissionError(13, "Permission denied", path)
-        return scandir(path)
+        return opened(path, flags, mode, dir_fd=dir_fd)
 
-    monkeypatch.setattr("floodmark.storage.local.os.scandir", choosy)
+    monkeypatch.setattr("floodmark.storage.descent.os.open", choosy)
     sales, secret = _json(capsys, 0, "scan", tmp_path)["checkpoints"]
     assert sales["latest_batch"] == 0
     assert "permission denied" in secret["findings"][0]

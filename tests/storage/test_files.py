@@ -8,9 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from floodmark.errors import CannotRead, FileGone, FloodmarkError, NotACheckpoint, WrongUse
+from floodmark.errors import (
+    CannotRead,
+    FileGone,
+    FloodmarkError,
+    NotACheckpoint,
+    UnsafePath,
+    WrongUse,
+)
+from floodmark.storage.copying import copy_file
 from floodmark.storage.files import Files, Folder, local_path, open_files
 from floodmark.storage.local import LocalFiles
+from floodmark.storage.overlay import Overlay
 from floodmark.storage.remote import RemoteFiles
 
 STORAGES = [
@@ -291,7 +300,7 @@ def test_an_unreadable_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def denied(path: str, flags: int) -> None:
+    def denied(path: str, flags: int, **at: int) -> None:
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr("floodmark.storage.local.os.open", denied)
@@ -307,42 +316,154 @@ def test_one_unreadable_subfolder_hides_nothing_else(
     (tmp_path / "offsets").mkdir()
     (tmp_path / "offsets" / "0").write_bytes(b"x")
     (tmp_path / "state").mkdir()
-    scandir = os.scandir
+    opened = os.open
 
-    def choosy(path: str) -> Iterator[os.DirEntry[str]]:
+    def choosy(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         if str(path).endswith("state"):
             raise PermissionError(13, "Permission denied", path)
-        return scandir(path)
+        return opened(path, flags, mode, dir_fd=dir_fd)
 
-    monkeypatch.setattr("floodmark.storage.local.os.scandir", choosy)
+    monkeypatch.setattr("floodmark.storage.local.os.open", choosy)
     listing = open_files(str(tmp_path)).list()
     assert [file.path for file in listing.files] == ["offsets/0"]
     assert listing.complete is False
     assert [path for path, _ in listing.unreadable] == ["state"]
 
 
-def test_a_dangling_link_is_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path / "gone")
-    (tmp_path / "metadata").write_bytes(b"x")
-    assert _paths(open_files(str(tmp_path))) == ["metadata"]
-
-
-def test_a_link_to_a_folder_above_ends(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "one").symlink_to(tmp_path / "a")
-    (tmp_path / "a" / "two").symlink_to(tmp_path / "a")
-    (tmp_path / "metadata").write_bytes(b"x")
-    assert _paths(open_files(str(tmp_path))) == ["metadata"]
-
-
-def test_a_linked_checkpoint_is_read(tmp_path: Path) -> None:
+def test_links_inside_a_place_are_told_of_and_not_followed(tmp_path: Path) -> None:
+    place = tmp_path / "ck"
     (tmp_path / "real" / "offsets").mkdir(parents=True)
     (tmp_path / "real" / "offsets" / "0").write_bytes(b"x")
+    place.mkdir()
+    (place / "metadata").write_bytes(b"x")
+    (place / "gone").symlink_to(tmp_path / "nowhere")
+    (place / "above").symlink_to(tmp_path)
+    (place / "offsets").symlink_to(tmp_path / "real" / "offsets")
+    files = open_files(str(place))
+    listing = files.list()
+    assert [file.path for file in listing.files] == ["metadata"]
+    assert sorted(path for path, _ in listing.unreadable) == ["above", "gone", "offsets"]
+    assert all(reason.startswith("a link") for _, reason in listing.unreadable)
+    assert not listing.complete
+    assert files.level().folders == ()
+    assert sorted(name for name, _ in files.level().others) == ["above", "gone", "offsets"]
+    for ask in (
+        lambda: files.read("offsets/0"),
+        lambda: files.read("above/real/offsets/0"),
+        lambda: files.level("offsets"),
+        lambda: files.write("offsets/1", b"x"),
+        lambda: files.create("offsets/1", b"x"),
+        lambda: files.put("offsets/1", __file__),
+        lambda: files.delete(["offsets/0"]),
+        lambda: files.below("offsets").list(),
+    ):
+        with pytest.raises(UnsafePath, match="is a link"):
+            ask()
+    assert files.list("offsets").unreadable[0][0] == "offsets"
+    assert [path.name for path in (tmp_path / "real" / "offsets").iterdir()] == ["0"]
+
+
+def test_a_link_to_a_file_is_neither_read_nor_written_through(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"secret")
     (tmp_path / "ck").mkdir()
-    (tmp_path / "ck" / "offsets").symlink_to(tmp_path / "real" / "offsets")
+    (tmp_path / "ck" / "metadata").symlink_to(tmp_path / "secret")
+    files = open_files(str(tmp_path / "ck"))
+    with pytest.raises(UnsafePath, match="metadata is a link"):
+        files.read("metadata")
+    assert isinstance(files.read_many(["metadata"])["metadata"], UnsafePath)
+    assert files.create("metadata", b"x") is False
+    files.write("metadata", b"mine")  # takes the link's place
+    assert (tmp_path / "secret").read_bytes() == b"secret"
+    assert files.read("metadata") == b"mine"
+    (tmp_path / "ck" / "link").symlink_to(tmp_path / "secret")
+    files.delete(["link"])
+    assert (tmp_path / "secret").exists()
+
+
+def test_the_place_itself_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real" / "offsets").mkdir(parents=True)
+    (tmp_path / "real" / "offsets" / "0").write_bytes(b"x")
     (tmp_path / "top").symlink_to(tmp_path / "real")
-    assert _paths(open_files(str(tmp_path / "ck"))) == ["offsets/0"]
-    assert _paths(open_files(str(tmp_path / "top"))) == ["offsets/0"]
+    files = open_files(str(tmp_path / "top"))
+    assert _paths(files) == ["offsets/0"]
+    assert files.read("offsets/0") == b"x"
+    files.write("offsets/1", b"y")
+    assert (tmp_path / "real" / "offsets" / "1").read_bytes() == b"y"
+
+
+@pytest.mark.timeout(20)
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    import os
+    import socket
+
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "socket"))
+        files = open_files(str(tmp_path))
+        assert dict(files.list().unreadable) == {
+            "pipe": "a named pipe, not a file",
+            "socket": "a socket, not a file",
+        }
+        for name in ("pipe", "socket"):
+            with pytest.raises(UnsafePath, match=f"{name} is a"):
+                files.read(name)
+    with pytest.raises(UnsafePath, match="null is a device"):
+        open_files("/dev").read("null")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("", "/etc/passwd", "../up", "a/../../b", "a//b", "a/", "./a", "a/.", "..", "a\\b"),
+        *("C:/x", "c:x", "a\nb", "a\0b", "a\x1b[31mb", "a\x9bb", "a\udc80"),
+    ],
+)
+def test_no_other_path_gets_past_the_door(files: Files, path: str) -> None:
+    files.write("metadata", b"x")
+    for ask in (
+        lambda: files.read(path),
+        lambda: files.write(path, b"x"),
+        lambda: files.create(path, b"x"),
+        lambda: files.put(path, __file__),
+        lambda: files.delete([path]),
+        lambda: files.below(path),
+        lambda: Overlay(files).write(path, b"x"),
+        lambda: Overlay(files).delete([path]),
+        lambda: copy_file(files, "metadata", files, path),
+        lambda: copy_file(files, path, files, "metadata"),
+    ):
+        with pytest.raises(UnsafePath) as refused:
+            ask()
+        assert refused.value.status == 3
+        assert refused.value.what.isprintable()
+    assert isinstance(files.read_many([path])[path], UnsafePath)
+    if path:
+        for look in (files.list, files.level):
+            with pytest.raises(UnsafePath):
+                look(path)
+    assert _paths(files) == ["metadata"]
+
+
+def test_odd_names_on_a_disk_are_told_of(tmp_path: Path) -> None:
+    (tmp_path / "a\nb").write_bytes(b"x")
+    (tmp_path / "c\x1b[31m").mkdir()
+    (tmp_path / "metadata").write_bytes(b"x")
+    files = open_files(str(tmp_path))
+    listing = files.list()
+    assert [file.path for file in listing.files] == ["metadata"]
+    assert sorted(path for path, _ in listing.unreadable) == ["'a\\nb'", "'c\\x1b[31m'"]
+    assert files.level().folders == ()
+
+
+def test_folders_without_end(tmp_path: Path) -> None:
+    deep = tmp_path
+    for _ in range(150):
+        deep = deep / "d"
+        deep.mkdir()
+    (tmp_path / "metadata").write_bytes(b"x")
+    listing = open_files(str(tmp_path)).list()
+    assert [file.path for file in listing.files] == ["metadata"]
+    assert "folders deep" in listing.unreadable[0][1]
 
 
 @pytest.mark.parametrize("change", ["write", "create", "delete"])

@@ -228,14 +228,14 @@ def test_an_unreadable_folder_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
     import os
 
     samples.write(tmp_path, samples.sales(3))
-    scandir = os.scandir
+    opened = os.open
 
-    def choosy(path: str) -> Any:
-        if str(path).endswith("state/0/2"):
+    def choosy(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if path == "2" and flags & os.O_DIRECTORY:
             raise PermissionError(13, "Permission denied", path)
-        return scandir(path)
+        return opened(path, flags, mode, dir_fd=dir_fd)
 
-    monkeypatch.setattr("floodmark.storage.local.os.scandir", choosy)
+    monkeypatch.setattr("floodmark.storage.local.os.open", choosy)
     found = load(open_files(str(tmp_path)))
     assert _unreadable(found) == {"state/0/2": "Permission denied"}
     assert found.latest_batch == 2

@@ -198,18 +198,41 @@ def restore(
     return restore(str(repository), str(path), options, carrying or Carrying())
 
 
-def apply(plan: str, *, carrying: Carrying | None = None) -> Change:
-    """Carries out a saved plan, if everything is still as it was."""
+def apply(plan: str, *, sink: str | None = None, carrying: Carrying | None = None) -> Change:
+    """Carries out a saved plan, if everything is still as it was.
+
+    `sink`: the file sink's folder, where the plan changes its log.
+    """
     from floodmark.changes import verbs
 
-    return verbs.apply_saved(str(plan), carrying or verbs.Carrying(execute=True))
+    return verbs.apply_saved(str(plan), carrying or verbs.Carrying(execute=True), sink)
 
 
-def undo(path: str, *, carrying: Carrying | None = None) -> Change:
-    """Takes back the last change of a checkpoint, whole or half done."""
+def resume(
+    path: str,
+    *,
+    origin: str | None = None,
+    sink: str | None = None,
+    carrying: Carrying | None = None,
+) -> Change:
+    """Goes on with a change of this place that stopped midway.
+
+    `origin`: the checkpoint or repository that it reads from, if that is another place; `sink`:
+    the file sink's folder, where it changes its log.
+    """
     from floodmark.changes import verbs
 
-    return verbs.take_back(str(path), carrying or verbs.Carrying())
+    return verbs.resume(str(path), carrying or verbs.Carrying(), origin, sink)
+
+
+def undo(path: str, *, sink: str | None = None, carrying: Carrying | None = None) -> Change:
+    """Takes back the last change of a checkpoint, whole or half done.
+
+    `sink`: the file sink's folder, where the change has changed its log.
+    """
+    from floodmark.changes import verbs
+
+    return verbs.take_back(str(path), carrying or verbs.Carrying(), sink)
 
 
 def forget(path: str, *, carrying: Carrying | None = None) -> Change:

@@ -48,7 +48,7 @@ from floodmark.errors import (
     WrongUse,
 )
 from floodmark.storage.backup import ContentLost, fetch_object
-from floodmark.storage.copying import copy_file
+from floodmark.storage.copying import copy_file, restore_file
 from floodmark.storage.files import Files
 
 Progress = Callable[[int, int], None]
@@ -108,6 +108,8 @@ def carry_out(
             do="Carry it out with the command that made the plan, or with `floodmark apply`.",
         )
     record = journal.read_record(target, plan)
+    if record is not None and record.plan.digest != plan.digest:
+        raise journal.unfinished(target, record)
     if record is not None and record.stage is Stage.FINISHED:
         journal.unblock(target, plan)
         return Outcome(plan, "It was carried out already; there was nothing left to do.")
@@ -225,7 +227,7 @@ def _finish(
             from floodmark.changes.content import compare_contents
 
             compare_contents(plan, places.origin, target)
-        _sweep(target)
+        sweep(target)
         journal.move(target, record, Stage.FINISHED, fingerprint(target).digest)
         journal.unblock(target, plan)
     except StalePlan:
@@ -239,7 +241,9 @@ def _stopped(plan: Plan, target: Files, error: BaseException) -> StoppedMidway:
     why = getattr(error, "why", "")
     kept = f"What was replaced is kept in {journal.kept_folder(plan)}. " if plan.in_place else ""
     undo = f"floodmark undo {target.root} --execute"
-    do = f"Repeat the command to go on, or take it back: {undo}"
+    do = f"Go on with it: floodmark apply --resume {target.root} --execute\nTake it back: {undo}"
+    if plan.verb not in ("repair", "compact"):
+        do = f"Repeat the command to go on, or take it back: {undo}"
     if isinstance(error, ContentLost):
         # Repeated, it would stop there again.
         do = f"Take it back: {undo}\nThen choose another snapshot: {error.do}"
@@ -307,12 +311,13 @@ def _rewrites(plan: Plan) -> list[Step]:
 def _do(step: Step, places: Places) -> Step:
     files = places.of(step)
     if step.do == WRITE:
-        files.write(step.path, step.data)
+        restore_file(files, step.path, step.data, step.mode)
     elif step.do == COPY:
         copy_file(places.origin, step.origin or step.path, files, step.path)
     elif step.do == RESTORE:
         # Never a link: whatever befalls the checkpoint, the repository stays as it is.
-        files.write(step.path, fetch_object(places.origin, step.origin or "", step.path))
+        data = fetch_object(places.origin, step.origin or "", step.path)
+        restore_file(files, step.path, data, step.mode)
     elif step.do == DELETE:
         files.delete([step.path])
     return step
@@ -344,7 +349,7 @@ def verify(plan: Plan, places: Places, rewriter: Rewriter | None = None) -> None
                 raise StoppedMidway(f"{path} does not hold what was written", "", _AGAIN)
 
 
-def _sweep(target: Files) -> None:
+def sweep(target: Files) -> None:
     """Temporary files of writes that a crash of this change has left; Spark trips over some."""
     left = [
         file.path

@@ -9,15 +9,16 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from floodmark.changes.belonging import belongs
 from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.needed_state import needed_state
-from floodmark.changes.origin import new_query_id, without_blocks
+from floodmark.changes.origin import new_query_id, refuse_odd_content, without_blocks
 from floodmark.changes.plan import (
     EMPTY,
+    FOLDER_MODE,
     NEEDED,
     NOT_IN_USE,
     RESTORE,
@@ -53,6 +54,7 @@ from floodmark.errors import (
 )
 from floodmark.storage import backup
 from floodmark.storage.backup import Snapshot, Store, Stored, object_path
+from floodmark.storage.copying import mode_of, private
 from floodmark.storage.files import Files, Listing
 from floodmark.storage.load import Entries, load_listed
 
@@ -77,6 +79,7 @@ def take_backup(
     files: Files, location: str, repository: Files, retention: Retention, now_ms: int | None = None
 ) -> BackupResult:
     now = int(time.time() * 1000) if now_ms is None else now_ms
+    repository = private(repository)
     backup.open_repository(repository, create=True)
     mark = uuid.uuid4().hex
     repository.write(f"{backup.RUNNING}/{mark}", str(now).encode())
@@ -110,7 +113,13 @@ def _snapshot(files: Files, location: str, store: Store, now_ms: int) -> Snapsho
         moment = datetime.fromtimestamp(now_ms / 1000, timezone.utc)
         name = f"{moment:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
         return Snapshot(
-            name, now_ms, location, checkpoint.query_id, checkpoint.committed_batch, stored
+            name,
+            now_ms,
+            location,
+            checkpoint.query_id,
+            checkpoint.committed_batch,
+            stored,
+            mode_of(files),
         )
     raise CannotRead(
         f"{files.root}: files went faster than they could be read",
@@ -123,6 +132,7 @@ def consistent(files: Files) -> Checkpoint:
     """The checkpoint as of its newest commit that everything needed is there for."""
     commits = _numbers(files, COMMITS)
     listing = without_blocks(files, files.list())
+    refuse_odd_content(files, listing)
     committed = max(commits, default=-1)
     kept = tuple(
         file for file in listing.files if belongs(file.path) and _is_of(file, committed, commits)
@@ -169,7 +179,7 @@ def _stored(files: Files, checkpoint: Checkpoint, store: Store) -> Iterator[Stor
     for file in checkpoint.files:
         unchanged = store.earlier(file.path, file.size, file.mtime_ms)
         if unchanged is not None:
-            yield unchanged
+            yield replace(unchanged, mode=mode_of(files, file.path))
             continue
         try:
             data = files.read(file.path)
@@ -177,7 +187,7 @@ def _stored(files: Files, checkpoint: Checkpoint, store: Store) -> Iterator[Stor
             if file.path in needed or not file.path.startswith("state/"):
                 raise
             continue  # an old version, removed by maintenance: nothing needs it
-        yield store.put(file.path, data, file.mtime_ms)
+        yield store.put(file.path, data, file.mtime_ms, mode_of(files, file.path))
 
 
 def plan_backup(files: Files, location: str, repository: str, options: dict[str, object]) -> Plan:
@@ -207,10 +217,11 @@ def plan_backup(files: Files, location: str, repository: str, options: dict[str,
 def refuse_another_query(files: Files, plan: Plan) -> None:
     """A query may go on between plan and snapshot; it may not be another one's by then."""
     found = _query_id(files)
-    if found != plan.options["query_id"]:
+    planned = plan.options.get("query_id")
+    if found != planned:
         raise StalePlan(
             f"{plan.origin} is another query's now: {found}",
-            f"The plan was made for query {plan.options['query_id']}.",
+            f"The plan was made for query {planned}.",
             "Plan again, if that is meant.",
         )
 
@@ -273,6 +284,7 @@ def plan_restore(
             "accept": sorted(options.accept),
             "keep_identity": options.keep_identity,
             "sink": options.sink,
+            FOLDER_MODE: snapshot.folder_mode,
             NEEDED: sorted({item.accept for item in since.consequences if item.accept}),
         },
         (f"It was {snapshot.location}, query {snapshot.query_id}.", *since.notes),
@@ -332,7 +344,8 @@ def _restoring(
         if moved and (is_operator_metadata(file.path) or is_schema_log(file.path)):
             change = moved_schema_log if is_schema_log(file.path) else moved_operator_metadata
             data = change(backup.fetch(repository, file), goal)
-            yield write(file.path, data, "paths inside lead to this place", file.path in sizes)
+            step = write(file.path, data, "paths inside lead to this place", file.path in sizes)
+            yield replace(step, mode=file.mode)
             continue
         yield Step(
             RESTORE,
@@ -341,6 +354,7 @@ def _restoring(
             object_path(file.sha256),
             size=file.size,
             replaces=file.path in sizes,
+            mode=file.mode,
         )
 
 

@@ -88,7 +88,7 @@ def plan_compact(
         ("What goes is kept until `floodmark forget`: only then is its space free.",)
         if unique
         else (),
-        sink=sink[0] if sink else None,
+        sink=sink[0] if sink and any(step.place == SINK for step in unique.values()) else None,
     )
 
 

@@ -4,6 +4,9 @@ The whole plan is there before anything is touched, so a change that was stopped
 can be finished or taken back with nothing else at hand. What a step replaces is kept in
 `_floodmark/kept/<plan>/`. While a change is under way, an entry that is no offset stands
 as the newest one in offsets/: every Spark refuses to start on it, and says its words.
+
+A journal is a file of the checkpoint, so a stranger may have written it. It is believed in what
+concerns the place that it lies in, and in nothing else: see docs/security.md.
 """
 
 from __future__ import annotations
@@ -13,9 +16,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from floodmark.changes.fingerprint import BLOCK
-from floodmark.changes.plan import Plan, plan_from_json, plan_to_json
+from floodmark.changes.plan import Plan, plan_to_json
+from floodmark.changes.plan_parsing import plan_from_json
 from floodmark.checkpoint.layout import NOTES, OFFSETS, batch_id
-from floodmark.errors import FileGone, MalformedFile, StalePlan, Unfinished
+from floodmark.checkpoint.relative_path import shown
+from floodmark.errors import FileGone, MalformedFile, NoAnswer, StalePlan, Unfinished
 from floodmark.storage.files import Files
 from floodmark.wire import json_text
 
@@ -91,7 +96,7 @@ def _parse(files: Files, path: str) -> Record:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise MalformedFile(
             f"{files.root}/{path}: not a journal",
-            str(error),
+            shown(str(error)),
             "Nobody but floodmark writes there: restore the file, or remove it if the change that "
             "it tells of does not matter any more.",
         ) from None
@@ -110,15 +115,38 @@ def move(files: Files, record: Record, stage: Stage, after: str | None = None) -
     return moved
 
 
+def begun(files: Files) -> Record:
+    """The change that stopped midway."""
+    for record in read_records(files):
+        if record.stage is Stage.BEGUN:
+            return record
+        if record.unfinished:
+            raise unfinished(files, record)
+    raise NoAnswer(
+        f"{files.root}: no change stopped midway here",
+        "Every change that is written down here was finished or taken back.",
+        "There is nothing to go on with.",
+    )
+
+
 def refuse_unfinished(files: Files, apart_from: Plan | None = None) -> None:
     for record in read_records(files):
         if record.unfinished and (apart_from is None or record.plan.id != apart_from.id):
-            raise Unfinished(
-                f"{files.root}: an earlier `{record.plan.verb}` stopped midway",
-                f"It is written down in {path_of(record.plan)}; no query can start until it is "
-                "finished or taken back.",
-                f"Repeat the same command with --execute, or: floodmark undo {files.root}",
-            )
+            raise unfinished(files, record)
+
+
+def unfinished(files: Files, record: Record) -> Unfinished:
+    """No verb goes on with another's work by itself: the user says so, or takes it back."""
+    undo = f"Take it back: floodmark undo {files.root} --execute"
+    resume = f"Go on with it: floodmark apply --resume {files.root} --execute"
+    begun = record.stage is Stage.BEGUN
+    return Unfinished(
+        f"{files.root}: an earlier `{record.plan.verb}`"
+        + (" stopped midway" if begun else " was being taken back, and that stopped midway"),
+        f"It is written down in {path_of(record.plan)}; no query can start until it is "
+        "finished or taken back.",
+        f"{resume}\n{undo}\nEither shows its plan first, without --execute." if begun else undo,
+    )
 
 
 def block_path(number: int) -> str:

@@ -21,7 +21,7 @@ from floodmark.checkpoint.layout import (
     is_dstreams_checkpoint,
 )
 from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.errors import FloodmarkError, MalformedFile, NotACheckpoint
+from floodmark.errors import FloodmarkError, MalformedFile, NotACheckpoint, Refused
 from floodmark.storage.files import Files, Listing
 from floodmark.storage.load import Entries, load_listed
 
@@ -63,6 +63,7 @@ def open_origin(files: Files, location: str, batches: Collection[int] | None = N
     journal.refuse_unfinished(files)
     standing = fingerprint(files)
     listing = without_blocks(files, files.list())
+    refuse_odd_content(files, listing)
     if batches is None:
         checkpoint = load_listed(files, listing, Entries.ALL)
     else:
@@ -108,7 +109,20 @@ def _refuse_damaged(checkpoint: Checkpoint) -> None:
 def without_blocks(files: Files, listing: Listing) -> Listing:
     hidden = journal.blocks(files)
     kept: tuple[FileInfo, ...] = tuple(f for f in listing.files if f.path not in hidden)
-    return Listing(kept, listing.complete)
+    return Listing(kept, listing.complete, listing.unreadable)
+
+
+def refuse_odd_content(files: Files, listing: Listing) -> None:
+    """A change works on files and folders alone: a link may lead anywhere."""
+    if listing.unreadable:
+        path, reason = listing.unreadable[0]
+        more = len(listing.unreadable) - 1
+        raise Refused(
+            f"{files.root}/{path}: {reason}" + (f" ({more} more are like it)" if more else ""),
+            "A change would leave it out without a word, or act on what it leads to.",
+            "Put the file or folder itself in its place, or remove it. `floodmark inspect CP` "
+            "lists all of them.",
+        )
 
 
 def latest_note(files: Files) -> dict[str, Any] | None:

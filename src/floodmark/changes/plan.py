@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
-from floodmark.errors import EditedPlan, MalformedFile
 from floodmark.wire import json_text, to_wire
 
 # The package's own names lead to every layer above; its version is all that is wanted.
@@ -24,7 +22,8 @@ FORMAT = 1
 WRITE, COPY, DELETE, RESTORE = "write", "copy", "delete", "restore"
 REWRITE = "rewrite-state"
 TARGET, SINK = "target", "sink"
-_SAVED = "A changing verb saves one with --out PLAN.json."
+SINK_LOG = "_spark_metadata"
+"""The file sink's log, in its output folder."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,8 @@ class Step:
     """The path holds something now, which is kept until `floodmark forget`."""
     place: str = TARGET
     """`sink` for the file sink's log, which lies with the output."""
+    mode: int | None = None
+    """restore: who could read the file when it was stored, where storage has modes."""
     how: Mapping[str, Any] | None = None
     """rewrite-state: what its rewriter needs to know. All below `path` is its work."""
 
@@ -92,6 +93,8 @@ SNAPSHOT_THERE = "snapshot-there"
 NOT_IN_USE = "not-in-use"
 NEEDED = "needs_accepted"
 EMPTY = "target-empty"
+FOLDER_MODE = "folder_mode"
+"""restore: the option that says who could read the folder of the snapshot."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +165,7 @@ class Plan:
 
 def seal(plan: Plan) -> Plan:
     """The plan with its digest."""
-    return replace(plan, digest=_digest(_content(plan)))
+    return replace(plan, digest=digest_of(_content(plan)))
 
 
 def _content(plan: Plan) -> dict[str, Any]:
@@ -180,7 +183,7 @@ def _short(step: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _digest(content: dict[str, Any]) -> str:
+def digest_of(content: dict[str, Any]) -> str:
     bare = {key: value for key, value in content.items() if key != "digest"}
     text = json_text(bare, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -192,57 +195,3 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
 
 def render_plan(plan: Plan) -> bytes:
     return (json_text(_content(plan), indent=1) + "\n").encode()
-
-
-def parse_plan(data: bytes, origin: str = "plan") -> Plan:
-    """A saved plan; refuses one that was edited, or that another release made."""
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise MalformedFile(f"{origin}: not a plan", f"It is not JSON: {error}", _SAVED) from None
-    return plan_from_json(value, origin)
-
-
-def plan_from_json(value: Any, origin: str = "plan") -> Plan:
-    if not isinstance(value, dict) or value.get("floodmark") != "plan":
-        raise MalformedFile(
-            f"{origin}: not a plan",
-            'A plan says "floodmark": "plan".',
-            _SAVED,
-        )
-    made_by = value.get("made_by")
-    if made_by != RELEASE or value.get("format") != FORMAT:
-        raise EditedPlan(
-            f"{origin}: floodmark {made_by} made this plan, and this is {RELEASE}",
-            "Releases may differ in what a step means.",
-            "Plan again with this release, or carry it out with that one.",
-        )
-    if value.get("digest") != _digest(value):
-        raise EditedPlan(
-            f"{origin}: the plan was changed after it was made",
-            "Its digest does not fit its content, so what it would do was never checked.",
-            "Plan again, with the options that give what you want.",
-        )
-    try:
-        return _plan(value)
-    except (KeyError, TypeError) as error:
-        raise MalformedFile(
-            f"{origin}: not a plan", f"A field is missing: {error}", _SAVED
-        ) from None
-
-
-def _plan(value: dict[str, Any]) -> Plan:
-    return Plan(
-        **{
-            **value,
-            "steps": tuple(Step(**step) for step in value["steps"]),
-            "preconditions": tuple(Precondition(**item) for item in value["preconditions"]),
-            "notes": tuple(value["notes"]),
-            "consequences": tuple(_consequence(item) for item in value["consequences"]),
-        }
-    )
-
-
-def _consequence(item: dict[str, Any]) -> Consequence:
-    ranges = {key: tuple(item[key]) for key in ("again", "skips", "lost") if item.get(key)}
-    return Consequence(**{**item, **ranges})

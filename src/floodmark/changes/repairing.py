@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from floodmark.changes import journal
 from floodmark.changes.apply import carry_out
 from floodmark.changes.fingerprint import fingerprint
-from floodmark.changes.journal import Stage
 from floodmark.changes.mends.backups import Backup
 from floodmark.changes.mends.patient import Patient
 from floodmark.changes.mends.sink import known_sink
-from floodmark.changes.origin import latest_note, refuse_dstreams
+from floodmark.changes.origin import latest_note, refuse_dstreams, refuse_odd_content
 from floodmark.changes.plan import Plan, seal
 from floodmark.changes.repair import RepairWish, mend, plan_repair, refuse_unaccepted
 from floodmark.changes.verbs import Carrying, Change, absolute, places_of
@@ -28,9 +27,8 @@ def repair(path: str, wish: RepairWish, carrying: Carrying) -> Change:
     location = absolute(path)
     files = open_files(location, carrying.storage)
     refuse_dstreams(files)
-    begun = begun_before(files, "repair")
-    if begun is not None:
-        return carried(begun, carrying)
+    journal.refuse_unfinished(files)
+    refuse_odd_content(files, files.list())
     standing = fingerprint(files)
     given = None
     if wish.sink is not None:
@@ -61,15 +59,6 @@ def _backup(repository: str, carrying: Carrying) -> Backup:
     files = open_files(repository, carrying.storage)
     open_repository(files)
     return Backup(files, reversed(snapshots(files)))
-
-
-def begun_before(target: Files, verb: str) -> Plan | None:
-    """A change that stopped midway is finished as it was planned, whatever is found now."""
-    for record in journal.read_records(target):
-        if record.plan.verb == verb and record.stage is Stage.BEGUN:
-            return record.plan
-    journal.refuse_unfinished(target)
-    return None
 
 
 def carried(plan: Plan, carrying: Carrying) -> Change:

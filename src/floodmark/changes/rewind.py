@@ -187,7 +187,7 @@ def plan_rewind(
             keep_identity,
             bool(sink) and not trim.words,
         ),
-        sink=sink[0] if sink else None,
+        sink=sink[0] if sink and trim.steps else None,
     )
 
 

@@ -27,9 +27,10 @@ from floodmark.changes.verbs import (
     absolute,
     bytes_of,
     carried,
+    place_of_sink,
     read_state,
     repeated,
-    sink_place,
+    unnamed_sink,
 )
 from floodmark.checkpoint.position import choose_batch
 from floodmark.checkpoint.sources import SourceOffset, read_source_offset
@@ -46,17 +47,18 @@ def rewind(path: str, aim: Aim, carrying: Carrying) -> Change:
             "Give exactly one; `floodmark batches CP` lists batches and their times.",
         )
     files = open_files(absolute(path), carrying.storage)
+    location, sink = absolute(path), absolute(aim.sink) if aim.sink is not None else None
     asked = {
         "to_batch": aim.batch,
         "to_time_ms": aim.at_ms,
         "keep_identity": aim.keep_identity,
-        "sink": None if aim.sink is None else absolute(aim.sink),
+        "sink": sink,
     }
-    if aim.offsets_file is None and (again := repeated(files, "rewind", asked)):
+    if aim.offsets_file is None and (again := repeated(files, "rewind", location, location, asked)):
         return carried(again, carrying)
     batches = (aim.batch,) if aim.batch is not None else None if aim.at_ms is not None else ()
-    origin = open_origin(files, absolute(path), batches)
-    place = sink_place(origin, aim.sink, carrying)
+    origin = open_origin(files, location, batches)
+    place = place_of_sink(sink, carrying) if sink is not None else None
     goal = _goal(origin, aim, carrying, sink_is_ahead(origin, place))
     plan = plan_rewind(origin, goal, aim.keep_identity, place)
     read = read_state(origin, goal.batch, carrying)
@@ -66,7 +68,8 @@ def rewind(path: str, aim: Aim, carrying: Carrying) -> Change:
         goal.entry,
         lambda place: open_files(place, carrying.storage),
     )
-    notes = (*read, *require_reach(gone, aim.accept), *plan.notes)
+    unnamed = unnamed_sink(origin) if sink is None else ()
+    notes = (*read, *require_reach(gone, aim.accept), *unnamed, *plan.notes)
     options = {**plan.options, "kafka": aim.kafka, "accept": list(aim.accept)}
     return carried(seal(replace(plan, options=options, notes=notes)), carrying)
 

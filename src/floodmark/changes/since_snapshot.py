@@ -18,6 +18,7 @@ from floodmark.changes.belonging import STARTS
 from floodmark.changes.consequences import FILE_SINKS, Again, Consequences, Sink, sink_of
 from floodmark.changes.gone_input import gone_input
 from floodmark.changes.mends.sink import KnownSink, known_sink
+from floodmark.changes.named import not_named
 from floodmark.changes.origin import latest_note
 from floodmark.changes.plan import Step
 from floodmark.changes.reach import Reach, require_reach
@@ -84,8 +85,7 @@ def look_since(
     ):
         sink = Sink("parquet", options.sink)
     found = _ran_on(snapshot, target, goal, known, opened)
-    may_trim = given is not None or goal == snapshot.location
-    since = _settled(found, sink, known, options, may_trim)
+    since = _settled(found, sink, known, options)
     if not since.ran_on:
         return since
     gone = _gone_input(repository, snapshot, (goal, snapshot.location), opened)
@@ -113,21 +113,23 @@ def _is_file_sink(sink: Sink | None) -> bool:
     return sink is not None and sink.kind in FILE_SINKS
 
 
-def _settled(
-    since: Since, sink: Sink | None, known: KnownSink, options: RestoreOptions, may_trim: bool
-) -> Since:
+def _settled(since: Since, sink: Sink | None, known: KnownSink, options: RestoreOptions) -> Since:
     lost = tuple(_lost(since, known))
     if not since.ran_on:
         return replace(since, consequences=(*lost, *consequences.goes_on(since.in_flight, sink)))
     place: SinkPlace | None = None
-    if known.kind == "files" and known.files is not None and known.place is not None and may_trim:
-        place = (known.place, known.files)
+    unnamed: tuple[str, ...] = ()
+    if known.kind == "files" and known.files is not None and known.place is not None:
+        if known.named:
+            place = (known.place, known.files)
+        else:
+            unnamed = (not_named(known.place),)
     trim = trim_sink_log(place[1], since.after) if place else None
     trimmed = trim is not None and not trim.words
     told = consequences.restored(
         Again(since.after, since.highest, trimmed, options.keep_identity), sink
     )
-    notes = list(since.notes)
+    notes = [*since.notes, *unnamed]
     if trim is not None and trim.words:
         notes.append(f"The file sink's log stays as it is: {trim.words}.")
     return replace(

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from floodmark.changes.belonging import sidecar
-from floodmark.changes.plan import SINK, Step, delete, write
+from floodmark.changes.plan import SINK, SINK_LOG, Step, delete, write
 from floodmark.changes.rehome import Moves, moved_sink_log
 from floodmark.checkpoint.filelog import COMPACT, log_id
 from floodmark.storage.files import Files
 
-FOLDER = "_spark_metadata"
+FOLDER = SINK_LOG
 SinkPlace = tuple[str, Files]
 """The file sink's output: where it is, and the way to it."""
 

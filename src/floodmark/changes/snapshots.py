@@ -12,7 +12,7 @@ from floodmark.changes.backing import (
     refuse_another_query,
     take_backup,
 )
-from floodmark.changes.plan import Plan, seal
+from floodmark.changes.plan import RESTORE, Plan, seal
 from floodmark.changes.since_snapshot import RestoreOptions, look_since
 from floodmark.changes.verbs import (
     Carrying,
@@ -25,12 +25,13 @@ from floodmark.changes.verbs import (
     repeated,
 )
 from floodmark.checkpoint.text import several
-from floodmark.errors import CannotRead, StoppedMidway
+from floodmark.errors import CannotRead, EditedPlan, StoppedMidway
 from floodmark.storage.backup import (
     Damage,
     Snapshot,
     check,
     choose_snapshot,
+    object_path,
     open_repository,
     snapshots,
 )
@@ -51,7 +52,7 @@ def back_up(path: str, repository: str, retention: Retention, carrying: Carrying
 def backed_up(plan: Plan, carrying: Carrying) -> Change:
     if not carrying.execute:
         return Change(plan)
-    retention = Retention(plan.options["keep_last"], plan.options["keep_daily"])
+    retention = _retention(plan)
     places = places_of(plan, carrying.storage)
     refuse_another_query(places.origin, plan)
     try:
@@ -68,6 +69,25 @@ def backed_up(plan: Plan, carrying: Carrying) -> Change:
     if done.removed_snapshots:
         words += f" Gone: {several(done.removed_snapshots, 'older snapshot')}."
     return Change(plan, True, words)
+
+
+def _retention(plan: Plan) -> Retention:
+    """As the plan says it, which may have been saved, and be a stranger's."""
+    last, daily = plan.options.get("keep_last"), plan.options.get("keep_daily")
+    for number in (last, daily):
+        if number is not None and (type(number) is not int or number < 1):
+            raise EditedPlan(
+                "the plan of a backup does not say how many snapshots to keep",
+                "No command makes such a plan.",
+                "Plan it again: floodmark backup CP REPO --out PLAN.json",
+            )
+    return Retention(last, daily)
+
+
+def _is_of(plan: Plan, snapshot: Snapshot) -> bool:
+    """True where a plan restores what the snapshot has, and nothing else of the repository."""
+    contents = {(file.path, object_path(file.sha256)) for file in snapshot.files}
+    return all((step.path, step.origin) in contents for step in plan.steps if step.do == RESTORE)
 
 
 def check_repository(repository: str, storage: Storage | None) -> tuple[int, tuple[Damage, ...]]:
@@ -97,7 +117,8 @@ def restore(repository: str, path: str, options: RestoreOptions, carrying: Carry
         "keep_identity": options.keep_identity,
         "sink": options.sink,
     }
-    if again := repeated(target, "restore", asked):
+    again = repeated(target, "restore", absolute(repository), goal, asked)
+    if again is not None and _is_of(again, chosen):
         return carried(again, carrying)
     journal.refuse_unfinished(target)
     since = look_since(

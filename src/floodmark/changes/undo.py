@@ -1,20 +1,26 @@
-"""Takes a change back, whole or half done; and forgets what changes have kept."""
+"""Takes a change back, whole or half done; and forgets what changes have kept.
+
+Both work from the journal, which lies in the checkpoint and may be a stranger's: they change the
+place that it lies in, whatever place it names. A sink's log is put back only where the user has
+named the sink's folder.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 
 from floodmark.changes import journal
-from floodmark.changes.apply import Outcome, Places, kept_path, told
+from floodmark.changes.apply import Outcome, Places, kept_path, sweep, told
 from floodmark.changes.belonging import sidecar
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.journal import Record, Stage
+from floodmark.changes.origin import refuse_odd_content
 from floodmark.changes.plan import (
     COPY,
     DELETE,
     NOT_IN_USE,
     REWRITE,
+    SINK,
     TARGET,
     UNCHANGED,
     Plan,
@@ -28,8 +34,6 @@ from floodmark.errors import FloodmarkError, NoAnswer, StalePlan, StoppedMidway
 from floodmark.storage.copying import copy_file, drop_empty_folders
 from floodmark.storage.files import Files
 from floodmark.wire import compact_json
-
-PlacesOf = Callable[[Plan], Places]
 
 
 def last_change(target: Files) -> Record:
@@ -49,7 +53,7 @@ def plan_undo(target: Files, location: str) -> Plan:
     record = last_change(target)
     plan = record.plan
     _refuse_moved(target, record)
-    kept = {file.path for file in target.list(journal.kept_folder(plan)).files}
+    kept = _kept(target, plan)
     back = tuple(
         Step(COPY, step.path, "as it was before", origin=kept_path(plan, step), place=step.place)
         for step in plan.steps
@@ -63,13 +67,15 @@ def plan_undo(target: Files, location: str) -> Plan:
     return _undo_plan(record, location, (*back, *away), fingerprint(target))
 
 
-def undo(target: Files, places_of: PlacesOf, clock: Clock | None = None) -> Outcome:
+def undo(target: Files, sink: Files | None = None, clock: Clock | None = None) -> Outcome:
+    """`sink`: the file sink's folder, as the user named it."""
     record = last_change(target)
     plan = record.plan
     if record.stage is Stage.FINISHED:
         refuse_in_use(target, clock or Clock())
         _refuse_moved(target, record)
-    places = places_of(plan)
+    places = Places(target, target, sink)
+    _kept(target, plan)
     try:
         journal.block(target, plan)
         record = journal.move(target, record, Stage.UNDOING)
@@ -93,7 +99,7 @@ def settle(target: Files, location: str) -> Plan | None:
     if not records or records[-1].stage is not Stage.UNDONE:
         return None
     plan = records[-1].plan
-    left = target.list(journal.kept_folder(plan)).files or journal.is_blocked(target, plan)
+    left = _kept(target, plan) or journal.is_blocked(target, plan)
     if not left and plan.in_place:
         return None
     _clean(plan, target)
@@ -118,14 +124,25 @@ def _undo_plan(record: Record, location: str, steps: tuple[Step, ...], now: Fing
             now.words,
             plan.block,
             {"change": plan.id},
+            _elsewhere(plan, location),
+            sink=plan.sink if any(step.place == SINK for step in steps) else None,
         )
     )
+
+
+def _elsewhere(plan: Plan, location: str) -> tuple[str, ...]:
+    if plan.target == location:
+        return ()
+    return (f"The journal names {plan.target}. Only what lies in {location} is changed.",)
 
 
 def require_fresh(target: Files, saved: Plan) -> None:
     """A saved plan of an undo holds for the change and the place that it was made for."""
     now = fingerprint(target)
-    if last_change(target).plan.id != saved.options["change"] or now.digest != saved.fingerprint:
+    if (
+        last_change(target).plan.id != saved.options.get("change")
+        or now.digest != saved.fingerprint
+    ):
         raise StalePlan(
             f"{target.root} has moved since this plan was made",
             f"planned at   {saved.standing}\nfound now    {now.words}",
@@ -153,7 +170,7 @@ def _refuse_moved(target: Files, record: Record) -> None:
 
 
 def _put_back(plan: Plan, places: Places) -> None:
-    kept = {file.path for file in places.target.list(journal.kept_folder(plan)).files}
+    kept = _kept(places.target, plan)
     for step in plan.steps:
         files = places.of(step)
         if kept_path(plan, step) in kept:
@@ -164,8 +181,15 @@ def _put_back(plan: Plan, places: Places) -> None:
             files.delete([step.path, *([sidecar(step.path)] if step.place == TARGET else [])])
 
 
+def _kept(target: Files, plan: Plan) -> frozenset[str]:
+    listing = target.list(journal.kept_folder(plan))
+    refuse_odd_content(target, listing)
+    return frozenset(file.path for file in listing.files)
+
+
 def _clean(plan: Plan, target: Files) -> None:
-    target.delete(file.path for file in target.list(journal.kept_folder(plan)).files)
+    target.delete(_kept(target, plan))
+    sweep(target)
     journal.unblock(target, plan)
     if not plan.in_place:
         target.delete([journal.path_of(plan)])  # the place is as empty as it was
@@ -175,7 +199,9 @@ def _clean(plan: Plan, target: Files) -> None:
 def plan_forget(target: Files, location: str) -> Plan:
     journal.refuse_unfinished(target)
     records = journal.read_records(target)
-    kept = target.list(journal.KEPT).files
+    listing = target.list(journal.KEPT)
+    refuse_odd_content(target, listing)
+    kept = listing.files
     if not records and not kept:
         raise NoAnswer(
             f"{target.root}: no change has kept anything here",

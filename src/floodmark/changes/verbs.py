@@ -24,8 +24,17 @@ from floodmark.changes.course import Course, Wish, choose_course
 from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.gone_input import gone_input
 from floodmark.changes.journal import Stage
+from floodmark.changes.named import (
+    comparable,
+    not_named,
+    require_named_origin,
+    require_named_sink,
+    same_change,
+    same_place,
+)
 from floodmark.changes.origin import Origin, latest_note, open_origin
-from floodmark.changes.plan import Plan, parse_plan, plan_to_json, render_plan, seal
+from floodmark.changes.plan import FOLDER_MODE, Plan, plan_to_json, render_plan, seal
+from floodmark.changes.plan_parsing import parse_plan
 from floodmark.changes.reach import require_reach
 from floodmark.changes.rehome import Moves, moved_place, parse_moves
 from floodmark.changes.sinklog import SinkPlace
@@ -41,8 +50,10 @@ from floodmark.changes.undo import (
 )
 from floodmark.changes.upgrade import plan_upgrade
 from floodmark.changes.use import Clock
-from floodmark.errors import FloodmarkError, StoppedMidway, WrongUse
+from floodmark.errors import StoppedMidway, WrongUse
+from floodmark.storage.copying import with_folder_mode, with_modes_of
 from floodmark.storage.files import Files, local_path, open_files
+from floodmark.storage.modes import open_private
 
 Storage = Mapping[str, Any]
 _DONE = "This was carried out already, and stands as it was left: there is nothing to do."
@@ -122,10 +133,11 @@ def copy(
     moves = parse_moves(rehome)
 
     def make(origin: Origin) -> Plan:
-        place = _rehomed_sink(origin, moves, sink, carrying) if moves else None
+        place = place_of_sink(sink, carrying) if moves and sink is not None else None
         plan = plan_copy(origin, absolute(dest), moves, new_identity, place)
         read = read_state(origin, origin.checkpoint.committed_batch, carrying)
-        return replace(plan, notes=(*read, *plan.notes))
+        unnamed = _moved_sink(origin, moves) if sink is None else ()
+        return replace(plan, notes=(*read, *unnamed, *plan.notes))
 
     return to_new_place("copy", path, dest, make, carrying, ())
 
@@ -140,14 +152,13 @@ def read_state(origin: Origin, batch: int | None, carrying: Carrying) -> tuple[s
     return (f"The state after batch {batch} was read: {count} files, all sound.",) if count else ()
 
 
-def _rehomed_sink(
-    origin: Origin, moves: Moves, sink: str | None, carrying: Carrying
-) -> SinkPlace | None:
-    """The output folder as it lies now: named, or the noted one where a move is about it."""
+def _moved_sink(origin: Origin, moves: Moves) -> tuple[str, ...]:
+    """Says so where the notes name an output folder that a move is about; it is not touched."""
     known = origin.sink
-    if sink is None and known is not None and known.kind in FILE_SINKS and known.path is not None:
-        sink = moved_place(f"{known.path.rstrip('/')}/", moves)
-    return place_of_sink(sink, carrying) if sink is not None else None
+    if known is None or known.kind not in FILE_SINKS or known.path is None:
+        return ()
+    place = moved_place(f"{known.path.rstrip('/')}/", moves)
+    return (not_named(place.rstrip("/")),) if place is not None else ()
 
 
 def _ask_kafka(origin: Origin, wish: Wish) -> tuple[Wish, tuple[str, ...]]:
@@ -207,10 +218,7 @@ def begin_new_place(plan: Plan, carrying: Carrying) -> Change:
 def _recorded(target: Files, plan: Plan) -> Plan | None:
     """This very change, begun earlier, or finished and untouched since."""
     for record in reversed(journal.read_records(target)):
-        same = (record.plan.verb, record.plan.origin) == (plan.verb, plan.origin) and dict(
-            record.plan.options
-        ) == dict(plan.options)
-        if same and _can_repeat(target, record):
+        if same_change(record.plan, plan) and _can_repeat(target, record):
             return record.plan
     return None
 
@@ -222,7 +230,7 @@ def _can_repeat(target: Files, record: journal.Record) -> bool:
 
 
 def refuse_overlap(path: str, new: str) -> None:
-    first, second = _comparable(path), _comparable(new)
+    first, second = comparable(path), comparable(new)
     if first == second:
         raise WrongUse(
             f"{path} and {new} are the same place",
@@ -238,40 +246,37 @@ def refuse_overlap(path: str, new: str) -> None:
             )
 
 
-def _comparable(location: str) -> str:
-    path = local_path(location)
-    if path is not None:
-        return os.path.realpath(path)
-    scheme, _, rest = location.rstrip("/").partition("://")
-    return f"{'s3' if scheme in ('s3a', 's3n') else scheme}://{rest}"
+def repeated(
+    target: Files, verb: str, origin: str, location: str, asked: Mapping[str, Any]
+) -> Plan | None:
+    """The same command, given again: its journal knows the plan, which the change has overtaken.
 
-
-def repeated(target: Files, verb: str, asked: Mapping[str, Any]) -> Plan | None:
-    """A change in place has changed what it would be planned from: its journal knows it."""
+    The journal may be a stranger's. So its plan has to be what this command asks for: the same
+    verb, options, origin and place, and a sink that was named. `None` of an option stands for an
+    option that was not given, and of which the plan may say more; a sink is named or not.
+    """
     said = {key: value for key, value in asked.items() if value is not None}
+    sink = asked.get("sink")
     for record in reversed(journal.read_records(target)):
-        options = record.plan.options
+        plan = record.plan
         if (
-            record.plan.verb == verb
-            and all(options.get(key) == value for key, value in said.items())
+            plan.verb == verb
+            and all(plan.options.get(key) == value for key, value in said.items())
+            and same_place(plan.target, location)
+            and same_place(plan.origin, origin)
+            and (plan.sink is None or plan.sink == sink)
             and _can_repeat(target, record)
         ):
-            return record.plan
+            return plan
     return None
 
 
-def sink_place(origin: Origin, sink: str | None, carrying: Carrying) -> SinkPlace | None:
-    if sink is not None:
-        return place_of_sink(sink, carrying)
+def unnamed_sink(origin: Origin) -> tuple[str, ...]:
+    """Says so where the notes of the last start name a file sink; its log is not touched."""
     known = origin.sink
     if known is None or known.kind not in FILE_SINKS or known.path is None:
-        return None
-    try:
-        files = open_files(known.path, carrying.storage)
-        there = bool(files.level("_spark_metadata").files)
-    except FloodmarkError:
-        return None
-    return (absolute(known.path), files) if there else None
+        return ()
+    return (not_named(known.path),)
 
 
 def place_of_sink(sink: str, carrying: Carrying) -> SinkPlace:
@@ -288,11 +293,21 @@ def bytes_of(path: str) -> bytes:
 
 
 def places_of(plan: Plan, storage: Storage | None) -> Places:
+    origin, target = open_files(plan.origin, storage), open_files(plan.target, storage)
     return Places(
-        open_files(plan.origin, storage),
-        open_files(plan.target, storage),
+        origin,
+        _readable_as_before(plan, origin, target),
         open_files(plan.sink, storage) if plan.sink else None,
     )
+
+
+def _readable_as_before(plan: Plan, origin: Files, target: Files) -> Files:
+    """What is written can be read by those who could read what it is made from."""
+    if plan.in_place:
+        return with_modes_of(target, target)
+    if plan.verb == "restore":
+        return with_folder_mode(target, plan.options.get(FOLDER_MODE))
+    return with_modes_of(target, origin)
 
 
 def carried(plan: Plan, carrying: Carrying) -> Change:
@@ -334,7 +349,8 @@ def _rewriter(plan: Plan) -> Rewriter | None:
 
 def save_plan(plan: Plan, path: str) -> None:
     try:
-        Path(path).write_bytes(render_plan(plan))
+        with open(path, "wb", opener=open_private) as file:
+            file.write(render_plan(plan))
     except OSError as error:
         raise WrongUse(
             f"{path}: the plan cannot be saved there ({error.strerror})",
@@ -346,12 +362,13 @@ def read_plan(path: str) -> Plan:
     return parse_plan(bytes_of(path), path)
 
 
-def apply_saved(path: str, carrying: Carrying) -> Change:
+def apply_saved(path: str, carrying: Carrying, sink: str | None = None) -> Change:
     plan = read_plan(path)
+    require_named_sink(plan, sink, f"floodmark apply {path}")
     target = open_files(plan.target, carrying.storage)
     if plan.verb == "undo":
         require_fresh(target, plan)
-        return take_back(plan.target, carrying)
+        return take_back(plan.target, carrying, sink)
     if plan.verb == "forget":
         require_same_kept(target, plan.target, plan)
         return forget_kept(plan.target, carrying)
@@ -363,7 +380,27 @@ def apply_saved(path: str, carrying: Carrying) -> Change:
     return Change(outcome.plan, True, outcome.words)
 
 
-def take_back(path: str, carrying: Carrying) -> Change:
+def resume(path: str, carrying: Carrying, origin: str | None, sink: str | None) -> Change:
+    """Goes on with a change that stopped midway, by the journal that lies in its place.
+
+    The journal may be a stranger's: it reads from `origin` and changes `sink` only where the user
+    has named them, and they are what it says.
+    """
+    location = absolute(path)
+    target = open_files(location, carrying.storage)
+    require_place(target)
+    plan = journal.begun(target).plan
+    command = f"floodmark apply --resume {path}"
+    require_named_sink(plan, sink, command)
+    require_named_origin(plan, location, origin, command)
+    if not carrying.execute:
+        return Change(plan)
+    outcome = _execute(plan, carrying)
+    return Change(outcome.plan, True, outcome.words)
+
+
+def take_back(path: str, carrying: Carrying, sink: str | None = None) -> Change:
+    """`sink`: the file sink's folder, whose log the change had changed as well."""
     target = open_files(absolute(path), carrying.storage)
     require_place(target)
     if carrying.execute and (settled := settle(target, absolute(path))):
@@ -371,7 +408,9 @@ def take_back(path: str, carrying: Carrying) -> Change:
     plan = plan_undo(target, absolute(path))
     if not carrying.execute:
         return Change(plan)
-    outcome = undo(target, lambda plan: places_of(plan, carrying.storage), carrying.clock)
+    require_named_sink(plan, sink, f"floodmark undo {path}")
+    place = open_files(plan.sink, carrying.storage) if plan.sink else None
+    outcome = undo(with_modes_of(target, target), place, carrying.clock)
     return Change(plan, True, outcome.words)
 
 

@@ -11,7 +11,13 @@ from floodmark.cli import changing, options
 
 
 @click.command("apply")
-@click.argument("plan", metavar="PLAN.json")
+@click.argument("plan", metavar="[PLAN.json]", required=False)
+@click.option("--resume", metavar="CP", help="Go on with a change of CP that stopped midway.")
+@click.option(
+    "--from", "origin", metavar="PLACE", help="What the change that stopped midway reads from."
+)
+@click.option("--sink", metavar="FOLDER", help="The file sink's output, if its log is changed.")
+@click.option("--execute", is_flag=True, help="With --resume: carry it out, not only show it.")
 @click.option(
     "--wait",
     type=click.FloatRange(min=0),
@@ -22,9 +28,29 @@ from floodmark.cli import changing, options
 @options.storage
 @options.as_json
 def command(
-    plan: str, wait: float | None, read_data: bool, storage: dict[str, Any], as_json: bool
+    plan: str | None,
+    resume: str | None,
+    origin: str | None,
+    sink: str | None,
+    execute: bool,
+    wait: float | None,
+    read_data: bool,
+    storage: dict[str, Any],
+    as_json: bool,
 ) -> None:
-    """Carry out a saved plan, if everything is still as it was when it was made."""
-    with changing.carrying(True, wait, storage, read_data) as how:
-        change = api.apply(plan, carrying=how)
+    """Carry out a saved plan, if everything is still as it was when it was made.
+
+    With --resume CP: show the plan of a change that stopped midway in CP, and with --execute go on
+    with it. A place outside of CP is read or changed only if --from or --sink names it.
+    """
+    if (plan is None) == (resume is None):
+        raise click.UsageError("Give either a saved plan, or --resume CP.")
+    if plan is not None:
+        if origin is not None:
+            raise click.UsageError("--from goes with --resume: a saved plan names its origin.")
+        with changing.carrying(True, wait, storage, read_data) as how:
+            change = api.apply(plan, sink=sink, carrying=how)
+    else:
+        with changing.carrying(execute, wait, storage, read_data) as how:
+            change = api.resume(str(resume), origin=origin, sink=sink, carrying=how)
     changing.show(change, as_json)

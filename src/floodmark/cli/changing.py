@@ -123,6 +123,9 @@ def show(change: Change, as_json: bool, out: str | None = None) -> None:
 def render(change: Change, out: str | None = None) -> str:
     plan = change.plan
     lines = [style(plan.title, "bold")]
+    if plan.sink is not None:
+        # What lies outside of the checkpoint comes first, and in full.
+        lines += ["", f"  Outside of the checkpoint, the file sink's log changes: {plan.sink}"]
     if plan.steps:
         lines += ["", table(list(_rows(plan)))]
     if plan.notes:

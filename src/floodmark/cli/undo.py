@@ -12,14 +12,20 @@ from floodmark.cli import changing, options
 
 @click.command("undo")
 @click.argument("checkpoint", metavar="CP")
+@click.option("--sink", metavar="FOLDER", help="The file sink's output, whose log goes back too.")
 @changing.execute
 @changing.out
 @options.storage
 @options.as_json
 def command(
-    checkpoint: str, execute: bool, out: str | None, storage: dict[str, Any], as_json: bool
+    checkpoint: str,
+    sink: str | None,
+    execute: bool,
+    out: str | None,
+    storage: dict[str, Any],
+    as_json: bool,
 ) -> None:
     """Take back the last change of a checkpoint, whole or half done."""
     with changing.carrying(execute, None, storage) as how:
-        change = api.undo(checkpoint, carrying=how)
+        change = api.undo(checkpoint, sink=sink, carrying=how)
     changing.show(change, as_json, out)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from floodmark.checkpoint.layout import FileInfo
+from floodmark.checkpoint.relative_path import RelativePath, folder_path
 from floodmark.errors import CannotRead, FileGone, FloodmarkError
 from floodmark.storage.files import Files, Folder, Listing, open_files
 
@@ -127,9 +128,10 @@ class HadoopFiles:
             _asked(path, lambda path=path: self.fs.delete(self._path(path), False))  # type: ignore[misc]
 
     def below(self, folder: str) -> HadoopFiles:
-        return HadoopFiles(f"{self.root.rstrip('/')}/{folder}", self.spark, self.fs)
+        return HadoopFiles(f"{self.root.rstrip('/')}/{RelativePath(folder)}", self.spark, self.fs)
 
     def _path(self, relative: str) -> Any:
+        relative = folder_path(relative)
         whole = f"{self.root.rstrip('/')}/{relative}" if relative else self.root
         return self.spark._jvm.org.apache.hadoop.fs.Path(whole)
 

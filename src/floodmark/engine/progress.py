@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.checkpoint.sources import SourceKind, kind_of
+from floodmark.errors import FloodmarkError
 from floodmark.secret_text import redacted
+from floodmark.storage.local import LocalFiles
+from floodmark.storage.modes import open_private
 from floodmark.wire import dumps
 
 _ROTATED_AT = 32 * 1024 * 1024
@@ -139,8 +142,18 @@ class ProgressFile:
     next batch.
     """
 
-    def __init__(self, path: Path, warn: Callable[[str], None] = lambda _: None) -> None:
-        self.path = path
+    def __init__(
+        self,
+        path: Path,
+        warn: Callable[[str], None] = lambda _: None,
+        checkpoint: LocalFiles | None = None,
+    ) -> None:
+        """In a checkpoint, `path` is below it, and no link is followed there.
+
+        A path that the user named is opened as it is.
+        """
+        self.path = Path(checkpoint.path_of(str(path))) if checkpoint else path
+        self._below, self._checkpoint = str(path), checkpoint
         self._warn = warn
         self._warned = False
         self._descriptor: int | None = None
@@ -164,22 +177,27 @@ class ProgressFile:
     def _warned_once(self) -> Iterator[None]:
         try:
             yield
-        except OSError as error:
+        except (OSError, FloodmarkError) as error:
             if not self._warned:
-                words = error.strerror or str(error)
+                words = error.what if isinstance(error, FloodmarkError) else error.strerror or error
                 self._warn(f"no progress is kept in {self.path}: {words}. The stream goes on.")
                 self._warned = True
 
     def _open(self) -> int:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        # Not blocking: a pipe that nobody reads must not hold the stream.
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
-        descriptor = os.open(self.path, flags, 0o666)
+        descriptor = self._opened()
         if self.path.is_file() and self.path.stat().st_size:
             with self.path.open("rb") as file:
                 file.seek(-1, 2)
                 self._half = file.read(1) != b"\n"
         return descriptor
+
+    def _opened(self) -> int:
+        if self._checkpoint is not None:
+            return self._checkpoint.append_to(self._below)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        # Not blocking: a pipe that nobody reads must not hold the stream.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
+        return open_private(str(self.path), flags)
 
     def _rotate(self, descriptor: int) -> None:
         found = os.fstat(descriptor)

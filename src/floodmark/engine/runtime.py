@@ -38,6 +38,7 @@ from floodmark.engine.stream import RunReport, Stream
 from floodmark.engine.triggers import Trigger
 from floodmark.engine.view import View, choose_view
 from floodmark.errors import FailedForGood, FloodmarkError, StoppedMidway, WrongUse
+from floodmark.storage.local import LocalFiles
 
 _POLL_SECONDS = 0.2
 
@@ -247,8 +248,8 @@ class _Run:
         if self._wish.progress is not None:
             return ProgressFile(self._wish.progress, warn)
         if location.startswith("file:"):
-            folder = Path("/" + location[len("file:") :].lstrip("/"))
-            return ProgressFile(folder / NOTES / "progress.jsonl", warn)
+            place = LocalFiles(location, "/" + location[len("file:") :].lstrip("/"))
+            return ProgressFile(Path(NOTES, "progress.jsonl"), warn, place)
         return None
 
     def _turn(self) -> None:

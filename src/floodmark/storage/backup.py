@@ -13,12 +13,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from floodmark.errors import CannotRead, FileGone, MalformedFile, NoAnswer, NotACheckpoint, WrongUse
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.errors import (
+    CannotRead,
+    FileGone,
+    MalformedFile,
+    NoAnswer,
+    NotACheckpoint,
+    UnsafePath,
+    WrongUse,
+)
 from floodmark.storage.files import Files
 
 CONFIG = "floodmark-backup.json"
@@ -26,6 +36,7 @@ OBJECTS, SNAPSHOTS, RUNNING = "objects", "snapshots", "running"
 VERSION = 1
 _AT_ONCE = 16
 _LEFT_BEHIND_MS = 86_400_000
+_SHA256 = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -36,6 +47,8 @@ class Stored:
     size: int
     sha256: str
     mtime_ms: int | None = None
+    mode: int | None = None
+    """Who could read it, where storage has modes."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +60,8 @@ class Snapshot:
     batch: int | None
     """The last committed batch."""
     files: tuple[Stored, ...] = field(repr=False)
+    folder_mode: int | None = None
+    """Who could read the checkpoint's folder, where storage has modes."""
 
     @property
     def bytes(self) -> int:
@@ -150,12 +165,40 @@ def _parse(path: str, data: bytes | Exception) -> Snapshot:
                 "It was cut short or changed.",
                 "Restore an older one: --snapshot ID.",
             )
-        files = tuple(Stored(**item) for item in body.pop("files"))
-        return Snapshot(**body, files=files)
-    except (ValueError, KeyError, TypeError) as error:
+        files = tuple(_stored(Stored(**item)) for item in body.pop("files"))
+        return _checked(Snapshot(**body, files=files))
+    except UnsafePath as error:
+        raise MalformedFile(
+            f"{path}: the snapshot leads out of its place: {error.what}",
+            error.why,
+            "Nothing was changed. No backup writes such a list: do not trust the repository.",
+        ) from None
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise MalformedFile(
             f"{path}: not a snapshot", str(error), "Remove the file; the other snapshots are whole."
         ) from None
+
+
+def _checked(snapshot: Snapshot) -> Snapshot:
+    """A repository may be a stranger's: its texts are texts, and its numbers numbers."""
+    if not isinstance(snapshot.location, str) or type(snapshot.made_ms) is not int:
+        raise TypeError("a field is of another type")
+    if not (_is_mode(snapshot.folder_mode) and RelativePath(snapshot.id)):
+        raise TypeError("a field is of another type")
+    return snapshot
+
+
+def _stored(file: Stored) -> Stored:
+    RelativePath(file.path)
+    if not (isinstance(file.sha256, str) and _SHA256.fullmatch(file.sha256)):
+        raise ValueError(f"{file.path}: no content is named")
+    if type(file.size) is not int or not _is_mode(file.mode):
+        raise TypeError(f"{file.path}: a field is of another type")
+    return file
+
+
+def _is_mode(mode: object) -> bool:
+    return mode is None or (type(mode) is int and 0 <= mode <= 0o777)
 
 
 def _digest(body: Mapping[str, Any]) -> str:
@@ -186,13 +229,13 @@ class Store:
         """A file that the last snapshot has as it is now: its content need not be read."""
         return self._unchanged.get((path, size, mtime_ms))
 
-    def put(self, path: str, data: bytes, mtime_ms: int | None) -> Stored:
+    def put(self, path: str, data: bytes, mtime_ms: int | None, mode: int | None = None) -> Stored:
         sha256 = hashlib.sha256(data).hexdigest()
         if sha256 not in self._there:
             if self._files.create(object_path(sha256), data):
                 self.written += len(data)
             self._there.add(sha256)
-        return Stored(path, len(data), sha256, mtime_ms)
+        return Stored(path, len(data), sha256, mtime_ms, mode)
 
 
 def fetch_object(files: Files, name: str, path: str) -> bytes:

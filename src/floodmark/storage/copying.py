@@ -2,7 +2,7 @@
 
 On one disk it is a hard link: Spark never writes into a file that it has finished, it
 puts a new one in its place. On one object store the store copies. Anything else goes
-through this process.
+through this process. A copy on a disk has the mode of its source.
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
-from pathlib import Path
 
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import FileGone
 from floodmark.storage.files import Files, unreadable
-from floodmark.storage.local import LocalFiles
+from floodmark.storage.local import LocalFiles, refusals
+from floodmark.storage.modes import PRIVATE, Modes, taken_over
 
 _NO_LINKS = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES})
 
 
 def copy_file(origin: Files, path: str, target: Files, to: str) -> None:
     """The whole file or nothing; replaces what is there."""
+    path, to = RelativePath(path), RelativePath(to)
     if isinstance(origin, LocalFiles) and isinstance(target, LocalFiles):
-        _copy_on_disk(f"{origin.folder}/{path}", f"{target.folder}/{to}", path)
+        _copy_on_disk(origin, path, target, to)
     elif not _copied_by_store(origin, path, target, to):
         target.write(to, origin.read(path))
 
@@ -37,7 +38,7 @@ def _copied_by_store(origin: Files, path: str, target: Files, to: str) -> bool:
         return False
     if origin.fs is not target.fs:
         return False
-    source, goal = f"{origin.folder}/{path}", f"{target.folder}/{to}"
+    source, goal = origin.file_path(path), target.file_path(to)
     try:
         if "s3" not in target.fs.protocol:  # object stores have no folders
             target.fs.makedirs(goal.rsplit("/", 1)[0], exist_ok=True)
@@ -49,39 +50,86 @@ def _copied_by_store(origin: Files, path: str, target: Files, to: str) -> bool:
     return True
 
 
-def _copy_on_disk(source: str, target: str, path: str) -> None:
-    try:
-        Path(target).parent.mkdir(parents=True, exist_ok=True)
-        if not _linked(source, target):
-            _copy_beside(Path(source), Path(target))
-    except FileNotFoundError:
-        raise FileGone(f"{path} is not there") from None
-    except OSError as error:
-        raise unreadable(target, error) from None
+def _copy_on_disk(origin: LocalFiles, path: str, target: LocalFiles, to: str) -> None:
+    with origin.descent() as descent:
+        try:
+            source = descent.file(origin.inner(path))
+        except FileNotFoundError:
+            raise FileGone(f"{path} is not there") from None
+        except OSError as error:
+            raise unreadable(path, error) from None
+        try:
+            folder, _, name = origin.inner(path).rpartition("/")
+            if not _linked(source, descent.folder(folder), name, target, to):
+                mode = taken_over(os.fstat(source).st_mode)
+                with target.beside(to, mode) as beside:
+                    beside.take(source)
+                    beside.replace()
+        finally:
+            os.close(source)
 
 
-def _linked(source: str, target: str) -> bool:
-    try:
-        os.link(source, target)
-    except FileExistsError:
+def _linked(source: int, folder: int, name: str, target: LocalFiles, to: str) -> bool:
+    """True where the very file that is open has got another name in the target."""
+    with refusals(to), target.descent(to) as descent:
+        parent, _, goal = target.inner(to).rpartition("/")
+        at = descent.folder(parent)
+        try:
+            os.link(name, goal, src_dir_fd=folder, dst_dir_fd=at, follow_symlinks=False)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            return False
+        if os.path.samestat(os.fstat(source), os.stat(goal, dir_fd=at, follow_symlinks=False)):
+            return True
+        os.unlink(goal, dir_fd=at)  # something else took the name after it was opened
         return False
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        return False
-    return True
 
 
-def _copy_beside(source: Path, target: Path) -> None:
-    temporary = target.with_name(f".{target.name}.{os.urandom(16).hex()}.tmp")
-    shutil.copyfile(source, temporary)
-    temporary.replace(target)
+def restore_file(target: Files, path: str, data: bytes, mode: int | None) -> None:
+    """Writes a file with the mode that it had when it was stored, where storage has modes."""
+    if isinstance(target, LocalFiles):
+        target.write(path, data, None if mode is None else taken_over(mode) & 0o666)
+    else:
+        target.write(path, data)
+
+
+def private(files: Files) -> Files:
+    """The same place; what is written there is this user's alone."""
+    return files.with_modes(PRIVATE) if isinstance(files, LocalFiles) else files
+
+
+def with_modes_of(files: Files, source: Files) -> Files:
+    """The same place; new files and folders there get the modes of those of `source`."""
+    if not (isinstance(files, LocalFiles) and isinstance(source, LocalFiles)):
+        return files
+    modes = source.own_modes()
+    return files if modes is None else files.with_modes(modes)
+
+
+def with_folder_mode(files: Files, mode: object) -> Files:
+    """The same place; new folders there get this mode. Private, where it is none."""
+    if not isinstance(files, LocalFiles):
+        return files
+    known = taken_over(mode) | 0o700 if isinstance(mode, int) else PRIVATE.folder
+    return files.with_modes(Modes(known & 0o666, known))
+
+
+def mode_of(files: Files, path: str = "") -> int | None:
+    """The mode of a file or of the place itself; None where storage has no modes."""
+    return files.mode_of(path) if isinstance(files, LocalFiles) else None
 
 
 def drop_empty_folders(files: Files) -> None:
     """Folders that nothing is in any more, the root included. Object stores have none."""
     if not isinstance(files, LocalFiles):
         return
-    for folder, _, _ in os.walk(files.folder, topdown=False):
-        with contextlib.suppress(OSError):  # something is in it
-            os.rmdir(folder)  # noqa: PTH106 - beside os.walk
+    place = files.path_of("")
+    for _, folders, _, descriptor in os.fwalk(place, topdown=False, follow_symlinks=False):
+        for name in folders:
+            with contextlib.suppress(OSError):  # something is in it, or it is a link
+                os.rmdir(name, dir_fd=descriptor)
+    with contextlib.suppress(OSError):
+        os.rmdir(place)  # noqa: PTH106 - beside os.fwalk

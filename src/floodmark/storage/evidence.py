@@ -56,9 +56,8 @@ from floodmark.checkpoint.sources import (
 )
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, MalformedFile, UnknownVersion
 from floodmark.limits import current, over_limit
-from floodmark.storage.files import Files, Folder, Listing, local_path
+from floodmark.storage.files import Files, Folder, Listing, local_path, plain_path
 from floodmark.storage.load import Entries, load
-from floodmark.storage.local import LocalFiles
 
 # A file source's compaction may reach hundreds of megabytes: it is parsed on --read-data.
 _PARSED_AT_ONCE = 16 << 20
@@ -128,9 +127,8 @@ class _Kept:
         self.contents.update((path, data) for path, data in found.items() if type(data) is bytes)
         return found
 
-    def on_disk(self, path: str) -> str | None:
-        """Where a file lies on this machine, if it does."""
-        return self._files.path_of(path) if isinstance(self._files, LocalFiles) else None
+    def plain_path(self, path: str) -> str | None:
+        return plain_path(self._files, path)
 
     def write(self, path: str, data: bytes) -> None:
         raise NotImplementedError("the doctor changes nothing")

@@ -68,7 +68,7 @@ class LargeFiles:
 
     def is_sound_table(self, path: str) -> bool:
         """The checksum of every block of a RocksDB table fits."""
-        place, size = self._found.files.on_disk(path), self._found.sizes.get(path, 0)
+        place, size = self._found.files.plain_path(path), self._found.sizes.get(path, 0)
         if place is not None:
             walk = _table_on_disk(place, size)
             return bool(walk and _read(place, size, self._room_for(walk), [], walk) and walk.fits)
@@ -85,7 +85,7 @@ class LargeFiles:
         return self._piece if enough <= _PIECE else memoryview(bytearray(enough))
 
     def _place(self, path: str) -> str | None:
-        return self._found.files.on_disk(path) if self._found.sizes[path] >= LARGE else None
+        return self._found.files.plain_path(path) if self._found.sizes[path] >= LARGE else None
 
     def _sums(self, file: StateFile) -> list[_Sum] | None:
         """The checksums beside a file; None where one of them cannot be taken as it stands."""

@@ -1,6 +1,7 @@
 """One folder on some storage, behind one small interface.
 
-Paths given to `Files` are relative to its root, with `/` between their parts.
+Paths given to `Files` are relative to its root, with `/` between their parts: every method makes
+a `RelativePath` of what it is given, and so refuses a name that leads out of the root.
 There is no rename: object stores have none, so nothing above may need one.
 """
 
@@ -20,7 +21,7 @@ class Listing:
     files: tuple[FileInfo, ...]
     complete: bool = True
     unreadable: tuple[tuple[str, str], ...] = ()
-    """Folders below that could not be listed, each with the reason."""
+    """What lies below and could not be listed, or is no file, as a link; each with the reason."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Folder:
 
     folders: tuple[str, ...]
     files: tuple[str, ...]
+    others: tuple[tuple[str, str], ...] = ()
+    """What is neither, as a link or a named pipe, with what it is."""
 
 
 class Files(Protocol):
@@ -95,6 +98,12 @@ def local_path(location: str) -> str | None:
         return unquote("/" + rest.lstrip("/") if rest.startswith("/") else rest)
     scheme, separator, _ = location.partition("://")
     return None if separator and scheme.replace("+", "").isalnum() else location
+
+
+def plain_path(files: Files, path: str) -> str | None:
+    """Where a regular file lies on this machine's disk, reached without a link; or None."""
+    found = getattr(files, "plain_path", None)
+    return found(path) if found is not None else None
 
 
 def is_a_file(location: str) -> NotACheckpoint:

@@ -75,16 +75,20 @@ def load_logs(files: Files) -> Checkpoint:
 
 def _list_logs(files: Files) -> Listing:
     top = files.level()
+    if {OFFSETS, COMMITS, SOURCES} & {name for name, _ in top.others}:
+        return files.list()  # a link in place of a log: told of, not followed
     if not {OFFSETS, COMMITS} & set(top.folders):
         return files.list()  # too little to be large, or not a checkpoint at all
     found = [FileInfo(name, SIZE_UNKNOWN) for name in top.files]
+    odd = list(top.others)
     folders = [OFFSETS, COMMITS]
     if SOURCES in top.folders:
         folders += [f"{SOURCES}/{source}" for source in files.level(SOURCES).folders]
     for folder in folders:
-        names = files.level(folder).files
-        found += [FileInfo(f"{folder}/{name}", SIZE_UNKNOWN) for name in names]
-    return Listing(tuple(found), complete=False)
+        level = files.level(folder)
+        found += [FileInfo(f"{folder}/{name}", SIZE_UNKNOWN) for name in level.files]
+        odd += [(f"{folder}/{name}", reason) for name, reason in level.others]
+    return Listing(tuple(found), complete=False, unreadable=tuple(odd))
 
 
 def load_listed(
@@ -97,8 +101,10 @@ def load_listed(
     if kind is Kind.DSTREAMS:
         return Checkpoint(files.root, kind, listing.files, listing.complete)
     reading = _Reading(files, listing)
-    offset_ids = batch_ids(listing.files, OFFSETS)
-    commit_ids = batch_ids(listing.files, COMMITS)
+    # A pipe or a link in place of an entry is an entry that cannot be read.
+    there = (*listing.files, *(FileInfo(path, SIZE_UNKNOWN) for path, _ in listing.unreadable))
+    offset_ids = batch_ids(there, OFFSETS)
+    commit_ids = batch_ids(there, COMMITS)
     wanted = _wanted(files, offset_ids, commit_ids, entries, set(batches))
     operators = _operator_paths(listing.files, max(offset_ids, default=None))
     reading.fetch(

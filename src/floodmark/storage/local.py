@@ -8,17 +8,28 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import FileIO
 
-from floodmark.checkpoint.layout import FileInfo
-from floodmark.errors import FileGone, FloodmarkError
+from floodmark.checkpoint.layout import METADATA, FileInfo
+from floodmark.checkpoint.relative_path import (
+    ODD_NAME,
+    RelativePath,
+    folder_path,
+    is_name,
+    shown,
+)
+from floodmark.errors import FileGone, FloodmarkError, UnsafePath
 from floodmark.limits import Held, check_size
+from floodmark.storage.descent import LINK, Descent, is_link, not_a_file, refused
 from floodmark.storage.files import Folder, Listing, is_a_file, unreadable
+from floodmark.storage.modes import PRIVATE, Modes, give_to_owner, own, set_mode, taken_over
 
 # Nearly every file of a log fits into the first read, so its size need not be asked.
 _CHUNK = 1 << 16
+_DEEPEST = 100
 _Failures = list[tuple[str, str]]
 
 
@@ -26,170 +37,347 @@ _Failures = list[tuple[str, str]]
 class LocalFiles:
     root: str
     folder: str
+    """The folder that the user named. It may be a link; nothing below it is followed if it is."""
     reads_cost: bool = False
+    within: str = ""
+    """The part of the root that lies below `folder`."""
+    modes: Modes | None = None
+    """Of what is written; None: as what is there."""
 
     def list(self, folder: str = "", most: int | None = None) -> Listing:
         failed: _Failures = []
-        files = tuple(self._walk(folder, self.path_of(folder), failed, frozenset()))
+        folder = folder_path(folder)
+        files: tuple[FileInfo, ...] = ()
+        with self.descent() as descent:
+            try:
+                files = tuple(_walk(folder, descent.folder(self.inner(folder)), failed))
+            except UnsafePath:
+                if not folder:
+                    raise
+                failed.append((folder, LINK))
+            except OSError as error:
+                if not folder:
+                    raise self._no_folder(error) from None
+                if not isinstance(error, FileNotFoundError):
+                    failed.append((folder, error.strerror or str(error)))
         return Listing(files, not failed, tuple(failed))
 
-    def _walk(
-        self, relative: str, absolute: str, failed: _Failures, followed: frozenset[str]
-    ) -> Iterator[FileInfo]:
-        try:
-            entries = list(os.scandir(absolute))
-        except OSError as error:
-            if not relative:
-                raise self._no_folder(error) from None
-            if not isinstance(error, FileNotFoundError):  # else removed while we walked
-                failed.append((relative, error.strerror or str(error)))
-            return
-        prefix = relative + "/" if relative else ""
-        for entry in entries:
-            path = prefix + entry.name
-            if entry.is_dir():
-                links = followed
-                if entry.is_symlink():
-                    target = os.path.realpath(entry.path)
-                    if target in followed or f"{os.path.realpath(absolute)}/".startswith(
-                        target + "/"
-                    ):
-                        continue  # it leads back to where we are
-                    links = followed | {target}
-                yield from self._walk(path, entry.path, failed, links)
-                continue
-            try:
-                found = entry.stat()
-            except OSError:  # removed while we walked, or a dangling link
-                continue
-            yield FileInfo(path, found.st_size, found.st_mtime_ns // 1_000_000)
-
     def _no_folder(self, error: OSError) -> FloodmarkError:
-        if isinstance(error, NotADirectoryError) and os.path.exists(self.folder):
+        if isinstance(error, NotADirectoryError) and os.path.exists(self.path_of("")):
             return is_a_file(self.root)
         return unreadable(self.root, error)
 
     def level(self, folder: str = "") -> Folder:
-        try:
-            entries = list(os.scandir(self.path_of(folder)))
-        except (FileNotFoundError, NotADirectoryError):
-            return Folder((), ())
-        except OSError as error:
-            raise unreadable(self.path_of(folder), error) from None
-        folders = {entry.name for entry in entries if entry.is_dir()}
-        links = {entry.name for entry in entries if entry.name in folders and entry.is_symlink()}
-        files = (entry.name for entry in entries if entry.name not in folders)
-        return Folder(tuple(sorted(folders - links)), tuple(sorted(files)))
+        folder = folder_path(folder)
+        with self.descent() as descent:
+            try:
+                return _level(os.scandir(descent.folder(self.inner(folder))))
+            except (FileNotFoundError, NotADirectoryError):
+                return Folder((), ())
+            except OSError as error:
+                raise unreadable(self.path_of(folder), error) from None
 
     def read(self, path: str) -> bytes:
-        return _read(self.path_of(path), path)
+        with self.descent() as descent:
+            return self._read(descent, path)
 
     def read_many(self, paths: Iterable[str]) -> dict[str, bytes | FloodmarkError]:
         # A disk's small reads gain nothing from threads that share one interpreter lock.
-        prefix = self.folder + "/"
         found: dict[str, bytes | FloodmarkError] = {}
         held = Held()
-        for path in paths:
-            try:
-                found[path] = held.add(path, _read(prefix + path, path))
-            except FloodmarkError as error:
-                found[path] = error
+        with self.descent() as descent:
+            for path in paths:
+                try:
+                    found[path] = held.add(path, self._read(descent, path))
+                except FloodmarkError as error:
+                    found[path] = error
         return found
 
-    def write(self, path: str, data: bytes) -> None:
-        with _refusals(path):
-            temporary = self._write_beside(path, data)
-            os.replace(temporary, self.path_of(path))
+    def _read(self, descent: Descent, path: str) -> bytes:
+        # os.read needs a third of the time of open().read() on the small files of a log.
+        path = RelativePath(path)
+        try:
+            descriptor = descent.file(self.inner(path))
+        except FileNotFoundError:
+            raise FileGone(f"{path} is not there") from None
+        except OSError as error:
+            raise unreadable(path, error) from None
+        try:
+            data = os.read(descriptor, _CHUNK)
+            if len(data) == _CHUNK:
+                check_size(path, os.fstat(descriptor).st_size)
+                os.lseek(descriptor, 0, os.SEEK_SET)
+                # It asks for the size first, so that a large file is not put together from pieces.
+                data = FileIO(descriptor, closefd=False).readall()
+        except OSError as error:
+            raise unreadable(path, error) from None
+        finally:
+            os.close(descriptor)
+        return data
+
+    def write(self, path: str, data: bytes, mode: int | None = None) -> None:
+        """`mode`: of a file that is restored; else it is as the file before it, or its folder."""
+        with self.beside(path, mode) as beside:
+            beside.fill(data)
+            beside.replace()
 
     def put(self, path: str, local: str) -> None:
-        target = self.path_of(path)
-        folder, name = os.path.split(target)
-        temporary = os.path.join(folder, f".{name}.{os.urandom(16).hex()}.tmp")
-        with _refusals(path):
-            os.makedirs(folder, exist_ok=True)
-            try:
-                shutil.copyfile(local, temporary)
-                _sync(temporary)
-                os.replace(temporary, target)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary)
-                raise
+        with self.beside(path) as beside:
+            with open(local, "rb") as source:
+                beside.take(source.fileno())
+            beside.replace()
 
     def create(self, path: str, data: bytes) -> bool:
-        with _refusals(path):
-            temporary = self._write_beside(path, data)
-            try:
-                os.link(temporary, self.path_of(path))
-            except FileExistsError:
-                return False
-            finally:
-                os.unlink(temporary)
-        return True
+        with self.beside(path) as beside:
+            beside.fill(data)
+            return beside.link()
 
-    def _write_beside(self, path: str, data: bytes) -> str:
-        target = self.path_of(path)
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        folder, name = os.path.split(target)
-        temporary = os.path.join(folder, f".{name}.{os.urandom(16).hex()}.tmp")
-        try:
-            with open(temporary, "xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
-        return temporary
+    @contextlib.contextmanager
+    def beside(self, path: str, mode: int | None = None) -> Iterator[Beside]:
+        """A temporary file beside the path, which is gone or in its place afterwards."""
+        path = RelativePath(path)
+        with refusals(path), self.descent(path) as descent:
+            inner = self.inner(path)
+            folder, _, name = inner.rpartition("/")
+            exact = PRIVATE.file if own(path) else mode
+            new = self.modes.file if self.modes else None
+            beside = Beside(descent.folder(folder), name, exact, new)
+            try:
+                yield beside
+            finally:
+                beside.close()
+
+    def append_to(self, path: str) -> int:
+        """A file open for appending, which is made where it is missing; the caller closes it."""
+        path = RelativePath(path)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        with refusals(path), self.descent(path) as descent:
+            folder, _, name = self.inner(path).rpartition("/")
+            parent = descent.folder(folder)
+            if is_link(name, parent):
+                raise refused(path, LINK)
+            descriptor = os.open(name, flags | os.O_CLOEXEC, PRIVATE.file, dir_fd=parent)
+            why = not_a_file(os.fstat(descriptor).st_mode)
+            if why is None:
+                give_to_owner(descriptor, parent)
+                with contextlib.suppress(PermissionError):  # another user's, from an earlier run
+                    set_mode(descriptor, PRIVATE.file)
+                return descriptor
+            os.close(descriptor)
+        raise refused(path, why)
 
     def delete(self, paths: Iterable[str]) -> None:
-        for path in paths:
-            with _refusals(path), contextlib.suppress(FileNotFoundError):
-                os.unlink(self.path_of(path))
+        with self.descent() as descent:
+            for path in paths:
+                folder, _, name = self.inner(RelativePath(path)).rpartition("/")
+                with refusals(path), contextlib.suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=descent.folder(folder))
 
     def below(self, folder: str) -> LocalFiles:
-        return LocalFiles(f"{self.root.rstrip('/')}/{folder}", self.path_of(folder))
+        within = self.inner(RelativePath(folder))
+        return replace(self, root=f"{self.root.rstrip('/')}/{folder}", within=within)
 
     def path_of(self, relative: str) -> str:
-        """On this machine's disk."""
-        return f"{self.folder}/{relative}" if relative else self.folder
+        """On this machine's disk. What opens it by this name follows links: see `plain_path`."""
+        inner = self.inner(folder_path(relative))
+        return f"{self.folder}/{inner}" if inner else self.folder
+
+    def plain_path(self, path: str) -> str | None:
+        """As `path_of`, of a regular file that is reached without a link; None: it is not one."""
+        with self.descent() as descent:
+            try:
+                os.close(descent.file(self.inner(RelativePath(path))))
+            except (OSError, FloodmarkError):
+                return None
+        return self.path_of(path)
+
+    def mode_of(self, path: str = "") -> int | None:
+        """Who may read a file, or the folder itself, as the mode of a copy; None: not there."""
+        with self.descent() as descent:
+            try:
+                if not path:
+                    return taken_over(os.fstat(descent.folder(self.within)).st_mode)
+                descriptor = descent.file(self.inner(RelativePath(path)))
+            except (OSError, FloodmarkError):
+                return None
+        try:
+            return taken_over(os.fstat(descriptor).st_mode)
+        finally:
+            os.close(descriptor)
+
+    def with_modes(self, modes: Modes) -> LocalFiles:
+        return replace(self, modes=modes)
+
+    def own_modes(self) -> Modes | None:
+        """The modes of what is here, for a copy of it; None: nothing is here yet."""
+        folder = self.mode_of()
+        if folder is None:
+            return None
+        file = self.mode_of(METADATA)
+        return Modes(folder & 0o666 & (0o666 if file is None else file), folder)
+
+    def inner(self, path: str) -> str:
+        """The path from the folder that a descent begins at."""
+        return f"{self.within}/{path}" if self.within and path else path or self.within
+
+    def descent(self, to_write: str | None = None) -> Descent:
+        """Opens what lies below. The folders of `to_write` are made where they are missing."""
+        if to_write is None:
+            return Descent(self.folder)
+        modes = PRIVATE if own(to_write) else self.modes
+        if not os.path.isdir(self.folder):
+            _make_place(self.folder, self.modes)
+        return Descent(self.folder, lambda name, parent: _make_folder(name, parent, modes))
 
 
-def _sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+def _make_place(folder: str, modes: Modes | None) -> None:
+    """The folders above are as the user's umask says; the place is as its source, if it has one."""
+    parent = os.path.dirname(os.path.abspath(folder))
+    os.makedirs(parent, exist_ok=True)
+    descriptor = os.open(parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(descriptor)
+        _make_folder(os.path.basename(os.path.abspath(folder)), descriptor, modes)
     finally:
         os.close(descriptor)
 
 
+def _make_folder(name: str, parent: int, modes: Modes | None) -> None:
+    mode = modes.folder if modes else stat.S_IMODE(os.fstat(parent).st_mode) & 0o777
+    try:
+        os.mkdir(name, mode, dir_fd=parent)
+    except FileExistsError:
+        return
+    made = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+    try:
+        if modes:
+            set_mode(made, mode)
+        give_to_owner(made, parent)
+    finally:
+        os.close(made)
+
+
+class Beside:
+    """A temporary file that takes a name, whole, or leaves nothing."""
+
+    def __init__(self, folder: int, name: str, mode: int | None, new: int | None) -> None:
+        """`mode`: None takes that of the file that is replaced, else `new`, else the folder's."""
+        self._folder, self._name = folder, name
+        self._temporary = f".{name}.{os.urandom(16).hex()}.tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        inherited = stat.S_IMODE(os.fstat(folder).st_mode) & 0o666
+        exact = next(
+            (one for one in (mode, _mode_of_file(name, folder), new) if one is not None), None
+        )
+        first = inherited if exact is None else PRIVATE.file
+        self._file = os.open(self._temporary, flags, first, dir_fd=folder)
+        self._there = True
+        if exact is not None:
+            set_mode(self._file, exact & 0o777)
+        give_to_owner(self._file, folder)
+
+    def fill(self, data: bytes) -> None:
+        with open(self._file, "wb", closefd=False) as file:
+            file.write(data)
+        os.fsync(self._file)
+
+    def take(self, source: int) -> None:
+        with (
+            open(source, "rb", closefd=False) as read,
+            open(self._file, "wb", closefd=False) as out,
+        ):
+            shutil.copyfileobj(read, out, 1 << 20)
+        os.fsync(self._file)
+
+    def replace(self) -> None:
+        at = {"src_dir_fd": self._folder, "dst_dir_fd": self._folder}
+        os.replace(self._temporary, self._name, **at)
+        self._there = False
+
+    def link(self) -> bool:
+        """False, and no change, where the name is taken."""
+        at = {"src_dir_fd": self._folder, "dst_dir_fd": self._folder}
+        try:
+            os.link(self._temporary, self._name, **at, follow_symlinks=False)
+        except FileExistsError:
+            return False
+        return True
+
+    def close(self) -> None:
+        os.close(self._file)
+        if self._there:
+            with contextlib.suppress(OSError):
+                os.unlink(self._temporary, dir_fd=self._folder)
+
+
+def _mode_of_file(name: str, folder: int) -> int | None:
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    except OSError:
+        return None
+    return taken_over(found) if stat.S_ISREG(found) else None
+
+
+def _level(entries: Iterable[os.DirEntry[str]]) -> Folder:
+    folders, files, others = [], [], []
+    for entry in entries:
+        if not is_name(entry.name):
+            others.append((shown(entry.name), ODD_NAME))
+        elif entry.is_dir(follow_symlinks=False):
+            folders.append(entry.name)
+        elif entry.is_file(follow_symlinks=False):
+            files.append(entry.name)
+        else:
+            others.append((entry.name, _kind(entry)))
+    return Folder(tuple(sorted(folders)), tuple(sorted(files)), tuple(sorted(others)))
+
+
+def _walk(relative: str, folder: int, failed: _Failures, depth: int = 0) -> Iterator[FileInfo]:
+    prefix = relative + "/" if relative else ""
+    for entry in list(os.scandir(folder)):
+        path = prefix + entry.name
+        if not is_name(entry.name):
+            failed.append((shown(path), ODD_NAME))
+        elif entry.is_dir(follow_symlinks=False):
+            yield from _below(path, entry.name, folder, failed, depth + 1)
+        else:
+            try:
+                found = entry.stat(follow_symlinks=False)
+            except OSError:  # removed while we walked
+                continue
+            why = not_a_file(found.st_mode)
+            if why is None:
+                yield FileInfo(path, found.st_size, found.st_mtime_ns // 1_000_000)
+            else:
+                failed.append((path, why))
+
+
+def _below(path: str, name: str, parent: int, failed: _Failures, depth: int) -> Iterator[FileInfo]:
+    if depth > _DEEPEST:
+        failed.append((path, f"more than {_DEEPEST} folders deep"))
+        return
+    try:
+        folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+    except OSError as error:
+        if not isinstance(error, FileNotFoundError):  # else removed while we walked
+            failed.append((path, error.strerror or str(error)))
+        return
+    try:
+        yield from _walk(path, folder, failed, depth)
+    finally:
+        os.close(folder)
+
+
+def _kind(entry: os.DirEntry[str]) -> str:
+    try:
+        return not_a_file(entry.stat(follow_symlinks=False).st_mode) or "not a file"
+    except OSError:
+        return "gone"
+
+
 @contextlib.contextmanager
-def _refusals(path: str) -> Iterator[None]:
+def refusals(path: str) -> Iterator[None]:
     """What the operating system says against a change comes out as ours."""
     try:
         yield
     except OSError as error:
         raise unreadable(path, error) from None
-
-
-def _read(absolute: str, relative: str) -> bytes:
-    # os.read needs a third of the time of open().read() on the small files of a log.
-    try:
-        descriptor = os.open(absolute, os.O_RDONLY)
-    except FileNotFoundError:
-        raise FileGone(f"{relative} is not there") from None
-    except OSError as error:
-        raise unreadable(relative, error) from None
-    try:
-        data = os.read(descriptor, _CHUNK)
-        if len(data) == _CHUNK:
-            check_size(relative, os.fstat(descriptor).st_size)
-            os.lseek(descriptor, 0, os.SEEK_SET)
-            # It asks for the size first, so that a large file is not put together from pieces.
-            data = FileIO(descriptor, closefd=False).readall()
-    except OSError as error:
-        raise unreadable(relative, error) from None
-    finally:
-        os.close(descriptor)
-    return data

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from floodmark.checkpoint.layout import FileInfo
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import FileGone, FloodmarkError
-from floodmark.storage.files import Files, Folder, Listing
+from floodmark.storage.files import Files, Folder, Listing, plain_path
 
 
 class Overlay:
@@ -40,6 +41,7 @@ class Overlay:
         return Folder(
             tuple(sorted({*below.folders, *(n.split("/")[0] for n in added if "/" in n)})),
             tuple(sorted({*names, *(name for name in added if "/" not in name)})),
+            below.others,
         )
 
     def read(self, path: str) -> bytes:
@@ -63,7 +65,12 @@ class Overlay:
                 found[path] = FileGone(f"{path} is not there")
         return found
 
+    def plain_path(self, path: str) -> str | None:
+        touched = path in self.written or path in self.removed
+        return None if touched else plain_path(self._files, path)
+
     def write(self, path: str, data: bytes) -> None:
+        path = RelativePath(path)
         self.written[path] = data
         self.removed.discard(path)
 
@@ -78,7 +85,7 @@ class Overlay:
         return True
 
     def delete(self, paths: Iterable[str]) -> None:
-        for path in paths:
+        for path in map(RelativePath, paths):
             self.written.pop(path, None)
             self.removed.add(path)
 

@@ -12,6 +12,14 @@ import fsspec
 
 from floodmark.addresses import public_url
 from floodmark.checkpoint.layout import FileInfo
+from floodmark.checkpoint.relative_path import (
+    ODD_NAME,
+    RelativePath,
+    folder_path,
+    is_name,
+    is_path,
+    shown,
+)
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, WrongUse
 from floodmark.limits import Held, check_size
 from floodmark.storage.files import Folder, Listing, first_line, is_a_file, unreadable
@@ -69,19 +77,21 @@ class RemoteFiles:
             found = {}
         self._note_sizes(found.items())
         start = len(self.folder) + 1
-        files = tuple(
+        listed = [
             FileInfo(name[start:], int(info.get("size") or 0), _mtime_ms(info))
             for name, info in found.items()
             # S3's console leaves empty objects named `folder/` behind.
             if info.get("type") != "directory" and name != place and not name.endswith("/")
-        )
-        if not files and not folder:
+        ]
+        files = tuple(file for file in listed if is_path(file.path))
+        odd = tuple((shown(file.path), ODD_NAME) for file in listed if not is_path(file.path))
+        if not listed and not folder:
             kind = self._kind(place)
             if kind == "file":
                 raise is_a_file(self.root)
             if kind is None:
                 raise unreadable(self.root, FileNotFoundError())
-        return Listing(files, not capped or len(found) < (most or 0))
+        return Listing(files, not odd and (not capped or len(found) < (most or 0)), odd)
 
     def level(self, folder: str = "") -> Folder:
         place = self._path(folder)
@@ -93,8 +103,9 @@ class RemoteFiles:
         start = len(place) + 1
         names = [(info["name"].rstrip("/")[start:], info.get("type")) for info in found]
         return Folder(
-            tuple(sorted(name for name, kind in names if kind == "directory" and name)),
-            tuple(sorted(name for name, kind in names if kind != "directory" and name)),
+            tuple(sorted(n for n, kind in names if kind == "directory" and is_name(n))),
+            tuple(sorted(n for n, kind in names if kind != "directory" and is_name(n))),
+            tuple(sorted((shown(n), ODD_NAME) for n, _ in names if n and not is_name(n))),
         )
 
     def _note_sizes(self, found: Iterable[tuple[str, dict[str, Any]]]) -> None:
@@ -106,7 +117,7 @@ class RemoteFiles:
                 self.large.pop(name, None)
 
     def read(self, path: str) -> bytes:
-        place = self._path(path)
+        place = self.file_path(path)
         check_size(path, self.large.get(place, 0))
         data: bytes = self._ask(path, lambda: self.fs.cat_file(place))
         return data
@@ -126,16 +137,16 @@ class RemoteFiles:
 
     def write(self, path: str, data: bytes) -> None:
         self._make_parent(path)
-        self._ask(path, lambda: self.fs.pipe_file(self._path(path), data))
+        self._ask(path, lambda: self.fs.pipe_file(self.file_path(path), data))
 
     def put(self, path: str, local: str) -> None:
         self._make_parent(path)
-        self._ask(path, lambda: self.fs.put_file(local, self._path(path)))
+        self._ask(path, lambda: self.fs.put_file(local, self.file_path(path)))
 
     def create(self, path: str, data: bytes) -> bool:
         self._make_parent(path)
         try:
-            self.fs.pipe_file(self._path(path), data, mode="create")
+            self.fs.pipe_file(self.file_path(path), data, mode="create")
         except Exception as error:
             if isinstance(error, FileExistsError) or _is_taken(error):
                 return False
@@ -145,18 +156,18 @@ class RemoteFiles:
     def _make_parent(self, path: str) -> None:
         # Object stores have no folders; HDFS and the memory file system do.
         if "s3" not in _protocols(self.fs):
-            parent = self._path(path).rsplit("/", 1)[0]
+            parent = self.file_path(path).rsplit("/", 1)[0]
             self._ask(path, lambda: self.fs.makedirs(parent, exist_ok=True))
 
     def delete(self, paths: Iterable[str]) -> None:
         for path in paths:
             try:
-                self._ask(path, lambda path=path: self.fs.rm_file(self._path(path)))  # type: ignore[misc]
+                self._ask(path, lambda path=path: self.fs.rm_file(self.file_path(path)))  # type: ignore[misc]
             except FileGone:
                 continue
 
     def below(self, folder: str) -> RemoteFiles:
-        place = self._path(folder)
+        place = self._path(RelativePath(folder))
         return RemoteFiles(f"{self.root}/{folder}", self.fs, place, self.reads_cost, self.large)
 
     def _kind(self, place: str) -> str | None:
@@ -169,7 +180,13 @@ class RemoteFiles:
         return f"{self.root}/{relative}" if relative else self.root
 
     def _path(self, relative: str) -> str:
+        """The door: no path of a file gets past it that is not below the root."""
+        relative = folder_path(relative)
         return f"{self.folder}/{relative}" if relative else self.folder
+
+    def file_path(self, path: str) -> str:
+        """The file as its driver names it."""
+        return f"{self.folder}/{RelativePath(path)}"
 
     def _ask(self, place: str, question: Callable[[], _Result]) -> _Result:
         """Whatever a driver raises comes out as ours."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from floodmark.errors import WrongUse
+from floodmark.storage.modes import open_private
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +29,9 @@ def export_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: s
     rows = 0
     try:
         written = _without_empty_structs(schema)
+        # State is private: it is not for everybody who may look into the folder.
+        beside.unlink(missing_ok=True)
+        os.close(open_private(str(beside), os.O_WRONLY | os.O_CREAT | os.O_EXCL))
         with pq.ParquetWriter(beside, written, compression="zstd") as writer:
             for batch in batches:
                 writer.write_batch(_fitted(batch, written))

@@ -21,7 +21,7 @@ from floodmark.errors import CannotRead, FloodmarkError, MalformedFile
 from floodmark.state.records import Records
 from floodmark.state.rocksdb import Base, RocksSnapshot
 from floodmark.state.rowbytes import RowBytes, as_bytes, starts_of
-from floodmark.storage.files import Files, local_path
+from floodmark.storage.files import Files, plain_path
 from floodmark.storage.rocksdb_pairs import Pairs, Readers, check_end, open_database, pairs_of
 from floodmark.storage.state_chain import StateFileMissing
 
@@ -177,10 +177,10 @@ def _with_delimiter(options: bytes, delimiter: bytes) -> bytes:
 
 
 def _bring(files: Files, source: str, target: Path, size: int) -> None:
-    root = local_path(files.root)
-    local = Path(root, source).absolute() if root is not None else None
-    if local is not None and local.is_file():
+    plain = plain_path(files, source)
+    if plain is not None:
         # RocksDB never writes to a table: a link saves the copy.
+        local = Path(plain).absolute()
         _check_size(source, local.stat().st_size, size)
         target.symlink_to(local)
         return

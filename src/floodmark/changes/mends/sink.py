@@ -26,6 +26,8 @@ class KnownSink:
     files: Files | None = None
     newest: Mapping[str, int] = field(default_factory=dict)
     """Delta: query id → the newest batch. The file sink: `` → the newest batch."""
+    named: bool = False
+    """The user has named the place, so its log may be changed; else the notes tell of it."""
     complete: bool = False
     """Each batch replaces the whole output, so none is ever there twice."""
 
@@ -51,6 +53,7 @@ def known_sink(
     noted = sink_of(note)
     complete = str((note or {}).get("output_mode")).lower() == "complete"
     remembers = noted is not None and (noted.kind == "delta" or noted.kind in FILE_SINKS)
+    named = given is not None
     if given is None and remembers and noted is not None and noted.path is not None:
         given = (noted.path, opened(noted.path))
     if given is None:
@@ -58,10 +61,10 @@ def known_sink(
     place, files = given
     try:
         if is_delta_table(files):
-            return KnownSink("delta", place, files, transactions(files), complete)
+            return KnownSink("delta", place, files, transactions(files), named, complete)
         ids = [number for name in files.level(FOLDER).files if (number := log_id(name)) is not None]
     except FloodmarkError:
         return KnownSink(noted.kind if noted else None, complete=complete)
     if ids:
-        return KnownSink("files", place, files, {"": max(ids)})
-    return KnownSink(noted.kind if noted else None, place, files, complete=complete)
+        return KnownSink("files", place, files, {"": max(ids)}, named)
+    return KnownSink(noted.kind if noted else None, place, files, {}, named, complete)

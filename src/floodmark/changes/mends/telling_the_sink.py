@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from floodmark.changes.mends.patient import REPEATS, Patient
 from floodmark.changes.mends.spans import in_words, repeats_of
+from floodmark.changes.named import not_named
 from floodmark.changes.origin import new_query_id
 from floodmark.changes.sinklog import trim_sink_log
 from floodmark.checkpoint.layout import METADATA
@@ -22,6 +23,10 @@ def new_number_space(patient: Patient, first: int, spent: list[int]) -> bool:
         trim = trim_sink_log(sink.files, batch)
         if trim.words:
             patient.note(f"Going back to batch {batch} is not possible: {trim.words}.")
+            return False
+        if trim.steps and not sink.named:
+            unnamed = not_named(sink.place or "")
+            patient.note(f"Going back to batch {batch} changes the sink's log, too. {unnamed}")
             return False
         patient.sink_steps = trim.steps
         patient.note(f"The file sink's log is taken back too: no reader of it sees {names} twice.")

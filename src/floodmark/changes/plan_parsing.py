@@ -1,0 +1,209 @@
+"""Reads a plan out of JSON that anybody may have written: a saved file, or a journal.
+
+A digest tells that a plan was edited by hand, and is no signature: whoever writes a plan can
+write its digest. So every field is checked for what it may be, and every path of a step becomes a
+`RelativePath`. A step of a sink touches nothing but the file sink's log.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from floodmark.changes.plan import (
+    COPY,
+    DELETE,
+    FORMAT,
+    RELEASE,
+    RESTORE,
+    REWRITE,
+    SINK,
+    SINK_LOG,
+    TARGET,
+    WRITE,
+    Consequence,
+    Plan,
+    Precondition,
+    Step,
+    digest_of,
+)
+from floodmark.checkpoint.relative_path import RelativePath, shown
+from floodmark.errors import EditedPlan, MalformedFile, UnsafePath
+from floodmark.storage.backup import OBJECTS
+
+_SAVED = "A changing verb saves one with --out PLAN.json."
+_VERBS = frozenset(
+    {
+        *("upgrade", "rewind", "copy", "backup", "restore", "migrate", "repartition", "convert"),
+        *("bootstrap", "leave-dstreams", "repair", "compact", "undo", "forget"),
+    }
+)
+SNAPSHOT = "snapshot"
+_STEPS = frozenset({WRITE, COPY, DELETE, RESTORE, REWRITE, SNAPSHOT})
+_LARGEST = 2**63
+
+
+class _Odd(Exception):
+    """What is not as a plan has it."""
+
+
+def parse_plan(data: bytes, origin: str = "plan") -> Plan:
+    """A saved plan; refuses one that was edited, or that another release made."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise MalformedFile(f"{origin}: not a plan", f"It is not JSON: {error}", _SAVED) from None
+    return plan_from_json(value, origin)
+
+
+def plan_from_json(value: Any, origin: str = "plan") -> Plan:
+    if not isinstance(value, dict) or value.get("floodmark") != "plan":
+        raise MalformedFile(
+            f"{origin}: not a plan",
+            'A plan says "floodmark": "plan".',
+            _SAVED,
+        )
+    made_by = value.get("made_by")
+    if made_by != RELEASE or value.get("format") != FORMAT:
+        raise EditedPlan(
+            f"{origin}: floodmark {shown(made_by)} made this plan, and this is {RELEASE}",
+            "Releases may differ in what a step means.",
+            "Plan again with this release, or carry it out with that one.",
+        )
+    if value.get("digest") != _digest(value):
+        raise EditedPlan(
+            f"{origin}: the plan was changed after it was made",
+            "Its digest does not fit its content, so what it would do was never checked.",
+            "Plan again, with the options that give what you want.",
+        )
+    try:
+        return _plan(value)
+    except UnsafePath as error:
+        raise EditedPlan(
+            f"{origin}: the plan leads out of its place: {error.what}",
+            error.why,
+            "Nothing was changed. No command makes such a plan: do not trust where it came from.",
+        ) from None
+    except (_Odd, KeyError, TypeError, ValueError) as error:
+        raise EditedPlan(
+            f"{origin}: not a plan that a command has made",
+            f"In it, {shown(str(error))}."
+            if isinstance(error, _Odd)
+            else f"A field is missing, or of another type: {shown(str(error))}.",
+            f"Nothing was changed. {_SAVED}",
+        ) from None
+
+
+def _digest(value: dict[str, Any]) -> str | None:
+    try:
+        return digest_of(value)
+    except (ValueError, RecursionError):  # half of a surrogate pair, say
+        return None
+
+
+def _plan(value: dict[str, Any]) -> Plan:
+    for name in ("verb", "title", "origin", "target", "fingerprint", "standing", "digest"):
+        _need(_is_text(value[name]), f"`{name}` is no text")
+    _need(value["verb"] in _VERBS, "`verb` names no verb")
+    _need(bool(value["origin"] and value["target"]), "a place is missing")
+    _need(_is_number(value["block"]), "`block` is no number")
+    _need(isinstance(value["options"], dict), "`options` is no object")
+    _need(
+        value["sink"] is None or (isinstance(value["sink"], str) and value["sink"]),
+        "`sink` is no place",
+    )
+    plan = Plan(
+        **{
+            **value,
+            "steps": _each(value["steps"], _step),
+            "preconditions": _each(value["preconditions"], lambda item: Precondition(**item)),
+            "notes": _each(value["notes"], _text),
+            "consequences": _each(value["consequences"], _consequence),
+        }
+    )
+    texts = [text for item in plan.preconditions for text in (item.name, item.words)]
+    texts += [text for item in plan.consequences for text in (item.sink, item.words)]
+    _need(all(isinstance(text, str) for text in texts), "a condition or a consequence is no text")
+    for step in plan.steps:
+        _need(
+            step.place == TARGET or plan.sink is not None,
+            "a step is about a sink, and none is named",
+        )
+        if step.do == SNAPSHOT:
+            _need(
+                plan.verb == "backup" and step.path == plan.target, "a snapshot is made elsewhere"
+            )
+    return plan
+
+
+def _consequence(value: dict[str, Any]) -> Consequence:
+    ranges = {name: tuple(value[name]) for name in ("again", "skips", "lost") if value.get(name)}
+    for numbers in ranges.values():
+        _need(len(numbers) == 2 and all(map(_is_number, numbers)), "a range is none")
+    return Consequence(**{**value, **ranges})
+
+
+def _step(value: dict[str, Any]) -> Step:
+    step = Step(**value)
+    _need(step.do in _STEPS, f"a step does {shown(step.do)}")
+    _need(isinstance(step.why, str), "a step says no reason")
+    _need(step.place in (TARGET, SINK), "a step is about neither the target nor the sink")
+    _need(isinstance(step.replaces, bool), "`replaces` is neither true nor false")
+    _need(step.size is None or _is_number(step.size), "`size` is no number")
+    _need(step.mode is None or (_is_number(step.mode) and step.mode <= 0o777), "`mode` is none")
+    _need(step.how is None or isinstance(step.how, Mapping), "`how` is no object")
+    _need((step.do == REWRITE) == (step.how is not None), "`how` is missing, or too much")
+    for text in (step.text, step.base64, step.origin):
+        _need(text is None or _is_text(text), "the content of a step is no text")
+    if step.base64 is not None:
+        base64.b64decode(step.base64, validate=True)
+    if step.do != SNAPSHOT:
+        _check_paths(step)
+    return step
+
+
+def _check_paths(step: Step) -> None:
+    path = RelativePath(step.path)
+    if step.place == SINK:
+        _need(step.do in (WRITE, COPY, DELETE), "a step does to a sink what none does")
+        if not path.startswith(f"{SINK_LOG}/"):
+            raise UnsafePath(f"{path} is not in the file sink's log", f"That is {SINK_LOG}.")
+    if step.origin is not None:
+        origin = RelativePath(step.origin)
+        _need(
+            step.do != RESTORE or origin.startswith(f"{OBJECTS}/"),
+            "content comes from elsewhere than a repository",
+        )
+    _need(step.do != RESTORE or step.origin is not None, "content comes from nowhere")
+
+
+def _each(value: Any, make: Callable[[Any], Any]) -> tuple[Any, ...]:
+    _need(isinstance(value, list), "a list is missing")
+    return tuple(make(item) for item in value)
+
+
+def _text(value: Any) -> str:
+    _need(isinstance(value, str), "a note is no text")
+    return str(value)
+
+
+def _is_text(value: Any) -> bool:
+    """False for half of a surrogate pair as well, which no file can hold."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int and 0 <= value < _LARGEST
+
+
+def _need(holds: object, what: str) -> None:
+    if not holds:
+        raise _Odd(what)
