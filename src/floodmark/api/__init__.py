@@ -19,6 +19,7 @@ from floodmark.api.changing import (
     undo,
     upgrade,
 )
+from floodmark.api.deploying import deploy
 from floodmark.api.judging import check, doctor, explain, lint
 from floodmark.api.mending import compact, repair
 from floodmark.api.migrating import bootstrap, migrate, skeleton
@@ -50,6 +51,7 @@ __all__ = [
     "compact",
     "convert",
     "copy",
+    "deploy",
     "diff",
     "diff_state",
     "doctor",

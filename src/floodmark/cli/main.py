@@ -29,6 +29,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Running": {
         "run": ("run", "Run the pipelines of an application, recoverably."),
+        "deploy": ("deploy", "Write a systemd unit, a Kubernetes manifest or a YARN service."),
         "demo": ("demo", "See a stream killed and brought back, on this machine."),
     },
     "Judging": {

@@ -48,6 +48,14 @@ from floodmark.errors import StoppedMidway
 @click.option(
     "--spark-log", metavar="FILE", help="Spark's log; - is stderr. [default: only kept on failure]"
 )
+@click.option(
+    "--health-port",
+    type=click.IntRange(0, 65535),
+    help="Answer a supervisor's probes there: /livez and /readyz.",
+)
+@click.option(
+    "--health-host", default="127.0.0.1", show_default=True, help="The address of --health-port."
+)
 @options.spark
 @options.as_json
 def command(
@@ -62,6 +70,8 @@ def command(
     max_restarts: int,
     progress: Path | None,
     spark_log: str | None,
+    health_port: int | None,
+    health_host: str,
     master: str | None,
     conf: tuple[str, ...],
     as_json: bool,
@@ -72,6 +82,7 @@ def command(
     """
     from floodmark.engine.application import application_file, load_application
     from floodmark.engine.carried import NewJvmNeeded, start_anew, take_carried
+    from floodmark.engine.health import Health, answering
     from floodmark.engine.output import unbreakable_output
     from floodmark.engine.parameters import parse_settings
     from floodmark.engine.restarting import RestartPolicy
@@ -92,6 +103,9 @@ def command(
         if as_json:
             # stdout belongs to the document: what pipelines print goes to stderr.
             closing.enter_context(contextlib.redirect_stdout(sys.stderr))
+        health = Health() if health_port is not None else None
+        if health is not None and health_port is not None:
+            closing.enter_context(answering(health, health_host, health_port))
         closing.enter_context(_kept_if_it_tells(log, spark_log is None))
         with for_own_sessions(source, spark_conf, log, as_json):
             loaded = load_application(application)
@@ -106,6 +120,7 @@ def command(
             log,
             as_json,
             carried,
+            health,
         )
         if sys.stderr.isatty():
             echo("Spark is starting …", err=True)

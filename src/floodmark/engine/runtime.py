@@ -17,6 +17,7 @@ from floodmark.engine.application import Application
 from floodmark.engine.building import call_pipeline, configure
 from floodmark.engine.carried import Carried, NewJvmNeeded
 from floodmark.engine.failure import Failure, FailureKind, failure_of, in_flight
+from floodmark.engine.health import Health, HealthView
 from floodmark.engine.jvm import child_of, end_words, has_stopped, is_gone, last_words
 from floodmark.engine.launch import Launched, Prepared, begin, next_batch, prepare, remove_half_made
 from floodmark.engine.look import SHARED_CHECKPOINT, Objection, refuse, require_known
@@ -57,6 +58,7 @@ class RunWish:
     stdout_to_stderr: bool = False
     carried: Carried = field(default_factory=Carried)
     """What this run did before its JVM died."""
+    health: Health | None = None
 
 
 def run_application(application: Application, wish: RunWish, view: View | None = None) -> RunReport:
@@ -83,7 +85,8 @@ def run_application(application: Application, wish: RunWish, view: View | None =
         run = None
         try:
             stop.listen()  # pyspark puts a handler of its own in place
-            with view or choose_view([one.name for one in pipelines]) as shown:
+            shown = view or choose_view([one.name for one in pipelines])
+            with HealthView(shown, wish.health) if wish.health else shown as shown:
                 run = _Run(spark, sessions, streams, wish, shown, stop)
                 return run.to_the_end()
         finally:
@@ -161,6 +164,7 @@ class _Run:
                 if is_gone(self._spark):
                     raise _EngineGone
                 self._turn()
+                self._tell_health()
                 self._stop.wait(_POLL_SECONDS)
         except Exception as error:
             if isinstance(error, _EngineGone) or is_gone(self._spark, error):
@@ -175,6 +179,16 @@ class _Run:
                 if stream.lines is not None:
                     stream.lines.close()
         return RunReport(tuple(stream.report() for stream in self._streams))
+
+    def _tell_health(self) -> None:
+        health = self._wish.health
+        if health is None:
+            return
+        health.turned()
+        for stream in self._streams:
+            if stream.launched is not None:
+                status = stream.launched.query._jsq.status()
+                health.busy(stream.name, bool(status.isTriggerActive()))
 
     def _start_all(self) -> None:
         """All are looked at before the first is started: a refusal leaves nothing half done."""

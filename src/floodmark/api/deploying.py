@@ -1,0 +1,80 @@
+"""`deploy`: the unit or the manifest that runs an application as a service."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from floodmark.errors import WrongUse
+
+TARGETS = ("systemd", "kubernetes", "yarn")
+
+
+def deploy(
+    target: str,
+    application: str,
+    *,
+    name: str | None = None,
+    arguments: Iterable[str] = (),
+    grace_seconds: int = 600,
+    health_port: int | None = None,
+    user: str | None = None,
+    image: str | None = None,
+    folder: str | None = None,
+    memory_mb: int = 2048,
+    cpus: int = 1,
+) -> str:
+    """The text of a systemd unit, a Kubernetes manifest or a YARN service.
+
+    `arguments` are more options of `floodmark run`. With an image, `application` and `folder`
+    are paths inside it.
+    """
+    from floodmark.supervisors import kubernetes, systemd, yarn
+    from floodmark.supervisors.options import DeployOptions
+
+    path, colon, pipeline = application.rpartition(":")
+    if not (colon and path.endswith(".py")):
+        path, colon, pipeline = application, "", ""
+    if target not in TARGETS:
+        raise WrongUse(f"{target!r} is no supervisor", f"There are {', '.join(TARGETS)}.")
+    if image is None:
+        path, command = _here(path), _own_command()
+    else:
+        command = "floodmark"
+    options = DeployOptions(
+        name or _name_of(pipeline or Path(path).stem),
+        path + colon + pipeline,
+        command,
+        folder or str(Path(path).parent),
+        tuple(arguments),
+        grace_seconds,
+        health_port,
+        user,
+        image,
+        memory_mb,
+        cpus,
+    )
+    writers = {"systemd": systemd.unit, "kubernetes": kubernetes.manifest, "yarn": yarn.service}
+    return writers[target](options)
+
+
+def _here(path: str) -> str:
+    if not Path(path).is_file():
+        raise WrongUse(
+            f"{path}: no such application file",
+            "The service would fail at each start.",
+            "Give the path of a Python file; with --image, its path inside the image.",
+        )
+    return str(Path(path).resolve())
+
+
+def _own_command() -> str:
+    beside = Path(sys.executable).with_name("floodmark")
+    return str(beside) if beside.exists() else shutil.which("floodmark") or "floodmark"
+
+
+def _name_of(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

@@ -1,0 +1,98 @@
+"""A supervisor's probes: alive while the loop turns, ready while no pipeline is stalled."""
+
+from __future__ import annotations
+
+import json
+import socket
+import urllib.error
+import urllib.request
+
+import pytest
+
+from floodmark.engine.health import Health, answering
+from floodmark.errors import WrongUse
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def running(clock: Clock, interval: float) -> Health:
+    """A pipeline that has committed a few batches."""
+    health = Health(clock)
+    health.state("sales", "running")
+    for _ in range(5):
+        clock.now += interval
+        health.turned()
+        health.committed("sales")
+    return health
+
+
+def test_a_pipeline_is_stalled_when_a_batch_takes_much_longer_than_usual() -> None:
+    clock = Clock()
+    health = running(clock, 20.0)
+    assert health.report().ready
+    health.busy("sales", True)
+    clock.now += 150
+    health.turned()
+    (one,) = health.report().pipelines
+    assert (one.last_commit_age_s, one.usual_interval_s, one.stalled) == (150.0, 20.0, False)
+    clock.now += 100
+    health.turned()
+    report = health.report()
+    assert report.alive
+    assert not report.ready
+    assert report.pipelines[0].stalled
+    health.committed("sales")
+    assert health.report().ready
+
+
+def test_a_source_that_has_nothing_new_is_no_stall() -> None:
+    clock = Clock()
+    health = running(clock, 1.0)
+    health.busy("sales", False)
+    clock.now += 200
+    health.turned()
+    assert health.report().ready
+
+
+def test_a_loop_that_stands_is_not_alive_unless_it_waits_for_a_last_batch() -> None:
+    clock = Clock()
+    health = running(clock, 1.0)
+    clock.now += 301
+    assert not health.report().alive
+    health.state("sales", "stopping")
+    assert health.report().alive
+    assert not health.report().ready
+
+
+def test_the_answers_over_http() -> None:
+    health = Health()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with answering(health, "127.0.0.1", port):
+        assert asked(port, "/livez")[0] == 200
+        assert asked(port, "/readyz")[0] == 503, "nothing runs yet"
+        health.state("sales", "running")
+        status, body = asked(port, "/readyz")
+        assert status == 200
+        assert body["pipelines"][0]["pipeline"] == "sales"
+        assert asked(port, "/other")[0] == 404
+        with (
+            pytest.raises(WrongUse, match="cannot listen"),
+            answering(health, "127.0.0.1", port),
+        ):
+            pass
+
+
+def asked(port: int, path: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
