@@ -61,9 +61,13 @@ def _files(spark: Any, base: str) -> Any:
 def _kafka(spark: Any, servers: str, topic: str, rows_per_batch: int) -> Any:
     from pyspark.sql.functions import col, from_json
 
+    reader = spark.readStream.format("kafka")
+    impatient = os.environ.get("FLOODMARK_CHAOS_KAFKA_MS")
+    if impatient:  # so that a broker that is away for seconds is an outage
+        for name in ("request.timeout.ms", "default.api.timeout.ms"):
+            reader = reader.option(f"kafka.{name}", impatient)
     records = (
-        spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", servers)
+        reader.option("kafka.bootstrap.servers", servers)
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
         .option("maxOffsetsPerTrigger", rows_per_batch)

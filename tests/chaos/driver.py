@@ -42,10 +42,12 @@ class Driver:
         *,
         available_now: bool,
         environment: Mapping[str, str],
+        arguments: tuple[str, ...] = (),
     ) -> None:
         command = [FLOODMARK, "run", APPLICATION, "--master", "local[2]"]
         command += ["--spark-log", str(base / "spark.log")]
         command += ["--available-now"] if available_now else []
+        command += arguments
         all_conf = {**CONF, "spark.local.dir": str(base / "local"), **conf}
         for option, pairs in (("--set", settings), ("--conf", all_conf)):
             for name, value in pairs.items():
@@ -73,6 +75,10 @@ class Driver:
         trace: TracebackType | None,
     ) -> None:
         self.kill()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     @property
     def status(self) -> int | None:
