@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from floodmark import redaction, secret_text
 from floodmark.addresses import has_secret, public_url
+from floodmark.checkpoint.start_note import last_start
 from floodmark.errors import WrongUse
 from floodmark.redaction import HIDDEN, Redaction, noted_options
 from floodmark.rules.restarts.comparison import change_words, option_changes
-from floodmark.rules.restarts.noted import last_start
 from floodmark.secret_text import redacted
 from planted import KINDS, Planted
 

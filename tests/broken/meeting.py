@@ -16,10 +16,11 @@ from floodmark.checkpoint.outline import (
     FamilyOutline,
     OperatorOutline,
     Outline,
-    PlanNode,
     SourceOutline,
 )
-from floodmark.rules.restarts.comparison import Comparison, LastStart
+from floodmark.checkpoint.start_note import LastStart
+from floodmark.rules.restarts.comparison import Comparison
+from plan_trees import plan
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 CONF = {
@@ -83,10 +84,6 @@ def source(kind: str = "json", place: str = "/in", **options: str) -> SourceOutl
     return SourceOutline(kind, {name: place, **options}, "user STRING, amount DOUBLE")
 
 
-def aggregate(functions: tuple[str, ...] = ("sum(amount)", "count(1)")) -> PlanNode:
-    return PlanNode("Aggregate", {"grouping": ["user"], "functions": list(functions)})
-
-
 def meeting(
     offsets: tuple[str, ...] = ('{"logOffset":4}',),
     old: Mapping[str, Any] | None = None,
@@ -110,7 +107,7 @@ def meeting(
         "Append",
         "ProcessingTimeTrigger(0)",
         schema("user string, total double"),
-        (aggregate(),),
+        plan(),
         (operator(),) if held is None else held,
         {},
         {},
@@ -126,7 +123,7 @@ def meeting(
         outline.spark_version,
         {},
         "a",
-        outline.nodes,
+        outline.tree,
     )
     noted = None if old is not None and "none" in old else replace(last, **(old or {}))
     checkpoint = _checkpoint(

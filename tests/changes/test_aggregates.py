@@ -1,35 +1,22 @@
-"""Aggregate functions, read from a plan's text."""
+"""Aggregate functions of a plan, and the columns that they keep."""
 
 from __future__ import annotations
 
 import pytest
 
 from floodmark.changes.aggregates import aggregations, with_columns
+from floodmark.checkpoint.plan_tree import words
 from floodmark.state.ddl import struct_json
 from floodmark.state.types import parse_struct
-
-PLAN = """\
-Project [k#3L, total#10]
-+- ~Aggregate [k#3L, window#7-T60000ms], [k#3L, sum(value#1L) AS sum(value)#14L, count(1) AS n#13L\
-, first(d#2, false) AS first(d)#144, (cast(sum(value#1L) as double) / cast(count(1) as double)) AS \
-r#5, sum((value#1L + cast(1 as bigint))) AS sum((value + 1))#274L, sum(v#1) FILTER (WHERE \
-(v#1 > 2)) AS f#9]
-   +- ~Deduplicate [id#0]
-      +- Aggregate [a#1], [a#1, max(b#2) AS max(b)#5]
-"""
+from plan_trees import of_step, plan
 
 
 def test_functions_stand_once_and_in_order() -> None:
-    assert aggregations(PLAN) == (
-        (
-            "sum(value)",
-            "count(1)",
-            "first(d, false)",
-            "sum((value + cast(1 as bigint)))",
-            "sum(v) FILTER (WHERE (v > 2))",
-        ),
-        ("max(b)",),
-    )
+    functions = ("sum(value)", "count(1)", "first(d)", "sum(add(value, 1))")
+    found = aggregations(plan(functions))
+    assert [[words(one) for one in all_] for all_ in found] == [
+        ["sum(value)", "count(1)", "first(d)", "sum((value + 1))"]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -53,4 +40,9 @@ def test_columns_of_functions(
 
 
 def test_a_plan_without_aggregates_has_none() -> None:
-    assert aggregations("Project [a#1]\n+- Filter (a#1 > 0)") == ()
+    assert aggregations(of_step("Deduplicate", keys=("a",))) == ()
+
+
+def test_what_an_unknown_function_keeps_is_not_guessed() -> None:
+    value = parse_struct(struct_json("count BIGINT, `sum` BIGINT"))
+    assert with_columns(("regr_count(a, b)", "sum(c)"), value) is None

@@ -306,10 +306,39 @@ def test_variables_come_and_go() -> None:
         stores = tuple(Store(name, struct("k STRING"), struct("n BIGINT")) for name in names)
         return Operator(0, "transformWithStateInPandasExec", stores)
 
-    found = matched(variables("total", "old"), variables("total", "fresh"))
+    with pytest.raises(NotCarried, match="the variable old: that would be dropped"):
+        matched(variables("total", "old"), variables("total", "fresh"))
+    accept = MatchWish(accept=frozenset({"dropped-field"}))
+    found = matched(variables("total", "old"), variables("total", "fresh"), accept)
     assert [store.store for store in found.operators[0].stores] == ["total"]
     assert "fresh is new" in " ".join(found.notes)
     assert "old is left out" in " ".join(found.notes)
+
+
+def test_a_field_of_a_groups_state_is_not_dropped_without_a_word() -> None:
+    def groups(fields: str) -> Operator:
+        store = Store("default", struct("k STRING"), struct(f"groupState STRUCT<{fields}>"))
+        return Operator(0, "applyInPandasWithState", (store,))
+
+    old, new = groups("n: BIGINT, last: STRING"), groups("n: BIGINT")
+    with pytest.raises(NotCarried, match="not keep last: that would be dropped"):
+        matched(old, new)
+    assert matched(old, new, MatchWish(accept=frozenset({"dropped-field"}))).operators
+
+
+@pytest.mark.parametrize("has", [True, False])
+def test_a_ttl_that_comes_or_goes_is_refused(has: bool) -> None:
+    def variable(value: str) -> Operator:
+        store = Store("total", struct("k STRING"), struct(value))
+        return Operator(0, "transformWithStateInPandasExec", (store,))
+
+    plain, expiring = (
+        variable("n BIGINT"),
+        variable("value STRUCT<n: BIGINT>, ttlExpirationMs BIGINT"),
+    )
+    old, new = (plain, expiring) if has else (expiring, plain)
+    with pytest.raises(NotCarried, match="TTL in the new code"):
+        matched(old, new)
 
 
 @pytest.mark.parametrize(

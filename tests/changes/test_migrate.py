@@ -27,6 +27,7 @@ from floodmark.changes.skeleton import render_skeleton
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying, places_of, save_plan
 from floodmark.checkpoint.commits import parse_commit
+from floodmark.checkpoint.plan_tree import PlanTree
 from floodmark.errors import StoppedMidway, WrongUse
 from floodmark.state.ddl import struct_json
 from floodmark.state.grouping import grouping_of
@@ -36,14 +37,15 @@ from floodmark.state.types import parse_struct
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 from floodmark.storage.state import open_state
+from plan_trees import expression, plan
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
-SALES = "Aggregate [customerId#0], [customerId#0, sum(amountPaid#1) AS s#2, count(1) AS n#3]"
+SALES = plan(("sum(amountPaid)", "count(1)"), ("customerId",))
 SUM, COUNT, MAX = (
-    Aggregate("sum(amountPaid)", 1, (None,)),
-    Aggregate("count(1)", 1, (0,)),
-    Aggregate("max(amountPaid)", 1, (None,)),
+    Aggregate("sum(amountPaid)", 1, (None,), expression("sum(amountPaid)")),
+    Aggregate("count(1)", 1, (0,), expression("count(1)")),
+    Aggregate("max(amountPaid)", 1, (None,), expression("max(amountPaid)")),
 )
 
 
@@ -63,12 +65,12 @@ def drawn(key: str, value: str, *aggregates: Aggregate, partitions: int = 2) -> 
 
 
 def planned(
-    old: str, new: str, goal: Drawn, wish: MatchWish | None = None, plan: str | None = SALES
+    old: str, new: str, goal: Drawn, wish: MatchWish | None = None, tree: PlanTree | None = SALES
 ) -> Plan:
     origin = open_origin(open_files(old), old)
     after = origin.checkpoint.committed_batch
     assert after is not None
-    kept = kept_operators(origin.files, origin.checkpoint, after, plan)
+    kept = kept_operators(origin.files, origin.checkpoint, after, tree)
     return seal(plan_migrate(origin, new, Wish(), Migration(wish or MatchWish()), kept, goal))
 
 
@@ -170,8 +172,8 @@ def test_fewer_keys_are_merged_and_land_where_spark_looks(tmp_path: Path) -> Non
     assert len(wanted) < len(before)
     key = "window STRUCT<start: TIMESTAMP, end: TIMESTAMP> NOT NULL"
     goal = drawn(key, "count BIGINT NOT NULL", COUNT)
-    plan = "Aggregate [window#0, customerId#1], [window#0, count(1) AS n#3]"
-    go(planned(old, new, goal, MatchWish(merge={"count": "sum"}), plan))
+    tree = plan(("count(1)",), ("window", "customerId"))
+    go(planned(old, new, goal, MatchWish(merge={"count": "sum"}), tree))
     assert {key: value["count"] for key, value in rows(new).items()} == wanted
     files = open_files(new)
     view = open_state(files, load(files))

@@ -13,6 +13,7 @@ from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying, Change
 from floodmark.checkpoint.filelog import names_to_read, parse_source_log
 from floodmark.checkpoint.sources import parse_kafka_initial
+from floodmark.checkpoint.start_note import packed_tree
 from floodmark.errors import (
     BatchPurged,
     MalformedFile,
@@ -22,6 +23,7 @@ from floodmark.errors import (
     WouldLose,
     WrongUse,
 )
+from plan_trees import plan
 
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 
@@ -271,7 +273,7 @@ def test_state_that_is_not_whole_is_not_carried_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("next_batch", "refused"), [(2, True), (7, False)])
 def test_state_that_only_the_notes_tell_of(next_batch: int, refused: bool, tmp_path: Path) -> None:
     tree = {k: v for k, v in samples.sales().items() if not k.startswith("state/")}
-    note = {"next_batch": next_batch, "nodes": [{"kind": "Aggregate", "streaming": True}]}
+    note = {"next_batch": next_batch, "tree": packed_tree(plan()), "floodmark": "start-note"}
     tree["_floodmark/starts/1.json"] = json.dumps(note).encode()
     samples.write(tmp_path / "cp", tree)
     if refused:

@@ -161,7 +161,6 @@ def plant_own_files(cp: Path, text: str) -> None:
         "conf": {text: text},
         "output_mode": text,
         "spark_version": text,
-        "nodes": [],
     }
     lease = {
         "floodmark": "lease",

@@ -333,7 +333,7 @@ def _plain(spark: Any, folder: Path) -> Any:
     return q.noop(q.events(spark, folder).select("user"), "append")
 
 
-_add("a filter before the sum", "totals", _filtered_totals, FITS, "filter-changed")
+_add("a filter before the sum", "totals", _filtered_totals, UNKNOWN, "filter-changed")
 _add(
     "a watermark before the sum", "totals", _watermarked_totals, FITS, "watermark-added-or-removed"
 )
@@ -353,6 +353,24 @@ _add(
     "grouping-keys-changed",
     "aggregates-changed",
     starts=False,
+)
+
+
+def _in_a_list(spark: Any, folder: Path) -> Any:
+    from pyspark.sql import functions as f
+
+    rows = q.events(spark, folder).withColumn("item", f.explode(f.array("product", "product")))
+    return q.noop(rows.groupBy("user").agg(*(f.expr(one) for one in TOTALS)))
+
+
+_add("rows made twice", "totals", _in_a_list, UNKNOWN, "rows-made-another-way")
+_add(
+    "another time zone",
+    "totals",
+    q.totals,
+    UNKNOWN,
+    "evaluation-settings-changed",
+    conf={"spark.sql.session.timeZone": "Asia/Tokyo"},
 )
 
 # Windows and watermarks
@@ -501,6 +519,13 @@ _add(
     "group-state-changed",
 )
 _add(
+    "a function that counts twice",
+    "groups",
+    partial(q.groups, step=2),
+    UNKNOWN,
+    "state-function-changed",
+)
+_add(
     "no timeout any more",
     "groups",
     partial(q.groups, timeout="NoTimeout"),
@@ -641,7 +666,7 @@ _add(
     "a filter, batch in flight",
     "totals",
     _filtered_totals,
-    FITS,
+    UNKNOWN,
     "in-flight-under-new-code",
     spoil="in-flight",
 )

@@ -138,11 +138,12 @@ def groups(
     state: str = "n long, sum double",
     timeout: str = "ProcessingTimeTimeout",
     key: str = "user",
+    step: int = 1,
 ) -> Any:
     def count(key: Any, frames: Iterator[Any], held: Any) -> Iterator[Any]:
         import pandas as pd
 
-        rows = sum(len(frame) for frame in frames)
+        rows = step * sum(len(frame) for frame in frames)
         held.update((rows, float(rows)))
         yield pd.DataFrame({"key": [str(key[0])], "n": [rows]})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +63,13 @@ def test_check_says_what_changed_and_touches_nothing(
     assert check(folder) == 0
     assert "Yes: nothing that matters" in capsys.readouterr().out
 
-    assert check(folder, "--set", "least=1", "--json") == 0
+    assert check(folder, "--set", "least=1", "--json") == 1
     answer = json.loads(capsys.readouterr().out)
-    assert (answer["verdict"], answer["decided_by"]) == ("compatible", "rules")
+    assert (answer["verdict"], answer["decided_by"]) == ("unknown", "rules")
     assert [one["rule"] for one in answer["reasons"]] == ["filter-changed"]
+    assert answer["not_compared"] == []
+    assert check(folder, "--set", "least=1", "--accept", "filter-changed") == 0
+    assert "Accepted by name" in capsys.readouterr().out
 
     write(folder, 'f.sum("amount").alias("total"), f.max("qty")')
     assert check(folder, "--json") == 1
@@ -103,3 +107,24 @@ def test_wrong_use_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     (folder / "app.py").write_text("raise ValueError('broken')")
     assert check(folder) == 2
     assert "fails on import: ValueError: broken" in capsys.readouterr().err
+
+
+def test_old_code_that_is_given_takes_the_place_of_a_note(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As with a plain script's checkpoint: nothing tells, until somebody has the old code."""
+    shutil.copy(folder / "app.py", folder / "old.py")
+    shutil.rmtree(folder / "ck/_floodmark/starts")
+    assert check(folder, "--json") == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["verdict"] == "unknown"
+    assert "the sink" in answer["not_compared"]
+
+    old = ("--old", str(folder / "old.py"))
+    assert check(folder, *old, "--json") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["verdict"], answer["not_compared"]) == ("same", [])
+
+    write(folder, 'f.sum(-f.col("amount")).alias("total")')
+    assert check(folder, *old) == 1
+    assert "aggregates-mean-another" in capsys.readouterr().out

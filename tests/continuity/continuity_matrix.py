@@ -173,23 +173,27 @@ def run(
 ) -> list[Any]:
     """What the code emits until its input is at an end, from a batch on."""
     from floodmark.engine.application import load_application
+    from floodmark.engine.notes import note_of
+    from floodmark.engine.outline import described
     from floodmark.engine.query import read_query
+    from floodmark.redaction import Redaction
 
     KEPT[app] = []
     pipeline = load_application(app).pipelines[0]
     writer = pipeline(spark, None).trigger(availableNow=True)
-    plan = read_query(writer).plan
+    redaction = Redaction.fresh()
+    drawn = described(spark, read_query(writer), redaction=redaction) if noted else None
     query = writer.option("checkpointLocation", str(checkpoint)).start()
     try:
         if not query.awaitTermination(600):
             raise TimeoutError("the stream does not end")
     finally:
         query.stop()
-    if noted:
+    if drawn is not None:
         # As a start by floodmark leaves it; its lease would have to be waited for here.
-        note = {"floodmark": "start-note", "query_id": str(query.id), "plan": plan}
         (checkpoint / "_floodmark" / "starts").mkdir(parents=True)
-        (checkpoint / "_floodmark" / "starts" / "1.json").write_text(json.dumps(note))
+        note = note_of(drawn, app, 0, redaction)
+        (checkpoint / "_floodmark" / "starts" / "1.json").write_bytes(note)
     return sorted((row for batch, row in KEPT[app] if batch >= since), key=repr)
 
 

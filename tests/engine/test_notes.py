@@ -8,11 +8,10 @@ from typing import Any
 from floodmark.engine.notes import (
     KEPT,
     StartNote,
-    acting_note,
-    note_numbers,
     write_note,
 )
 from floodmark.storage.files import open_files
+from floodmark.storage.starts import acting_note, latest_note, note_numbers
 
 
 def note(**changes: Any) -> StartNote:
@@ -34,10 +33,10 @@ def note(**changes: Any) -> StartNote:
         "output_mode": "Append",
         "trigger": "",
         "schema_json": "{}",
-        "plan": "",
         "conf": {},
         "host": "h",
         "pid": 1,
+        "tree": {},
     }
     return StartNote(**{**fields, **changes})
 
@@ -60,6 +59,15 @@ def test_a_start_that_committed_nothing_is_not_what_the_state_comes_from(tmp_pat
     found = [acting_note(files, committed) for committed in (3, 4)]
     assert [one and one["run_id"] for one in found] == ["first", "failed"]
     assert (acting_note(files, None) or {})["run_id"] == "failed"  # nobody knows better
+    files.write("commits/3", b"v1")
+    assert (latest_note(files) or {})["run_id"] == "first"
+
+
+def test_where_every_start_failed_no_note_tells_of_the_state(tmp_path: Path) -> None:
+    """A plain query made the state; the notes are of starts that did not come to a batch."""
+    files = open_files(str(tmp_path))
+    write_note(files, note(run_id="failed", next_batch=4))
+    assert acting_note(files, 3) is None
 
 
 def test_a_broken_note_is_passed_over(tmp_path: Path) -> None:

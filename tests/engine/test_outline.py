@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import functions
 from streams import put_orders, read_orders
 
+from floodmark.checkpoint.plan_tree import words
 from floodmark.engine.building import built
 from floodmark.engine.outline import CannotOutline, outline
 from floodmark.errors import WrongUse
@@ -52,8 +53,8 @@ def test_state_is_drawn_and_no_row_is_read(session: Any, tmp_path: Path) -> None
     (family,) = operator.stores["default"]
     assert names(family.key_json) == ["customerId"]
     assert len(names(family.value_json)) == 3  # a sum of decimals keeps whether it is empty
-    (aggregate,) = drawn.nodes_of("Aggregate")
-    assert aggregate.details["grouping"] == ["customerId"]
+    (aggregate,) = drawn.tree.steps("Aggregate")
+    assert [words(one) for one in aggregate.role("keys")] == ["customerId"]
     # What `migrate` builds its target from stays where it was asked for.
     assert (tmp_path / "drawn/checkpoint/state/0/_metadata/metadata").is_file()
 
@@ -105,11 +106,10 @@ def test_watermark_join_and_limit_are_told(session: Any) -> None:
     right = rate.select(functions.col("value").alias("v"), functions.col("timestamp").alias("r"))
     joined = left.join(right, functions.expr("value = v AND l = r"), "leftOuter")
     drawn = outline(joined.writeStream.format("noop"))
-    (join,) = drawn.nodes_of("Join")
-    assert join.details["type"] == "LeftOuter"
-    assert "value = v" in join.details["condition"]
-    delays = {one.details["delay_ms"] for one in drawn.nodes_of("EventTimeWatermark")}
-    assert delays == {90_000}
+    (join,) = drawn.tree.steps("Join")
+    assert join.field("type") == '"LeftOuter"'
+    assert "(value = value)" in [words(one) for one in join.role("condition")]
+    assert {one.delay_ms for one in drawn.tree.watermarks} == {90_000}
     assert [one.name for one in drawn.operators] == ["symmetricHashJoin"]
 
 

@@ -8,17 +8,17 @@ import pytest
 
 from broken.meeting import join, meeting, operator, schema, source
 from compatibility.changes import ALL
-from floodmark.checkpoint.outline import PlanNode
+from floodmark.checkpoint.start_note import last_start
 from floodmark.engine.checking import held_operators, seen_windows
 from floodmark.rules.judging import judge_restart, other_sources
 from floodmark.rules.registry import rules_of
 from floodmark.rules.restarts.comparison import SCHEMA_CHECK
-from floodmark.rules.restarts.noted import last_start
 from floodmark.rules.restarts.reason import Verdict
 from floodmark.rules.restarts.rehearsal import Rehearsal
 from floodmark.rules.restarts.schemas import only_nulls_differ, spark_accepts
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
+from plan_trees import plan
 from rules.examples import BROKEN, GOLDEN, example
 
 RULES = [known.rule for known in rules_of("compatibility")]
@@ -243,7 +243,7 @@ def test_a_checkpoint_without_a_batch_binds_nobody():
 
 
 @pytest.mark.parametrize(
-    "note", [{}, {"nodes": None, "sources": 7, "conf": []}, {"sources": [3], "nodes": [1, {}]}]
+    "note", [{}, {"tree": None, "sources": 7, "conf": []}, {"sources": [3], "tree": [1, {}]}]
 )
 def test_a_damaged_note_is_read_as_far_as_it_goes(note):
     found = last_start(note)
@@ -276,23 +276,15 @@ def test_lists_of_files_tell_that_folders_changed_places(
     assert ("sources-reordered" in {one.rule for one in other_sources(comparison)}) is reordered
 
 
-def _windowed(seconds: int) -> PlanNode:
+def _windowed(seconds: int) -> str:
     """As Spark writes `window(at, …)` out."""
-    start = f"(at - ((at - 0L) % {seconds}000000L)) - 0L)"
-    return PlanNode(
-        "Project",
-        {
-            "columns": [
-                f"named_struct('start', ({start}), 'end', ({start} + {seconds}000000L)) AS window"
-            ]
-        },
-    )
+    start = f"subtract(at, remainder(at, {seconds}000000))"
+    return f"create_named_struct('start', {start}, 'end', add({start}, {seconds}000000))"
 
 
 @pytest.mark.parametrize(("seconds", "other"), [(300, False), (600, True)])
 def test_the_state_tells_how_long_its_windows_last(seconds: int, other: bool) -> None:
-    nodes = (PlanNode("Aggregate", {"grouping": ["window"]}), _windowed(seconds))
-    new = {"nodes": nodes}
+    new = {"tree": plan(keys=(_windowed(seconds),))}
     comparison = meeting(old={"none": True}, new=new, windows={0: 300_000_000})
     found = judge_restart(comparison)
     assert ("keys-mean-another" in {one.rule for one in found.reasons}) is other
@@ -305,3 +297,26 @@ def test_windows_are_found_in_the_state() -> None:
     checkpoint = load(files)
     found = seen_windows(files, checkpoint, held_operators(files, checkpoint))
     assert found == {0: 300_000_000}
+
+
+def test_a_filter_below_a_state_is_no_silent_yes():
+    comparison = meeting(new={"tree": plan(where=("less_than(1, qty)",))})
+    found = judged(comparison)
+    assert found.verdict is Verdict.UNKNOWN
+    assert [one.rule for one in found.reasons if one.silent] == ["filter-changed"]
+    accepted = judge_restart(comparison, frozenset({"filter-changed"}))
+    assert accepted.verdict is Verdict.COMPATIBLE
+
+
+def test_what_nobody_has_compared_is_said():
+    found = judged(meeting(old={"none": True}))
+    assert found.verdict is Verdict.UNKNOWN
+    assert "the sink" in found.not_compared
+    assert judged(meeting()).not_compared == ()
+
+
+def test_plans_of_two_sparks_are_not_called_the_same():
+    old, new = plan(), plan(("sum(price)", "count(1)"))
+    found = judged(meeting(old={"tree": old, "spark_version": "4.0.1"}, new={"tree": new}))
+    assert "cannot be compared exactly" in " ".join(one.what for one in found.reasons)
+    assert not found.verdict.is_yes

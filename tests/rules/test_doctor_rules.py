@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from floodmark.checkpoint.start_note import packed_tree
 from floodmark.rules.registry import rules_of
+from plan_trees import of_step
 from rules.examples import BROKEN, diagnose, example, golden, golden_names, home, read_tree
 
 RULES = [known.rule for known in rules_of("checkpoint")]
@@ -107,9 +109,8 @@ def test_starts_that_alternate_are_of_two_writers(ids, found):
     [
         ({}, ["state"]),
         ({"next_batch": 3}, []),  # a start that has not committed a batch
-        ({"nodes": [{"kind": "Aggregate", "streaming": False}]}, []),
-        ({"nodes": [{"kind": "Filter", "streaming": True}]}, []),
-        ({"nodes": "?"}, []),
+        ({"tree": packed_tree(of_step("Aggregate", stateful=False))}, []),
+        ({"tree": "?"}, []),
         ({"next_batch": None}, []),
     ],
 )

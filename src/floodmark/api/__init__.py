@@ -20,7 +20,7 @@ from floodmark.api.changing import (
     upgrade,
 )
 from floodmark.api.deploying import deploy
-from floodmark.api.judging import check, doctor, explain, lint
+from floodmark.api.judging import accepted_rules, check, doctor, explain, lint
 from floodmark.api.mending import compact, repair
 from floodmark.api.migrating import bootstrap, migrate, skeleton
 from floodmark.api.reading import (
@@ -42,6 +42,7 @@ from floodmark.api.restating import convert, repartition
 __all__ = [
     "OpenCheckpoint",
     "Storage",
+    "accepted_rules",
     "apply",
     "backup",
     "batches",

@@ -52,7 +52,7 @@ def evidence(
         from dataclasses import replace
 
         from floodmark.changes.asking import ask
-        from floodmark.changes.origin import latest_note
+        from floodmark.storage.starts import latest_note
 
         note = latest_note(files)
         outside = ask(files, found, note, places, lambda place: open_files(place, storage))
@@ -73,6 +73,22 @@ def check(
     files = open_files(str(path), storage)
     checkpoint = structured(load(files))
     return check_application(files, checkpoint, application, wish or CheckWish())
+
+
+def accepted_rules(names: Iterable[str]) -> frozenset[str]:
+    """The names of rules of compatibility, checked: a misspelt one would accept nothing."""
+    from floodmark.errors import WrongUse
+    from floodmark.rules.registry import find_rule, rules_of
+
+    known = {one.rule.name for one in rules_of("compatibility")}
+    found = frozenset(find_rule(name).rule.name for name in names)
+    for name in found - known:
+        raise WrongUse(
+            f"--accept {name}: it is no rule of compatibility",
+            "Only what `check` says of changed code can be accepted.",
+            "Name the rule as the reason does.",
+        )
+    return found
 
 
 def lint(paths: Iterable[str]) -> tuple[Finding, ...]:

@@ -183,12 +183,14 @@ def _value(text: str) -> Any:
 
 def _accepted(names: Iterable[str]) -> frozenset[str]:
     from floodmark.changes.matching import ACCEPTED
+    from floodmark.rules.registry import rules_of
 
+    rules = {one.rule.name for one in rules_of("compatibility")}
     for name in names:
-        if name not in ACCEPTED:
+        if name not in ACCEPTED and name not in rules:
             raise WrongUse(
                 f"--accept {name}: no such thing to accept",
-                f"There are {', '.join(ACCEPTED)}.",
+                f"There are {', '.join(ACCEPTED)}, and the rules of `floodmark check`.",
                 "Name one of them, as the refusal does.",
             )
     return frozenset(names)

@@ -7,12 +7,15 @@ two could.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from floodmark.changes.fields import Ledger, Told, dropped, fill, match_struct, take
 from floodmark.changes.shapes import Aggregate, Operator, Store
+from floodmark.checkpoint.plan_tree import COLUMN, Expression
 from floodmark.state.reshape import KEY, VALUE, Column, NotCarried
 from floodmark.state.types import Struct, distinct
 
@@ -21,6 +24,11 @@ def match_aggregation(
     old: Operator, new: Operator, before: Store, after: Store, told: Told, ledger: Ledger
 ) -> tuple[Column, ...]:
     """A column of the old value, or a filling, for each of the new one."""
+    if _is_same(old, new, before, after, told):
+        fields, theirs = distinct(after.value).fields, distinct(before.value).fields
+        return tuple(
+            take(a, b, (VALUE, a.name), told, ledger) for a, b in zip(theirs, fields, strict=True)
+        )
     new_aggregates = new.aggregates
     buffers = sum(one.columns for one in new_aggregates or ())
     if new_aggregates is None or buffers > len(after.value.fields):
@@ -42,6 +50,14 @@ def match_aggregation(
     return (*head, *_by_function(old, new, old_fields[old_head:], fields[head_size:], told, ledger))
 
 
+def _is_same(old: Operator, new: Operator, before: Store, after: Store, told: Told) -> bool:
+    """The same functions in the same order keep the same columns, whatever these are."""
+    if old.functions is None or new.functions is None or told.defaults or told.renames:
+        return False
+    same_columns = len(before.value.fields) == len(after.value.fields)
+    return same_columns and old.functions == new.functions
+
+
 def _by_function(
     old: Operator,
     new: Operator,
@@ -53,7 +69,12 @@ def _by_function(
     assert old.aggregates is not None
     assert new.aggregates is not None
     places = _places(old.aggregates)
-    functions = {_with_renames(one.function, told): one for one in old.aggregates}
+    functions = {_meaning(one, told): one for one in old.aggregates}
+    said = {
+        text: one
+        for one in old.aggregates
+        if (text := _with_renames(one.function, told)) != one.function
+    }
     used: set[str] = set()
     columns: list[Column] = []
     unmatched: list[tuple[Aggregate, tuple[Any, ...]]] = []
@@ -64,7 +85,7 @@ def _by_function(
         told_here = any(
             told.old_name(f.name, (VALUE,)) or told.default(f.name, (VALUE,))[0] for f in mine
         )
-        found = functions.get(one.function)
+        found = functions.get(one.expression or one.function) or said.get(one.function)
         if found is None or told_here or found.columns != one.columns:
             unmatched.append((one, mine))
             columns += _told_or_new(one, mine, before, told, ledger)
@@ -93,8 +114,24 @@ def _places(aggregates: tuple[Aggregate, ...]) -> dict[str, int]:
     return places
 
 
+def _meaning(one: Aggregate, told: Told) -> Expression | str:
+    """What it is made of; `--rename amount=paid` also says that sum(amount) is sum(paid)."""
+    if one.expression is None:
+        return _with_renames(one.function, told)
+    old_names = {old: new for new, old in told.renames.items()}
+
+    def renamed(found: Expression) -> Expression:
+        name = json.loads(found.field("name") or "null") if found.name == COLUMN else None
+        if name not in old_names:
+            return found
+        now = old_names[name]
+        fields = tuple((k, json.dumps(now) if k == "name" else v) for k, v in found.fields)
+        return replace(found, fields=fields, label=now)
+
+    return one.expression.mapped(renamed)
+
+
 def _with_renames(function: str, told: Told) -> str:
-    """`--rename amount=paid` also says that sum(amount) is sum(paid)."""
     for new, old in told.renames.items():
         function = re.sub(rf"(?<![\w.]){re.escape(old)}(?![\w(])", new, function)
     return function
@@ -151,7 +188,6 @@ def _by_unique_names(
 ) -> tuple[Column, ...]:
     """The old code's plan is not known: names are all there is."""
     old, new = distinct(before.value), distinct(after.value)
-    same = [f.name for f in before.value.fields] == [f.name for f in after.value.fields]
     initial = _initial_values(aggregates, new)
     counts = Counter(before.value.names), Counter(after.value.names)
     columns: list[Column] = []
@@ -161,7 +197,7 @@ def _by_unique_names(
             columns.append(take(old.field(said), wanted, (VALUE, said), told, ledger))
         elif told.default(wanted.name, (VALUE,))[0]:
             columns.append(fill(wanted, (VALUE,), told, ledger))
-        elif same or (counts[0][raw.name] == counts[1][raw.name] == 1):
+        elif counts[0][raw.name] == counts[1][raw.name] == 1:
             columns.append(take(old.field(wanted.name), wanted, (VALUE, wanted.name), told, ledger))
         elif counts[0][raw.name]:
             raise _ambiguous(raw.name, counts, new, ledger)

@@ -1,4 +1,4 @@
-"""The aggregate functions of a query, read from its plan's text. Pure.
+"""The aggregate functions of a query and the columns of state that they keep. Pure.
 
 Spark calls the columns of an aggregation's state `sum`, `count`, `max`: only the plan says
 which sum is which. Spark keeps them in the order in which the functions appear in the
@@ -7,10 +7,10 @@ Aggregate's output, each once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from floodmark.changes.shapes import Aggregate
+from floodmark.checkpoint.plan_tree import Expression, PlanTree
 from floodmark.state.types import Struct
 
 _COLUMNS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -73,58 +73,11 @@ _COLUMNS: dict[str, tuple[tuple[str, ...], ...]] = {
         (("buf",),),
     ),
 }
-_CALL = re.compile(r"(?<![\w`.#])([a-z_]+)\(")
-_NUMBER = re.compile(r"#\d+L?|-T\d+ms")
-_ALIAS = re.compile(r" AS .+?#\d+L?(?:-T\d+ms)?(?=[,\])]|$)")
-_AGGREGATE = re.compile(r"\bAggregate \[")
 
 
-def aggregations(plan: str) -> tuple[tuple[str, ...], ...]:
-    """The aggregate functions of each Aggregate in an analysed plan, nearest the sink first."""
-    found = []
-    for line in plan.splitlines():
-        match = _AGGREGATE.search(line)
-        if match is None:
-            continue
-        start = _closing(line, match.end() - 1, "[", "]")
-        # An alias may look like a function: `sum(v#1) AS sum(v)#2`.
-        outputs = _ALIAS.sub("", line[start + 1 :])
-        found.append(tuple(dict.fromkeys(_functions(outputs))))
-    return tuple(found)
-
-
-def _functions(text: str) -> Iterator[str]:
-    at = 0
-    while match := _CALL.search(text, at):
-        if match[1] not in _COLUMNS:
-            at = match.end()
-            continue
-        end = _closing(text, match.end() - 1, "(", ")")
-        call = text[match.start() : end + 1]
-        rest = text[end + 1 :]
-        if rest.startswith(" FILTER ("):
-            close = _closing(rest, len(" FILTER "), "(", ")")
-            call += rest[: close + 1]
-            end += close + 1
-        yield plain_function(call)
-        at = end + 1
-
-
-def plain_function(text: str) -> str:
-    """Without the numbers that Spark gives columns anew in every plan."""
-    return _NUMBER.sub("", text)
-
-
-def _closing(text: str, at: int, opening: str, closing: str) -> int:
-    depth = 0
-    for place in range(at, len(text)):
-        if text[place] == opening:
-            depth += 1
-        elif text[place] == closing:
-            depth -= 1
-            if depth == 0:
-                return place
-    return len(text) - 1
+def aggregations(tree: PlanTree) -> tuple[tuple[Expression, ...], ...]:
+    """The aggregate functions of each aggregation with state, nearest the sink first."""
+    return tuple(one.role("functions") for one in tree.stateful if one.kind == "Aggregate")
 
 
 def with_columns(functions: tuple[str, ...], value: Struct) -> tuple[Aggregate, ...] | None:
@@ -144,7 +97,8 @@ def _fits(functions: tuple[str, ...], names: tuple[str, ...]) -> Iterator[tuple[
         yield ()
         return
     name = functions[-1].partition("(")[0]
-    for columns in _COLUMNS[name]:
+    # What a function keeps that is not in the table is not guessed.
+    for columns in _COLUMNS.get(name, ()):
         count = len(columns)
         if names[:count] == columns[::-1]:
             for rest in _fits(functions[:-1], names[count:]):

@@ -19,8 +19,8 @@ from floodmark.checkpoint.layout import (
     batch_id,
     is_temporary,
 )
+from floodmark.checkpoint.start_note import STARTS
 
-STARTS = f"{NOTES}/starts"
 _LOGS = (OFFSETS, COMMITS)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from floodmark.changes.compact import plan_compact, retained
-from floodmark.changes.origin import latest_note, open_origin
+from floodmark.changes.origin import open_origin
 from floodmark.changes.plan import seal
 from floodmark.changes.repairing import carried
 from floodmark.changes.verbs import Carrying, Change, absolute, place_of_sink, unnamed_sink
 from floodmark.storage.files import open_files
+from floodmark.storage.starts import latest_note
 
 
 def compact(path: str, keep: int | None, sink: str | None, carrying: Carrying) -> Change:

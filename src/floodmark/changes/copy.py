@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.changes import consequences
-from floodmark.changes.belonging import STARTS, belonging
+from floodmark.changes.belonging import belonging
 from floodmark.changes.origin import Origin, new_query_id
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
 from floodmark.changes.rehome import (
@@ -21,6 +21,7 @@ from floodmark.changes.sinklog import SinkPlace, rehome_sink_log
 from floodmark.checkpoint.inputs import file_sources
 from floodmark.checkpoint.layout import METADATA, SOURCES
 from floodmark.checkpoint.query import new_metadata, render_metadata
+from floodmark.checkpoint.start_note import STARTS
 from floodmark.errors import WrongUse
 
 

@@ -30,7 +30,10 @@ from floodmark.state.types import Struct, distinct
 MERGES = ("sum", "min", "max", "any")
 DROPPED_OPERATOR = "dropped-operator"
 DROPPED_KEYS = "dropped-keys"
-ACCEPTED = (DROPPED_OPERATOR, DROPPED_KEYS)
+DROPPED_FIELD = "dropped-field"
+ACCEPTED = (DROPPED_OPERATOR, DROPPED_KEYS, DROPPED_FIELD)
+_TTL = "ttlExpirationMs"
+_TIMEOUT = "timeoutTimestamp"
 _MATCHED = "matched"
 """A column that joins add for themselves."""
 
@@ -166,14 +169,58 @@ def _operator(old: Operator, new: Operator, wish: MatchWish, notes: list[str]) -
         if given:
             stores.append(StoreMatch(store.name, None, before, store))
             continue
+        if new.kind in (GROUPS, VARIABLES):
+            _refuse_other_expiry(before, store, ledger)
+            _require_accepted(_lost(before.value, store.value, wish.told), wish, ledger)
         mine = _of_side(ledger, store) if new.kind == JOIN else ledger
         stores.append(_store(old, new, before, store, wish, mine))
     names = {store.name for store in new.stores}
     gone = [name for name in theirs if name not in names and not name.startswith("$")]
     if gone:
+        _require_accepted([f"the variable {one}" for one in gone], wish, ledger)
         ledger.note(f"the variable {', '.join(gone)} is left out")
     notes += ledger.notes
     return OperatorMatch(new, old, tuple(stores))
+
+
+def _refuse_other_expiry(before: Store, after: Store, ledger: Ledger) -> None:
+    """A value that expires lies in another form, with an index of when: it cannot be made up."""
+    had, has = _TTL in before.value.names, _TTL in after.value.names
+    if had == has:
+        return
+    raise NotCarried(
+        f"{ledger.where}: {after.name} {'has' if has else 'has no'} TTL in the new code, and had "
+        f"{'one' if had else 'none'}",
+        "Nothing says when an old value is to expire; carried as it is, it would be lost.",
+        "Keep the TTL as it was. Or read the old values (floodmark state CP --store "
+        f"{after.name} --export FILE.parquet) into a variable of another name.",
+    )
+
+
+def _lost(old: Struct, new: Struct, told: Told) -> list[str]:
+    """Fields of the old value that the new code has no place for."""
+    sources = set(told.renames.values())
+    found = []
+    names = {one.name: one for one in distinct(new).fields}
+    for one in distinct(old).fields:
+        if one.name in (_TIMEOUT, _TTL) or one.name in sources:
+            continue
+        other = names.get(one.name)
+        if other is None:
+            found.append(one.name)
+        elif isinstance(one.type, Struct) and isinstance(other.type, Struct):
+            found += _lost(one.type, other.type, told)
+    return found
+
+
+def _require_accepted(lost: list[str], wish: MatchWish, ledger: Ledger) -> None:
+    if lost and DROPPED_FIELD not in wish.accept:
+        raise NotCarried(
+            f"{ledger.where}: the new code does not keep {', '.join(lost)}: that would be dropped",
+            "What it holds cannot be had again from this checkpoint.",
+            f"If it has another name now: --rename OLD=NEW. If it is meant: --accept "
+            f"{DROPPED_FIELD}.",
+        )
 
 
 def _of_side(ledger: Ledger, store: Store) -> Ledger:

@@ -18,12 +18,14 @@ from floodmark.changes.needed_state import computed_again, whole_in_flight
 from floodmark.changes.origin import Origin
 from floodmark.changes.plan import WRITE, Plan, Step, rewrite, write
 from floodmark.changes.rehome import is_operator_metadata, moved_operator_metadata
-from floodmark.changes.shapes import AGGREGATION, SESSION, Operator, Store
+from floodmark.changes.shapes import AGGREGATION, SESSION, Aggregate, Operator, Store
 from floodmark.changes.upgrade import plan_upgrade
 from floodmark.checkpoint.commits import StateIds, parse_commit, render_commit, with_state_ids
 from floodmark.checkpoint.layout import COMMITS, OFFSETS
 from floodmark.checkpoint.model import PROVIDER_CLASS, SHUFFLE_PARTITIONS, Checkpoint
 from floodmark.checkpoint.offsets import parse_offsets, render_offsets, with_conf
+from floodmark.checkpoint.plan_tree import Expression, PlanTree, words
+from floodmark.checkpoint.start_note import STARTS
 from floodmark.errors import WrongUse
 from floodmark.state.operators import JOIN_STORES, Reading
 from floodmark.state.reshape import NotCarried
@@ -71,16 +73,18 @@ class Migration:
     """Settings that the old checkpoint does not pin, and the new one has to."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """As the plan keeps them: they tell this change from another."""
+    note: bytes | None = None
+    """Of the new code, as a start leaves it: the state is now of its making."""
 
 
 def kept_operators(
     files: Files,
     checkpoint: Checkpoint,
     batch: int,
-    plan: str | None = None,
+    tree: PlanTree | None = None,
     initial: Sequence[Sequence[tuple[Any, ...]]] | None = None,
 ) -> tuple[Kept, ...]:
-    """The operators of a checkpoint after a batch; `plan` is the text of the code's plan."""
+    """The operators of a checkpoint after a batch; `tree` is the code's plan."""
     bare = []
     for one in checkpoint.state_operators:
         stores = stores_of(files, checkpoint, one.operator, batch)
@@ -88,7 +92,7 @@ def kept_operators(
         name = stores[0].views[0].operator_name
         operator = Operator(one.operator, name, tuple(_store(reading) for reading in readings))
         bare.append(Kept(operator, readings, len(stores[0].partitions)))
-    return _with_aggregates(tuple(bare), plan, initial)
+    return _with_aggregates(tuple(bare), tree, initial)
 
 
 def _store(reading: Reading) -> Store:
@@ -98,32 +102,43 @@ def _store(reading: Reading) -> Store:
 
 def _with_aggregates(
     kept: tuple[Kept, ...],
-    plan: str | None,
+    tree: PlanTree | None,
     initial: Sequence[Sequence[tuple[Any, ...]]] | None,
 ) -> tuple[Kept, ...]:
-    found = aggregations(plan) if plan else ()
+    found = aggregations(tree) if tree else ()
     mine = [one for one in kept if one.operator.kind in (AGGREGATION, SESSION)]
     if len(found) != len(mine):
         return kept
     known: dict[int, Operator] = {}
     for at, (one, functions) in enumerate(zip(mine, found, strict=True)):
-        aggregates = with_columns(functions, one.operator.stores[0].value)
+        named = with_columns(tuple(map(words, functions)), one.operator.stores[0].value)
         values = initial[at] if initial is not None and at < len(initial) else ()
+        aggregates = _with_expressions(named, functions)
         if aggregates is not None and len(values) == len(aggregates):
             aggregates = tuple(
                 replace(a, initial=tuple(v)) if len(v) == a.columns else a
                 for a, v in zip(aggregates, values, strict=True)
             )
-        known[one.operator.number] = replace(one.operator, aggregates=aggregates)
+        known[one.operator.number] = replace(
+            one.operator, aggregates=aggregates, functions=functions
+        )
     return tuple(
         replace(one, operator=known.get(one.operator.number, one.operator)) for one in kept
     )
 
 
+def _with_expressions(
+    named: tuple[Aggregate, ...] | None, functions: tuple[Expression, ...]
+) -> tuple[Aggregate, ...] | None:
+    if named is None:
+        return None
+    return tuple(replace(a, expression=f) for a, f in zip(named, functions, strict=True))
+
+
 def drawn_checkpoint(
     files: Files,
     checkpoint: Checkpoint,
-    plan: str,
+    tree: PlanTree,
     initial: Sequence[Sequence[tuple[Any, ...]]],
     spark: str = "",
 ) -> Drawn:
@@ -134,7 +149,7 @@ def drawn_checkpoint(
         and not file.path.rsplit("/", 1)[-1].startswith(".")
         and {"_metadata", "_stateSchema"} & set(file.path.split("/"))
     }
-    return Drawn(kept_operators(files, checkpoint, 0, plan, initial), describing, spark)
+    return Drawn(kept_operators(files, checkpoint, 0, tree, initial), describing, spark)
 
 
 def pinned(checkpoint: Checkpoint, kept: Sequence[Kept]) -> dict[str, str]:
@@ -171,6 +186,9 @@ def plan_migrate(
     ]
     if goals:
         steps += describing(drawn, new, _hadoop_path(origin.checkpoint))
+        if migration.note is not None:
+            why = "what this checkpoint was made from, for later checks"
+            steps.append(write(f"{STARTS}/1.json", migration.note, why))
         steps += [rewrite(f"state/{g.operator}", _why(g, matching), goal_to_json(g)) for g in goals]
     return replace(
         base,

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from floodmark.changes import journal
-from floodmark.changes.belonging import STARTS
 from floodmark.changes.consequences import Sink, sink_of
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.plan import NOT_IN_USE, UNCHANGED, Precondition
 from floodmark.checkpoint.layout import (
     COMMITS,
     FileInfo,
-    batch_id,
     batch_ids,
     is_dstreams_checkpoint,
 )
 from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.errors import FloodmarkError, MalformedFile, NotACheckpoint, Refused
+from floodmark.errors import MalformedFile, NotACheckpoint, Refused
 from floodmark.storage.files import Files, Listing
 from floodmark.storage.load import Entries, load_listed
+from floodmark.storage.starts import latest_note
 
 
 @dataclass(frozen=True)
@@ -123,16 +120,3 @@ def refuse_odd_content(files: Files, listing: Listing) -> None:
             "Put the file or folder itself in its place, or remove it. `floodmark inspect CP` "
             "lists all of them.",
         )
-
-
-def latest_note(files: Files) -> dict[str, Any] | None:
-    """The newest note that a start of floodmark has left, as JSON data."""
-    names = (name.removesuffix(".json") for name in files.level(STARTS).files)
-    for number in sorted((n for name in names if (n := batch_id(name)) is not None), reverse=True):
-        try:
-            value = json.loads(files.read(f"{STARTS}/{number}.json"))
-        except (FloodmarkError, ValueError, RecursionError):
-            continue
-        if isinstance(value, dict):
-            return value
-    return None

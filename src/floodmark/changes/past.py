@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from floodmark.changes.broker import Cluster
-from floodmark.changes.origin import Origin, latest_note
+from floodmark.changes.origin import Origin
 from floodmark.changes.reach import Reach
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.sources import (
@@ -25,6 +25,7 @@ from floodmark.checkpoint.text import moment
 from floodmark.errors import BatchPurged, NoAnswer, WouldLose, WrongUse
 from floodmark.storage.delta_log import is_delta_table, table_id, version_times
 from floodmark.storage.files import Files, open_files
+from floodmark.storage.starts import latest_note
 
 _BEFORE_FIRST_FILE = -1
 _IN_THE_LOG = "`floodmark batches CP` shows the times that the log holds."

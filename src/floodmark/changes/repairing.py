@@ -11,12 +11,13 @@ from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.mends.backups import Backup
 from floodmark.changes.mends.patient import Patient
 from floodmark.changes.mends.sink import known_sink
-from floodmark.changes.origin import latest_note, refuse_dstreams, refuse_odd_content
+from floodmark.changes.origin import refuse_dstreams, refuse_odd_content
 from floodmark.changes.plan import Plan, seal
 from floodmark.changes.repair import RepairWish, mend, plan_repair, refuse_unaccepted
 from floodmark.changes.verbs import Carrying, Change, absolute, places_of
 from floodmark.storage.backup import open_repository, snapshots
 from floodmark.storage.files import Files, open_files
+from floodmark.storage.starts import latest_note
 
 if TYPE_CHECKING:
     from floodmark.checkpoint.evidence import Evidence

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from floodmark.checkpoint.plan_tree import Expression
 from floodmark.state.types import Struct
 
 AGGREGATION, SESSION, DEDUP, JOIN = "aggregation", "session window", "deduplication", "join"
@@ -31,10 +32,12 @@ class Aggregate:
     """An aggregate function and the columns of state that it keeps."""
 
     function: str
-    """As the plan writes it, without the numbers of columns: `sum(amountPaid)`."""
+    """In words: `sum(amountPaid)`."""
     columns: int
     initial: tuple[Any, ...] | None = None
     """What a new key starts from, as JSON data; None where nobody knows."""
+    expression: Expression | None = None
+    """What it is made of, down to the sources; two that are equal mean the same."""
 
     @property
     def name(self) -> str:
@@ -56,7 +59,9 @@ class Operator:
     name: str | None
     stores: tuple[Store, ...]
     aggregates: tuple[Aggregate, ...] | None = None
-    """In the order of their columns; None where the code's plan is not known."""
+    """In the order of their columns; None where the plan, or what a function keeps, is unknown."""
+    functions: tuple[Expression, ...] | None = None
+    """The aggregate functions of the plan; None where it is not known."""
 
     @property
     def kind(self) -> str:

@@ -14,22 +14,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from floodmark.changes import consequences, journal
-from floodmark.changes.belonging import STARTS
 from floodmark.changes.consequences import FILE_SINKS, Again, Consequences, Sink, sink_of
 from floodmark.changes.gone_input import gone_input
 from floodmark.changes.mends.sink import KnownSink, known_sink
 from floodmark.changes.named import not_named
-from floodmark.changes.origin import latest_note
 from floodmark.changes.plan import Step
 from floodmark.changes.reach import Reach, require_reach
 from floodmark.changes.sinklog import SinkPlace, trim_sink_log
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, batch_id
 from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.query import parse_metadata
+from floodmark.checkpoint.start_note import STARTS
 from floodmark.errors import FloodmarkError
 from floodmark.storage.backup import Snapshot, fetch
 from floodmark.storage.files import Files
 from floodmark.storage.load import Entries, load
+from floodmark.storage.starts import latest_note
 
 Opened = Callable[[str], Files]
 

@@ -13,7 +13,7 @@ from floodmark.changes import consequences
 from floodmark.changes.carried_state import carry_in_flight_state, carry_state, describing_files
 from floodmark.changes.consequences import Restart
 from floodmark.changes.course import Course, Wish, choose_course
-from floodmark.changes.origin import Origin, latest_note, new_query_id
+from floodmark.changes.origin import Origin, new_query_id
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
 from floodmark.changes.seeds import (
     START_FILE,
@@ -28,9 +28,9 @@ from floodmark.changes.topics import map_entry, require_topics
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS
 from floodmark.checkpoint.offsets import render_offsets, with_offset
 from floodmark.checkpoint.query import new_metadata, render_metadata
+from floodmark.checkpoint.start_note import last_start
 from floodmark.errors import WouldLose, WrongUse
-from floodmark.rules.restarts.noted import last_start
-from floodmark.rules.restarts.plans import stateful
+from floodmark.storage.starts import latest_note
 
 
 def plan_upgrade(origin: Origin, new: str, wish: Wish) -> Plan:
@@ -188,7 +188,7 @@ def _refuse_lost_state(origin: Origin, course: Course) -> None:
     start = last_start(note)
     if course.after is None or start is None or not isinstance(begun, int) or begun > course.after:
         return  # that start has not committed a batch, so it need not have left state
-    if stateful(start.nodes or ()):
+    if start.tree is not None and start.tree.stateful:
         raise WouldLose(
             f"{origin.location}: its query keeps state, and state/ is gone",
             "The notes of the last start say so. Spark does not start on it either: batch "

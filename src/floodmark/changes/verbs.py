@@ -32,7 +32,7 @@ from floodmark.changes.named import (
     same_change,
     same_place,
 )
-from floodmark.changes.origin import Origin, latest_note, open_origin
+from floodmark.changes.origin import Origin, open_origin
 from floodmark.changes.plan import FOLDER_MODE, Plan, plan_to_json, render_plan, seal
 from floodmark.changes.plan_parsing import parse_plan
 from floodmark.changes.reach import require_reach
@@ -54,6 +54,7 @@ from floodmark.errors import StoppedMidway, WrongUse
 from floodmark.storage.copying import with_folder_mode, with_modes_of
 from floodmark.storage.files import Files, local_path, open_files
 from floodmark.storage.modes import open_private
+from floodmark.storage.starts import latest_note
 
 Storage = Mapping[str, Any]
 _DONE = "This was carried out already, and stands as it was left: there is nothing to do."

@@ -7,8 +7,20 @@ holds. Nothing here knows Spark.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+
+from floodmark.checkpoint.plan_tree import PlanTree
+
+EVALUATING = (
+    "spark.sql.session.timeZone",
+    "spark.sql.ansi.enabled",
+    "spark.sql.caseSensitive",
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.timestampType",
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+    "spark.sql.parser.escapedStringLiterals",
+)
+"""Settings that change what the same expression gives; an outline has them always."""
 
 
 @dataclass(frozen=True)
@@ -56,16 +68,6 @@ class OperatorOutline:
 
 
 @dataclass(frozen=True)
-class PlanNode:
-    """One step of the plan, nearest the sink first; expressions stand as SQL."""
-
-    kind: str
-    """Spark's class: Aggregate, Filter, Project, Join, Deduplicate, EventTimeWatermark…"""
-    details: Mapping[str, Any] = field(default_factory=dict)
-    streaming: bool = True
-
-
-@dataclass(frozen=True)
 class Outline:
     sources: tuple[SourceOutline, ...]
     sink: str
@@ -75,14 +77,10 @@ class Outline:
     trigger: str
     schema_json: str
     """Of the rows that the sink is given."""
-    nodes: tuple[PlanNode, ...]
+    tree: PlanTree
     operators: tuple[OperatorOutline, ...]
     conf: Mapping[str, str]
-    """What the session sets of spark.sql.*, beside the defaults."""
+    """What the session sets of spark.sql.*, and what it evaluates expressions with."""
     pinned: Mapping[str, str]
     """What the state was drawn with: the conf of the offset log that Spark wrote for it."""
     spark_version: str
-    plan: str = ""
-
-    def nodes_of(self, *kinds: str) -> tuple[PlanNode, ...]:
-        return tuple(node for node in self.nodes if node.kind in kinds and node.streaming)

@@ -34,6 +34,13 @@ _COLOURS = {"same": "green", "compatible": "green", "unknown": "yellow"}
 @click.argument("checkpoint", metavar="CP")
 @click.argument("application", metavar="APP.py[:PIPELINE]")
 @options.settings
+@click.option("--old", metavar="OLD.py[:P]", help="The code that made the checkpoint.")
+@click.option(
+    "--accept",
+    multiple=True,
+    metavar="RULE",
+    help="A change that Spark takes without a word, and that is meant; repeatable.",
+)
 @click.option("--rehearse", is_flag=True, help="Let Spark run one batch on a fork, and decide.")
 @click.option(
     "--cap-rows",
@@ -56,6 +63,8 @@ def command(
     checkpoint: str,
     application: str,
     settings: tuple[str, ...],
+    old: str | None,
+    accept: tuple[str, ...],
     rehearse: bool,
     cap_rows: int,
     empty_sources: bool,
@@ -80,6 +89,8 @@ def command(
         cap_rows,
         parse_settings(options.spark_settings(master, conf), "--conf"),
         stdout_to_stderr=as_json,
+        old=old,
+        accept=api.accepted_rules(accept),
     )
     with (
         _log(spark_log) as log,

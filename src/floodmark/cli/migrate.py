@@ -17,7 +17,13 @@ from floodmark.cli.words import echo
 @click.option("--app", required=True, metavar="APP.py[:P]", help="The new code.")
 @click.option("--with", "with_file", metavar="MIGRATION.py", help="Functions over the old rows.")
 @click.option("--skeleton", is_flag=True, help="Print a MIGRATION.py to begin with.")
-@click.option("--from-app", metavar="OLD.py[:P]", help="The old code: tells its aggregates apart.")
+@click.option(
+    "--old",
+    "--from-app",
+    "from_app",
+    metavar="OLD.py[:P]",
+    help="The code that made CP, where no note of its start tells.",
+)
 @click.option("--rename", multiple=True, metavar="OLD=NEW", help="A column has another name now.")
 @click.option("--default", multiple=True, metavar="COLUMN=VALUE", help="What a new column holds.")
 @click.option(
@@ -30,7 +36,7 @@ from floodmark.cli.words import echo
     "--accept",
     multiple=True,
     metavar="NAME",
-    help="A loss that is meant: dropped-operator, dropped-keys.",
+    help="What is meant: dropped-operator, dropped-keys, or a rule that a refusal names.",
 )
 @click.option("--drop-in-flight", is_flag=True, help="Go back to the last commit.")
 @click.option("--on-spark", is_flag=True, help="Let Spark's executors rewrite the state.")

@@ -12,19 +12,22 @@ from floodmark.checkpoint.layout import batch_id
 from floodmark.checkpoint.model import SHUFFLE_PARTITIONS, Checkpoint
 from floodmark.checkpoint.outline import OperatorOutline, Outline
 from floodmark.checkpoint.sources import SourceKind
+from floodmark.checkpoint.start_note import LastStart, last_start
+from floodmark.engine.application import load_application
 from floodmark.engine.building import built, call_pipeline
 from floodmark.engine.hadoop import checkpoint_files
-from floodmark.engine.notes import acting_note
-from floodmark.engine.outline import outline
+from floodmark.engine.outline import described, outline
+from floodmark.engine.query import read_query
 from floodmark.engine.rehearse import DEFAULT_CAP, capped, places_of, rehearse
 from floodmark.engine.starting import Start
 from floodmark.errors import FloodmarkError
+from floodmark.redaction import Redaction
 from floodmark.rules.judging import judge_restart
 from floodmark.rules.restarts.comparison import FILE_SINKS, Comparison
-from floodmark.rules.restarts.noted import last_start
 from floodmark.rules.restarts.reason import Judgement
 from floodmark.storage.files import Files
 from floodmark.storage.inputs import seen_file
+from floodmark.storage.starts import acting_note
 from floodmark.storage.state import open_state, operator_outline
 from floodmark.storage.state_view import StateView
 
@@ -43,6 +46,10 @@ class CheckWish:
     conf: Mapping[str, str] = field(default_factory=dict)
     log: Path | None = None
     stdout_to_stderr: bool = False
+    old: str | None = None
+    """The code that made the checkpoint, as APP.py[:PIPELINE]."""
+    accept: frozenset[str] = frozenset()
+    """Rules whose silent changes are meant."""
 
 
 def check_application(
@@ -58,27 +65,65 @@ def check_application(
         stdout_to_stderr=wish.stdout_to_stderr,
     ) as found:
         fingerprint = found.application.fingerprint
-        comparison = compare(found.writer, files, checkpoint, fingerprint)
+        old = start_of_code(wish.old, wish.settings, wish.conf) if wish.old else None
+        comparison = compare(found.writer, files, checkpoint, fingerprint, old)
         if wish.rehearse:
             path = str(found.application.path)
             with capped(wish.cap_rows):
                 writer = call_pipeline(found.pipeline, path, found.spark, Start(), found.values)
             rehearsal = rehearse(writer, files, checkpoint, wish.empty_sources)
             comparison = replace(comparison, rehearsal=rehearsal)
-        return judge_restart(comparison)
+        return judge_restart(comparison, wish.accept)
+
+
+def start_of_code(
+    target: str,
+    settings: Mapping[str, str],
+    conf: Mapping[str, str],
+    redaction: Redaction | None = None,
+) -> LastStart:
+    """What the code of APP.py[:PIPELINE] would have noted; nothing is started."""
+    known = {one.name for p in load_application(target).pipelines for one in p.parameters}
+    own = {key: value for key, value in settings.items() if key in known}
+    with built(target, own, conf=conf) as one:
+        return start_of(one.writer, redaction or Redaction.fresh())
+
+
+def start_of(writer: Any, redaction: Redaction) -> LastStart:
+    """Old code that is at hand, as if a start had noted it; nothing is run."""
+    drawn = described(writer._spark, read_query(writer), redaction=redaction)
+    return LastStart(
+        drawn.sources,
+        drawn.sink,
+        drawn.sink_options,
+        drawn.output_mode,
+        drawn.trigger,
+        drawn.schema_json,
+        drawn.spark_version,
+        drawn.conf,
+        tree=drawn.tree,
+        redaction=redaction,
+    )
 
 
 def compare(
-    writer: Any, files: Files, checkpoint: Checkpoint, fingerprint: str | None = None
+    writer: Any,
+    files: Files,
+    checkpoint: Checkpoint,
+    fingerprint: str | None = None,
+    old: LastStart | None = None,
 ) -> Comparison:
-    """What the rules judge. The new code's state is drawn with what the checkpoint pins."""
+    """What the rules judge. The new code's state is drawn with what the checkpoint pins.
+
+    `old` is the code that made the checkpoint, where somebody has it; else a note tells.
+    """
     # How many partitions there are does not show in a schema, and two hundred take their time.
     pins = {key: value for key, value in checkpoint.conf.items() if key != SHUFFLE_PARTITIONS}
-    last = last_start(acting_note(files, checkpoint.committed_batch))
+    last = old or last_start(acting_note(files, checkpoint.committed_batch))
     drawn = outline(writer, pins, redaction=last.redaction if last else None)
     held = held_operators(files, checkpoint)
     # A plan tells more of windows than a key does.
-    windows = {} if last and last.nodes else seen_windows(files, checkpoint, held)
+    windows = {} if last and last.tree else seen_windows(files, checkpoint, held)
     return Comparison(
         checkpoint,
         held,

@@ -16,9 +16,10 @@ from floodmark.checkpoint.outline import Outline
 from floodmark.engine.building import Built, built
 from floodmark.engine.initial_values import initial_values
 from floodmark.engine.outline import CHECKPOINT, outline
-from floodmark.engine.query import read_query, source_folders
+from floodmark.engine.query import source_folders
 from floodmark.engine.session import passing_log
 from floodmark.engine.starting import Start
+from floodmark.redaction import Redaction
 from floodmark.storage.files import open_files
 from floodmark.storage.load import Entries, load
 
@@ -62,23 +63,19 @@ class Code:
 
 
 @contextlib.contextmanager
-def drawing(code: Code, conf: Mapping[str, str]) -> Iterator[Drawing]:
+def drawing(
+    code: Code, conf: Mapping[str, str], redaction: Redaction | None = None
+) -> Iterator[Drawing]:
     """`conf` is what the checkpoint pins. The session lives as long as the `with`."""
     with (
         code.built() as one,
         tempfile.TemporaryDirectory(prefix="floodmark-drawn-", ignore_cleanup_errors=True) as place,
     ):
         partitions = one.spark.conf.get(SHUFFLE_PARTITIONS)
-        found = outline(one.writer, {SHUFFLE_PARTITIONS: partitions, **conf}, place)
+        found = outline(one.writer, {SHUFFLE_PARTITIONS: partitions, **conf}, place, redaction)
         files = open_files(f"{place}/{CHECKPOINT}")
         loaded = load(files, Entries.ALL)
         initial = initial_values(one.writer)
-        drawn = drawn_checkpoint(files, loaded, found.plan, initial, one.spark.version)
+        drawn = drawn_checkpoint(files, loaded, found.tree, initial, one.spark.version)
         folders = source_folders(one.writer)
         yield Drawing(one.spark, found, drawn, loaded.offsets[0], loaded.commits[0], folders)
-
-
-def plan_of(code: Code) -> str:
-    """The text of an application's plan: nothing is run."""
-    with code.built() as one:
-        return read_query(one.writer).plan

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from floodmark.engine.plan_nodes import sequence
+from floodmark.engine.plan_tree import sequence
 from floodmark.engine.query import source_name
 
 _NAMES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"

@@ -12,6 +12,7 @@ from typing import Any
 
 from floodmark.checkpoint.layout import COMMITS, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.start_note import packed_tree
 from floodmark.engine.hadoop import checkpoint_files, qualified
 from floodmark.engine.lease import Lease, NoLease, take
 from floodmark.engine.look import Situation, look, require_known
@@ -234,11 +235,10 @@ def _note(situation: Situation, origin: Origin, started: Any) -> StartNote:
         query.output_mode,
         query.trigger,
         query.schema_json,
-        query.plan,
         redaction.conf(sql_conf(spark)),
         host_name(),
         this_process().pid,
-        query.nodes,
+        packed_tree(query.tree.hidden(redaction.salt)),
         next_batch(situation.saved.checkpoint),
         redaction.salt,
     )

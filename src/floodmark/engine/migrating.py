@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from floodmark.changes.apply import Places
 from floodmark.changes.course import Wish, choose_course
@@ -19,27 +19,50 @@ from floodmark.changes.migrate import (
     pinned,
     plan_migrate,
 )
-from floodmark.changes.origin import Origin, latest_note
+from floodmark.changes.origin import Origin
 from floodmark.changes.plan import REWRITE, Plan, Step
 from floodmark.changes.reshape_rewriter import ReshapeRewriter
+from floodmark.changes.shapes import Operator
 from floodmark.changes.verbs import Carrying
 from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
-from floodmark.engine.checking import seen_files
-from floodmark.engine.drawing import Code, Drawing, drawing, plan_of
+from floodmark.checkpoint.plan_tree import PlanTree, hidden_expression
+from floodmark.checkpoint.start_note import LastStart, last_start
+from floodmark.engine.checking import held_operators, seen_files, seen_windows, start_of_code
+from floodmark.engine.drawing import Code, Drawing, drawing
 from floodmark.engine.made_rows import Made, call, check_rows, fitted, rows_of, spool
 from floodmark.engine.migration import MigrationCode, load_migration, read_migration
-from floodmark.engine.notes import acting_note
+from floodmark.engine.notes import note_of
 from floodmark.engine.reshape import SparkReshaper
 from floodmark.engine.state import reshaped_frame, state_frame
 from floodmark.errors import NoAnswer, WrongUse
 from floodmark.redaction import Redaction
-from floodmark.rules.judging import other_sources
+from floodmark.rules.judging import judge_restart, other_sources
 from floodmark.rules.restarts.comparison import Comparison
-from floodmark.rules.restarts.noted import last_start
 from floodmark.state.operators import Reading, Shape
 from floodmark.state.reshape import NotCarried
+from floodmark.storage.starts import acting_note
 from floodmark.storage.state import open_state
 from floodmark.storage.state_goal import Goal, Part, goal_from_json
+
+_UNNOTED, _KEYS = "last-start-unknown", "keys-mean-another"
+# Reasons that are settled column by column: by matching, or by a refusal of its own.
+_SETTLED = frozenset(
+    {
+        "aggregates-mean-another",
+        "dedup-columns-changed",
+        "join-columns-changed",
+        "group-state-changed",
+        "state-variables-changed",
+        "timeout-kind-changed",
+        "output-columns-changed",
+        "partition-count-unpinned",
+        "moved-state-schema",
+        "sink-ahead",
+        "sink-directory-changed",
+        "sink-target-changed",
+        "sink-changed",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -97,17 +120,29 @@ class MigrationPlan:
         asked = self.asked
         if asked.with_file:
             read_migration(asked.with_file)  # one that is missing shows before Spark has started
-        old = _old_operators(origin, self.wish, asked)
-        conf = {**pinned(origin.checkpoint, old), **asked.conf}
-        found = stack.enter_context(drawing(asked.code, conf))
-        _refuse_other_sources(origin, found)
+        bare = old_operators(origin, self.wish, None)
+        conf = {**pinned(origin.checkpoint, bare), **asked.conf}
+        noted = last_start(acting_note(origin.files, origin.checkpoint.committed_batch))
+        # The same each time that this change is planned, and that of the note it compares with.
+        redaction = noted.redaction if noted else Redaction.about(f"{origin.location} {self.new}")
+        found = stack.enter_context(drawing(asked.code, conf, redaction))
+        last = noted
+        if asked.from_app is not None:
+            last = start_of_code(asked.from_app, asked.settings, asked.session, redaction)
+        comparison = compared(origin, found, last)
+        _refuse_other_sources(comparison)
+        old = old_operators(origin, self.wish, last.tree if last is not None else None)
+        salt = last.tree.salt if last is not None and last.tree is not None else None
+        if salt is not None:
+            found = replace(found, drawn=hidden(found.drawn, salt))
         if asked.on_spark:
             self.rewriter = SparkReshaper(spark=found.spark, storage=self.carrying.storage)
         code = load_migration(asked.with_file, found.drawn) if asked.with_file else None
         wish = _match_wish(asked, code)
-        redaction = Redaction.about(f"{origin.location} {self.new}")
+        _refuse_unaccounted(comparison, asked, wish)
         options = {**asked.options(redaction), "with": code.digest if code else None}
-        migration = Migration(wish, asked.conf, _pins(origin, found, old), options)
+        note = _note(origin, asked, found, self.wish, redaction)
+        migration = Migration(wish, asked.conf, _pins(origin, found, old), options, note)
         plan = plan_migrate(origin, self.new, self.wish, migration, old, found.drawn)
         if code is not None:
             self._make_rows(origin, plan, found, code, stack)
@@ -172,17 +207,39 @@ class MigrationPlan:
         return Made(rows, part, goal.partitions, where, before, old, merge, self.asked.accept)
 
 
-def _refuse_other_sources(origin: Origin, found: Drawing) -> None:
+def _refuse_other_sources(comparison: Comparison) -> None:
     """The offsets are carried as they are: they must be those of the new code's sources."""
-    last = last_start(acting_note(origin.files, origin.checkpoint.committed_batch))
-    seen = seen_files(origin.files, origin.checkpoint)
-    reasons = other_sources(Comparison(origin.checkpoint, (), found.outline, last, seen=seen))
+    reasons = other_sources(comparison)
     if reasons:
         raise NotCarried(
             "\n".join(reason.what for reason in reasons),
             "State can be carried over, and the place where a source stands cannot be another's.",
             reasons[0].do,
         )
+
+
+def _refuse_unaccounted(comparison: Comparison, asked: Asked, wish: MatchWish) -> None:
+    """What `check` would not say yes to, and no matching of columns settles either."""
+    for reason in judge_restart(comparison, asked.accept).reasons:
+        if reason.verdict.is_yes or not reason.silent or reason.rule in _SETTLED:
+            continue
+        if reason.rule == _KEYS and (wish.given or asked.told.renames):
+            continue  # a function makes the keys, or the user says which is which
+        raise NotCarried(
+            f"{reason.what} ({reason.code}, {reason.where})",
+            "The state holds what the old code made. Carried as it is, it would mean something "
+            "else to the new code, and nobody would say so.",
+            _way_out(reason.rule),
+        )
+
+
+def _way_out(rule: str) -> str:
+    accepted = f"If the state may be carried as it is: --accept {rule}."
+    if rule == _UNNOTED:
+        return f"Give the code that made the checkpoint: --old OLD.py. {accepted}"
+    if rule == _KEYS:
+        return f"--with MIGRATION.py makes new keys of the old ones. {accepted}"
+    return f"{accepted} Otherwise begin with an empty state: floodmark upgrade --without-state."
 
 
 def _match_wish(asked: Asked, code: MigrationCode | None) -> MatchWish:
@@ -213,19 +270,53 @@ def _old_reading(origin: Origin, goal: Goal, part: Part) -> Reading:
     return view.reading
 
 
-def _old_operators(origin: Origin, wish: Wish, asked: Asked) -> tuple[Kept, ...]:
-    plan = _old_plan(origin, asked)
-    return old_operators(origin, wish, plan)
+def compared(origin: Origin, found: Drawing, last: LastStart | None) -> Comparison:
+    """Old checkpoint and new code, as `check` brings them together."""
+    checkpoint = origin.checkpoint
+    held = held_operators(origin.files, checkpoint)
+    known = last is not None and last.tree is not None
+    return Comparison(
+        checkpoint,
+        held,
+        found.outline,
+        last,
+        seen=seen_files(origin.files, checkpoint),
+        windows={} if known else seen_windows(origin.files, checkpoint, held),
+    )
 
 
-def old_operators(origin: Origin, wish: Wish, plan: str | None) -> tuple[Kept, ...]:
+def hidden(drawn: Drawn, salt: str) -> Drawn:
+    """The new code's functions as a note keeps them: texts are compared by their hashes."""
+
+    def operator(one: Operator) -> Operator:
+        if one.functions is None:
+            return one
+        functions = tuple(hidden_expression(f, salt) for f in one.functions)
+        aggregates = one.aggregates and tuple(
+            replace(a, expression=f) for a, f in zip(one.aggregates, functions, strict=True)
+        )
+        return replace(one, functions=functions, aggregates=aggregates)
+
+    kept = tuple(replace(one, operator=operator(one.operator)) for one in drawn.operators)
+    return replace(drawn, operators=kept)
+
+
+def _note(
+    origin: Origin, asked: Asked, found: Drawing, wish: Wish, redaction: Redaction
+) -> bytes | None:
+    """What the new checkpoint was made from: `check NEW` and the next change ask for it."""
+    number = choose_course(origin.checkpoint, wish).number
+    return None if number is None else note_of(found.outline, asked.app, number, redaction)
+
+
+def old_operators(origin: Origin, wish: Wish, tree: PlanTree | None) -> tuple[Kept, ...]:
     course = choose_course(origin.checkpoint, wish)
     if course.after is None:
         raise NoAnswer(
             f"{origin.location}: no batch is committed, so there is no state to carry over",
             do="`floodmark upgrade --without-state`, or start the new code from the beginning.",
         )
-    return kept_operators(origin.files, origin.checkpoint, course.after, plan)
+    return kept_operators(origin.files, origin.checkpoint, course.after, tree)
 
 
 def _pins(origin: Origin, found: Drawing, old: tuple[Kept, ...]) -> dict[str, str]:
@@ -240,17 +331,6 @@ def _pins(origin: Origin, found: Drawing, old: tuple[Kept, ...]) -> dict[str, st
     if SHUFFLE_PARTITIONS in origin.checkpoint.conf or partitions is None:
         return {}
     return {SHUFFLE_PARTITIONS: partitions}
-
-
-def _old_plan(origin: Origin, asked: Asked) -> str | None:
-    """The old code's plan: of the code itself where it is given, else as the last start noted."""
-    if asked.from_app is not None:
-        return plan_of(Code(asked.from_app, asked.settings, asked.session))
-    note = latest_note(origin.files)
-    if note is None or note.get("query_id") != origin.checkpoint.query_id:
-        return None
-    plan = note.get("plan")
-    return plan if isinstance(plan, str) else None
 
 
 def drawn_beside(

@@ -99,12 +99,11 @@ def described(
         query.output_mode,
         query.trigger,
         query.schema_json,
-        query.nodes,
+        query.tree,
         operators,
         redaction.conf(sql_conf(spark)),
         pinned or {},
         str(spark.version),
-        query.plan,
     )
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from floodmark.checkpoint.outline import PlanNode
-from floodmark.engine.plan_nodes import plan_nodes
+from floodmark.checkpoint.outline import EVALUATING
+from floodmark.checkpoint.plan_tree import PlanTree
+from floodmark.engine.plan_tree import read_tree, scala_map
 from floodmark.errors import WrongUse
 
 
@@ -42,9 +43,8 @@ class Query:
     sink_options: Mapping[str, str]
     output_mode: str
     trigger: str
-    plan: str
     schema_json: str
-    nodes: tuple[PlanNode, ...] = ()
+    tree: PlanTree
 
 
 FILE_KINDS = frozenset({"csv", "json", "parquet", "orc", "text", "avro", "xml", "binaryfile"})
@@ -90,9 +90,8 @@ def read_query(writer: Any) -> Query:
         options,
         str(jvm_field(jvm_writer, "outputMode").toString()),
         str(jvm_field(jvm_writer, "trigger").toString()),
-        str(plan.toString()),
         str(schema),
-        plan_nodes(plan),
+        read_tree(writer._spark, plan),
     )
 
 
@@ -169,17 +168,8 @@ def _short_name(name: str) -> str:
     return lowered
 
 
-def scala_map(value: Any) -> dict[str, str]:
-    found: dict[str, str] = {}
-    pairs = value.iterator()
-    while pairs.hasNext():
-        pair = pairs.next()
-        found[str(pair._1()).lower()] = str(pair._2())
-    return found
-
-
 def sql_conf(spark: Any) -> dict[str, str]:
-    """What was set of spark.sql.*, beside the defaults."""
+    """What was set of spark.sql.*, and what expressions are evaluated with."""
     pairs = spark._jsparkSession.sessionState().conf().getAllConfs().iterator()
     found: dict[str, str] = {}
     while pairs.hasNext():
@@ -187,6 +177,10 @@ def sql_conf(spark: Any) -> dict[str, str]:
         key = str(pair._1())
         if key.startswith("spark.sql."):
             found[key] = str(pair._2())
+    for key in EVALUATING:
+        value = spark.conf.get(key, None)
+        if value is not None:
+            found[key] = str(value)
     return found
 
 

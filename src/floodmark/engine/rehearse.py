@@ -30,7 +30,8 @@ from floodmark.checkpoint.operators import parse_operator_metadata
 from floodmark.engine.empty_leaves import EmptyLeaves, frame_of, replace_leaves
 from floodmark.engine.failure import cause_of, condition_of
 from floodmark.engine.outline import clone_session
-from floodmark.engine.query import Query, jvm_field, read_query, scala_map
+from floodmark.engine.plan_tree import scala_map
+from floodmark.engine.query import Query, jvm_field, read_query
 from floodmark.errors import FloodmarkError, WrongUse
 from floodmark.rules.restarts.comparison import plain_path
 from floodmark.rules.restarts.rehearsal import Rehearsal

@@ -1,3 +1,4 @@
-from broken.meeting import aggregate, meeting
+from broken.meeting import meeting
+from plan_trees import plan
 
-MEETING = meeting(new={"nodes": (aggregate(("sum(price)", "count(1)")),)})
+MEETING = meeting(new={"tree": plan(("sum(price)", "count(1)"))})

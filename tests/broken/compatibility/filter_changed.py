@@ -1,4 +1,4 @@
-from broken.meeting import aggregate, meeting
-from floodmark.checkpoint.outline import PlanNode
+from broken.meeting import meeting
+from plan_trees import plan
 
-MEETING = meeting(new={"nodes": (aggregate(), PlanNode("Filter", {"condition": "(qty > 1)"}))})
+MEETING = meeting(new={"tree": plan(having=("less_than(1, qty)",))})

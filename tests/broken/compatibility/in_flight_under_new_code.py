@@ -1,3 +1,4 @@
-from broken.meeting import aggregate, meeting
+from broken.meeting import meeting
+from plan_trees import plan
 
-MEETING = meeting(committed=6, new={"nodes": (aggregate(("count(1)",)),)})
+MEETING = meeting(committed=6, new={"tree": plan(("count(1)",))})

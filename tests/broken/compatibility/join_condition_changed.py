@@ -1,6 +1,5 @@
 from broken.meeting import join, meeting
-from floodmark.checkpoint.outline import PlanNode
+from plan_trees import of_step
 
-BEFORE = PlanNode("Join", {"type": "Inner", "condition": "(a = b)", "streams": True})
-AFTER = PlanNode("Join", {"type": "Inner", "condition": "(a = c)", "streams": True})
-MEETING = meeting(held=(join(),), old={"nodes": (BEFORE,)}, new={"nodes": (AFTER,)})
+BEFORE, AFTER = (of_step("Join", condition=(f"equal_to(a, {one})",)) for one in "bc")
+MEETING = meeting(held=(join(),), old={"tree": BEFORE}, new={"tree": AFTER})

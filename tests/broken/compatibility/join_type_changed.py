@@ -1,6 +1,5 @@
 from broken.meeting import join, meeting
-from floodmark.checkpoint.outline import PlanNode
+from plan_trees import of_step
 
-BEFORE = PlanNode("Join", {"type": "Inner", "condition": "(a = b)", "streams": True})
-AFTER = PlanNode("Join", {"type": "LeftOuter", "condition": "(a = b)", "streams": True})
-MEETING = meeting(held=(join(),), old={"nodes": (BEFORE,)}, new={"nodes": (AFTER,)})
+BEFORE, AFTER = (of_step("Join", fields={"type": one}) for one in ("Inner", "LeftOuter"))
+MEETING = meeting(held=(join(),), old={"tree": BEFORE}, new={"tree": AFTER})

@@ -1,3 +1,4 @@
-from broken.meeting import meeting, operator
+from broken.meeting import meeting
+from plan_trees import plan
 
-MEETING = meeting(new={"operators": (operator(key="product string"),)})
+MEETING = meeting(new={"tree": plan(keys=("upper(user)",))})

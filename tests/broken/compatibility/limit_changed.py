@@ -1,5 +1,5 @@
 from broken.meeting import meeting
-from floodmark.checkpoint.outline import PlanNode
+from plan_trees import of_step
 
-BEFORE, AFTER = (PlanNode("GlobalLimit", {"limit": number}) for number in ("5", "7"))
-MEETING = meeting(old={"nodes": (BEFORE,)}, new={"nodes": (AFTER,)})
+BEFORE, AFTER = (of_step("GlobalLimit", limitExpr=(number,)) for number in ("5", "7"))
+MEETING = meeting(old={"tree": BEFORE}, new={"tree": AFTER})

@@ -1,4 +1,4 @@
-from broken.meeting import aggregate, meeting
-from floodmark.checkpoint.outline import PlanNode
+from broken.meeting import meeting
+from plan_trees import plan
 
-MEETING = meeting(new={"nodes": (PlanNode("Project", {"columns": ["user"]}), aggregate())})
+MEETING = meeting(new={"tree": plan(columns=("upper(user)",))})

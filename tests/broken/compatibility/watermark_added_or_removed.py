@@ -1,5 +1,4 @@
-from broken.meeting import aggregate, meeting
-from floodmark.checkpoint.outline import PlanNode
+from broken.meeting import meeting
+from plan_trees import plan
 
-AFTER = PlanNode("EventTimeWatermark", {"column": "at", "delay_ms": 600_000})
-MEETING = meeting(new={"nodes": (aggregate(), AFTER)})
+MEETING = meeting(new={"tree": plan(watermark=("at", 600_000))})

@@ -1,6 +1,5 @@
-from broken.meeting import aggregate, meeting
-from floodmark.checkpoint.outline import PlanNode
+from broken.meeting import meeting
+from plan_trees import plan
 
-BEFORE = PlanNode("EventTimeWatermark", {"column": "at", "delay_ms": 600_000})
-AFTER = PlanNode("EventTimeWatermark", {"column": "seen", "delay_ms": 600_000})
-MEETING = meeting(old={"nodes": (aggregate(), BEFORE)}, new={"nodes": (aggregate(), AFTER)})
+BEFORE, AFTER = (plan(watermark=(column, 600_000)) for column in ("at", "seen"))
+MEETING = meeting(old={"tree": BEFORE}, new={"tree": AFTER})

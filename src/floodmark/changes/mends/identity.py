@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from floodmark.changes.mends.patient import REPEATS, Patient
 from floodmark.changes.mends.spans import in_words, repeats_of
-from floodmark.changes.origin import latest_note, new_query_id
+from floodmark.changes.origin import new_query_id
 from floodmark.checkpoint.layout import METADATA
 from floodmark.checkpoint.query import new_metadata, render_metadata
+from floodmark.storage.starts import latest_note
 
 
 def identity(patient: Patient) -> bool:

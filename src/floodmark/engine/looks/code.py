@@ -8,19 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.outline import EVALUATING
+from floodmark.checkpoint.start_note import LastStart, last_start
 from floodmark.engine.checking import compare
 from floodmark.engine.look import Objection, Situation
-from floodmark.engine.notes import acting_note
+from floodmark.engine.query import sql_conf
 from floodmark.errors import FloodmarkError
 from floodmark.rules.judging import judge_restart
 from floodmark.rules.registry import rules_of
-from floodmark.rules.restarts.comparison import LastStart
-from floodmark.rules.restarts.noted import last_start
-from floodmark.rules.restarts.reason import Verdict
+from floodmark.rules.restarts.differences import differences
+from floodmark.rules.restarts.reason import Reason, Verdict
 from floodmark.storage.load import load
+from floodmark.storage.starts import acting_note
 
 NAMES = tuple(known.rule.name for known in rules_of("compatibility"))
 _STOPPING = (Verdict.NEEDS_MIGRATION, Verdict.NEEDS_NEW_CHECKPOINT)
+_UNNOTED = "last-start-unknown"
 _CHECKPOINT_OPTION = "checkpointlocation"
 
 
@@ -42,7 +45,7 @@ def judge(situation: Situation) -> Iterator[Objection]:
         )
         return
     for reason in judge_restart(comparison).reasons:
-        stops = reason.verdict in _STOPPING
+        stops = _stops(reason)
         if stops or reason.verdict is Verdict.UNKNOWN or reason.silent:
             yield Objection(
                 reason.rule,
@@ -53,12 +56,22 @@ def judge(situation: Situation) -> Iterator[Objection]:
             )
 
 
+def _stops(reason: Reason) -> bool:
+    """What goes wrong without a word is refused as well; not having been noted is not wrong."""
+    if reason.verdict in _STOPPING:
+        return True
+    return reason.verdict is Verdict.UNKNOWN and reason.silent and reason.rule != _UNNOTED
+
+
 def _is_unchanged(situation: Situation, checkpoint: Checkpoint) -> bool:
     note = last_start(acting_note(situation.files, checkpoint.committed_batch))
-    if note is None or note.nodes is None:
+    if note is None or note.tree is None:
         return False
     query, redaction = situation.query, note.redaction
-    if note.nodes != query.nodes or note.spark_version != str(situation.spark.version):
+    if note.spark_version != str(situation.spark.version) or differences(note.tree, query.tree):
+        return False
+    now = redaction.conf(sql_conf(situation.spark))
+    if any(note.conf.get(key) != now.get(key) for key in EVALUATING):
         return False
     if _keeps_own_state(situation) and note.fingerprint != situation.fingerprint:
         return False  # its variables are in the code, and not in the plan
@@ -71,7 +84,7 @@ def _is_unchanged(situation: Situation, checkpoint: Checkpoint) -> bool:
 
 
 def _keeps_own_state(situation: Situation) -> bool:
-    return any("WithState" in node.kind for node in situation.query.nodes)
+    return any("WithState" in step.kind for step in situation.query.tree.stateful)
 
 
 def _sink_options(note: LastStart) -> dict[str, str]:

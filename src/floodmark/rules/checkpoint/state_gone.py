@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import STATE
 from floodmark.checkpoint.model import PROVIDER_CLASS
+from floodmark.checkpoint.start_note import last_start
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
@@ -48,8 +49,6 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _stateful_kinds(note: object) -> list[str]:
-    from floodmark.rules.restarts.noted import last_start
-    from floodmark.rules.restarts.plans import stateful
-
     start = last_start(note if isinstance(note, dict) else None)
-    return sorted({node.kind for node in stateful((start and start.nodes) or ())})
+    tree = start.tree if start is not None else None
+    return sorted({step.kind for step in tree.stateful}) if tree is not None else []

@@ -23,7 +23,11 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     last = comparison.last
     if last is None or comparison.fingerprint is None or last.fingerprint is None:
         return
-    if comparison.fingerprint != last.fingerprint and last.nodes == comparison.new.nodes:
+    if (
+        comparison.fingerprint != last.fingerprint
+        and comparison.has_plans
+        and not comparison.differences
+    ):
         yield reason(
             RULE, Verdict.COMPATIBLE, "The file has changed, and its plan has not.", "the code"
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.differences import Kind, state_words
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 
 RULE = Rule(
@@ -21,14 +22,19 @@ RULE = Rule(
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
-    if not comparison.has_plans or comparison.last is None:
-        return
-    before = [one.details.get("condition") for one in comparison.last.nodes_of("Filter")]
-    after = [one.details.get("condition") for one in comparison.new.nodes_of("Filter")]
-    added = [one for one in after if one not in before]
-    gone = [one for one in before if one not in after]
-    if added or gone:
-        words = [f"adds {one}" for one in added] + [f"leaves out {one}" for one in gone]
+    for one in comparison.differences_of(Kind.FILTER):
+        if one.feeds is None:
+            yield reason(RULE, Verdict.COMPATIBLE, one.what, one.where)
+            continue
         yield reason(
-            RULE, Verdict.COMPATIBLE, f"The new code {', '.join(words)}.", "the plan's filters"
+            RULE,
+            Verdict.UNKNOWN,
+            f"{one.what} It feeds {state_words(one.feeds)}, whose state holds what the old "
+            "filters let through.",
+            one.where,
+            why="It starts without a word. What was counted, seen or kept under the old filters "
+            "stays so: results mix both.",
+            do="If that is meant: --accept filter-changed (`check`), --allow filter-changed "
+            "(`run`). Otherwise `floodmark upgrade --without-state` begins with an empty state.",
+            silent=True,
         )

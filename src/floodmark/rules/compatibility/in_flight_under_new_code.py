@@ -23,9 +23,7 @@ RULE = Rule(
 
 def check(comparison: Comparison) -> Iterator[Reason]:
     batch = comparison.checkpoint.in_flight_batch
-    if batch is None or not comparison.has_plans or comparison.last is None:
-        return
-    if comparison.last.nodes != comparison.new.nodes:
+    if batch is not None and comparison.differences:
         yield reason(
             RULE,
             Verdict.COMPATIBLE,

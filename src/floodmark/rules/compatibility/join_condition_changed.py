@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.differences import Kind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 
 RULE = Rule(
@@ -23,13 +24,5 @@ RULE = Rule(
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
-    for old, now in comparison.joins():
-        if old.details.get("condition") != now.details.get("condition"):
-            yield reason(
-                RULE,
-                Verdict.UNKNOWN,
-                f"The join's condition is {now.details.get('condition')}; it was "
-                f"{old.details.get('condition')}.",
-                "the plan's join",
-                silent=True,
-            )
+    for one in comparison.differences_of(Kind.JOIN_CONDITION):
+        yield reason(RULE, Verdict.UNKNOWN, one.what, one.where, silent=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.differences import Kind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 
 RULE = Rule(
@@ -24,12 +25,5 @@ RULE = Rule(
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
-    for old, now in comparison.joins():
-        if old.details.get("type") != now.details.get("type"):
-            yield reason(
-                RULE,
-                Verdict.NEEDS_NEW_CHECKPOINT,
-                f"The join is {now.details.get('type')}, and was {old.details.get('type')}.",
-                "the plan's join",
-                silent=True,
-            )
+    for one in comparison.differences_of(Kind.JOIN_TYPE):
+        yield reason(RULE, Verdict.NEEDS_NEW_CHECKPOINT, one.what, one.where, silent=True)

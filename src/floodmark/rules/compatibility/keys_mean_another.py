@@ -7,22 +7,16 @@ from collections.abc import Iterator
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import (
     AGGREGATIONS,
+    DEDUPLICATIONS,
     GROUP_STATES,
     TRANSFORMS,
     Comparison,
     families,
 )
-from floodmark.rules.restarts.plans import (
-    below,
-    definitions,
-    keys_of,
-    names_in,
-    redefined,
-    stateful,
-    window_length,
-)
+from floodmark.rules.restarts.differences import Kind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 from floodmark.rules.restarts.schemas import renamed, spark_accepts
+from floodmark.rules.restarts.windows import window_length
 
 RULE = Rule(
     "FM324",
@@ -38,16 +32,43 @@ RULE = Rule(
 )
 
 
+_KEYED = AGGREGATIONS | DEDUPLICATIONS | GROUP_STATES | TRANSFORMS
+
+
 def check(comparison: Comparison) -> Iterator[Reason]:
-    said = False
+    if not comparison.same_operators or _is_refused(comparison):
+        return
+    if comparison.has_plans:
+        yield from _by_plan(comparison)
+    else:
+        yield from _by_state(comparison)
+
+
+def _is_refused(comparison: Comparison) -> bool:
+    """Keys of other types, or other columns of a deduplication, are reasons of their own."""
+    return any(
+        not spark_accepts(before.key_json, after.key_json)
+        for held, new in comparison.pairs_of(_KEYED)
+        for _, before, after in families(held, new)
+    ) or any(
+        renamed(before.key_json, after.key_json)
+        for held, new in comparison.pairs_of(DEDUPLICATIONS)
+        for _, before, after in families(held, new)
+    )
+
+
+def _by_plan(comparison: Comparison) -> Iterator[Reason]:
+    """The plans tell what a key is made of: one that has a new name only is the same."""
+    for one in comparison.differences_of(Kind.KEYS):
+        yield reason(RULE, Verdict.NEEDS_MIGRATION, one.what, one.where, silent=True)
+
+
+def _by_state(comparison: Comparison) -> Iterator[Reason]:
+    """Without a note of the last start the state still tells names, and how long windows last."""
     for held, new in comparison.pairs_of(AGGREGATIONS | GROUP_STATES | TRANSFORMS):
         for _, before, after in families(held, new):
-            if not spark_accepts(before.key_json, after.key_json):
-                said = True
-                break
             others = renamed(before.key_json, after.key_json)
             if others:
-                said = True
                 pairs = ", ".join(f"{old} becomes {now}" for old, now in others)
                 yield reason(
                     RULE,
@@ -57,62 +78,14 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                     silent=True,
                 )
                 break
-    if said or not comparison.same_operators:
-        return
-    if comparison.has_plans:
-        yield from _by_plan(comparison)
-    else:
-        yield from _by_state(comparison)
-
-
-def _by_state(comparison: Comparison) -> Iterator[Reason]:
-    """Without a note of the last start the state still tells how long its windows last."""
-    after = window_length(comparison.new.nodes)
-    for operator, before in comparison.windows.items():
-        if after is not None and before != after:
+    length = window_length(comparison.new.tree)
+    for operator, earlier in comparison.windows.items():
+        if length is not None and earlier != length:
             yield reason(
                 RULE,
                 Verdict.NEEDS_MIGRATION,
-                f"The new code's windows last {after / 1e6:g} seconds; those in the state, "
-                f"{before / 1e6:g}.",
+                f"The new code's windows last {length / 1e6:g} seconds; those in the state, "
+                f"{earlier / 1e6:g}.",
                 f"state/{operator}",
                 silent=True,
             )
-
-
-def _by_plan(comparison: Comparison) -> Iterator[Reason]:
-    assert comparison.last is not None
-    old_nodes, new_nodes = comparison.last.nodes or (), comparison.new.nodes
-    before, after = stateful(old_nodes), stateful(new_nodes)
-    if [one.kind for one in before] != [one.kind for one in after]:
-        return
-    for old, now in zip(before, after, strict=True):
-        if old.kind == "Join":
-            continue
-        keys = keys_of(now)
-        if old.kind == "Aggregate" and keys_of(old) != keys:
-            yield reason(
-                RULE,
-                Verdict.NEEDS_MIGRATION,
-                f"The rows are grouped by {', '.join(keys)}; before, by {', '.join(keys_of(old))}.",
-                "the plan's grouping",
-                silent=True,
-            )
-            continue
-        earlier, later = definitions(below(old_nodes, old)), definitions(below(new_nodes, now))
-        wanted = {name for key in keys for name in names_in(key)}
-        for column in redefined(earlier, later, wanted):
-            yield reason(
-                RULE,
-                Verdict.NEEDS_MIGRATION,
-                f"{column}, which the keys depend on, is made in another way"
-                f"{_window_words(column)}.",
-                "the plan's projections",
-                silent=True,
-            )
-
-
-def _window_words(column: str) -> str:
-    if column == "window":
-        return ": the windows have another length, slide or start"
-    return ": the sessions have another gap" if column == "session_window" else ""

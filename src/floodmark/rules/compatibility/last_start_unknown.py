@@ -11,15 +11,16 @@ from floodmark.rules.restarts.reason import Reason, Verdict, reason
 RULE = Rule(
     "FM351",
     "last-start-unknown",
-    Severity.ADVICE,
-    finds="A checkpoint without notes of `floodmark run` or `floodmark.start`, or with "
-    "old ones that have no plan.",
-    matters="Spark keeps neither plan nor sink in a checkpoint. Without a note only sources "
-    "and state can be compared.",
-    restart="Changes of filters, sinks, output mode, join type, and the meaning of "
-    "aggregates show no sign here.",
-    instead="Start with `floodmark run` or `floodmark.start`: from then on every start "
-    "leaves a note.",
+    Severity.WARNING,
+    finds="A checkpoint without a note of the start that made its state, or with an old one "
+    "that has no plan.",
+    matters="Spark keeps neither plan nor sink in a checkpoint. Without a note only sources, "
+    "schemas and pinned settings can be compared.",
+    restart="Spark starts wherever the types of the state fit. Other filters, another sink, "
+    "another output mode or join type, and aggregates or keys that mean something else show no "
+    "sign here.",
+    instead="Give the code that made the checkpoint: --old OLD.py. Or start it with "
+    "`floodmark run` or `floodmark.start`: from then on every start leaves a note.",
 )
 
 
@@ -27,8 +28,9 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     if not comparison.has_plans:
         yield reason(
             RULE,
-            Verdict.COMPATIBLE,
-            "There is no note of the last start: sources and state were compared, and nothing "
-            "else could be.",
+            Verdict.UNKNOWN,
+            "There is no note of the start that made this checkpoint: sources, schemas and pinned "
+            f"settings were compared. Nobody has compared {', '.join(comparison.not_compared)}.",
             "_floodmark/starts",
+            silent=True,
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.differences import Kind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 
 RULE = Rule(
@@ -21,14 +22,5 @@ RULE = Rule(
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
-    if not comparison.has_plans or comparison.last is None:
-        return
-    before = [one.details.get("limit") for one in comparison.last.nodes_of("GlobalLimit")]
-    after = [one.details.get("limit") for one in comparison.new.nodes_of("GlobalLimit")]
-    if len(before) == len(after) and before != after:
-        yield reason(
-            RULE,
-            Verdict.COMPATIBLE,
-            f"The limit is {', '.join(map(str, after))}, and was {', '.join(map(str, before))}.",
-            "the plan's limit",
-        )
+    for one in comparison.differences_of(Kind.LIMIT):
+        yield reason(RULE, Verdict.COMPATIBLE, one.what, one.where)

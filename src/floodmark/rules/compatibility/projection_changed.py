@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.differences import Kind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 
 RULE = Rule(
@@ -21,14 +22,5 @@ RULE = Rule(
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
-    if not comparison.has_plans or comparison.last is None:
-        return
-    before = [one.details.get("columns") for one in comparison.last.nodes_of("Project")]
-    after = [one.details.get("columns") for one in comparison.new.nodes_of("Project")]
-    if before != after:
-        yield reason(
-            RULE,
-            Verdict.COMPATIBLE,
-            "The new code makes its columns in another way.",
-            "the plan's projections",
-        )
+    for one in comparison.differences_of(Kind.OUTPUT):
+        yield reason(RULE, Verdict.COMPATIBLE, one.what, one.where)

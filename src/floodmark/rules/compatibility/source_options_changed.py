@@ -28,7 +28,24 @@ RULE = Rule(
 
 
 _PLACES = frozenset({"subscribe", "subscribepattern", "assign", "path", "table"})
-_LIMITS = ("max", "min", "rowspersecond", "numpartitions", "rampuptime", "latestfirst")
+_LIMITS = ("max", "min", "rowspersecond", "numpartitions", "rampuptime")
+_WHICH_FILES = frozenset(
+    {
+        "latestfirst",
+        "maxfileage",
+        "pathglobfilter",
+        "recursivefilelookup",
+        "modifiedbefore",
+        "modifiedafter",
+        "filenameonly",
+        "ignorecorruptfiles",
+        "ignoremissingfiles",
+    }
+)
+_BEGINNING = ("starting", "ending")
+# How records are fetched, and not what they are.
+_FETCHING = ("kafka.", "kafkaconsumer.", "fetchoffset.", "groupidprefix", "failondataloss")
+_HOUSEKEEPING = ("cleansource", "sourcearchivedir", "checkpointlocation")
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
@@ -39,21 +56,51 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     for at, (before, after) in enumerate(pairs):
         if before.kind != after.kind:
             if {before.kind, after.kind} <= FILE_SOURCES:
-                yield reason(
-                    RULE,
-                    Verdict.COMPATIBLE,
+                yield _read_otherwise(
+                    comparison,
+                    at,
                     f"Source {at} is read as {after.kind}, and was read as {before.kind}.",
-                    f"sources/{at}",
-                    do="Nothing, if the files that are still to come are of that format.",
                 )
             continue
         for key, old, now in option_changes(before.options, after.options):
-            if key in _PLACES or key.startswith(_LIMITS):
+            if key in _PLACES or (key.startswith(_LIMITS) and key not in _WHICH_FILES):
                 continue
-            ignored = "; it is ignored" if key.startswith(("starting", "ending")) else ""
-            yield reason(
-                RULE,
-                Verdict.COMPATIBLE,
-                f"Source {at}: {change_words(key, old, now)}{ignored}.",
-                f"sources/{at}",
-            )
+            what = f"Source {at}: {change_words(key, old, now)}"
+            if key in _WHICH_FILES and after.kind in FILE_SOURCES:
+                yield _other_files(at, f"{what}.")
+            elif key.startswith((*_BEGINNING, *_FETCHING, *_HOUSEKEEPING)):
+                ignored = "; it is ignored" if key.startswith(_BEGINNING) else ""
+                yield reason(RULE, Verdict.COMPATIBLE, f"{what}{ignored}.", f"sources/{at}")
+            else:
+                yield _read_otherwise(comparison, at, f"{what}.")
+
+
+def _other_files(at: int, what: str) -> Reason:
+    return reason(
+        RULE,
+        Verdict.UNKNOWN,
+        what,
+        f"sources/{at}",
+        why="It starts without a word, and takes other files than before: some that wait may be "
+        "left out for ever, some that were left out may come.",
+        do="Set it as it was, or look which files wait (`floodmark files CP` shows those that were "
+        "read). If it is meant: --accept source-options-changed.",
+        silent=True,
+    )
+
+
+def _read_otherwise(comparison: Comparison, at: int, what: str) -> Reason:
+    """Records read in another way; what is in a state was read in the old one."""
+    if not comparison.is_stateful:
+        do = "Nothing, if what is still to come is to be read so."
+        return reason(RULE, Verdict.COMPATIBLE, what, f"sources/{at}", do=do)
+    return reason(
+        RULE,
+        Verdict.UNKNOWN,
+        what,
+        f"sources/{at}",
+        why="It starts without a word. The state holds records as they were read before.",
+        do="If records are the same either way: --accept source-options-changed. Otherwise set it "
+        "as it was, or begin with an empty state.",
+        silent=True,
+    )

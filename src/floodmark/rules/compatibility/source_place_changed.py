@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from floodmark.checkpoint.outline import SourceOutline
 from floodmark.checkpoint.sources import SourceKind
 from floodmark.rules.finding import Rule, Severity
-from floodmark.rules.restarts.comparison import Comparison, refuses_other_files
+from floodmark.rules.restarts.comparison import Comparison, reads, refuses_other_files
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 
 RULE = Rule(
@@ -34,8 +34,24 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     for at, now in enumerate(new):
         if now.kind == "kafka" and held[at].kind is SourceKind.KAFKA:
             yield from _topics(at, held[at].offset, now)
+        elif not last and _reads_elsewhere(comparison, at, now):
+            yield reason(
+                RULE,
+                Verdict.NEEDS_NEW_CHECKPOINT,
+                f"Source {at} ({now.kind}) reads {now.place}; the checkpoint has read "
+                f"{comparison.seen[at]}, which is not there.",
+                f"sources/{at}",
+                do="Go back to the old place, or begin with a new checkpoint in the new one.",
+                silent=not refuses_other_files(now, None),
+            )
         elif len(last) == len(new) and last[at].kind == now.kind and last[at].place != now.place:
             yield from _elsewhere(at, last[at], now)
+
+
+def _reads_elsewhere(comparison: Comparison, at: int, now: SourceOutline) -> bool:
+    """Without a note, the list of files that were read still tells the folder."""
+    file = comparison.seen.get(at)
+    return file is not None and reads(now, file) is False
 
 
 def _elsewhere(at: int, before: SourceOutline, now: SourceOutline) -> Iterator[Reason]:

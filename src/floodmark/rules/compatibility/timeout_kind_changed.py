@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import GROUP_STATES, Comparison, families
+from floodmark.rules.restarts.differences import Kind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 from floodmark.rules.restarts.schemas import names
 
@@ -44,16 +45,5 @@ def check(comparison: Comparison) -> Iterator[Reason]:
 
 
 def _by_plan(comparison: Comparison) -> Iterator[Reason]:
-    if not comparison.has_plans or comparison.last is None:
-        return
-    kinds = ("FlatMapGroupsWithState", "FlatMapGroupsInPandasWithState")
-    before = [one.details.get("timeout") for one in comparison.last.nodes_of(*kinds)]
-    after = [one.details.get("timeout") for one in comparison.new.nodes_of(*kinds)]
-    if len(before) == len(after) and before != after:
-        yield reason(
-            RULE,
-            Verdict.NEEDS_MIGRATION,
-            f"The timeout is {', '.join(map(str, after))}, and was {', '.join(map(str, before))}.",
-            "the plan",
-            silent=True,
-        )
+    for one in comparison.differences_of(Kind.TIMEOUT):
+        yield reason(RULE, Verdict.NEEDS_MIGRATION, one.what, one.where, silent=True)

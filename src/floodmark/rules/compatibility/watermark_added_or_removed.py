@@ -21,10 +21,10 @@ RULE = Rule(
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
-    if not comparison.has_plans or comparison.last is None:
+    if comparison.last is None or comparison.last.tree is None:
         return
-    before = len(comparison.last.nodes_of("EventTimeWatermark"))
-    after = len(comparison.new.nodes_of("EventTimeWatermark"))
+    before = len(comparison.last.tree.watermarks)
+    after = len(comparison.new.tree.watermarks)
     if before != after:
         yield reason(
             RULE,

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
-from floodmark.rules.restarts.plans import below, definitions, redefined
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 
 RULE = Rule(
@@ -24,24 +23,22 @@ RULE = Rule(
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
-    if not comparison.has_plans or comparison.last is None or not comparison.is_stateful:
+    last = comparison.last
+    if last is None or last.tree is None or not comparison.is_stateful:
         return
-    before = comparison.last.nodes_of("EventTimeWatermark")
-    after = comparison.new.nodes_of("EventTimeWatermark")
+    salt = last.tree.salt
+    before = last.tree.watermarks
+    after = (comparison.new.tree if salt is None else comparison.new.tree.hidden(salt)).watermarks
     if len(before) != len(after):
         return
-    old_nodes, new_nodes = comparison.last.nodes or (), comparison.new.nodes
     for old, now in zip(before, after, strict=True):
-        column, earlier = str(now.details.get("column")), str(old.details.get("column"))
-        made = redefined(
-            definitions(below(old_nodes, old)), definitions(below(new_nodes, now)), [column]
+        if old.column == now.column:
+            continue
+        how = f"was on {old.name}" if old.name != now.name else "its times are made in another way"
+        yield reason(
+            RULE,
+            Verdict.UNKNOWN,
+            f"The watermark is on {now.name}, and {how}.",
+            "the plan's watermark",
+            silent=True,
         )
-        if column != earlier or made:
-            how = f"was on {earlier}" if column != earlier else "its times are made in another way"
-            yield reason(
-                RULE,
-                Verdict.UNKNOWN,
-                f"The watermark is on {column}, and {how}.",
-                "the plan's watermark",
-                silent=True,
-            )

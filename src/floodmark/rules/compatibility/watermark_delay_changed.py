@@ -38,12 +38,10 @@ def check(comparison: Comparison) -> Iterator[Reason]:
 
 
 def _delays(comparison: Comparison) -> tuple[list[int], list[int]]:
-    if comparison.has_plans and comparison.last is not None:
-        old = comparison.last.nodes_of("EventTimeWatermark")
-        new = comparison.new.nodes_of("EventTimeWatermark")
+    if comparison.last is not None and comparison.last.tree is not None:
         return (
-            [int(one.details.get("delay_ms", 0)) for one in old],
-            [int(one.details.get("delay_ms", 0)) for one in new],
+            [one.delay_ms or 0 for one in comparison.last.tree.watermarks],
+            [one.delay_ms or 0 for one in comparison.new.tree.watermarks],
         )
     # Without a note: a key that has the event time tells its delay in its metadata.
     old_delays: list[int] = []

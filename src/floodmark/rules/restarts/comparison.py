@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outline import (
     FamilyOutline,
     OperatorOutline,
     Outline,
-    PlanNode,
     SourceOutline,
 )
-from floodmark.redaction import HIDDEN, Redaction, is_hidden
+from floodmark.checkpoint.start_note import LastStart
+from floodmark.redaction import HIDDEN, is_hidden
+from floodmark.rules.restarts.differences import Difference, Kind, differences
 from floodmark.rules.restarts.rehearsal import Rehearsal
 
 SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
@@ -41,29 +43,8 @@ _ALIKE = {
     "viewfs": "",
     "file": "",
 }
+_UNTOLD = ("filters and projections", "Python functions", "the sink", "the output mode")
 JOIN_STORE = "left-keyToNumValues"
-
-
-@dataclass(frozen=True)
-class LastStart:
-    """What the newest note in `_floodmark/starts` says."""
-
-    sources: tuple[SourceOutline, ...]
-    sink: str
-    sink_options: Mapping[str, str]
-    output_mode: str
-    trigger: str
-    schema_json: str
-    spark_version: str
-    conf: Mapping[str, str] = field(default_factory=dict)
-    fingerprint: str | None = None
-    nodes: tuple[PlanNode, ...] | None = None
-    """None in the notes of releases that kept the plan as text only."""
-    redaction: Redaction = field(default_factory=Redaction.fresh)
-    """What the note's values were hidden with: new ones are compared when hidden likewise."""
-
-    def nodes_of(self, *kinds: str) -> tuple[PlanNode, ...]:
-        return tuple(one for one in self.nodes or () if one.kind in kinds and one.streaming)
 
 
 @dataclass(frozen=True)
@@ -87,7 +68,33 @@ class Comparison:
     @property
     def has_plans(self) -> bool:
         """Both plans are known, so that meanings can be compared."""
-        return self.last is not None and self.last.nodes is not None
+        return self.last is not None and self.last.tree is not None
+
+    @property
+    def not_compared(self) -> tuple[str, ...]:
+        """What no checkpoint tells, and no note of its last start either."""
+        if self.has_plans:
+            return ()
+        if not self.is_stateful:
+            return _UNTOLD
+        return (*_UNTOLD, "what its keys and aggregates are made of", "join types and conditions")
+
+    @cached_property
+    def differences(self) -> tuple[Difference, ...]:
+        """Between the plan of the last start and that of the new code; none without a note."""
+        if self.last is None or self.last.tree is None:
+            return ()
+        found = differences(self.last.tree, self.new.tree)
+        before, now = self.last.spark_version, self.new.spark_version
+        if found and version_of(before) != version_of(now):
+            # Each Spark writes some plans in another way: which difference is whose?
+            feeds = next((one.feeds for one in found if one.feeds is not None), None)
+            what = f"The plans of Spark {before} and {now} differ, and cannot be compared exactly."
+            return (Difference(Kind.ROWS if feeds else Kind.OUTPUT, what, "the plan", feeds),)
+        return found
+
+    def differences_of(self, *kinds: Kind) -> tuple[Difference, ...]:
+        return tuple(one for one in self.differences if one.kind in kinds)
 
     @property
     def is_stateful(self) -> bool:
@@ -113,15 +120,6 @@ class Comparison:
         for held, new in self.pairs():
             if operator_kind(new) in kinds:
                 yield held, new
-
-    def joins(self) -> Iterator[tuple[PlanNode, PlanNode]]:
-        """Joins of two streams, as they were and as they are, where both plans are known."""
-        if self.last is None or self.last.nodes is None:
-            return
-        before = [one for one in self.last.nodes_of("Join") if one.details.get("streams")]
-        after = [one for one in self.new.nodes_of("Join") if one.details.get("streams")]
-        if len(before) == len(after):
-            yield from zip(before, after, strict=True)
 
     def is_unchecked(self, operator: int) -> bool:
         """Spark does not compare the schemas of this operator's state."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from floodmark.rules.finding import Rule
@@ -54,6 +54,8 @@ class Judgement:
     decided_by: str
     """rules or rehearsal"""
     reasons: tuple[Reason, ...]
+    not_compared: tuple[str, ...] = ()
+    """What nobody could compare: neither the checkpoint nor a note tells of it."""
 
 
 def reason(
@@ -69,6 +71,13 @@ def reason(
     told = rule.restart if why is None else why
     told_do = rule.instead if do is None else do
     return Reason(rule.code, rule.name, verdict, what, where, told, told_do, silent)
+
+
+def accepted(found: Reason) -> Reason:
+    """The user has read it, and takes it as it is."""
+    if found.verdict.is_yes or not found.silent:
+        return found
+    return replace(found, verdict=Verdict.COMPATIBLE, do="Accepted by name.")
 
 
 def worst(reasons: Iterable[Reason]) -> Verdict:

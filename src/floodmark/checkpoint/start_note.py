@@ -1,0 +1,117 @@
+"""What a start of the query ran with: `_floodmark/starts/<n>.json`, and which of them counts.
+
+Spark keeps neither code nor plan nor sink in a checkpoint. This is the one place that says
+what the last start ran; `storage/starts.py` reads the files for it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from floodmark.checkpoint.layout import NOTES
+from floodmark.checkpoint.outline import SourceOutline
+from floodmark.checkpoint.plan_tree import PlanTree, tree_from_json, tree_to_json
+from floodmark.redaction import Redaction, noted_conf, noted_options
+
+STARTS = f"{NOTES}/starts"
+KIND = "start-note"
+_PLAIN_AT_MOST = 16_384
+_UNPACKED_AT_MOST = 64 << 20
+
+
+@dataclass(frozen=True)
+class LastStart:
+    """The start that made the state which the checkpoint holds."""
+
+    sources: tuple[SourceOutline, ...]
+    sink: str
+    sink_options: Mapping[str, str]
+    output_mode: str
+    trigger: str
+    schema_json: str
+    spark_version: str
+    conf: Mapping[str, str] = field(default_factory=dict)
+    fingerprint: str | None = None
+    tree: PlanTree | None = None
+    """None in the notes of releases that kept no tree."""
+    redaction: Redaction = field(default_factory=Redaction.fresh)
+    """What the note's values were hidden with: new ones are compared when hidden likewise."""
+
+
+def acting(notes: Iterable[Mapping[str, Any]], committed: int | None) -> Mapping[str, Any] | None:
+    """Of notes, newest first, the one whose start has committed a batch: the state is its work.
+
+    A start that failed before has left its note and nothing else. Where nothing is committed
+    yet, the newest start is all there is.
+    """
+    for note in notes:
+        begun = note.get("next_batch")
+        if committed is None or not isinstance(begun, int) or committed >= begun:
+            return note
+    return None
+
+
+def is_note(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("floodmark", KIND) == KIND
+
+
+def last_start(note: Mapping[str, Any] | None) -> LastStart | None:
+    if note is None:
+        return None
+    fingerprint, salt = note.get("code_fingerprint"), note.get("salt")
+    return LastStart(
+        tuple(_source(one) for one in _list(note.get("sources"))),
+        str(note.get("sink", "")),
+        noted_options(_texts(note.get("sink_options"))),
+        str(note.get("output_mode", "")),
+        str(note.get("trigger", "")),
+        str(note.get("schema_json", "")),
+        str(note.get("spark_version", "")),
+        noted_conf(_texts(note.get("conf"))),
+        fingerprint if isinstance(fingerprint, str) else None,
+        unpacked_tree(note.get("tree")),
+        Redaction(salt) if isinstance(salt, str) and salt else Redaction.fresh(),
+    )
+
+
+def packed_tree(tree: PlanTree) -> dict[str, object] | str:
+    """As a note keeps it: whole, and compressed where it is large."""
+    plain = tree_to_json(tree)
+    text = json.dumps(plain, separators=(",", ":"))
+    if len(text) <= _PLAIN_AT_MOST:
+        return plain
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def unpacked_tree(value: Any) -> PlanTree | None:
+    if isinstance(value, str):
+        try:
+            unpacker = zlib.decompressobj()
+            text = unpacker.decompress(base64.b64decode(value, validate=True), _UNPACKED_AT_MOST)
+            value = json.loads(text) if unpacker.eof else None
+        except (ValueError, zlib.error, RecursionError):
+            return None
+    return tree_from_json(value)
+
+
+def _source(fields: Mapping[str, Any]) -> SourceOutline:
+    name = fields.get("name")
+    return SourceOutline(
+        str(fields.get("kind", "")),
+        noted_options(_texts(fields.get("options"))),
+        str(fields.get("schema_ddl", "")),
+        name if isinstance(name, str) else None,
+    )
+
+
+def _list(value: Any) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _texts(value: Any) -> dict[str, str]:
+    return {str(k): str(v) for k, v in value.items()} if isinstance(value, dict) else {}

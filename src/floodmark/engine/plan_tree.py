@@ -1,0 +1,189 @@
+"""The plan of a query, read from the JVM as a tree that can be compared.
+
+One call gives Spark's JSON of the whole plan. The few things that it leaves out (a
+watermark's delay, a static table's folder, the bodies of Python functions) are asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from floodmark.checkpoint.plan_reading import KNOWN_BY_OTHER_MEANS, Facts, read_plan
+from floodmark.checkpoint.plan_tree import PlanTree
+from floodmark.engine.python_code import function_digest
+
+_DELAY = "spark.watermarkDelayMs"
+_MOST_FIELDS = "spark.sql.debug.maxToStringFields"
+_NODE_ID = re.compile(r"(EventTimeWatermark )[0-9a-f-]{36}")
+_TRY = re.compile(r"\btry_\w+(?=\()")
+_NUMBERS = re.compile(r'"(?:jvmId|nodeId)":"[^"]*",?')
+
+
+def read_tree(spark: Any, plan: Any) -> PlanTree:
+    text = str(plan.toJSON())
+    nodes = json.loads(text)
+    _fill_options(plan, nodes)
+    with _whole_texts(spark):
+        facts = _facts(spark, plan, text, nodes)
+    return read_plan(nodes, facts)
+
+
+def _facts(spark: Any, plan: Any, text: str, nodes: list[Mapping[str, Any]]) -> Facts:
+    wanted = {at: kind for at, node in enumerate(nodes) if (kind := _asks(node)) is not None}
+    details: dict[int, Mapping[str, Any]] = {}
+    functions: dict[int, str] = {}
+    if wanted:
+        for at, node in enumerate(_nodes(plan)):
+            if at not in wanted:
+                continue
+            if wanted[at] == "watermark":
+                details[at] = {"delay_ms": _delay(node)}
+            elif wanted[at] == "static":
+                details[at] = _static(node)
+            elif wanted[at] == "line":
+                details[at] = {"line": str(node.canonicalized().simpleString(1_000_000))}
+            else:
+                functions.update(_functions(node))
+    canonical = plan.canonicalized()
+    words = _NODE_ID.sub(r"\1", str(canonical.toString()))
+    whole = _NUMBERS.sub("", str(canonical.toJSON())) + words
+    tries = tuple(_TRY.findall(words)) if "try_" in words else ()
+    return Facts(details, functions, hashlib.sha256(whole.encode()).hexdigest(), tries)
+
+
+def _fill_options(plan: Any, nodes: list[Mapping[str, Any]]) -> None:
+    """Options of from_json and its like: the JSON has null in their place."""
+    wanted = {at: found for at, node in enumerate(nodes) if (found := _without_options(node))}
+    if not wanted:
+        return
+    for at, node in enumerate(_nodes(plan)):
+        if at not in wanted:
+            continue
+        mine = [one for top in sequence(node.expressions()) for one in _nodes(top)]
+        told = list(_expressions(nodes[at]))
+        if len(mine) != len(told):
+            continue  # what is left out then counts as not seen
+        for raw, expression in zip(told, mine, strict=True):
+            if "options" in raw and raw["options"] is None:
+                raw["options"] = scala_map(expression.options())
+
+
+def _without_options(node: Mapping[str, Any]) -> bool:
+    return any("options" in one and one["options"] is None for one in _expressions(node))
+
+
+def _expressions(value: Any) -> Iterator[dict[str, Any]]:
+    """Of a plan's node, in the order in which Spark walks them."""
+    if isinstance(value, dict):
+        for inner in value.values():
+            if isinstance(inner, list):
+                yield from _listed(inner)
+
+
+def _listed(found: list[Any]) -> Iterator[dict[str, Any]]:
+    for one in found:
+        if isinstance(one, list):
+            yield from _listed(one)
+        elif isinstance(one, dict) and "class" in one:
+            yield one
+
+
+def scala_map(value: Any) -> dict[str, str]:
+    found: dict[str, str] = {}
+    pairs = value.iterator()
+    while pairs.hasNext():
+        pair = pairs.next()
+        found[str(pair._1()).lower()] = str(pair._2())
+    return found
+
+
+def _asks(node: Mapping[str, Any]) -> str | None:
+    kind = str(node["class"]).rsplit(".", 1)[-1]
+    if kind in ("EventTimeWatermark", "UpdateEventTimeWatermarkColumn"):
+        return "watermark"
+    if kind in ("LogicalRelation", "DataSourceV2Relation"):
+        return "static"
+    if '"class": "org.apache.spark.sql.catalyst.expressions.Python' in json.dumps(node):
+        return "functions"
+    hidden = {name for name, value in node.items() if value is None} - KNOWN_BY_OTHER_MEANS
+    return "line" if hidden and int(node["num-children"]) else None
+
+
+def _nodes(node: Any) -> Iterator[Any]:
+    """As the JSON lists them: each before its children."""
+    yield node
+    for child in sequence(node.children()):
+        yield from _nodes(child)
+
+
+def _delay(node: Any) -> int | None:
+    column = str(node.eventTime().name())
+    for attribute in sequence(node.output()):
+        metadata = attribute.metadata()
+        if str(attribute.name()) == column and metadata.contains(_DELAY):
+            return int(metadata.getLong(_DELAY))
+    return None
+
+
+def _static(leaf: Any) -> dict[str, Any]:
+    from py4j.protocol import Py4JError
+
+    try:
+        paths = [str(one.toString()) for one in sequence(leaf.relation().location().rootPaths())]
+    except (Py4JError, TypeError):
+        return {"reads": str(leaf.simpleString(1000)).partition("[")[0]}
+    return {"reads": paths}
+
+
+def _functions(node: Any) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for expression in sequence(node.expressions()):
+        for one in _nodes(expression):
+            if str(one.getClass().getSimpleName()) in ("PythonUDF", "PythonUDAF", "PythonUDTF"):
+                found[int(one.resultId().id())] = _python_function(one.func())
+    return found
+
+
+def _python_function(function: Any) -> str:
+    from py4j.protocol import Py4JError
+
+    try:
+        command = _bytes(function.command())
+    except (Py4JError, TypeError):
+        return "not to be had"
+    try:
+        from pyspark import cloudpickle
+
+        # This process pickled it a moment ago: it is the code that is about to run.
+        value = cloudpickle.loads(command)  # nosec B301
+    except Exception:
+        return hashlib.sha256(command).hexdigest()
+    return function_digest(value[0] if isinstance(value, tuple) and value else value)
+
+
+def _bytes(command: Any) -> bytes:
+    """A byte[] before Spark 4, a Seq around one since."""
+    return bytes(command if isinstance(command, (bytes, bytearray)) else command.unsafeArray())
+
+
+def sequence(items: Any) -> list[Any]:
+    return [items.apply(index) for index in range(items.size())]
+
+
+@contextlib.contextmanager
+def _whole_texts(spark: Any) -> Iterator[None]:
+    """Spark cuts its texts after 25 columns; what is compared must be whole."""
+    before = spark.conf.get(_MOST_FIELDS, None)
+    spark.conf.set(_MOST_FIELDS, "1000000")
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(_MOST_FIELDS)
+        else:
+            spark.conf.set(_MOST_FIELDS, before)

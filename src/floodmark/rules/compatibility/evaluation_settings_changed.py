@@ -1,0 +1,50 @@
+"""Settings of the session that change what expressions give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from floodmark.checkpoint.outline import EVALUATING
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import Comparison, change_words
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+
+RULE = Rule(
+    "FM355",
+    "evaluation-settings-changed",
+    Severity.WARNING,
+    finds="Another time zone, ANSI mode, case sensitivity or legacy flag of the session than "
+    "at the last start.",
+    matters="The same code then parses dates in another zone, overflows in another way, or "
+    "finds other columns: keys and sums mean something else.",
+    restart="It starts without a word. The checkpoint pins none of these settings.",
+    instead="Set it as it was. If the new value is meant: --accept evaluation-settings-changed "
+    "(`check`), --allow evaluation-settings-changed (`run`).",
+)
+
+_LEGACY = ("spark.sql.legacy.", "spark.sql.ansi.")
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    if comparison.last is None:
+        return
+    before, after = comparison.last.conf, comparison.new.conf
+    for key in sorted({*_evaluating(before), *_evaluating(after)}):
+        if before.get(key) == after.get(key):
+            continue
+        what = f"{change_words(key, before.get(key), after.get(key))}."
+        if not comparison.is_stateful:
+            yield reason(
+                RULE,
+                Verdict.COMPATIBLE,
+                what,
+                "the session",
+                why="It starts; the new value counts from the next batch on.",
+                do="Nothing, if that is meant.",
+            )
+            continue
+        yield reason(RULE, Verdict.UNKNOWN, what, "the session", silent=True)
+
+
+def _evaluating(conf: Mapping[str, str]) -> set[str]:
+    return {key for key in conf if key in EVALUATING or key.startswith(_LEGACY)}

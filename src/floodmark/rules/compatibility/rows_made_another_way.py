@@ -1,0 +1,52 @@
+"""Rows that reach a state in another way, by a change that no other rule knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import JOINS, Comparison, families
+from floodmark.rules.restarts.differences import Kind, state_words
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+from floodmark.rules.restarts.schemas import renamed, spark_accepts
+
+RULE = Rule(
+    "FM353",
+    "rows-made-another-way",
+    Severity.ERROR,
+    finds="A difference between the plans below a stateful operator that no other rule "
+    "accounts for: a generator, a static join, a union, a step added or taken away.",
+    matters="The state holds what the old steps made of the records so far. Spark compares "
+    "the types of the state and nothing else.",
+    restart="It starts without a word. What comes from now on is made in the new way, what "
+    "is in the state was made in the old.",
+    instead="If both may lie in one state: --accept rows-made-another-way (`check`), --allow "
+    "rows-made-another-way (`run`). Otherwise `floodmark upgrade --without-state` begins with an "
+    "empty state.",
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    for one in comparison.differences:
+        if one.kind is Kind.JOIN_COLUMNS and _is_said(comparison):
+            continue
+        if one.kind is Kind.OPERATORS and not comparison.same_operators:
+            continue  # the state itself tells of that
+        if one.kind in (Kind.ROWS, Kind.JOIN_COLUMNS, Kind.OPERATORS):
+            fed = (
+                f" It feeds {state_words(one.feeds)}."
+                if one.feeds and one.kind is Kind.ROWS
+                else ""
+            )
+            yield reason(RULE, Verdict.UNKNOWN, f"{one.what}{fed}", one.where, silent=True)
+
+
+def _is_said(comparison: Comparison) -> bool:
+    """Columns of other types or names show in the state, and are another rule's."""
+    return any(
+        not spark_accepts(before.value_json, after.value_json)
+        or renamed(before.value_json, after.value_json)
+        for held, new in comparison.pairs_of(JOINS)
+        for store, before, after in families(held, new)
+        if store.endswith(("keyWithIndexToValue", "keyWithTsToValues"))
+    )

@@ -1,0 +1,29 @@
+"""A function that keeps state, with another body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.differences import Kind
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+
+RULE = Rule(
+    "FM354",
+    "state-function-changed",
+    Severity.WARNING,
+    finds="The function of applyInPandasWithState or the processor of transformWithState "
+    "does something else than at the last start, or uses other values.",
+    matters="The state was made by the old function. Only you know whether the new one "
+    "understands it.",
+    restart="It starts without a word: Spark does not look into functions.",
+    instead="If the new function goes on with the old state: --accept state-function-changed "
+    "(`check`), --allow state-function-changed (`run`). Otherwise `floodmark migrate --with` makes "
+    "new states of the old ones.",
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    for one in comparison.differences_of(Kind.CODE):
+        yield reason(RULE, Verdict.UNKNOWN, one.what, one.where, silent=True)

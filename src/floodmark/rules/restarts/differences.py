@@ -1,0 +1,368 @@
+"""Where two plans differ, and which state each difference feeds. Pure.
+
+The trees are walked together from the sink. Everything that is not equal is a difference
+of some kind; each kind is for one rule to judge, and what no other rule knows is unknown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from floodmark.checkpoint.plan_tree import (
+    COLUMN,
+    Expression,
+    Fields,
+    Input,
+    PlanTree,
+    Step,
+    words,
+)
+from floodmark.rules.restarts.windows import has_windows, shown, without_windows
+
+
+class Kind(str, Enum):
+    KEYS = "keys"
+    FUNCTIONS = "functions"
+    FILTER = "filter"
+    JOIN_TYPE = "join type"
+    JOIN_CONDITION = "join condition"
+    JOIN_COLUMNS = "join columns"
+    LIMIT = "limit"
+    TIMEOUT = "timeout"
+    CODE = "code"
+    """The body of a function that keeps state."""
+    OPERATORS = "operators"
+    ROWS = "rows"
+    """The rows that reach a state are made in another way."""
+    OUTPUT = "output"
+    """What is made of the results; it reaches no state."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    kind: Kind
+    what: str
+    """A sentence: what it is, and what it was."""
+    where: str
+    feeds: str | None = None
+    """The stateful step that it reaches, by Spark's class; None: no state depends on it."""
+    columns: tuple[str, ...] = ()
+
+
+_STATE_COLUMNS = {"keys": Kind.KEYS, "functions": Kind.FUNCTIONS}
+_OTHER_WINDOWS = "The windows have another length, slide or start."
+_GROUPING = ("groupingAttributes", "groupingExpressions", "groupingAttributesLen")
+_WORDS = {
+    "Aggregate": "the aggregation",
+    "Deduplicate": "the deduplication",
+    "DeduplicateWithinWatermark": "the deduplication",
+    "Distinct": "the deduplication",
+    "Join": "the join",
+    "GlobalLimit": "the limit",
+}
+
+
+def state_words(kind: str) -> str:
+    return _WORDS.get(kind, kind)
+
+
+def differences(old: PlanTree, new: PlanTree) -> tuple[Difference, ...]:
+    """Nothing where the plans do the same; the order is that of the steps, from the sink."""
+    if old.salt is not None:
+        new = new.hidden(old.salt)
+    found = list(_inputs(old.root, new.root, None))
+    if old.tries != new.tries:
+        found.append(_tries(old, new))
+    if not found and old.columns != new.columns:
+        found.append(_output(old.columns, new.columns))
+    if not found and old.canonical != new.canonical and (old.unseen or new.unseen):
+        found.append(_unseen(old, new))
+    return tuple(found)
+
+
+def _tries(old: PlanTree, new: PlanTree) -> Difference:
+    came, went = ", ".join(new.tries) or "none", ", ".join(old.tries) or "none"
+    what = f"The functions that give null instead of an error are {came}; they were {went}."
+    fed = _first_state(new)
+    return Difference(Kind.ROWS if fed else Kind.OUTPUT, what, "the plan", fed)
+
+
+def _unseen(old: PlanTree, new: PlanTree) -> Difference:
+    parts = ", ".join(sorted({*old.unseen, *new.unseen}))
+    fed = _first_state(new)
+    return Difference(
+        Kind.ROWS if fed else Kind.OUTPUT,
+        f"Spark tells the plans apart, and does not say by what: {parts} cannot be read.",
+        "the plan",
+        fed,
+    )
+
+
+def _first_state(tree: PlanTree) -> str | None:
+    return next((step.kind for step in tree.stateful), None)
+
+
+def _output(old: tuple[Expression, ...], new: tuple[Expression, ...]) -> Difference:
+    changed = [one for one in new if one not in old]
+    made = f": {_list(changed)}" if changed else ""
+    return Difference(
+        Kind.OUTPUT, f"The columns for the sink are made in another way{made}.", "the plan's output"
+    )
+
+
+def _inputs(old: Input, new: Input, feeds: str | None) -> Iterator[Difference]:
+    came = [one for one in new.conditions if one not in old.conditions]
+    went = [one for one in old.conditions if one not in new.conditions]
+    if came or went:
+        said = [f"adds {words(one)}" for one in came] + [f"leaves out {words(one)}" for one in went]
+        yield Difference(
+            Kind.FILTER, f"The new code {', '.join(said)}.", "the plan's filters", feeds
+        )
+    yield from _steps(old.step, new.step, feeds)
+
+
+def _steps(old: Step, new: Step, feeds: str | None) -> Iterator[Difference]:
+    if old == new:
+        return
+    if old.stateful or new.stateful:
+        if old.kind != new.kind or old.stateful != new.stateful:
+            yield _other_operator(old, new)
+            return
+        yield from _stateful(old, new)
+        feeds = new.kind
+    elif old.kind != new.kind or len(old.inputs) != len(new.inputs):
+        yield _other_step(old, new, feeds)
+        yield from _below(old, new)
+        return
+    else:
+        yield from _plain_step(old, new, feeds)
+    if len(old.inputs) != len(new.inputs):
+        yield _other_step(old, new, feeds)
+        return
+    for before, after in zip(old.inputs, new.inputs, strict=True):
+        yield from _inputs(before, after, feeds)
+
+
+def _other_operator(old: Step, new: Step) -> Difference:
+    return Difference(
+        Kind.OPERATORS,
+        f"Where {state_words(old.kind)} kept state there is {_named(new)} now.",
+        "the plan's operators",
+        new.kind if new.stateful else old.kind,
+    )
+
+
+def _other_step(old: Step, new: Step, feeds: str | None) -> Difference:
+    what = f"Where {_named(old)} made the rows there is {_named(new)} now."
+    if feeds is not None:
+        return Difference(Kind.ROWS, what, f"the plan, below {state_words(feeds)}", feeds)
+    return Difference(Kind.OUTPUT, what, "the plan's output")
+
+
+def _below(old: Step, new: Step) -> Iterator[Difference]:
+    """Steps that keep state are the same ones by their order: so does Spark number them."""
+    before, after = list(_nearest_state(old)), list(_nearest_state(new))
+    if [one.kind for one in before] != [one.kind for one in after]:
+        yield Difference(
+            Kind.OPERATORS,
+            f"State is kept by {_kinds(after)}; it was by {_kinds(before)}.",
+            "the plan's operators",
+            (after or before)[0].kind,
+        )
+        return
+    for one, other in zip(before, after, strict=True):
+        yield from _steps(one, other, None)
+
+
+def _nearest_state(step: Step) -> Iterator[Step]:
+    if step.stateful:
+        yield step
+        return
+    for one in step.inputs:
+        yield from _nearest_state(one.step)
+
+
+def _kinds(steps: list[Step]) -> str:
+    return ", ".join(one.kind for one in steps) or "nothing"
+
+
+def _named(step: Step) -> str:
+    if step.kind in ("Source", "Static"):
+        return "a source" if step.kind == "Source" else "a static table"
+    return f"{'an' if step.kind[0] in 'AEIOU' else 'a'} {step.kind}"
+
+
+def _stateful(old: Step, new: Step) -> Iterator[Difference]:
+    where = f"the plan, {state_words(new.kind)}"
+    yield from _fields(old, new, where)
+    for role in dict.fromkeys(role for role, _ in (*old.expressions, *new.expressions)):
+        before, after = old.role(role), new.role(role)
+        if before != after:
+            yield from _role(role, before, after, new, where)
+
+
+def _role(
+    role: str,
+    before: tuple[Expression, ...],
+    after: tuple[Expression, ...],
+    step: Step,
+    where: str,
+) -> Iterator[Difference]:
+    kind = _kind_of_role(role, step)
+    if kind is Kind.CODE and _without_body(before) == _without_body(after):
+        yield Difference(kind, _body_words(before, after), where, step.kind)
+        return
+    if kind is Kind.CODE:
+        kind = Kind.ROWS
+    what = f"{_role_words(role, step)} {_changed(before, after)}"
+    if kind is Kind.KEYS and without_windows(before) == without_windows(after):
+        what = _OTHER_WINDOWS
+    yield Difference(kind, what, where, step.kind, tuple(words(one) for one in after))
+
+
+def _kind_of_role(role: str, step: Step) -> Kind:
+    if role in _STATE_COLUMNS:
+        return _STATE_COLUMNS[role]
+    if role in _GROUPING:
+        return Kind.KEYS
+    if role == "functionExpr":
+        return Kind.CODE
+    if step.kind == "Join":
+        return Kind.JOIN_CONDITION if role == "condition" else Kind.JOIN_COLUMNS
+    if step.kind == "GlobalLimit":
+        return Kind.LIMIT
+    return Kind.ROWS
+
+
+def _role_words(role: str, step: Step) -> str:
+    known = {
+        "keys": "The keys are",
+        "functions": "The aggregates are",
+        "condition": "The join's condition is",
+        "limitExpr": "The limit is",
+        "columns": "The columns that the function is given are",
+    }
+    if role in _GROUPING:
+        return "The keys are"
+    return known.get(role, f"The {role} of {state_words(step.kind)} are")
+
+
+def _changed(before: tuple[Expression, ...], after: tuple[Expression, ...]) -> str:
+    now, was = _list(after), _list(before)
+    if now != was:
+        return f"{now}; they were {was}." if len(after) != 1 else f"{now}; it was {was}."
+    detail = next(
+        (found for pair in zip(before, after, strict=False) if (found := _detail(*pair))), ""
+    )
+    return f"{now}, made in another way than before{detail}."
+
+
+def _detail(old: Expression, new: Expression) -> str:
+    """What differs where both read alike: an option, a type, the body of a function."""
+    if old == new:
+        return ""
+    if old.name == new.name == COLUMN:
+        return f": {new.label} is {_origin(new)}, and was {_origin(old)}"
+    if old.name == new.name and len(old.children) == len(new.children):
+        for before, after in zip(old.children, new.children, strict=True):
+            found = _detail(before, after)
+            if found:
+                return found
+        for (name, was), (_, now) in zip(old.fields, new.fields, strict=False):
+            if was != now:
+                return _field_words(name, was, now)
+    return ""
+
+
+def _origin(column: Expression) -> str:
+    for name in ("source", "static"):
+        number = column.field(name)
+        if number is not None:
+            kind = f"a {column.field('type')} of " if column.field("type") else "of "
+            return f"{kind}{'source' if name == 'source' else 'static table'} {number}"
+    return column.label
+
+
+def _field_words(name: str, was: str, now: str) -> str:
+    if name == "function":
+        same_python = was.partition(":")[0] == now.partition(":")[0]
+        return (
+            ": the body of a Python function has changed, or a value that it uses"
+            if same_python
+            else ": a Python function cannot be compared with that of another Python"
+        )
+    if now.startswith('"text:'):
+        return f": another text, or another of its {name}"
+    return f": {name} is {now.strip(chr(34))}, and was {was.strip(chr(34))}"
+
+
+def _without_body(found: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    def bare(one: Expression) -> Expression:
+        if not one.name.startswith("Python"):
+            return one
+        kept = tuple(
+            (name, value) for name, value in one.fields if name not in ("function", "name")
+        )
+        return Expression(one.name, kept, one.children)
+
+    return tuple(one.mapped(bare) for one in found)
+
+
+def _body_words(before: tuple[Expression, ...], after: tuple[Expression, ...]) -> str:
+    names = [json.loads(one.field("name") or '"?"') for one in after]
+    detail = next((f for pair in zip(before, after, strict=False) if (f := _detail(*pair))), "")
+    if "another Python" in detail:
+        return f"{', '.join(names)}() cannot be compared: it was written by another Python."
+    return f"{', '.join(names)}(), which keeps the state, does something else than before."
+
+
+def _fields(old: Step, new: Step, where: str) -> Iterator[Difference]:
+    for name, was, now in _field_changes(old.fields, new.fields):
+        kind = {"type": Kind.JOIN_TYPE, "timeout": Kind.TIMEOUT}.get(name, Kind.ROWS)
+        if name in ("stateType", "outputMode", "timeMode"):
+            continue  # rules of their own compare what the checkpoint has of these
+        yield Difference(kind, _field_sentence(name, was, now), where, new.kind)
+
+
+def _field_sentence(name: str, was: str | None, now: str | None) -> str:
+    texts = [("nothing" if one is None else one.strip('"')) for one in (now, was)]
+    return f"The {name} is {texts[0]}, and was {texts[1]}."
+
+
+def _field_changes(old: Fields, new: Fields) -> Iterator[tuple[str, str | None, str | None]]:
+    before, after = dict(old), dict(new)
+    for name in sorted({*before, *after}):
+        if before.get(name) != after.get(name):
+            yield name, before.get(name), after.get(name)
+
+
+def _plain_step(old: Step, new: Step, feeds: str | None) -> Iterator[Difference]:
+    said = [
+        *(_field_sentence(*change) for change in _field_changes(old.fields, new.fields)),
+        *(
+            f"{_role_title(role)} {_changed(old.role(role), new.role(role))}"
+            for role in dict.fromkeys(role for role, _ in (*old.expressions, *new.expressions))
+            if old.role(role) != new.role(role)
+        ),
+    ]
+    if not said:
+        return
+    if feeds is not None and (has_windows(old) or has_windows(new)):
+        yield Difference(Kind.KEYS, _OTHER_WINDOWS, "the plan's windows", feeds)
+        return
+    kind = Kind.OUTPUT if feeds is None else Kind.ROWS
+    below = "the plan's output" if feeds is None else f"the plan, below {state_words(feeds)}"
+    yield Difference(
+        kind, f"{_named(new).capitalize()} has changed. {' '.join(said)}", below, feeds
+    )
+
+
+def _role_title(role: str) -> str:
+    return f"{role[:1].upper()}{role[1:]}:"
+
+
+def _list(found: Iterable[Expression]) -> str:
+    return ", ".join(words(shown(one)) for one in found) or "none"

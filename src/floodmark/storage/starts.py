@@ -1,0 +1,40 @@
+"""Reads the notes of a query's starts: which of them made the state that is there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from floodmark.checkpoint.layout import COMMITS, batch_id
+from floodmark.checkpoint.start_note import STARTS, acting, is_note
+from floodmark.errors import FloodmarkError
+from floodmark.storage.files import Files
+
+
+def acting_note(files: Files, committed: int | None) -> dict[str, Any] | None:
+    """The note of the start that committed last, as JSON data; None where no note is of it."""
+    found = acting(_notes(files), committed)
+    return None if found is None else dict(found)
+
+
+def latest_note(files: Files) -> dict[str, Any] | None:
+    """The same where no checkpoint is loaded: the newest commit is looked up by its name."""
+    numbers = (batch_id(name) for name in files.level(COMMITS).files)
+    committed = max((number for number in numbers if number is not None), default=None)
+    return acting_note(files, committed)
+
+
+def note_numbers(files: Files) -> list[int]:
+    names = (name.removesuffix(".json") for name in files.level(STARTS).files)
+    return sorted(number for name in names if (number := batch_id(name)) is not None)
+
+
+def _notes(files: Files) -> Iterator[dict[str, Any]]:
+    for number in reversed(note_numbers(files)):
+        try:
+            value = json.loads(files.read(f"{STARTS}/{number}.json"))
+        except (FloodmarkError, ValueError, RecursionError):
+            continue
+        if is_note(value):
+            yield value

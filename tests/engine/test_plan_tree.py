@@ -1,0 +1,395 @@
+"""Plans of real code, compared as trees: what means the same is equal, all else is seen.
+
+No stream is run for it: Spark analyses each query, and the trees are compared. What Spark
+then computes with such changes is the business of tests/compatibility.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as f
+
+from floodmark.checkpoint.plan_tree import PlanTree, tree_from_json, tree_to_json
+from floodmark.checkpoint.start_note import packed_tree, unpacked_tree
+from floodmark.engine.plan_tree import read_tree
+from floodmark.engine.python_code import function_digest
+from floodmark.rules.restarts.differences import Kind, differences
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = "k STRING, v LONG, w LONG, at TIMESTAMP, xs ARRAY<STRING>, ys ARRAY<STRING>, text STRING"
+Query = Callable[["Streams"], Any]
+
+
+class Streams:
+    def __init__(self, spark: Any, folder: Path) -> None:
+        self.spark = spark
+        self.folder = folder
+
+    def __call__(self, sub: str = "in", schema: str = SCHEMA) -> Any:
+        (self.folder / sub).mkdir(exist_ok=True)
+        return self.spark.readStream.schema(schema).json(str(self.folder / sub))
+
+    def late(self, sub: str = "in", delay: str = "10 minutes") -> Any:
+        return self(sub).withWatermark("at", delay)
+
+    def static(self) -> Any:
+        return self.spark.createDataFrame([("a", 7)], "k2 STRING, u LONG")
+
+
+def tree(frame: Any) -> PlanTree:
+    return read_tree(frame.sparkSession, frame._jdf.queryExecution().analyzed())
+
+
+@pytest.fixture
+def streams(spark: Any, tmp_path: Path) -> Streams:
+    return Streams(spark.newSession(), tmp_path)
+
+
+def _window(length: str, slide: str | None = None, start: str | None = None) -> Query:
+    def build(s: Streams) -> Any:
+        made = f.window("at", length, slide, start)
+        return s.late().groupBy(made).count().select("window.start", "window.end", "count")
+
+    return build
+
+
+def _sums(order: list[int]) -> Query:
+    columns = ", ".join(f"c{at} LONG" for at in range(40))
+    return lambda s: (
+        s(schema=f"k STRING, {columns}")
+        .groupBy("k")
+        .agg(*[f.sum(f"c{at}").alias(f"s{n}") for n, at in enumerate(order)])
+    )
+
+
+def _joined(
+    s: Streams, kind: str = "inner", hours: int = 1, key: str = "k", payload: str = "w"
+) -> Any:
+    left = s.late("l").selectExpr(f"{key} AS a", f"{payload} AS p", "at AS there")
+    right = s.late("r").selectExpr(f"{key} AS b", "v AS q", "at AS then")
+    condition = f"a = b AND then BETWEEN there AND there + interval {hours} hours"
+    return left.join(right, f.expr(condition), kind).select("a", "p", "q")
+
+
+def _static(s: Streams, kind: str = "inner", condition: str = "k = k2") -> Any:
+    return s().join(s.static(), f.expr(condition), kind).groupBy("k").agg(f.sum("u"))
+
+
+def _bucket(suffix: str) -> Query:
+    def build(s: Streams) -> Any:
+        @f.udf("string")
+        def bucket(key):  # type: ignore[no-untyped-def]  # hints make Spark guess
+            return key + suffix
+
+        return s().groupBy(bucket("k").alias("b")).count()
+
+    return build
+
+
+def _groups(step: int) -> Query:
+    def build(s: Streams) -> Any:
+        def count(key: Any, frames: Any, state: Any) -> Any:
+            state.update((step,))
+            yield from frames
+
+        return (
+            s()
+            .select("k", "v")
+            .groupBy("k")
+            .applyInPandasWithState(count, "k string, v long", "n long", "update", "NoTimeout")
+        )
+
+    return build
+
+
+def _branches(first: str, second: str, unique: bool = False) -> Query:
+    def build(s: Streams) -> Any:
+        both = [s().where(one).select("k", "v") for one in (first, second)]
+        if unique:
+            both = [one.dropDuplicates(["k"]) for one in both]
+            return both[0].union(both[1])
+        return both[0].union(both[1]).groupBy("k").count()
+
+    return build
+
+
+# name: old, new, and the kind of the difference that reaches a state
+CHANGED: dict[str, tuple[Query, Query, Kind]] = {
+    "slide": (_window("10 minutes", "5 minutes"), _window("10 minutes", "2 minutes"), Kind.KEYS),
+    "window length": (_window("10 minutes"), _window("20 minutes"), Kind.KEYS),
+    "window start": (_window("10 minutes"), _window("10 minutes", None, "1 minute"), Kind.KEYS),
+    "session gap": (
+        lambda s: s.late().groupBy(f.session_window("at", "10 seconds")).count(),
+        lambda s: s.late().groupBy(f.session_window("at", "200 seconds")).count(),
+        Kind.KEYS,
+    ),
+    "rollup to cube": (
+        lambda s: s().rollup("k", "w").agg(f.sum("v")),
+        lambda s: s().cube("k", "w").agg(f.sum("v")),
+        Kind.ROWS,
+    ),
+    "explode of another column": (
+        lambda s: s().select(f.explode("xs").alias("i")).groupBy("i").count(),
+        lambda s: s().select(f.explode("ys").alias("i")).groupBy("i").count(),
+        Kind.ROWS,
+    ),
+    "explode under a dedup": (
+        lambda s: s().select(f.explode("xs").alias("i")).dropDuplicates(["i"]),
+        lambda s: s().select(f.explode("ys").alias("i")).dropDuplicates(["i"]),
+        Kind.ROWS,
+    ),
+    "explode to explode_outer": (
+        lambda s: s().select(f.explode("xs").alias("i")).groupBy("i").count(),
+        lambda s: s().select(f.explode_outer("xs").alias("i")).groupBy("i").count(),
+        Kind.ROWS,
+    ),
+    "stack": (
+        lambda s: s().selectExpr("stack(2, 'v', v, 'w', w) AS (n, x)").groupBy("n").agg(f.sum("x")),
+        lambda s: s().selectExpr("stack(2, 'v', w, 'w', v) AS (n, x)").groupBy("n").agg(f.sum("x")),
+        Kind.ROWS,
+    ),
+    "unpivot": (
+        lambda s: s().unpivot(["k"], ["v"], "n", "x").groupBy("n").agg(f.sum("x")),
+        lambda s: s().unpivot(["k"], ["w"], "n", "x").groupBy("n").agg(f.sum("x")),
+        Kind.ROWS,
+    ),
+    "json_tuple field": (
+        lambda s: s().select(f.json_tuple("text", "a")).groupBy("c0").count(),
+        lambda s: s().select(f.json_tuple("text", "b")).groupBy("c0").count(),
+        Kind.ROWS,
+    ),
+    "static join's type": (_static, lambda s: _static(s, "left"), Kind.ROWS),
+    "static join's condition": (
+        _static,
+        lambda s: _static(s, condition="k = k2 AND v > 5"),
+        Kind.ROWS,
+    ),
+    "the other side's column": (
+        lambda s: (
+            s()
+            .join(s.static().withColumnRenamed("u", "v"), f.expr("k = k2"))
+            .agg(f.sum(s.spark.range(1).count() and f.expr("k2").isNotNull().cast("long")))
+        ),
+        lambda s: (
+            s()
+            .join(s.static().withColumnRenamed("u", "v"), f.expr("k = k2"))
+            .agg(f.sum(f.expr("k").isNotNull().cast("long")))
+        ),
+        Kind.FUNCTIONS,
+    ),
+    "ignorenulls": (
+        lambda s: s().groupBy("k").agg(f.first("v")),
+        lambda s: s().groupBy("k").agg(f.first("v", ignorenulls=True)),
+        Kind.FUNCTIONS,
+    ),
+    "from_json's date format": (
+        lambda s: (
+            s()
+            .select(f.from_json("text", "d DATE", {"dateFormat": "dd/MM/yyyy"}).alias("r"))
+            .groupBy("r.d")
+            .count()
+        ),
+        lambda s: (
+            s()
+            .select(f.from_json("text", "d DATE", {"dateFormat": "MM/dd/yyyy"}).alias("r"))
+            .groupBy("r.d")
+            .count()
+        ),
+        Kind.KEYS,
+    ),
+    "from_csv's columns": (
+        lambda s: s().select(f.from_csv("text", "a LONG, b LONG").alias("r")).agg(f.sum("r.a")),
+        lambda s: s().select(f.from_csv("text", "b LONG, a LONG").alias("r")).agg(f.sum("r.a")),
+        Kind.FUNCTIONS,
+    ),
+    "union by other positions": (
+        lambda s: s().select("v", "w").union(s("r").select("v", "w")).agg(f.sum("v"), f.sum("w")),
+        lambda s: s().select("v", "w").union(s("r").select("w", "v")).agg(f.sum("v"), f.sum("w")),
+        Kind.ROWS,
+    ),
+    "branches swapped over a dedup": (
+        _branches("v > 1", "v < 1", unique=True),
+        _branches("v < 1", "v > 1", unique=True),
+        Kind.FILTER,
+    ),
+    "filters swapped": (_branches("v > 1", "w > 1"), _branches("w > 1", "v > 1"), Kind.FILTER),
+    "a filter moved below a dedup": (
+        lambda s: s().dropDuplicates(["k"]).where("v > 1"),
+        lambda s: s().where("v > 1").dropDuplicates(["k"]),
+        Kind.FILTER,
+    ),
+    "a filter added": (
+        lambda s: s().groupBy("k").count(),
+        lambda s: s().where("v > 1").groupBy("k").count(),
+        Kind.FILTER,
+    ),
+    "an input redefined": (
+        lambda s: s().withColumn("x", f.col("v")).groupBy("k").agg(f.sum("x")),
+        lambda s: s().withColumn("x", f.col("v") * 100).groupBy("k").agg(f.sum("x")),
+        Kind.FUNCTIONS,
+    ),
+    "a name that looks like an id": (
+        lambda s: s().withColumn("x#1", f.col("v")).groupBy("k").agg(f.sum("`x#1`")),
+        lambda s: s().withColumn("x#1", f.col("w")).groupBy("k").agg(f.sum("`x#1`")),
+        Kind.FUNCTIONS,
+    ),
+    "a key redefined": (
+        lambda s: s().withColumn("g", f.col("k")).groupBy("g").count(),
+        lambda s: s().withColumn("g", f.upper("k")).groupBy("g").count(),
+        Kind.KEYS,
+    ),
+    "a dedup key redefined": (
+        lambda s: s().withColumn("g", f.col("k")).dropDuplicates(["g"]),
+        lambda s: s().withColumn("g", f.upper("k")).dropDuplicates(["g"]),
+        Kind.KEYS,
+    ),
+    "the 39th of 40 sums": (_sums([*range(40)]), _sums([*range(38), 39, 38]), Kind.FUNCTIONS),
+    "try_sum": (
+        lambda s: s().groupBy("k").agg(f.expr("sum(v)")),
+        lambda s: s().groupBy("k").agg(f.expr("try_sum(v)")),
+        Kind.ROWS,
+    ),
+    "a join's type": (_joined, lambda s: _joined(s, "leftOuter"), Kind.JOIN_TYPE),
+    "a join's range": (_joined, lambda s: _joined(s, hours=2), Kind.JOIN_CONDITION),
+    "a join key redefined on both sides": (
+        _joined,
+        lambda s: _joined(s, key="upper(k)"),
+        Kind.JOIN_CONDITION,
+    ),
+    "a column of a join redefined": (
+        _joined,
+        lambda s: _joined(s, payload="w * 100"),
+        Kind.JOIN_COLUMNS,
+    ),
+    "the body of a function": (_bucket("1"), _bucket("2"), Kind.KEYS),
+    "the body of a function with state": (_groups(1), _groups(2), Kind.CODE),
+    "an operator more": (
+        lambda s: s().groupBy("k").count(),
+        lambda s: s().dropDuplicates(["k"]).groupBy("k").count(),
+        Kind.OPERATORS,
+    ),
+    "a text": (
+        lambda s: s().groupBy(f.expr("k = 'a'")).count(),
+        lambda s: s().groupBy(f.expr("k = 'b'")).count(),
+        Kind.KEYS,
+    ),
+}
+
+SAME: dict[str, tuple[Query, Query]] = {
+    "select in two steps": (
+        lambda s: s().select("k", (f.col("v") * 2).alias("x")).groupBy("k").agg(f.sum("x")),
+        lambda s: s().withColumn("y", f.col("v") * 2).select("k", "y").groupBy("k").agg(f.sum("y")),
+    ),
+    "filters in another order": (
+        lambda s: s().where("v > 1 AND w < 2").groupBy("k").count(),
+        lambda s: s().where("w < 2").where("1 < v").groupBy("k").count(),
+    ),
+    "a column that nobody uses": (
+        lambda s: s().groupBy("k").count(),
+        lambda s: s().withColumn("unused", f.col("v") + 1).groupBy("k").count(),
+    ),
+    "a key with another name": (
+        lambda s: s().groupBy(f.col("k").alias("a")).count(),
+        lambda s: s().withColumnRenamed("k", "b").groupBy("b").count(),
+    ),
+    "an alias of a table": (
+        lambda s: s().alias("t").groupBy("t.k").count(),
+        lambda s: s().groupBy("k").count(),
+    ),
+    "repartitioned": (
+        lambda s: s().groupBy("k").count(),
+        lambda s: s().repartition(3).groupBy("k").count(),
+    ),
+    "sides of a sum": (
+        lambda s: s().groupBy("k").agg(f.sum(f.col("v") + f.col("w"))),
+        lambda s: s().groupBy("k").agg(f.sum(f.col("w") + f.col("v"))),
+    ),
+    "SQL for code": (
+        lambda s: s().where(f.col("v") > 1).groupBy("k").agg(f.sum("v").alias("x")),
+        lambda s: s().where("v > 1").groupBy("k").agg(f.expr("sum(v) AS y")),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_change_is_seen(streams: Streams, name: str) -> None:
+    old, new, kind = CHANGED[name]
+    before, after = tree(old(streams)), tree(new(streams))
+    noted = unpacked_tree(packed_tree(before.hidden("salt")))
+    assert noted is not None
+    found = differences(noted, after)
+    assert [one for one in found if one.feeds is not None and one.kind is kind], found
+    assert differences(before, after)
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_another_way_to_write_it_is_the_same(streams: Streams, name: str) -> None:
+    old, new = SAME[name]
+    found = differences(tree(old(streams)).hidden("salt"), tree(new(streams)))
+    assert [one for one in found if one.feeds is not None] == []
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_the_same_code_is_the_same(streams: Streams, name: str) -> None:
+    """Built again, and through the JSON of a note."""
+    for build in CHANGED[name][:2]:
+        before = tree(build(streams)).hidden("salt")
+        assert tree_from_json(json.loads(json.dumps(tree_to_json(before)))) == before
+        assert differences(before, tree(build(streams))) == ()
+
+
+def test_another_time_zone_is_another_key(spark: Any, tmp_path: Path) -> None:
+    found = []
+    for zone in ("UTC", "Asia/Tokyo"):
+        session = spark.newSession()
+        session.conf.set("spark.sql.session.timeZone", zone)
+        found.append(tree(Streams(session, tmp_path)().groupBy(f.to_date("at")).count()))
+    assert [one.kind for one in differences(*found)] == [Kind.KEYS]
+
+
+def test_a_column_used_again_and_again_costs_no_more(streams: Streams) -> None:
+    """Each step uses the one before twice: written out it would be 2 ** 40 columns."""
+    frame = streams()
+    for _ in range(40):
+        frame = frame.withColumn("v", f.col("v") + f.col("v") * 2)
+    found = tree(frame.groupBy("k").agg(f.sum("v")))
+    assert len(json.dumps(tree_to_json(found))) < 100_000
+
+
+def test_texts_of_the_code_are_not_kept(streams: Streams) -> None:
+    secret = "kJ8-aes-key-0123"
+    frame = (
+        streams()
+        .where(f.expr(f"text = '{secret}'"))
+        .groupBy("k")
+        .agg(f.count(f.expr(f"aes_decrypt(unbase64(text), '{secret}')")))
+    )
+    options = {"dateFormat": secret}
+    frame = frame.select(f.from_json("k", "d DATE", options))
+    kept = json.dumps(packed_tree(tree(frame).hidden("salt")))
+    assert secret not in kept
+
+
+def test_a_digest_is_of_what_a_function_does() -> None:
+    def one(a: int, b: int = 3) -> int:
+        """A docstring."""
+        return a + b
+
+    first = function_digest(one)
+
+    def one(a: int, b: int = 3) -> int:  # type: ignore[no-redef]
+        # A comment.
+        return a + b
+
+    assert function_digest(one) == first
+
+    def one(a: int, b: int = 4) -> int:  # type: ignore[no-redef]
+        return a + b
+
+    assert function_digest(one) != first
