@@ -154,11 +154,13 @@ def test_guessing_costs_and_a_strangers_note_does_not() -> None:
         ("file:///data/a", "file:///data/a"),
         ("/data/a", "/data/a"),
         ("webhdfs://nn:9870/user/me", "webhdfs://nn:9870/user/me"),
+        ("jdbc:sqlserver://h;password={a;b};ssl=true", "jdbc:sqlserver://h;password=***;ssl=true"),
     ],
 )
 def test_addresses(address: str, public: str) -> None:
     assert public_url(address) == public
     assert has_secret(address) == (address != public)
+    assert redacted(f"cannot open '{address}'") == f"cannot open '{public}'"
     assert public_url(public) == public
 
 
@@ -207,3 +209,34 @@ def test_redaction_is_not_slow_on_long_text() -> None:
         begun = time.perf_counter()
         redacted(text + "=")
         assert time.perf_counter() - begun < 10
+
+
+def test_passwords_with_signs_in_them() -> None:
+    found = SALT.options(
+        {
+            "url": "jdbc:postgresql://db/x?user=me&password=one two",
+            "kafka.bootstrap.servers": "me:one,two@broker:9092,SSL://other:9093,[::1]:9092",
+        }
+    )
+    assert found == {
+        "url": "jdbc:postgresql://db/x?user=***&password=***",
+        "kafka.bootstrap.servers": "broker:9092,SSL://other:9093,[::1]:9092",
+    }
+    assert (
+        redacted("no answer of postgres://me:o'ne@db/x yet") == "no answer of postgres://db/x yet"
+    )
+
+
+def test_a_known_secret_is_hidden_however_it_is_quoted() -> None:
+    secret_text.remember("password", 'one $"two\n')
+    for form in ("one%20%24%22two%0A", "one+%24%22two%0A", 'one $\\"two\\n', 'one $"two\\n'):
+        assert redacted(f"not {form} there") == "not *** there"
+    secret_text.remember("ssl.keystore.key", "-----BEGIN X-----\nMIIEvQIBADANBg\nkqhkiG9w0BAQ==")
+    assert redacted("bad base64: kqhkiG9w0BAQ==") == "bad base64: ***"
+
+
+def test_an_error_that_quotes_a_huge_file_is_cut() -> None:
+    begun = time.perf_counter()
+    error = WrongUse("x" * 50_000_000)
+    assert len(str(error)) < 30_000
+    assert time.perf_counter() - begun < 2

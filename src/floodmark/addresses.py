@@ -66,7 +66,7 @@ def _without_web_secrets(rest: str) -> str:
 def _public_parameters(text: str, is_jdbc: bool) -> str:
     # A question mark without a name behind it is a pattern of file names.
     signs, end = ("?&;#", "&;#") if is_jdbc else ("?&#", "&#")
-    return re.sub(rf"([{signs}])([^=/{signs}]+)=([^{end}]*)", _parameter, text)
+    return re.sub(rf"([{signs}])([^=/{signs}]+)=(\{{[^}}]*\}}?|[^{end}]*)", _parameter, text)
 
 
 def _parameter(match: re.Match[str]) -> str:

@@ -9,6 +9,13 @@ from __future__ import annotations
 from floodmark.secret_text import redacted
 from floodmark.visible import visible
 
+# Nobody reads more, and a stranger's file may be quoted.
+_LONGEST = 20_000
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+
 
 class FloodmarkError(Exception):
     """The root of them all. `status` is the exit status that the command line gives.
@@ -19,9 +26,7 @@ class FloodmarkError(Exception):
     status = 1
 
     def __init__(self, what: str, why: str = "", do: str = "") -> None:
-        self.what = redacted(what)
-        self.why = redacted(why)
-        self.do = redacted(do)
+        self.what, self.why, self.do = (redacted(_cut(part)) for part in (what, why, do))
         super().__init__(self.what)
 
     def __str__(self) -> str:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from floodmark.addresses import HIDDEN as HIDDEN
+from floodmark.addresses import public_url
 from floodmark.secret_text import names_secret, redacted, remember
 
 # scrypt with 16 MiB: about 40 ms a value here, and for whoever guesses.
@@ -65,6 +66,7 @@ _PLAIN_CONF = re.compile(
     r"|execution|optimizer|codegen|join|caseSensitive|autoBroadcastJoinThreshold|statistics"
     r"|requireAllClusterKeys\w*|stateStore|cbo|inMemoryColumnarStorage)\b.*"
 )
+_HOST = re.compile(r"(?:[A-Za-z_]+://)?(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d*)?")
 _CATALOG_CLASS = re.compile(r"spark\.sql\.catalog\.[\w-]+")
 _CLASS = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_$][\w$]*){2,}")
 _PLAIN_VALUE = re.compile(
@@ -167,8 +169,19 @@ def is_hidden(value: str | None) -> bool:
 
 def _public(name: str, value: str) -> str:
     if name == "kafka.bootstrap.servers":
-        return ",".join(one.strip().rpartition("@")[2] for one in value.split(","))
-    return redacted(value)
+        return public_servers(value)
+    # An address of JDBC may hold spaces, and is none in the middle of a text here.
+    return redacted(public_url(value) if value[:5].lower() == "jdbc:" else value)
+
+
+def shown_servers(servers: str | None) -> str | None:
+    return None if servers is None else public_servers(servers)
+
+
+def public_servers(servers: str) -> str:
+    """Brokers without a user: hosts and ports alone. A password may hold a comma."""
+    hosts = (one.strip() for one in servers.rpartition("@")[2].split(","))
+    return ",".join(one if _HOST.fullmatch(one) else HIDDEN for one in hosts)
 
 
 @lru_cache(maxsize=1024)

@@ -8,6 +8,7 @@ which keeps only what it knows.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from floodmark.addresses import HIDDEN, public_url
 # Shorter values stand in innocent words as well.
 _SHORTEST = 4
 _RANDOM_FROM = 8
+_LINE = 12
 _NAMES = (
     r"passw|passphrase|pwd|secret|token|jaas|credential|keytab|authori[sz]|authentic|bearer"
     r"|signature|cookie|webhook|conn(?:ection)?[-_. ]?str|service[-_. ]?account"
@@ -64,7 +66,7 @@ def _patterns() -> _Patterns:
     compiled = re.compile
     return _Patterns(
         compiled(r"-----BEGIN[^-\n]{0,40}-----.*?(?:-----END[^-\n]{0,40}-----|\Z)", re.DOTALL),
-        compiled(r"(?:\bjdbc:|\b[A-Za-z][A-Za-z0-9+.-]{0,30}://)[^\s\"'<>`]+"),
+        compiled(r"(?:\bjdbc:|\b[A-Za-z][A-Za-z0-9+.-]{0,30}://(?:[^\s/@]{0,200}@)?)[^\s\"'<>`]*"),
         compiled(r"(?<![\w/@])[\w.%+$-]{1,64}:(?!//)[^\s@/,;:'\"]+@(?=[\w\[])"),
         compiled(r"\b((?:Bearer|Basic|Negotiate|Digest|SharedKey|Token)\s+)[\w.~+/=:-]{6,}", re.I),
         compiled(r"((?:aes_(?:en|de)crypt|hmac)\([^,()]{0,200},).*", re.I),
@@ -97,12 +99,27 @@ def remember(name: str, value: object) -> None:
     if len(text) < _SHORTEST or text in _known or text.lower() in _COMMON.split():
         return
     if names_secret(name):
-        # A connection string or a JAAS entry may be quoted in parts.
+        # A connection string, a JAAS entry or a key in PEM may be quoted in parts.
         parts = re.findall(r"=\s*[\"']?([^\s\"';&]{6,})", text)
-        _known.update(dict.fromkeys((text, *parts)))
+        lines = [line.strip() for line in text.splitlines()[1:] if len(line.strip()) >= _LINE]
+        _know(text, *parts, *lines)
     elif _looks_random(text):
-        _known[text] = None
+        _know(text)
     _known_values.cache_clear()
+
+
+def _know(*values: str) -> None:
+    from urllib.parse import quote, quote_plus
+
+    for value in values:
+        # As drivers quote it: in an address, in JSON, in Python.
+        forms = (
+            quote(value, safe=""),
+            quote_plus(value),
+            json.dumps(value)[1:-1],
+            repr(value)[1:-1],
+        )
+        _known.update(dict.fromkeys((value, *forms)))
 
 
 def remember_all(values: Mapping[str, object]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import zipfile
@@ -314,6 +315,35 @@ def test_a_skeleton_is_python_and_shows_both_schemas(tmp_path: Path) -> None:
     assert "old value  sum DOUBLE, count BIGINT NOT NULL" in text
     assert "new value  max DOUBLE, count BIGINT NOT NULL, sum DOUBLE" in text
     assert 'F.col("value.sum").alias("sum")' in text
+
+
+def _renamed(schema_json: str, name: str) -> str:
+    schema = json.loads(schema_json)
+    return json.dumps({**schema, "fields": [{**one, "name": name} for one in schema["fields"]]})
+
+
+def test_no_name_of_a_checkpoint_becomes_code_of_a_skeleton(tmp_path: Path) -> None:
+    """Whoever wrote the checkpoint has chosen the names; the user runs what is printed."""
+    evil = '"""\n); raise SystemExit("PWNED")\n"""\\'
+    old = golden("4.2/sales-hdfs", tmp_path)
+    origin = open_origin(open_files(old), old)
+    (kept,) = kept_operators(origin.files, origin.checkpoint, 1)
+    renamed = [
+        replace(one, schema=replace(one.schema, key_json=_renamed(one.schema.key_json, evil)))
+        for one in kept.readings
+        if one.schema is not None
+    ]
+    assert renamed
+    named = replace(kept, operator=replace(kept.operator, name=evil), readings=tuple(renamed))
+    drawn = replace(WIDER, operators=(named,))
+    text = render_skeleton(f"cp{evil}", evil, (named,), drawn)
+    pyspark = {"F": None, "DataFrame": None}
+    code = text.replace("from pyspark.sql import DataFrame\n", "").replace(
+        "from pyspark.sql import functions as F\n", ""
+    )
+    exec(compile(code, "MIGRATION.py", "exec"), pyspark)
+    assert "PWNED" in text
+    assert all("PWNED" not in line or line.count('"') > 1 for line in text.splitlines())
 
 
 def test_defaults_are_in_every_row(tmp_path: Path) -> None:

@@ -329,3 +329,20 @@ def test_any_hostile_text_in_any_field(name: str, hostile: str, seed: int, tmp_p
     settle(cp)
     for command in chance.sample(everything(cp, tmp_path), 4):
         assert steering(shown(*command)) == set(), command
+
+
+FORGED = "\n::error::PWNED"
+
+
+@pytest.mark.parametrize("name", ["sales-hdfs", "kafka", "files", "join", "delta", "union"])
+@pytest.mark.parametrize("own", [False, True])
+def test_no_text_begins_a_line_of_its_own(name: str, own: bool, tmp_path: Path) -> None:
+    """A forged line looks like floodmark's own, or is a command to GitHub's runner."""
+    cp = fork(name, tmp_path)
+    plant(cp, lambda text: FORGED if values_only(text) == EVIL else text)
+    if own:
+        plant_own_files(cp, FORGED)
+    settle(cp)
+    for command in [*reading(cp, tmp_path / "other"), *planning(cp, tmp_path / "new")]:
+        lines = shown(*command).splitlines()
+        assert [one for one in lines if one.lstrip().startswith("::")] == [], command

@@ -35,6 +35,7 @@ from floodmark.changes.verbs import (
 from floodmark.checkpoint.position import choose_batch
 from floodmark.checkpoint.sources import SourceOffset, read_source_offset
 from floodmark.errors import BatchPurged, WrongUse
+from floodmark.redaction import shown_servers
 from floodmark.storage.files import open_files
 
 
@@ -70,7 +71,7 @@ def rewind(path: str, aim: Aim, carrying: Carrying) -> Change:
     )
     unnamed = unnamed_sink(origin) if sink is None else ()
     notes = (*read, *require_reach(gone, aim.accept), *unnamed, *plan.notes)
-    options = {**plan.options, "kafka": aim.kafka, "accept": list(aim.accept)}
+    options = {**plan.options, "kafka": shown_servers(aim.kafka), "accept": list(aim.accept)}
     return carried(seal(replace(plan, options=options, notes=notes)), carrying)
 
 

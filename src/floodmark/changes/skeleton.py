@@ -9,6 +9,7 @@ from floodmark.changes.shapes import JOIN
 from floodmark.state.given_rows import GIVEN, given_key, given_value
 from floodmark.state.operators import Reading
 from floodmark.state.types import Struct, ddl, distinct
+from floodmark.visible import one_line
 
 _HEAD = '''"""Carries the state of {path} over to {app}.
 
@@ -24,7 +25,7 @@ from pyspark.sql import functions as F
 
 
 def render_skeleton(path: str, app: str, old: Sequence[Kept], drawn: Drawn) -> str:
-    parts = [_HEAD.format(path=path, app=app)]
+    parts = [_HEAD.format(path=_quoted(path), app=_quoted(app))]
     for one in drawn.operators:
         before = next((k for k in old if k.operator.kind == one.operator.kind), None)
         parts += _functions(one, before)
@@ -32,12 +33,12 @@ def render_skeleton(path: str, app: str, old: Sequence[Kept], drawn: Drawn) -> s
 
 
 def _functions(new: Kept, old: Kept | None) -> Iterator[str]:
-    number = new.operator.number
+    number, words = new.operator.number, one_line(new.operator.words)
     if old is None:
-        yield f"# {new.operator.words} is new: it starts empty.\n"
+        yield f"# {words} is new: it starts empty.\n"
         return
     if new.operator.kind == JOIN:
-        yield f"# {new.operator.words}: the rows of a join are matched by their columns.\n"
+        yield f"# {words}: the rows of a join are matched by their columns.\n"
         return
     theirs = {(r.family or r.folder): r for r in old.readings}
     for reading in new.readings:
@@ -51,7 +52,7 @@ def _functions(new: Kept, old: Kept | None) -> Iterator[str]:
 
 def _function(name: str, operator: str | None, old: Reading, new: Reading) -> str:
     return f'''def {name}(state: DataFrame) -> DataFrame:
-    """{operator or "state"}
+    """{_quoted(operator or "state")}
 
     old key    {_words(given_key(old))}
     old value  {_words(given_value(old))}
@@ -70,15 +71,22 @@ def _function(name: str, operator: str | None, old: Reading, new: Reading) -> st
 
 
 def _words(schema: Struct) -> str:
-    return ddl(distinct(schema))
+    return _quoted(ddl(distinct(schema)))
+
+
+def _quoted(text: str) -> str:
+    """For between quotes in Python: a name of the checkpoint must not end them and become code."""
+    return one_line(text.replace("\\", "\\\\").replace('"', '\\"'))
 
 
 def _columns(part: str, old: Struct, new: Struct) -> str:
     known = set(distinct(old).names)
     lines = []
     for one in distinct(new).fields:
+        name = _quoted(one.name)
         if one.name in known:
-            lines.append(f'            F.col("{part}.{one.name}").alias("{one.name}"),')
+            lines.append(f'            F.col("{part}.{name}").alias("{name}"),')
         else:
-            lines.append(f'            F.lit(None).cast("{ddl(one.type)}").alias("{one.name}"),')
+            kind = _quoted(ddl(one.type))
+            lines.append(f'            F.lit(None).cast("{kind}").alias("{name}"),')
     return "\n".join(lines)

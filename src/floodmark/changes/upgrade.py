@@ -30,6 +30,7 @@ from floodmark.checkpoint.offsets import render_offsets, with_offset
 from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.checkpoint.start_note import last_start
 from floodmark.errors import WouldLose, WrongUse
+from floodmark.redaction import shown_servers
 from floodmark.storage.starts import latest_note
 
 
@@ -85,9 +86,9 @@ def _options(wish: Wish) -> dict[str, object]:
         "drop_in_flight": wish.drop_in_flight,
         "without_state": wish.without_state,
         "map_topic": [list(pair) for pair in wish.map_topic],
-        "kafka": wish.kafka,
+        "kafka": shown_servers(wish.kafka),
         "by_time": wish.by_time,
-        "old_kafka": wish.old_kafka,
+        "old_kafka": shown_servers(wish.old_kafka),
         "accept": list(wish.accept),
     }
 

@@ -12,6 +12,7 @@ import click
 
 from floodmark.cli import options
 from floodmark.cli.words import count, echo, size, style, table
+from floodmark.visible import one_line
 
 if TYPE_CHECKING:
     from floodmark.changes.plan import Plan, Step
@@ -122,14 +123,17 @@ def show(change: Change, as_json: bool, out: str | None = None) -> None:
 
 def render(change: Change, out: str | None = None) -> str:
     plan = change.plan
-    lines = [style(plan.title, "bold")]
+    lines = [style(one_line(plan.title), "bold")]
     if plan.sink is not None:
         # What lies outside of the checkpoint comes first, and in full.
-        lines += ["", f"  Outside of the checkpoint, the file sink's log changes: {plan.sink}"]
+        lines += [
+            "",
+            f"  Outside of the checkpoint, the file sink's log changes: {one_line(plan.sink)}",
+        ]
     if plan.steps:
         lines += ["", table(list(_rows(plan)))]
     if plan.notes:
-        lines += ["", *(f"  {note}" for note in plan.notes)]
+        lines += ["", *(f"  {one_line(note)}" for note in plan.notes)]
     if plan.consequences:
         lines += ["", "  What it means for the sink:"]
         rows = [(item.sink, _mark(item.words, item.loses_or_repeats)) for item in plan.consequences]

@@ -36,7 +36,7 @@ def command(paths: tuple[str, ...], form: str | None, as_json: bool) -> int:
         options.show_json(findings.sarif(found))
     elif form == "github":
         if found:
-            echo(findings.github(found))
+            echo(findings.github(found), commands=True)
     elif found:
         echo(findings.text(found))
         echo(f"\n{findings.summary(found)}.")

@@ -11,6 +11,7 @@ from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.needs import StateIndex, next_batch
 from floodmark.checkpoint.timeline import Action, Batch, Status, restart
 from floodmark.cli.words import ago, clock, count, duration, size, style, table
+from floodmark.visible import one_line
 
 if TYPE_CHECKING:
     from floodmark.checkpoint.differences import Difference
@@ -35,8 +36,11 @@ def checkpoint(found: Checkpoint) -> str:
     verdict = restart(found)
     colour = {Action.FAIL: ("red",), Action.RERUN: ("yellow",)}.get(verdict.action, ("green",))
     parts = [
-        f"{style(found.path, 'bold')}   Structured Streaming · query "
-        + (found.query_id or style("unknown: its metadata file is missing or broken", "red")),
+        f"{style(one_line(found.path), 'bold')}   Structured Streaming · query "
+        + (
+            one_line(found.query_id or "")
+            or style("unknown: its metadata file is missing or broken", "red")
+        ),
         table(_steps(found)),
         table([*source_rows(found), *_state(found), *_facts(found)]),
         table([("cannot read", item.path, item.reason) for item in found.unreadable]),
@@ -147,7 +151,7 @@ def _dstreams(found: Checkpoint) -> str:
     ]
     return "\n\n".join(
         (
-            f"{style(found.path, 'bold')}   DStreams",
+            f"{style(one_line(found.path), 'bold')}   DStreams",
             table(rows),
             "The application is saved as Java objects: only the code and the Spark version "
             "that wrote it can read it back.",
@@ -203,7 +207,7 @@ def position(found: Position) -> str:
             lines.append(f"      .option({source.option.name!r}, {source.option.value!r})")
         if source.note:
             lines.append(f"      {source.note}")
-        parts.append("\n".join(lines))
+        parts.append("\n".join(map(one_line, lines)))
     return "\n".join(parts)
 
 

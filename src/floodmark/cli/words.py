@@ -25,14 +25,22 @@ _MARK = "".join(chr(0xF0000 + int.from_bytes(os.urandom(2), "big") % 0xFFFE) for
 _COLOURS = re.compile(rf"{_MARK}\[[\d;]*m")
 
 
-def echo(text: str, err: bool = False) -> None:
-    """Prints text that may come from a checkpoint."""
-    click.echo(shown(text), err=err)
+# A line that begins so is a command to the runner of GitHub, Azure or TeamCity.
+_COMMAND = re.compile(r"^([^\S\n]*)(:|#)(?=\2)", re.MULTILINE)
+
+
+def echo(text: str, err: bool = False, commands: bool = False) -> None:
+    """Prints text that may come from a checkpoint; `commands` are lines meant for a CI's runner."""
+    click.echo(visible(text) if commands else shown(text), err=err)
 
 
 def shown(text: str) -> str:
-    """The text as the terminal gets it: colours are ours alone."""
-    return visible(text).replace(_MARK, "\x1b")
+    """The text as the terminal gets it: colours are ours alone, and no line is a command."""
+    return _COMMAND.sub(_numbered, visible(text)).replace(_MARK, "\x1b")
+
+
+def _numbered(match: re.Match[str]) -> str:
+    return f"{match[1]}\\x{ord(match[2]):02x}"
 
 
 def colour_on() -> bool:

@@ -1,0 +1,175 @@
+"""A real run whose every corner holds a secret: nothing that is written or printed has one."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from streams import put_orders
+
+from floodmark.cli.main import run
+from planted import KINDS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# A file source takes any option; these it would act upon.
+OPTIONS = {one.option: one.value for one in KINDS if one.option not in ("path", "url")}
+URLS = [one.value for one in KINDS if one.option == "url"]
+SET, CONF, ENVIRONMENT, STORAGE, PLACE = (
+    f"Hu5h{number}qZ" for number in (2001, 2002, 2003, 2004, 2005)
+)
+CANARIES = (*(one.canary for one in KINDS), SET, CONF, ENVIRONMENT, STORAGE, PLACE)
+
+APP = """
+import json
+from floodmark.engine.pipeline import pipeline
+
+OPTIONS = json.loads({options!r})
+SAID = {said!r}
+
+@pipeline(
+    checkpoint="ck",
+    conf={{"spark.sql.shuffle.partitions": 1, "spark.sql.catalog.db.opener": {conf!r}}},
+)
+def orders(spark, start, *, db_password: str, region="eu", most: int = 5, fail: bool = False):
+    reader = spark.readStream.schema("customerId STRING, amountPaid DOUBLE").options(**OPTIONS)
+    rows = reader.option("url", {url!r}).option("header", True).csv("orders")
+
+    def write(rows, batch):
+        if fail:
+            raise ValueError(SAID + " for " + db_password)
+        rows.count()
+
+    totals = rows.groupBy("customerId").count()
+    return totals.writeStream.options(**OPTIONS).outputMode("update").foreachBatch(write)
+"""
+
+
+def put_app(place: Path, name: str = "app.py", **changes: str) -> None:
+    said = " | ".join(one.said.replace("\n", " ") for one in KINDS)
+    options = json.dumps({**OPTIONS, **changes})
+    text = APP.format(options=options, said=said, conf=CONF, url=URLS[0])
+    (place / name).write_text(text)
+
+
+def found_in(place: Path, printed: str) -> dict[str, list[str]]:
+    """Where which canary is; the application itself may hold them."""
+    found = {"printed": [one for one in CANARIES if one in printed]}
+    for path in place.rglob("*"):
+        if path.is_file() and path.suffix != ".py":
+            data = path.read_bytes() + str(path).encode()
+            found[str(path)] = [one for one in CANARIES if one.encode() in data]
+    return {where: canaries for where, canaries in found.items() if canaries}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    put_orders(tmp_path / "orders", "0", ("c1", "1.50"), ("c2", "2.00"))
+    put_app(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DB_PASSWORD", ENVIRONMENT)
+    return tmp_path
+
+
+@pytest.mark.spark
+def test_a_run_a_failure_a_check_and_a_migration(
+    spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--set", f"db_password={SET}", "--set", "region=north", "--set", "most=7"]
+    status = run(
+        ["run", "app.py", "--available-now", "--conf", f"spark.sql.acme.opener={CONF}", *given]
+    )
+    printed = "".join(capsys.readouterr())
+    assert status == 0, printed
+    (note,) = (place / "ck/_floodmark/starts").glob("*.json")
+    noted = json.loads(note.read_text())
+    assert noted["sources"][0]["options"]["path"].endswith("/orders")
+    assert noted["parameters"]["most"] == "7"
+    assert noted["parameters"]["region"].startswith("*** ")
+    assert noted["sink_options"]["apikey"].startswith("*** ")
+
+    put_orders(place / "orders", "1", ("c1", "1.50"))
+    for form in ([], ["--json"]):
+        assert run(["run", "app.py", "--available-now", "--set", "fail=true", *given, *form]) == 5
+        failed = "".join(capsys.readouterr())
+        assert "ValueError: cannot connect" in failed
+        printed += failed
+
+    put_app(place, "changed.py", apiKey="another")
+    for arguments in (
+        ["check", "ck", "app.py"],
+        ["check", "ck", "changed.py"],
+        ["check", "ck", "changed.py", "--json"],
+        ["check", "ck", "app.py", "--rehearse", "--set", "fail=true"],
+    ):
+        assert run([*arguments, *given]) == 0
+        printed += "".join(capsys.readouterr())
+    assert printed.count("apikey has another value, which is hidden") == 4  # source and sink
+
+    for arguments in (
+        ["migrate", "ck", "new", "--app", "app.py", "--drop-in-flight", "--out", "plan.json"],
+        ["migrate", "ck", "new", "--app", "app.py", "--drop-in-flight", "--execute", "--json"],
+        # The same request again is known by its digests.
+        ["migrate", "ck", "new", "--app", "app.py", "--drop-in-flight", "--execute"],
+    ):
+        settings = [*given, "--conf", f"spark.sql.streaming.opener={CONF}"]
+        assert run([*arguments, *settings]) == 0
+        printed += "".join(capsys.readouterr())
+    assert (place / "new/_floodmark/journal").is_dir()
+    # The plan's literals are digested where the plan is noted: see the note's own tests.
+    assert found_in(place, printed) == {}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["inspect", f"memory://me:{PLACE}@host/x"],
+        ["inspect", f"memory://me:{PLACE}@host/x", "--json"],
+        ["doctor", f"memory://me:{PLACE}@host/x"],
+        ["scan", f"memory://me:{PLACE}@host/x"],
+        ["state", f"nosuch://me:{PLACE}@host/x"],
+        ["inspect", f"sftp://me:{PLACE}@127.0.0.1:1/x"],
+        ["inspect", f"https://127.0.0.1:1/x?sig={PLACE}"],
+        ["inspect", "memory://x", "--storage", f"secret={STORAGE}"],
+        ["inspect", "nosuch://x", "--storage", f"secret={STORAGE}"],
+        ["inspect", "memory://x", "--storage", STORAGE],
+        ["copy", "ck", f"memory://me:{PLACE}@host/x"],
+        ["backup", "ck", f"sftp://me:{PLACE}@127.0.0.1:1/x", "--execute"],
+        ["upgrade", f"memory://me:{PLACE}@host/x", "new"],
+        ["compact", "ck", "--sink", f"memory://me:{PLACE}@host/x"],
+        ["rewind", "ck", "--to-batch", "0", "--sink", f"memory://me:{PLACE}@host/x"],
+        ["restore", f"memory://me:{PLACE}@host/x", "new"],
+        ["run", "app.py", "--set", SET],
+        ["run", "app.py", "--set", f"most={SET}"],
+        ["run", "app.py", "--set", f"fail={SET}"],
+        ["run", "app.py", "--conf", CONF],
+        ["run", "app.py", "--set", f"no_such={SET}", "--conf", f"spark.acme.opener={CONF}"],
+        ["migrate", "ck", "new", "--app", "app.py", "--conf", CONF],
+        ["inspect", "ck", f"--token={PLACE}"],
+    ],
+)
+def test_wrong_use_does_not_repeat_a_secret(
+    arguments: list[str], place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = run(arguments)
+    printed = "".join(capsys.readouterr())
+    assert status in (1, 2, 3, 4)
+    assert printed.strip()
+    assert found_in(place, printed) == {}
+
+
+def test_a_secret_of_the_environment_is_hidden_in_an_error(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert os.environ["DB_PASSWORD"] == ENVIRONMENT
+    (place / "app.py").write_text(
+        "import os\nraise ValueError('the server says no to ' + os.environ['DB_PASSWORD'])\n"
+    )
+    assert run(["run", "app.py", "--available-now"]) == 2
+    printed = "".join(capsys.readouterr())
+    assert "the server says no to ***" in printed
+    assert ENVIRONMENT not in printed
