@@ -182,6 +182,24 @@ def test_a_common_word_is_no_secret_to_blot_out() -> None:
     assert redacted("floodmark undo CP") == "floodmark undo CP"
 
 
+def test_ordinary_values_of_parameters_stay_readable() -> None:
+    ordinary = {
+        "topic": "orders2026",
+        "table": "main.sales_v2.totals-2026",
+        "path": "/data/a1b2c3/x9",
+        "place": "s3a://bucket-1a2b/x",
+        "max_tokens": "5000",
+        "since": "2026-11-15T10:00:00Z",
+        "memory": "128MB",
+        "provider": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    }
+    secret_text.remember_all(ordinary)
+    text = " ".join(ordinary.values())
+    assert redacted(text) == text
+    secret_text.remember("x", "k3yAb9zQ")
+    assert redacted("k3yAb9zQ") == "***"
+
+
 def test_the_environments_secrets_are_known() -> None:
     secret_text.remember_environment({"AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI", "HOME": "/home/me"})
     assert redacted("403 for wJalrXUtnFEMI in /home/me") == "403 for *** in /home/me"

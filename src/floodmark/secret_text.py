@@ -18,6 +18,7 @@ from floodmark.addresses import HIDDEN, public_url
 
 # Shorter values stand in innocent words as well.
 _SHORTEST = 4
+_SHORTEST_NUMBER = 6
 _RANDOM_FROM = 8
 _LINE = 12
 _NAMES = (
@@ -28,6 +29,8 @@ _NAMES = (
     r"|service|client|subscription|function|ssh|aes|hmac|crypto|licen[cs]e|ssl|keystore"
     r"|truststore)[-_. ]?(?:key|cert)"
 )
+# orders2026, v2, T10, 500, 128MB
+_ORDINARY = re.compile(r"(?:\d{0,14}[A-Za-z]{0,2}\d{0,4}|[A-Za-z]*\d{0,8}|[^A-Za-z0-9]*|[^\W\d]*)")
 # Everybody knows these passwords: hiding them would only blot out ordinary words.
 _COMMON = (
     "true false none null admin anonymous changeit changeme default floodmark guest kafka "
@@ -96,7 +99,8 @@ def remember(name: str, value: object) -> None:
     Only what is likely to be a secret, so that ordinary words stay readable.
     """
     text = str(value)
-    if len(text) < _SHORTEST or text in _known or text.lower() in _COMMON.split():
+    shortest = _SHORTEST_NUMBER if text.isdecimal() else _SHORTEST
+    if len(text) < shortest or text in _known or text.lower() in _COMMON.split():
         return
     if names_secret(name):
         # A connection string, a JAAS entry or a key in PEM may be quoted in parts.
@@ -166,9 +170,7 @@ def _known_values() -> re.Pattern[str]:
 
 
 def _looks_random(text: str) -> bool:
-    """Letters and digits without order: no word, no path, no name of a class, no date."""
-    if len(text) < _RANDOM_FROM or re.search(r"\s|^[/.]|://|^\d[\d:.TZ+-]*$", text):
+    """Letters and digits mixed: no words, versions, dates, numbers, paths or addresses."""
+    if len(text) < _RANDOM_FROM or re.search(r"\s|^[/.]|://", text):
         return False
-    letters = sum(one.isalpha() for one in text)
-    digits = sum(one.isdecimal() for one in text)
-    return letters >= 4 and digits >= 2
+    return any(not _ORDINARY.fullmatch(part) for part in re.split(r"[-_.,:+/=@]+", text))

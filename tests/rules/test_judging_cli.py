@@ -229,3 +229,16 @@ def test_two_forms_at_once_are_refused(capsys):
     assert run(["lint", BAD, "--format", "sarif", "--json"]) == 2
     assert "give one of them" in capsys.readouterr().err
     assert run(["lint", BAD, "--format", "json", "--json"]) == 1
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--format", "github"], ["--format", "sarif"]])
+def test_lint_does_not_repeat_a_password_of_an_address(form, tmp_path, capsys):
+    start = '.option("checkpointLocation", "s3a://AKIAX:Hu5h@bucket/ck").start()'
+    code = tmp_path / "code.py"
+    code.write_text(
+        f"df.writeStream.format('delta'){start}\ndf2.writeStream.format('delta'){start}\n"
+    )
+    assert run(["lint", str(code), *form]) == 1
+    printed = "".join(capsys.readouterr())
+    assert "s3a://bucket/ck" in printed
+    assert "Hu5h" not in printed

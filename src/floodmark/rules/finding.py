@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from floodmark.secret_text import redacted
+
 
 class Severity(str, Enum):
     ERROR = "error"
@@ -64,9 +66,10 @@ class Rule:
             severity or self.severity,
             path,
             line,
-            what,
-            why if why is not None else f"{self.matters} {self.restart}",
-            do if do is not None else self.instead,
+            # Code and checkpoints name addresses, and a report of findings goes elsewhere.
+            redacted(what),
+            redacted(why) if why is not None else f"{self.matters} {self.restart}",
+            redacted(do) if do is not None else self.instead,
             self.repairable if repairable is None else repairable,
         )
 

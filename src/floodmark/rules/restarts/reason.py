@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from floodmark.rules.finding import Rule
+from floodmark.secret_text import redacted
 
 
 class Verdict(str, Enum):
@@ -68,9 +69,9 @@ def reason(
     do: str | None = None,
     silent: bool = False,
 ) -> Reason:
-    told = rule.restart if why is None else why
-    told_do = rule.instead if do is None else do
-    return Reason(rule.code, rule.name, verdict, what, where, told, told_do, silent)
+    told = rule.restart if why is None else redacted(why)
+    told_do = rule.instead if do is None else redacted(do)
+    return Reason(rule.code, rule.name, verdict, redacted(what), where, told, told_do, silent)
 
 
 def accepted(found: Reason) -> Reason:
