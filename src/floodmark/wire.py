@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from floodmark.visible import json_visible
+
 _PLAIN = frozenset({str, int, bool, float})
 
 
@@ -33,7 +35,8 @@ def _names(kind: type) -> tuple[tuple[str, str], ...]:
 
 
 def dumps(value: Any, indent: int | None = 2) -> str:
-    return json_text(to_wire(value), indent=indent)
+    """JSON text; what could steer a terminal is escaped, and the data is the same."""
+    return json_visible(json.dumps(to_wire(value), indent=indent, ensure_ascii=False))
 
 
 def compact_json(value: Any) -> str:

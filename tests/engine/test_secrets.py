@@ -5,16 +5,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from streams import put_orders
 
 from floodmark.cli.main import run
 from planted import KINDS
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # A file source takes any option; these it would act upon.
 OPTIONS = {one.option: one.value for one in KINDS if one.option not in ("path", "url")}
@@ -73,55 +69,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DB_PASSWORD", ENVIRONMENT)
     return tmp_path
-
-
-@pytest.mark.spark
-def test_a_run_a_failure_a_check_and_a_migration(
-    spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = ["--set", f"db_password={SET}", "--set", "region=north", "--set", "most=7"]
-    status = run(
-        ["run", "app.py", "--available-now", "--conf", f"spark.sql.acme.opener={CONF}", *given]
-    )
-    printed = "".join(capsys.readouterr())
-    assert status == 0, printed
-    (note,) = (place / "ck/_floodmark/starts").glob("*.json")
-    noted = json.loads(note.read_text())
-    assert noted["sources"][0]["options"]["path"].endswith("/orders")
-    assert noted["parameters"]["most"] == "7"
-    assert noted["parameters"]["region"].startswith("*** ")
-    assert noted["sink_options"]["apikey"].startswith("*** ")
-
-    put_orders(place / "orders", "1", ("c1", "1.50"))
-    for form in ([], ["--json"]):
-        assert run(["run", "app.py", "--available-now", "--set", "fail=true", *given, *form]) == 5
-        failed = "".join(capsys.readouterr())
-        assert "ValueError: cannot connect" in failed
-        printed += failed
-
-    put_app(place, "changed.py", apiKey="another")
-    for arguments in (
-        ["check", "ck", "app.py"],
-        ["check", "ck", "changed.py"],
-        ["check", "ck", "changed.py", "--json"],
-        ["check", "ck", "app.py", "--rehearse", "--set", "fail=true"],
-    ):
-        assert run([*arguments, *given]) == 0
-        printed += "".join(capsys.readouterr())
-    assert printed.count("apikey has another value, which is hidden") == 4  # source and sink
-
-    for arguments in (
-        ["migrate", "ck", "new", "--app", "app.py", "--drop-in-flight", "--out", "plan.json"],
-        ["migrate", "ck", "new", "--app", "app.py", "--drop-in-flight", "--execute", "--json"],
-        # The same request again is known by its digests.
-        ["migrate", "ck", "new", "--app", "app.py", "--drop-in-flight", "--execute"],
-    ):
-        settings = [*given, "--conf", f"spark.sql.streaming.opener={CONF}"]
-        assert run([*arguments, *settings]) == 0
-        printed += "".join(capsys.readouterr())
-    assert (place / "new/_floodmark/journal").is_dir()
-    # The plan's literals are digested where the plan is noted: see the note's own tests.
-    assert found_in(place, printed) == {}
 
 
 @pytest.mark.parametrize(

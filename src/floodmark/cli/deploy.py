@@ -8,6 +8,7 @@ import click
 
 from floodmark import api
 from floodmark.api.deploying import TARGETS
+from floodmark.cli.words import echo
 from floodmark.errors import FloodmarkError
 
 
@@ -70,10 +71,10 @@ def command(
         cpus=cpus,
     )
     if out is None:
-        click.echo(text, nl=False)
+        echo(text.removesuffix("\n"))
         return
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise FloodmarkError(f"{out}: {error.strerror or error}") from None
-    click.echo(f"{out} is written.")
+    echo(f"{out} is written.")

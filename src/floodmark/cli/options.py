@@ -11,7 +11,6 @@ import click
 from floodmark import wire
 from floodmark.cli.words import echo
 from floodmark.secret_text import remember_all
-from floodmark.visible import json_visible
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -91,7 +90,7 @@ def spark_settings(master: str | None, conf: tuple[str, ...]) -> tuple[str, ...]
 def show_json(value: Any) -> None:
     # Indented for eyes; a program gets one line, which is made many times faster.
     indent = 2 if sys.stdout.isatty() else None
-    text = json_visible(wire.dumps(value, indent))
+    text = wire.dumps(value, indent)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
