@@ -142,3 +142,7 @@ class FailedForGood(StoppedMidway):
     """It fails in the same way each time: starting again does not help, somebody has to act."""
 
     status = 1
+
+
+class Superseded(StoppedMidway):
+    """Another run has taken the checkpoint over: this one stops and writes nothing more."""

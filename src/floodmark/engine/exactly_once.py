@@ -1,25 +1,33 @@
 """Sinks for foreachBatch that write each batch exactly once.
 
 Spark runs a batch again when it died before the commit, so a sink may be given the
-same batch twice. A sink with transactions can tell: it records (query, batch) in the
+same batch twice. A sink with transactions can tell: it records (query, sink, batch) in the
 transaction that holds the batch's rows, and a batch that is recorded is skipped.
 
     writer.foreachBatch(once.delta("data/orders"))
     writer.foreachBatch(once.sql("postgresql+psycopg://…", write))
+
+Two sinks of one foreachBatch in one database, or on one table, need names: `name="totals"`.
+A run that another has superseded writes nothing more: its lease is asked before each batch,
+and again inside the transaction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime, timezone
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from floodmark.errors import WrongUse
+from floodmark.engine.lease import Lease, NoLease, held_lease
+from floodmark.engine.ledger import LEDGER, Entry, Ledger
+from floodmark.errors import FloodmarkError, Superseded, WrongUse
+from floodmark.storage.files import same_place
 
-LEDGER = "_floodmark_batches"
-# Spark runs again only the batch that was in flight; the rest is kept to be looked at.
-_LEDGER_KEEPS = 1000
 _QUERY_ID = "sql.streaming.queryId"
+_RUN_ID = "spark.jobGroup.id"
+_LEASE = "floodmark.lease.run"
 
 BatchFunction = Callable[[Any, int], None]
 
@@ -36,47 +44,140 @@ def query_id(batch: Any) -> str:
     return str(found)
 
 
+@contextlib.contextmanager
+def told_to_sinks(spark: Any, lease: Lease | NoLease) -> Iterator[None]:
+    """A query that is started in here finds its lease again in each of its batches."""
+    spark.sparkContext.setLocalProperty(_LEASE, lease.run)
+    try:
+        yield
+    finally:
+        spark.sparkContext.setLocalProperty(_LEASE, None)
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """One batch of one run of a query."""
+
+    query: str
+    run: str
+    batch: int
+    lease: Lease | None
+
+    @staticmethod
+    def of(batch: Any, batch_id: int) -> _Turn:
+        asked = batch.sparkSession.sparkContext.getLocalProperty
+        query, lease = query_id(batch), held_lease(asked(_LEASE))
+        run = f"{asked(_RUN_ID)} {lease.run if lease else ''}"
+        return _Turn(query, run, batch_id, lease)
+
+    def require_lease(self) -> None:
+        if self.lease is None:
+            return
+        try:
+            self.lease.require()
+        except Superseded:
+            raise
+        except FloodmarkError:  # a storage that does not answer; the sink's own check follows
+            return
+
+
+class _Uses:
+    """Which sinks the running batch of each query was given to."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._batches: dict[tuple[str, str], tuple[int, set[tuple[str, str | None]]]] = {}
+
+    def note(self, turn: _Turn, place: str, name: str | None, words: str) -> bool:
+        """True for the first one at this place; refuses two that cannot be told apart."""
+        with self._lock:
+            batch, used = self._batches.get((turn.query, turn.run), (turn.batch, set()))
+            if batch != turn.batch:
+                used = set()
+            if (place, name) in used:
+                raise _twice(words, name)
+            first = all(other != place for other, _ in used)
+            self._batches[turn.query, turn.run] = (turn.batch, used | {(place, name)})
+            return first
+
+
+_uses = _Uses()
+
+
+def _twice(words: str, name: str | None) -> WrongUse:
+    called = "without a name" if name is None else f"with the name {name!r}"
+    return WrongUse(
+        f"{words} is used twice in one batch {called}",
+        "A batch is recorded by its query, its number and the sink's name. The second use would "
+        "be taken for the first, and its rows would be left out.",
+        'Give each its own name: name="totals". What the first has written without a name counts '
+        "for the first sink of the batch.",
+    )
+
+
 def delta(
     path: str,
     transform: Callable[[Any], Any] | None = None,
     *,
+    name: str | None = None,
     mode: str = "append",
     **options: str,
 ) -> BatchFunction:
     """Writes each batch to the Delta table at a path; `transform` turns the batch's rows first.
 
     The table's own log holds the query and the batch (`txn`), so one table can take part
-    in several queries.
+    in several queries, and in one query several times with a `name` for each.
     """
-
-    started: list[int] = []
+    _require_name(name)
+    begun: dict[str, str] = {}
 
     def write(batch: Any, batch_id: int) -> None:
-        # Only the first batch after a start may be one that died after it was written.
-        first = not started
-        started[:] = [batch_id]
-        if first and _table_has(batch, path, batch_id):
+        turn = _Turn.of(batch, batch_id)
+        first = _uses.note(turn, f"table {same_place(path)}", name, f'once.delta("{path}")')
+        # Only the first batch of a run may be one that died after it was written.
+        resumed = begun.get(turn.query) != turn.run
+        begun[turn.query] = turn.run
+        if resumed and _table_has(batch, path, turn, name, first):
             _compute_only(batch)
             return
         rows = batch if transform is None else transform(batch)
         writer = rows.write.format("delta").mode(mode).options(**options)
-        writer = writer.option("txnAppId", query_id(batch)).option("txnVersion", batch_id)
+        writer = writer.option("txnAppId", _application(turn, name)).option("txnVersion", batch_id)
+        # From here Delta decides: of two commits with one txnAppId the later one fails.
+        turn.require_lease()
         writer.save(path)
 
     return write
 
 
-def _table_has(batch: Any, path: str, batch_id: int) -> bool:
+def _application(turn: _Turn, name: str | None) -> str:
+    return turn.query if name is None else f"{turn.query}/{name}"
+
+
+def _table_has(batch: Any, path: str, turn: _Turn, name: str | None, first: bool) -> bool:
     """Whether the table's log records the batch; where it cannot be asked, Delta looks itself."""
+    recorded = _recorded(batch, path)
+    own = recorded(_application(turn, name))
+    if own is None and name is not None and first:
+        own = recorded(turn.query)  # from before the sink had its name
+    return own is not None and own >= turn.batch
+
+
+def _recorded(batch: Any, path: str) -> Callable[[str], int | None]:
     from py4j.protocol import Py4JError
 
     spark = batch.sparkSession
     try:
         log = spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)
-        recorded = log.unsafeVolatileSnapshot().transactions().get(query_id(batch))
-        return bool(recorded.isDefined()) and int(recorded.get()) >= batch_id
+        transactions = log.unsafeVolatileSnapshot().transactions()
     except (Py4JError, TypeError):  # TypeError: this Delta has no such class
-        return False
+        return lambda application: None
+
+    def newest(application: str) -> int | None:
+        found = transactions.get(application)
+        return int(found.get()) if found.isDefined() else None
+
+    return newest
 
 
 def _compute_only(batch: Any) -> None:
@@ -89,86 +190,38 @@ def _compute_only(batch: Any) -> None:
 
 
 def sql(
-    target: Any, write: Callable[[Any, Any, int], None], *, ledger: str = LEDGER
+    target: Any,
+    write: Callable[[Any, Any, int], None],
+    *,
+    name: str | None = None,
+    ledger: str = LEDGER,
 ) -> BatchFunction:
     """Calls `write(connection, batch, batch_id)` inside one transaction with the ledger's entry.
 
     `target` is an SQLAlchemy URL or Engine. What `write` does with the connection becomes
-    visible together with the entry, or not at all.
+    visible together with the entry, or not at all; `write` itself must not commit.
     """
-    books: list[_Ledger] = []
+    _require_name(name)
+    books: list[Ledger] = []
 
     def write_once(batch: Any, batch_id: int) -> None:
+        turn = _Turn.of(batch, batch_id)
         if not books:  # not before the first batch: a pipeline is built without a database
-            books.append(_Ledger(target, ledger))
-        if not books[0].write(query_id(batch), batch_id, lambda at: write(at, batch, batch_id)):
+            books.append(Ledger(target, ledger))
+        first = _uses.note(turn, books[0].place, name, "once.sql on this database")
+        turn.require_lease()
+        lease = turn.lease
+        fence = (lease.chain, lease.epoch) if lease else ("", 0)
+        entry = Entry(turn.query, batch_id, name, first, *fence)
+        if not books[0].write(entry, lambda at: write(at, batch, batch_id)):
             _compute_only(batch)
 
     return write_once
 
 
-class _Ledger:
-    """The table of the batches that a database holds."""
-
-    def __init__(self, target: Any, name: str) -> None:
-        sqlalchemy = _sqlalchemy()
-        is_url = isinstance(target, (str, sqlalchemy.engine.URL))
-        self._engine = sqlalchemy.create_engine(target) if is_url else target
-        self._table = sqlalchemy.Table(
-            name,
-            sqlalchemy.MetaData(),
-            sqlalchemy.Column("query_id", sqlalchemy.String(64), primary_key=True),
-            sqlalchemy.Column(
-                "batch_id", sqlalchemy.BigInteger, primary_key=True, autoincrement=False
-            ),
-            sqlalchemy.Column("written_at", sqlalchemy.DateTime(timezone=True)),
-        )
-        self._table.metadata.create_all(self._engine)
-
-    def write(self, query: str, batch: int, write: Callable[[Any], None]) -> bool:
-        """False if the batch was there already."""
-        with self._engine.connect() as connection, connection.begin() as transaction:
-            if self._has(connection, query, batch):
-                return False
-            # The entry first: a second driver of the same query waits here for the first.
-            # No savepoint around it: SQLite's driver would commit at its end.
-            try:
-                connection.execute(self._entry(query, batch))
-            except _sqlalchemy().exc.IntegrityError:
-                transaction.rollback()
-                return False
-            write(connection)
-            self._prune(connection, query, batch)
-        return True
-
-    def _has(self, connection: Any, query: str, batch: int) -> bool:
-        columns = self._table.c
-        found = self._table.select().where(columns.query_id == query, columns.batch_id >= batch)
-        return connection.execute(found.limit(1)).first() is not None
-
-    def _entry(self, query: str, batch: int) -> Any:
-        now = datetime.now(timezone.utc)
-        return self._table.insert().values(query_id=query, batch_id=batch, written_at=now)
-
-    def _prune(self, connection: Any, query: str, batch: int) -> None:
-        columns = self._table.c
-        connection.execute(
-            self._table.delete().where(
-                columns.query_id == query, columns.batch_id < batch - _LEDGER_KEEPS
-            )
-        )
-
-
-def _sqlalchemy() -> Any:
-    try:
-        import sqlalchemy
-    except ImportError:
-        raise WrongUse(
-            "sqlalchemy is not installed",
-            "once.sql() writes to databases through it.",
-            "Install it: pip install 'floodmark[sql]'",
-        ) from None
-    return sqlalchemy
+def _require_name(name: str | None) -> None:
+    if name is not None and not name.strip():
+        raise WrongUse("a sink's name is empty", do='Write name="totals", or leave it out.')
 
 
 class Once:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
-import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +13,11 @@ from typing import Any
 from floodmark.checkpoint.layout import COMMITS, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.start_note import packed_tree
+from floodmark.engine.exactly_once import told_to_sinks
 from floodmark.engine.hadoop import checkpoint_files, qualified
 from floodmark.engine.lease import Lease, NoLease, take
 from floodmark.engine.look import Situation, look, require_known
+from floodmark.engine.looks.use import IN_USE
 from floodmark.engine.notes import SourceNote, StartNote, write_note
 from floodmark.engine.query import read_query, require_writer, sql_conf
 from floodmark.engine.saved import read_saved
@@ -50,6 +52,8 @@ class Prepared:
     situation: Situation
     origin: Origin
     warnings: tuple[str, ...]
+    takes_over: bool = False
+    """Also from a run that lives: it was allowed by name."""
 
 
 @dataclass(frozen=True)
@@ -108,24 +112,26 @@ def prepare(writer: Any, checkpoint: str, origin: Origin, allowed: frozenset[str
         writer,
         origin.fingerprint,
     )
-    return Prepared(writer, situation, origin, look(situation, allowed))
+    warnings = look(situation, allowed)
+    return Prepared(writer, situation, origin, warnings, IN_USE in allowed)
 
 
 def begin(prepared: Prepared, name: str | None = None) -> Launched:
     """Starts; a start that fails leaves no half-made checkpoint."""
     situation, origin, warnings = prepared.situation, prepared.origin, prepared.warnings
     spark, files = situation.spark, situation.files
-    lease, unleased = _take(files, origin.pipeline, spark)
+    lease, unleased = _take(files, origin.pipeline, spark, prepared.takes_over)
     warnings += unleased
     named = name if situation.query.name is None else None
     try:
         _clear_first_write(situation)
-        started = _start(prepared.writer, situation.location, named)
+        with told_to_sinks(spark, lease):
+            started = _start(prepared.writer, situation.location, named)
     except BaseException:
         lease.release()
         remove_half_made(situation)
         raise
-    lease.hold(lambda: _is_active(started))
+    lease.hold(lambda: _is_active(started), lambda: _stop_superseded(started, origin.pipeline))
     try:
         write_note(files, _note(situation, origin, started))
     except FloodmarkError as error:
@@ -133,13 +139,25 @@ def begin(prepared: Prepared, name: str | None = None) -> Launched:
     return Launched(started, situation, lease, warnings)
 
 
-def _take(files: Files, pipeline: str, spark: Any) -> tuple[Lease | NoLease, tuple[str, ...]]:
+def _take(
+    files: Files, pipeline: str, spark: Any, force: bool
+) -> tuple[Lease | NoLease, tuple[str, ...]]:
     try:
-        return take(files, str(uuid.uuid4()), pipeline, _jvm_process(spark)), ()
+        return take(files, pipeline, _jvm_process(spark), force), ()
     except CannotRead as error:
         # Spark itself may still be able to write: a side file never stops a stream.
         words = "no lease is held, so a second run on this checkpoint would not be refused"
         return NoLease(), (f"{words}: {error.what}",)
+
+
+def _stop_superseded(query: Any, pipeline: str) -> None:
+    """Another run has the checkpoint now; `run` says so itself, an application has only this."""
+    print(
+        f"floodmark: {pipeline}: another run has taken over its checkpoint; this one is stopped",
+        file=sys.stderr,
+    )
+    with contextlib.suppress(Exception):  # the JVM may be gone with the query
+        query.stop()
 
 
 def _start(writer: Any, location: str, name: str | None) -> Any:

@@ -6,6 +6,7 @@ after each failure whether to start again.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from floodmark.engine.failure import Failure, FailureKind, failure_of, in_flight
 from floodmark.engine.health import Health, HealthView
 from floodmark.engine.jvm import child_of, end_words, has_stopped, is_gone, last_words
 from floodmark.engine.launch import Launched, Prepared, begin, next_batch, prepare, remove_half_made
+from floodmark.engine.lease import superseded
 from floodmark.engine.look import SHARED_CHECKPOINT, Objection, refuse, require_known
 from floodmark.engine.parameters import refuse_unknown
 from floodmark.engine.pipeline import Pipeline
@@ -39,6 +41,7 @@ from floodmark.engine.stream import RunReport, Stream
 from floodmark.engine.triggers import Trigger
 from floodmark.engine.view import View, choose_view
 from floodmark.errors import FailedForGood, FloodmarkError, StoppedMidway, WrongUse
+from floodmark.storage.files import same_place
 from floodmark.storage.local import LocalFiles
 
 _POLL_SECONDS = 0.2
@@ -113,8 +116,7 @@ def _refuse_shared(checkpoints: list[tuple[str, str]], allowed: frozenset[str]) 
     first: dict[str, str] = {}
     objections = []
     for name, checkpoint in checkpoints:
-        place = checkpoint if "://" in checkpoint else str(Path(checkpoint).resolve())
-        place = place.rstrip("/")
+        place = same_place(checkpoint)
         if place in first:
             objections.append(
                 Objection(
@@ -284,11 +286,7 @@ class _Run:
             elif stream.launched.lease.lost:
                 stream.launched.query.stop()
                 stream.ended = "failed"
-                raise StoppedMidway(
-                    f"pipeline {stream.name}: another run has taken over {stream.checkpoint}",
-                    "This one had not answered for a while, and was taken for dead.",
-                    "Leave the other run alone, or stop it and start this one again.",
-                )
+                raise superseded(stream.name, stream.checkpoint)
 
     def _read(self, stream: Stream) -> None:
         assert stream.reader is not None
@@ -301,7 +299,13 @@ class _Run:
     def _judge_end(self, stream: Stream, launched: Launched) -> None:
         self._read(stream)
         failure = failure_of(launched.query, launched.situation.files)
+        # The lease's own thread stops the query; and a batch fails where its sink is told so.
+        taken_over = launched.lease.lost or (failure is not None and _is_superseded(launched))
         launched.lease.release()
+        if taken_over:
+            stream.launched = None
+            stream.ended = "failed"
+            raise superseded(stream.name, stream.checkpoint)
         if failure is not None and has_stopped(self._spark):
             raise _EngineGone
         stream.launched = None
@@ -413,3 +417,10 @@ class _Run:
         kind = FailedForGood if for_good else StoppedMidway
         why = "\n".join([failure.cause, *told, *failure.offsets])
         return kind(f"pipeline {stream.name} {words}{where}", why, "\n".join(do))
+
+
+def _is_superseded(launched: Launched) -> bool:
+    """A query that fails because another run has its checkpoint: starting again would not help."""
+    with contextlib.suppress(FloodmarkError, OSError):
+        return launched.lease.superseded()
+    return launched.lease.lost

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from floodmark.checkpoint.layout import FileInfo
+from floodmark.checkpoint.place import plain_place
 from floodmark.errors import CannotRead, FloodmarkError, NotACheckpoint, WrongUse
 from floodmark.secret_text import remember_all
 
@@ -104,6 +105,14 @@ def plain_path(files: Files, path: str) -> str | None:
     """Where a regular file lies on this machine's disk, reached without a link; or None."""
     found = getattr(files, "plain_path", None)
     return found(path) if found is not None else None
+
+
+def same_place(location: str) -> str:
+    """One name for a place, however it is written; on this machine's disk, links are followed."""
+    from os.path import realpath
+
+    path = local_path(location)
+    return plain_place(location) if path is None else realpath(path)
 
 
 def is_a_file(location: str) -> NotACheckpoint:

@@ -1,21 +1,48 @@
-"""`_floodmark/lease.json` as data: which run of floodmark holds a checkpoint."""
+"""Who holds a checkpoint: `_floodmark/lease.json` and the numbered claims in `_floodmark/epochs/`.
+
+A run takes a checkpoint by creating the claim `epochs/N.json`, N one more than the highest.
+Creating is atomic, so of two runs that start at one instant one gets N. A claim stays when
+its run ends: the number only grows, and a run that sees a higher one than its own has been
+superseded. `lease.json` is there while a run holds the checkpoint; its beat goes up every
+ten seconds.
+
+Whether a holder lives is proved, or watched: by its processes where they can be seen (same
+boot, same PID namespace), else by its beat, which has to stand still for as long as several
+beats take. No clock of another machine is believed.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
-from floodmark.checkpoint.layout import NOTES
+from floodmark.checkpoint.layout import NOTES, batch_id
 from floodmark.errors import FileGone
 from floodmark.storage.files import Files
-from floodmark.storage.process import Process
+from floodmark.storage.process import (
+    Process,
+    boot_id,
+    host_name,
+    is_running,
+    pid_namespace,
+    this_process,
+)
 
 PATH = f"{NOTES}/lease.json"
+EPOCHS = f"{NOTES}/epochs"
+BEAT_SECONDS = 10.0
+# Three beats may be missed, by a slow storage or a long pause of the machine.
+STANDS_STILL_SECONDS = 35.0
+_POLL_SECONDS = 1.0
+# A driver's JVM notices that its Python has been killed and ends by itself.
+_JVM_ENDS_WITHIN_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds a lease, as the file says it."""
+    """Who holds a checkpoint, as the files say it."""
 
     run: str
     pipeline: str
@@ -24,11 +51,26 @@ class Holder:
     """The driver's Python and its JVM."""
     beat: int
     beat_ms: int
+    """By the holder's own clock, for people: nothing is decided by it."""
+    epoch: int = 0
+    """Its number; 0 in a lease of a release that had none."""
+    chain: str = ""
+    """Names the row of numbers: a copied checkpoint begins another one."""
+    boot: str | None = field(default_factory=boot_id)
+    namespace: str | None = field(default_factory=pid_namespace)
+    ended: bool = False
 
     @property
     def words(self) -> str:
         pids = ", ".join(str(one.pid) for one in self.processes)
         return f"pipeline {self.pipeline} on host {self.host}, process {pids}"
+
+
+def new_holder(
+    run: str, pipeline: str, jvm: Process | None, epoch: int, chain: str, now_ms: int
+) -> Holder:
+    processes = (this_process(), *([jvm] if jvm else []))
+    return Holder(run, pipeline, host_name(), processes, 0, now_ms, epoch, chain)
 
 
 def render(holder: Holder) -> bytes:
@@ -39,21 +81,104 @@ def parse(data: bytes) -> Holder | None:
     """None for anything else: an unreadable lease holds nothing."""
     try:
         value = json.loads(data)
-        processes = tuple(Process(int(p["pid"]), p["started"]) for p in value["processes"])
         return Holder(
             str(value["run"]),
             str(value["pipeline"]),
             str(value["host"]),
-            processes,
+            tuple(_process(one) for one in value["processes"]),
             int(value["beat"]),
             int(value["beat_ms"]),
+            int(value.get("epoch", 0)),
+            str(value.get("chain", "")),
+            _text(value.get("boot")),
+            _text(value.get("namespace")),
+            value.get("ended") is True,
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        return None
+
+
+def _process(value: Any) -> Process:
+    started = value["started"]
+    return Process(int(value["pid"]), None if started is None else int(started))
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def claim_path(epoch: int) -> str:
+    return f"{EPOCHS}/{epoch}.json"
+
+
+def claimed_epochs(files: Files) -> list[int]:
+    """The numbers that were taken and not yet cleared away, in order."""
+    names = files.level(EPOCHS).files
+    found = (batch_id(name.removesuffix(".json")) for name in names if name.endswith(".json"))
+    return sorted(epoch for epoch in found if epoch is not None)
+
+
+def read_claim(files: Files, epoch: int) -> Holder | None:
+    return _read(files, claim_path(epoch))
+
+
+def read_lease(files: Files) -> Holder | None:
+    return _read(files, PATH)
+
+
+def _read(files: Files, path: str) -> Holder | None:
+    try:
+        return parse(files.read(path))
+    except FileGone:
         return None
 
 
 def read_holder(files: Files) -> Holder | None:
-    try:
-        return parse(files.read(PATH))
-    except FileGone:
+    """The run that holds the checkpoint, alive or not; None where the last one has ended."""
+    lease = read_lease(files)
+    epochs = claimed_epochs(files)
+    if not epochs or (lease is not None and lease.epoch >= epochs[-1]):
+        return lease
+    claim = read_claim(files, epochs[-1])
+    if lease is not None and lease.epoch == 0:
+        return lease  # of an earlier release, which knows of no claims
+    return None if claim is None or claim.ended else claim
+
+
+def proved(holder: Holder) -> bool | None:
+    """Whether its processes run, where they can be seen from here; None: they cannot."""
+    if holder.boot is None or holder.boot != boot_id() or holder.namespace != pid_namespace():
         return None
+    if not holder.processes or any(one.started is None for one in holder.processes):
+        return None
+    return any(is_running(one) for one in holder.processes)
+
+
+def living(
+    files: Files, holder: Holder, pause: Callable[[float], Any], whole: bool = True
+) -> Holder | None:
+    """The holder, if it lives; waits where that is not plain at once.
+
+    `whole`: a JVM whose Python was killed is given time to end by itself.
+    """
+    waited = 0.0
+    while proved(holder):
+        # The first is the Python driver: as long as it lives, the run lives.
+        if is_running(holder.processes[0]) or not whole or waited >= _JVM_ENDS_WITHIN_SECONDS:
+            return holder
+        pause(0.1)
+        waited += 0.1
+    return None if proved(holder) is False else _beats_on(files, holder, pause)
+
+
+def _beats_on(files: Files, holder: Holder, pause: Callable[[float], Any]) -> Holder | None:
+    waited = 0.0
+    while waited < STANDS_STILL_SECONDS:
+        pause(_POLL_SECONDS)
+        waited += _POLL_SECONDS
+        now = read_holder(files)
+        if now is None:
+            return None
+        if (now.run, now.beat) != (holder.run, holder.beat):
+            return now
+    return None

@@ -5,8 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+# Linux gives its first PID namespace this number: from there every process is seen.
+_FIRST_NAMESPACE = "pid:[4026531836]"
+_LARGEST_PID = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,8 @@ def this_process() -> Process:
 def is_running(known: Process) -> bool:
     if known.started is not None:
         return _start_time(known.pid) == known.started
+    if not 0 < known.pid <= _LARGEST_PID:  # no system has such a process
+        return False
     try:
         os.kill(known.pid, 0)
     except ProcessLookupError:
@@ -62,10 +69,60 @@ def host_name() -> str:
     return socket.gethostname()
 
 
+def boot_id() -> str | None:
+    """This start of this machine's kernel; None where the system does not tell."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip() or None
+    except (OSError, ValueError):
+        return None
+
+
+def pid_namespace() -> str | None:
+    """Process numbers mean something in one namespace only; a container has its own."""
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except (OSError, NotImplementedError):
+        return None
+
+
+def sees_every_process() -> bool:
+    return pid_namespace() == _FIRST_NAMESPACE and Path("/proc/1/stat").exists()
+
+
+def all_processes() -> Iterator[int]:
+    try:
+        names = os.listdir("/proc")  # noqa: PTH208
+    except OSError:
+        return
+    yield from (int(name) for name in names if name.isdigit())
+
+
+def command_of(pid: int) -> tuple[str, ...]:
+    try:
+        data = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return ()
+    return tuple(part.decode("utf-8", "replace") for part in data.split(b"\0") if part)
+
+
+def open_files_of(pid: int) -> Iterator[str]:
+    """What the process has open now; nothing where it may not be looked at."""
+    folder = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(folder)  # noqa: PTH208
+    except OSError:
+        return
+    for name in names:
+        try:
+            yield os.readlink(f"{folder}/{name}")  # noqa: PTH115
+        except OSError:
+            continue
+
+
 def _start_time(pid: int) -> int | None:
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    except OSError:
+    except (OSError, ValueError):
         return None
     # The name stands in brackets and may hold anything, brackets included.
     fields = text.rpartition(")")[2].split()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.engine.lease import live_holder
+from floodmark.engine.lease import in_use, live_holder
 from floodmark.engine.look import Objection, Situation
 
 IN_USE = "checkpoint-in-use"
@@ -16,11 +16,5 @@ def judge(situation: Situation) -> Iterator[Objection]:
         return
     holder = live_holder(situation.files)
     if holder is not None:
-        yield Objection(
-            IN_USE,
-            f"{situation.location} is in use by {holder.words}",
-            "Two queries on one checkpoint write each other's batches until one of them fails; "
-            "Spark itself does not notice in time.",
-            "Stop that run first (SIGTERM lets it finish its batch), or give this one a "
-            "checkpoint of its own.",
-        )
+        refusal = in_use(situation.location, holder)
+        yield Objection(IN_USE, refusal.what, refusal.why, refusal.do)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from floodmark.checkpoint.place import plain_place
 from floodmark.rules.code.facts import Code, Option, Stream
 from floodmark.rules.finding import Finding, Rule, Severity
 
@@ -36,7 +37,7 @@ def check_together(codes: Sequence[Code]) -> Iterator[Finding]:
                     line=option.line,
                 )
             if option.value.literal:
-                users[option.value.literal.rstrip("/")].append((code, stream, option))
+                users[plain_place(option.value.literal)].append((code, stream, option))
     for place, found in users.items():
         for at, (code, stream, option) in enumerate(found):
             for other_code, other, other_option in found[:at]:
