@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from floodmark.errors import (
     Unfinished,
 )
 from floodmark.storage.files import open_files
+from floodmark.storage.process import boot_id, pid_namespace, this_process
 
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 
@@ -128,7 +130,9 @@ def lease(**said: object) -> bytes:
         "run": "r",
         "pipeline": "sales",
         "host": socket.gethostname(),
-        "processes": [{"pid": os.getpid(), "started": None}],
+        "processes": [asdict(this_process())],
+        "boot": boot_id(),
+        "namespace": pid_namespace(),
         "beat": 1,
         "beat_ms": Clock().now_ms(),
     }
@@ -148,10 +152,12 @@ def test_a_lease_that_was_left_behind(cp: Path, saved: Path) -> None:
 
 
 def test_a_lease_of_another_host_that_beats_on(cp: Path) -> None:
-    samples.write(cp, {"_floodmark/lease.json": lease(host="elsewhere")})
+    samples.write(cp, {"_floodmark/lease.json": lease(host="elsewhere", boot="another")})
 
     def beat(seconds: float) -> None:
-        samples.write(cp, {"_floodmark/lease.json": lease(host="elsewhere", beat=2)})
+        samples.write(
+            cp, {"_floodmark/lease.json": lease(host="elsewhere", boot="another", beat=2)}
+        )
 
     assert user_of(open_files(str(cp)), Clock(pause=beat)) is not None
 

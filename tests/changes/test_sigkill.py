@@ -67,6 +67,8 @@ class Place:
         for key, value in (self.options or {}).items():
             shown = json.dumps(value) if isinstance(value, (dict, bool)) else str(value)
             arguments += ["--storage", f"{key}={shown}"]
+        if self.options is not None and words[0] in ("rewind", "restore", "undo"):
+            arguments += ["--accept", "maybe-running"]  # what was just put there is fresh
         return self.killed.ask(at, [*arguments, "--execute"])
 
 

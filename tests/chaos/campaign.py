@@ -25,7 +25,7 @@ from chaos.inputs import (
     totals,
 )
 from chaos.scenario import Point, Scenario
-from chaos.sinks import DeltaSink, PostgresSink, Row, Sink
+from chaos.sinks import DeltaSink, FilesSink, PostgresSink, Row, Sink
 from chaos.trap import trap_for, wait_for
 from floodmark import api
 
@@ -149,13 +149,16 @@ class Campaign:
         self._require_nothing_twice()
         return aftermath
 
-    def _driver(self, *, available_now: bool, environment: dict[str, str]) -> Driver:
+    def _driver(
+        self, *, available_now: bool, environment: dict[str, str], arguments: tuple[str, ...] = ()
+    ) -> Driver:
         return Driver(
             self._base,
             self._settings,
             self.scenario.conf,
             available_now=available_now,
             environment=environment,
+            arguments=arguments,
         )
 
     def feed(self, portions: int) -> None:
@@ -173,6 +176,8 @@ class Campaign:
         return found
 
     def _make_sink(self, postgres: PostgresServer | None) -> Sink:
+        if self.scenario.sink == "parquet":
+            return FilesSink(self._base / "sink")
         if self.scenario.sink != "postgres":
             return DeltaSink(self._base / "sink")
         assert postgres is not None

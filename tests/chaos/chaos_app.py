@@ -44,6 +44,8 @@ def chaos(
     if sink == "delta":
         mode = "complete" if shape == "totals" else "append"
         return rows.writeStream.outputMode(mode).format("delta").option("path", f"{base}/sink")
+    if sink == "parquet":
+        return rows.writeStream.format("parquet").option("path", f"{base}/sink")
     write = (
         once.delta(f"{base}/sink")
         if sink == "delta-batch"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -53,6 +55,7 @@ class Driver:
             for name, value in pairs.items():
                 command += [option, f"{name}={value}"]
         self._log = base / "driver.log"
+        self._paused: tuple[int, ...] = ()
         self.began = time.time()
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -95,6 +98,19 @@ class Driver:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"the driver {self._process.pid} outlives SIGKILL")
             time.sleep(0.01)
+
+    def pause(self) -> None:
+        """SIGSTOP to Python and its JVM, as a machine that stands still."""
+        self._paused = family(self._process.pid)
+        for pid in self._paused:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """In some order: the JVM may wake before Python, or after it."""
+        for pid in self._paused:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
     def ask_to_stop(self) -> None:
         """SIGTERM: it finishes its batch and ends."""

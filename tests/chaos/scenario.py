@@ -53,7 +53,7 @@ class Scenario:
     state: str
     """none, hdfs, rocksdb or rocksdb-changelog"""
     sink: str
-    """delta (Spark's own sink), delta-batch (once.delta) or postgres (once.sql)"""
+    """delta, parquet (Spark's own sinks), delta-batch (once.delta) or postgres (once.sql)"""
 
     def __str__(self) -> str:
         return self.name

@@ -95,6 +95,45 @@ class DeltaSink:
         return [json.loads(line) for line in text.splitlines()]
 
 
+class FilesSink:
+    """Spark's own file sink: what its log in `_spark_metadata` names, and no other file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._log = folder / "_spark_metadata"
+
+    def rows(self, columns: tuple[str, ...]) -> Counter[Row]:
+        import pyarrow.parquet
+
+        found: Counter[Row] = Counter()
+        for path in self._added():
+            table = pyarrow.parquet.read_table(path, columns=list(columns))
+            found.update(zip(*(table.column(one).to_pylist() for one in columns), strict=True))
+        return found
+
+    def _added(self) -> list[str]:
+        """Each file as often as the log names it; a compact entry repeats all before it."""
+        entries = {
+            int(name.partition(".")[0]): name
+            for name in sorted(names(self._log))
+            if name.partition(".")[0].isdecimal()
+        }
+        compact = max((n for n, name in entries.items() if name.endswith(".compact")), default=-1)
+        lines = [
+            line
+            for number, name in entries.items()
+            if number >= compact
+            for line in (self._log / name).read_text().splitlines()[1:]
+        ]
+        return [unquote(json.loads(line)["path"].removeprefix("file://")) for line in lines]
+
+    def has_batch(self, query_id: str, batch: int) -> bool:
+        return any(name.partition(".")[0] == str(batch) for name in names(self._log))
+
+    def half_written(self, since: float) -> bool:
+        return False
+
+
 class PostgresSink:
     """A table without a key: what is written twice stands there twice."""
 

@@ -17,7 +17,7 @@ import pytest
 
 from floodmark.engine import lease
 from floodmark.errors import InUse, Superseded
-from floodmark.storage.files import Files, open_files, same_place
+from floodmark.storage.files import Files, open_files, place_name
 from floodmark.storage.holder import EPOCHS, parse
 from floodmark.storage.process import Process, host_name, is_running, process, this_process
 
@@ -327,7 +327,7 @@ def test_of_starts_at_one_instant_one_gets_the_checkpoint_on_s3(s3: S3Server) ->
     ],
 )
 def test_a_place_has_one_name(same: tuple[str, ...]) -> None:
-    assert len({same_place(location) for location in same}) == 1
+    assert len({place_name(location) for location in same}) == 1
 
 
 def test_a_process_without_a_known_start_is_told_by_its_number() -> None:

@@ -71,7 +71,7 @@ def test_what_is_gone_is_named(spark: Any, table: Path, tmp_path: Path) -> None:
         start(writer(spark, table), checkpoint)
 
 
-def test_another_table_in_the_same_place(spark: Any, table: Path, tmp_path: Path) -> None:
+def test_another_table_in_the_place_name(spark: Any, table: Path, tmp_path: Path) -> None:
     run(spark, table, tmp_path / "ck")
     shutil.rmtree(table)
     for version in range(4):

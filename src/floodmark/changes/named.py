@@ -7,7 +7,6 @@ checked there; a place elsewhere is read or changed only where the same command 
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from typing import Any, cast
 
@@ -16,20 +15,11 @@ from floodmark.checkpoint.layout import METADATA
 from floodmark.checkpoint.query import parse_metadata
 from floodmark.checkpoint.relative_path import shown
 from floodmark.errors import MalformedFile, Refused
-from floodmark.storage.files import local_path
-
-
-def comparable(location: str) -> str:
-    """A location in one form, whichever way it was written."""
-    path = local_path(location)
-    if path is not None:
-        return os.path.realpath(path)
-    scheme, _, rest = location.rstrip("/").partition("://")
-    return f"{'s3' if scheme in ('s3a', 's3n') else scheme}://{rest}"
+from floodmark.storage.files import place_name
 
 
 def same_place(one: str, other: str) -> bool:
-    return comparable(one) == comparable(other)
+    return place_name(one) == place_name(other)
 
 
 def same_change(journaled: Plan, plan: Plan) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from floodmark.changes.use import MAYBE_RUNNING
 from floodmark.errors import WouldLose, WrongUse
 
 OUT_OF_REACH = "out-of-reach"
 ANOTHER_QUERY = "another-query"
 REPEATS, SKIPS, LOSES = "repeats", "skips", "loses"
-NAMES = (OUT_OF_REACH, ANOTHER_QUERY, REPEATS, SKIPS, LOSES)
+NAMES = (OUT_OF_REACH, ANOTHER_QUERY, REPEATS, SKIPS, LOSES, MAYBE_RUNNING)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from floodmark.changes.mends.sink import known_sink
 from floodmark.changes.origin import refuse_dstreams, refuse_odd_content
 from floodmark.changes.plan import Plan, seal
 from floodmark.changes.repair import RepairWish, mend, plan_repair, refuse_unaccepted
-from floodmark.changes.verbs import Carrying, Change, absolute, places_of
+from floodmark.changes.verbs import Carrying, Change, absolute, doubted, places_of
 from floodmark.storage.backup import open_repository, snapshots
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.starts import latest_note
@@ -63,6 +63,9 @@ def _backup(repository: str, carrying: Carrying) -> Backup:
 
 
 def carried(plan: Plan, carrying: Carrying) -> Change:
+    target = open_files(plan.target, carrying.storage)
+    if journal.read_record(target, plan) is None:
+        plan = doubted(plan, target, carrying)
     if not carrying.execute or not plan.steps:
         return Change(plan)
     refuse_unaccepted(plan)

@@ -8,6 +8,8 @@ named the sink's folder.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from floodmark.changes import journal
 from floodmark.changes.apply import Outcome, Places, kept_path, sweep, told
@@ -29,6 +31,7 @@ from floodmark.changes.plan import (
     seal,
 )
 from floodmark.changes.use import Clock, refuse_in_use
+from floodmark.checkpoint.layout import COMMITS, OFFSETS, batch_id
 from floodmark.checkpoint.text import several
 from floodmark.errors import FloodmarkError, NoAnswer, StalePlan, StoppedMidway
 from floodmark.storage.copying import copy_file, drop_empty_folders
@@ -48,11 +51,11 @@ def last_change(target: Files) -> Record:
     return records[-1]
 
 
-def plan_undo(target: Files, location: str) -> Plan:
+def plan_undo(target: Files, location: str, accept: Sequence[str] = ()) -> Plan:
     """What an undo would do, to be shown; `undo` works from the journal."""
     record = last_change(target)
     plan = record.plan
-    _refuse_moved(target, record)
+    since = _since(target, record)
     kept = _kept(target, plan)
     back = tuple(
         Step(COPY, step.path, "as it was before", origin=kept_path(plan, step), place=step.place)
@@ -64,23 +67,31 @@ def plan_undo(target: Files, location: str) -> Plan:
         for step in plan.steps
         if step.do != DELETE and not step.replaces
     )
-    return _undo_plan(record, location, (*back, *away), fingerprint(target))
+    made = _undo_plan(record, location, (*back, *away), fingerprint(target))
+    return seal(replace(made, notes=since.notes, options={**made.options, "accept": [*accept]}))
+
+
+def is_unfinished(target: Files) -> bool:
+    return last_change(target).unfinished
 
 
 def undo(target: Files, sink: Files | None = None, clock: Clock | None = None) -> Outcome:
     """`sink`: the file sink's folder, as the user named it."""
     record = last_change(target)
     plan = record.plan
+    since = _since(target, record)
     if record.stage is Stage.FINISHED:
         refuse_in_use(target, clock or Clock())
-        _refuse_moved(target, record)
+        since = _since(target, record)
+    # Behind what a query has added, so that none plans on while files are put back.
+    block = replace(plan, block=max(plan.block, since.next_batch))
     places = Places(target, target, sink)
     _kept(target, plan)
     try:
-        journal.block(target, plan)
+        journal.block(target, block)
         record = journal.move(target, record, Stage.UNDOING)
         _put_back(plan, places)
-        journal.move(target, record, Stage.UNDONE)
+        journal.move(target, record, Stage.UNDONE, fingerprint(target).digest)
         _clean(plan, target)
     except StalePlan:
         raise
@@ -90,7 +101,76 @@ def undo(target: Files, sink: Files | None = None, clock: Clock | None = None) -
             "What it has not yet put back is still kept.",
             f"Repeat it: floodmark undo {target.root} --execute",
         ) from None
-    return Outcome(plan, f"The `{plan.verb}` is taken back.")
+    return Outcome(plan, " ".join([f"The `{plan.verb}` is taken back.", *since.notes]))
+
+
+@dataclass(frozen=True)
+class _Since:
+    """What a query has added to the log after the change."""
+
+    batches: tuple[int, ...] = ()
+    next_batch: int = 0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        if not self.batches:
+            return ()
+        first, last = self.batches[0], self.batches[-1]
+        named = f"batch {first}" if first == last else f"batches {first} to {last}"
+        return (
+            f"A query that was running has added to the log since: {named}. That follows on the "
+            "log as it was before the change, and stays: with the log put back, the stream is as "
+            "if the change had not been.",
+        )
+
+
+def _since(target: Files, record: Record) -> _Since:
+    """Refuses where the stream was started on the changed log, and has run other batches."""
+    if record.stage is not Stage.FINISHED:
+        return _Since(next_batch=_next_batch(target, record))
+    now = fingerprint(target)
+    if now.digest == record.after:
+        return _Since()
+    plan = record.plan
+    there = _log_files(target)
+    removed = {step.path for step in plan.steps if step.place == TARGET and step.do == DELETE}
+    if removed & there or not plan.in_place:
+        raise StalePlan(
+            f"{target.root} has moved since the `{record.plan.verb}`",
+            f"found now    {now.words}\nThe stream was started on the changed checkpoint. Taking "
+            "the change back would lose what was done since.",
+            "Go on with it as it is, or `floodmark rewind` it.",
+        )
+    first = min((_number(path) for path in removed if _is_log(path)), default=plan.block)
+    made = {step.path for step in plan.steps}
+    added = {_number(path) for path in there - made}
+    later = tuple(sorted(number for number in added if number >= first))
+    return _Since(later, _next_batch(target, record))
+
+
+def _next_batch(target: Files, record: Record) -> int:
+    return max([*map(_number, _log_files(target)), record.plan.block - 1]) + 1
+
+
+def _log_files(target: Files) -> set[str]:
+    """The entries of both logs; a block is none of them."""
+    paths = {f"{log}/{name}" for log in (OFFSETS, COMMITS) for name in target.level(log).files}
+    return {path for path in paths if _is_log(path)} - journal.blocks(target)
+
+
+def _is_log(path: str) -> bool:
+    folder, _, name = path.partition("/")
+    return folder in (OFFSETS, COMMITS) and batch_id(name) is not None
+
+
+def _number(path: str) -> int:
+    return int(path.partition("/")[2])
+
+
+def _unblock(target: Files, plan: Plan) -> None:
+    """Wherever the block of this change stands: a query may have added batches before it."""
+    for path in journal.blocks(target):
+        journal.unblock(target, replace(plan, block=_number(path)))
 
 
 def settle(target: Files, location: str) -> Plan | None:
@@ -99,7 +179,7 @@ def settle(target: Files, location: str) -> Plan | None:
     if not records or records[-1].stage is not Stage.UNDONE:
         return None
     plan = records[-1].plan
-    left = _kept(target, plan) or journal.is_blocked(target, plan)
+    left = _kept(target, plan) or journal.blocks(target)
     if not left and plan.in_place:
         return None
     _clean(plan, target)
@@ -157,18 +237,6 @@ def require_place(target: Files) -> None:
         target.list()
 
 
-def _refuse_moved(target: Files, record: Record) -> None:
-    if record.stage is not Stage.FINISHED:
-        return
-    now = fingerprint(target)
-    if now.digest != record.after:
-        raise StalePlan(
-            f"{target.root} has moved since the `{record.plan.verb}`",
-            f"found now    {now.words}\nTaking the change back would lose what was done since.",
-            "Go on with it as it is, or `floodmark rewind` it.",
-        )
-
-
 def _put_back(plan: Plan, places: Places) -> None:
     kept = _kept(places.target, plan)
     for step in plan.steps:
@@ -190,7 +258,7 @@ def _kept(target: Files, plan: Plan) -> frozenset[str]:
 def _clean(plan: Plan, target: Files) -> None:
     target.delete(_kept(target, plan))
     sweep(target)
-    journal.unblock(target, plan)
+    _unblock(target, plan)
     if not plan.in_place:
         target.delete([journal.path_of(plan)])  # the place is as empty as it was
         drop_empty_folders(target)

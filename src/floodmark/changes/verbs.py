@@ -25,7 +25,6 @@ from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.gone_input import gone_input
 from floodmark.changes.journal import Stage
 from floodmark.changes.named import (
-    comparable,
     not_named,
     require_named_origin,
     require_named_sink,
@@ -40,6 +39,7 @@ from floodmark.changes.rehome import Moves, moved_place, parse_moves
 from floodmark.changes.sinklog import SinkPlace
 from floodmark.changes.undo import (
     forget,
+    is_unfinished,
     plan_forget,
     plan_undo,
     require_fresh,
@@ -49,10 +49,10 @@ from floodmark.changes.undo import (
     undo,
 )
 from floodmark.changes.upgrade import plan_upgrade
-from floodmark.changes.use import Clock
+from floodmark.changes.use import Clock, with_doubt
 from floodmark.errors import StoppedMidway, WrongUse
 from floodmark.storage.copying import with_folder_mode, with_modes_of
-from floodmark.storage.files import Files, local_path, open_files
+from floodmark.storage.files import Files, local_path, open_files, place_name
 from floodmark.storage.modes import open_private
 from floodmark.storage.starts import latest_note
 
@@ -86,6 +86,8 @@ class Carrying:
     """Rewrites state in place of this process: an engine's job, say."""
     read_data: bool = False
     """Reads the state that is needed, and compares what is copied by its content."""
+    accept: tuple[str, ...] = ()
+    """What is accepted by name, for verbs that have no names of their own."""
 
 
 def absolute(location: str) -> str:
@@ -231,7 +233,7 @@ def _can_repeat(target: Files, record: journal.Record) -> bool:
 
 
 def refuse_overlap(path: str, new: str) -> None:
-    first, second = comparable(path), comparable(new)
+    first, second = place_name(path), place_name(new)
     if first == second:
         raise WrongUse(
             f"{path} and {new} are the same place",
@@ -312,13 +314,21 @@ def _readable_as_before(plan: Plan, origin: Files, target: Files) -> Files:
 
 
 def carried(plan: Plan, carrying: Carrying) -> Change:
+    target = open_files(plan.target, carrying.storage)
+    record = journal.read_record(target, plan)
+    if record is None:
+        plan = doubted(plan, target, carrying)
     if not carrying.execute:
-        target = open_files(plan.target, carrying.storage)
-        record = journal.read_record(target, plan)
         done = record is not None and record.stage is Stage.FINISHED
         return Change(plan, words=_DONE if done else "")
     outcome = _execute(plan, carrying)
     return Change(outcome.plan, True, outcome.words)
+
+
+def doubted(plan: Plan, target: Files, carrying: Carrying) -> Plan:
+    """The plan with what has to be accepted where a query may run on the checkpoint."""
+    clock = carrying.clock or Clock()
+    return with_doubt(plan, target, clock, carrying.accept, carrying.execute)
 
 
 def _execute(plan: Plan, carrying: Carrying) -> Outcome:
@@ -369,7 +379,8 @@ def apply_saved(path: str, carrying: Carrying, sink: str | None = None) -> Chang
     target = open_files(plan.target, carrying.storage)
     if plan.verb == "undo":
         require_fresh(target, plan)
-        return take_back(plan.target, carrying, sink)
+        accept = tuple(plan.options.get("accept", ()))
+        return take_back(plan.target, replace(carrying, accept=accept), sink)
     if plan.verb == "forget":
         require_same_kept(target, plan.target, plan)
         return forget_kept(plan.target, carrying)
@@ -406,9 +417,14 @@ def take_back(path: str, carrying: Carrying, sink: str | None = None) -> Change:
     require_place(target)
     if carrying.execute and (settled := settle(target, absolute(path))):
         return Change(settled, True, "It was taken back already.")
-    plan = plan_undo(target, absolute(path))
+    plan = plan_undo(target, absolute(path), carrying.accept)
+    if not is_unfinished(target):
+        plan = doubted(plan, target, carrying)
     if not carrying.execute:
         return Change(plan)
+    from floodmark.changes.repair import refuse_unaccepted
+
+    refuse_unaccepted(plan)
     require_named_sink(plan, sink, f"floodmark undo {path}")
     place = open_files(plan.sink, carrying.storage) if plan.sink else None
     outcome = undo(with_modes_of(target, target), place, carrying.clock)

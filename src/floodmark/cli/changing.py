@@ -89,12 +89,16 @@ def changing(function: _Function) -> _Function:
 
 @contextmanager
 def carrying(
-    execute: bool, wait: float | None, storage: dict[str, Any], read_data: bool = False
+    execute: bool,
+    wait: float | None,
+    storage: dict[str, Any],
+    read_data: bool = False,
+    accept: tuple[str, ...] = (),
 ) -> Iterator[Carrying]:
     from floodmark.changes.verbs import Carrying
 
     if not (execute and sys.stderr.isatty()):
-        yield Carrying(execute, wait, storage, read_data=read_data)
+        yield Carrying(execute, wait, storage, read_data=read_data, accept=accept)
         return
     from rich.console import Console
     from rich.progress import Progress
@@ -107,6 +111,7 @@ def carrying(
             storage,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
             read_data=read_data,
+            accept=accept,
         )
 
 

@@ -19,11 +19,13 @@ from floodmark.cli import changing
     help="Batches that stay, to go back to; as the last start was set, or 100.",
 )
 @click.option("--sink", metavar="FOLDER", help="The file sink's output, whose log is compacted.")
+@changing.accept("maybe-running")
 @changing.changing
 def command(
     checkpoint: str,
     keep: int | None,
     sink: str | None,
+    accept: tuple[str, ...],
     execute: bool,
     out: str | None,
     wait: float | None,
@@ -31,6 +33,6 @@ def command(
     as_json: bool,
 ) -> None:
     """Remove what neither a start nor going back to a kept batch needs."""
-    with changing.carrying(execute, wait, storage) as how:
+    with changing.carrying(execute, wait, storage, accept=accept) as how:
         change = api.compact(checkpoint, keep=keep, sink=sink, carrying=how)
     changing.show(change, as_json, out)

@@ -9,7 +9,7 @@ import click
 from floodmark import api
 from floodmark.cli import changing
 
-RISKS = ("repeats", "changed-files", "unchanged-query")
+RISKS = ("repeats", "changed-files", "unchanged-query", "maybe-running")
 
 
 @click.command("repair")
@@ -19,7 +19,7 @@ RISKS = ("repeats", "changed-files", "unchanged-query")
     multiple=True,
     type=click.Choice(RISKS),
     help="Accept what the plan names: records that come twice, content that was changed, a start "
-    "that compares nothing.",
+    "that compares nothing, a query that may still run.",
 )
 @click.option("--from-backup", metavar="REPO", help="Take lost files from a backup repository.")
 @click.option("--sink", metavar="PLACE", help="The sink's Delta table or folder of files.")

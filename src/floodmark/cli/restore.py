@@ -16,7 +16,7 @@ from floodmark.cli import changing
 @click.option("--snapshot", metavar="ID", help="Not the newest one; see `backup --list REPO`.")
 @click.option("--keep-identity", is_flag=True, help="Keep the query id; see the plan's words.")
 @click.option("--sink", metavar="FOLDER", help="The file sink's output, whose log goes back too.")
-@changing.accept("another-query", "repeats", "skips", "loses", "out-of-reach")
+@changing.accept("another-query", "repeats", "skips", "loses", "out-of-reach", "maybe-running")
 @changing.read_data
 @changing.changing
 def command(

@@ -25,7 +25,7 @@ from floodmark.cli import changing
     help="Ask this cluster what it has, and had when.",
 )
 @click.option("--table", metavar="PATH", help="The Delta table to ask, for a time beyond the log.")
-@changing.accept("out-of-reach", "skips")
+@changing.accept("out-of-reach", "skips", "maybe-running")
 @changing.read_data
 @changing.changing
 def command(

@@ -23,7 +23,7 @@ from typing import Any
 from floodmark.engine.lease import Lease, NoLease, held_lease
 from floodmark.engine.ledger import LEDGER, Entry, Ledger
 from floodmark.errors import FloodmarkError, Superseded, WrongUse
-from floodmark.storage.files import same_place
+from floodmark.storage.files import place_name
 
 _QUERY_ID = "sql.streaming.queryId"
 _RUN_ID = "spark.jobGroup.id"
@@ -133,7 +133,7 @@ def delta(
 
     def write(batch: Any, batch_id: int) -> None:
         turn = _Turn.of(batch, batch_id)
-        first = _uses.note(turn, f"table {same_place(path)}", name, f'once.delta("{path}")')
+        first = _uses.note(turn, f"table {place_name(path)}", name, f'once.delta("{path}")')
         # Only the first batch of a run may be one that died after it was written.
         resumed = begun.get(turn.query) != turn.run
         begun[turn.query] = turn.run

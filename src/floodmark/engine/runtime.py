@@ -41,7 +41,7 @@ from floodmark.engine.stream import RunReport, Stream
 from floodmark.engine.triggers import Trigger
 from floodmark.engine.view import View, choose_view
 from floodmark.errors import FailedForGood, FloodmarkError, StoppedMidway, WrongUse
-from floodmark.storage.files import same_place
+from floodmark.storage.files import place_name
 from floodmark.storage.local import LocalFiles
 
 _POLL_SECONDS = 0.2
@@ -116,7 +116,7 @@ def _refuse_shared(checkpoints: list[tuple[str, str]], allowed: frozenset[str]) 
     first: dict[str, str] = {}
     objections = []
     for name, checkpoint in checkpoints:
-        place = same_place(checkpoint)
+        place = place_name(checkpoint)
         if place in first:
             objections.append(
                 Objection(

@@ -107,7 +107,7 @@ def plain_path(files: Files, path: str) -> str | None:
     return found(path) if found is not None else None
 
 
-def same_place(location: str) -> str:
+def place_name(location: str) -> str:
     """One name for a place, however it is written; on this machine's disk, links are followed."""
     from os.path import realpath
 

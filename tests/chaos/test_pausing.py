@@ -1,0 +1,49 @@
+"""Drivers that were paused and come back write nothing, and stop by themselves.
+
+`make test` pauses a few; `make soak` fifty and more. FLOODMARK_PAUSES is how many a sink.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from chaos.pausing import Pausing
+from chaos.scenario import Scenario
+
+SEED = os.environ.get("FLOODMARK_CHAOS_SEED", "2026")
+PAUSES = int(os.environ.get("FLOODMARK_PAUSES", "14"))
+SCENARIOS = [Scenario("files", "all", "none", sink) for sink in ("postgres", "delta-batch")] + [
+    Scenario("files", "all", "none", sink) for sink in ("delta", "parquet")
+]
+
+
+@pytest.fixture
+def pausing(request: pytest.FixtureRequest, fetched: ModuleType, tmp_path: Path) -> Pausing:
+    scenario: Scenario = request.param
+    fetched.spark_connectors()  # so that no driver waits for a download
+    postgres = request.getfixturevalue("postgres") if scenario.sink == "postgres" else None
+    return Pausing(scenario, tmp_path / "campaign", SEED, None, postgres)
+
+
+@pytest.mark.spark
+@pytest.mark.services
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("pausing", SCENARIOS[:1], indirect=True, ids=str)
+def test_a_paused_driver_that_comes_back_writes_nothing(pausing: Pausing) -> None:
+    found = pausing.run(1)
+    print(f"\nseed {SEED}: {found.words()}")
+    assert found.number == 1
+
+
+# No other mark: `pytest -m spark` must not begin a campaign of an hour.
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("pausing", SCENARIOS, indirect=True, ids=str)
+def test_pauses_at_random_moments(pausing: Pausing) -> None:
+    found = pausing.run(PAUSES)
+    print(f"\nseed {SEED}, {pausing.scenario}: {found.words()}", flush=True)
+    assert found.number == PAUSES
