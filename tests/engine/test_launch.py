@@ -256,3 +256,18 @@ def test_hadoops_file_systems_give_what_local_files_give(session: Any, tmp_path:
         hadoop.read("commits/0")
     hadoop.delete(["offsets/0", "offsets/1"])
     assert hadoop.level("offsets").files == ()
+
+
+def test_where_two_creates_may_both_succeed_the_one_that_stays_counts(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = qualified(session, str(tmp_path / "ck"))
+    conf = session._jsparkSession.sessionState().newHadoopConf()
+    fs = session._jvm.org.apache.hadoop.fs.Path(location).getFileSystem(conf)
+    files = HadoopFiles(location, session, fs)
+    others = "floodmark.engine.hadoop.time.sleep"
+    monkeypatch.setattr(others, lambda seconds: files.write("lease", b"another's"))
+    assert not files.create("lease", b"mine")
+    files.delete(["lease"])
+    monkeypatch.setattr(others, lambda seconds: None)
+    assert files.create("lease", b"mine")

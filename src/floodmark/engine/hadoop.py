@@ -7,6 +7,7 @@ operating system's own calls are quicker, so `checkpoint_files` chooses those th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -17,6 +18,9 @@ from floodmark.errors import CannotRead, FileGone, FloodmarkError
 from floodmark.storage.files import Files, Folder, Listing, open_files
 
 _Result = TypeVar("_Result")
+# Here `create` without overwriting is one step; S3A looks first and writes later.
+_ATOMIC = {"hdfs", "viewfs", "webhdfs", "abfs", "abfss", "gs"}
+_SETTLED_SECONDS = 2.0
 
 
 def qualified(spark: Any, location: str) -> str:
@@ -114,7 +118,16 @@ class HadoopFiles:
             if "AlreadyExists" in f"{error.what} {error.why}":
                 return False
             raise
-        return True
+        return self._creates_atomically or self._stayed(path, data)
+
+    @property
+    def _creates_atomically(self) -> bool:
+        return self.root.partition(":")[0] in _ATOMIC
+
+    def _stayed(self, path: str, data: bytes) -> bool:
+        """Where two creates may both succeed, the later one stays: looked at when both are done."""
+        time.sleep(_SETTLED_SECONDS)
+        return self.read(path) == data
 
     def _put(self, path: str, data: bytes, overwrite: bool) -> None:
         stream = self.fs.create(self._path(path), overwrite)
