@@ -97,6 +97,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ["run", "app.py", "--set", f"no_such={SET}", "--conf", f"spark.acme.opener={CONF}"],
         ["migrate", "ck", "new", "--app", "app.py", "--conf", CONF],
         ["inspect", "ck", f"--token={PLACE}"],
+        ["deploy", "systemd", "app.py", "--", "--set", f"db_password={SET}"],
+        ["deploy", "kubernetes", "app.py", "--image", "i", "--", f"--conf=spark.x.token={CONF}"],
     ],
 )
 def test_wrong_use_does_not_repeat_a_secret(

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from floodmark.errors import WrongUse
+from floodmark.secret_text import names_secret
 
 TARGETS = ("systemd", "kubernetes", "yarn")
 
@@ -40,6 +41,8 @@ def deploy(
         path, colon, pipeline = application, "", ""
     if target not in TARGETS:
         raise WrongUse(f"{target!r} is no supervisor", f"There are {', '.join(TARGETS)}.")
+    arguments = tuple(arguments)
+    _refuse_secrets(arguments)
     if image is None:
         path, command = _here(path), _own_command()
     else:
@@ -49,7 +52,7 @@ def deploy(
         path + colon + pipeline,
         command,
         folder or str(Path(path).parent),
-        tuple(arguments),
+        arguments,
         grace_seconds,
         health_port,
         user,
@@ -59,6 +62,19 @@ def deploy(
     )
     writers = {"systemd": systemd.unit, "kubernetes": kubernetes.manifest, "yarn": yarn.service}
     return writers[target](options)
+
+
+def _refuse_secrets(arguments: Iterable[str]) -> None:
+    """A unit is kept with the code, and its command shows in the list of processes."""
+    for argument in arguments:
+        name, equals, _ = argument.removeprefix("--set=").removeprefix("--conf=").partition("=")
+        if equals and names_secret(name):
+            raise WrongUse(
+                f"{name}: the file would hold a secret",
+                "Whoever reads the unit or the manifest, or lists processes, would read it.",
+                "Let the pipeline read it from its environment: EnvironmentFile= in systemd, a "
+                "Secret in Kubernetes.",
+            )
 
 
 def _here(path: str) -> str:
