@@ -138,9 +138,9 @@ def over_limit(what: str, size: int | None, kind: str) -> OverLimit:
     )
 
 
-def check_size(path: str, size: int) -> None:
+def check_size(path: str, size: int, kind: str | None = None) -> None:
     """Before a file is read: refuses one that is larger than its kind may be."""
-    kind = kind_of(path)
+    kind = kind or kind_of(path)
     if size > current().of(kind):
         raise over_limit(path, size, kind)
 

@@ -538,3 +538,31 @@ def test_an_odd_journal_is_said_to_be_one(cp: Path) -> None:
         samples.write(cp, {"_floodmark/journal/x.json": content})
         with pytest.raises((MalformedFile, EditedPlan)):
             api.undo(str(cp), carrying=GO)
+
+
+@pytest.mark.parametrize("field", ["origin", "target"])
+def test_a_plan_of_a_relative_place_is_refused(
+    field: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be another place in every folder that the command is given in."""
+    folder, new = samples.write(tmp_path / "cp", samples.sales(4)), tmp_path / "new"
+    change = api.copy(folder, new, carrying=PLAN)
+    value = {**plan_to_json(change.plan), field: "10000000"}
+    value["digest"] = digest_of(value)
+    (tmp_path / "plan.json").write_text(json.dumps(value))
+    monkeypatch.chdir(tmp_path)
+    assert run(["apply", "plan.json"]) == 4
+    assert not (tmp_path / "10000000").exists()
+
+
+@pytest.mark.parametrize("content", [b"5", b"[]", b'"x"', b"null", b"[" * 100_000])
+def test_a_snapshot_list_that_is_none(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, repo = samples.write(tmp_path / "cp", samples.sales(4)), tmp_path / "repo"
+    api.backup(folder, repo, carrying=GO)
+    (snapshot,) = (repo / "snapshots").glob("*.json")
+    snapshot.write_bytes(content)
+    for command in (["--list", repo], ["--check", repo]):
+        assert run(["backup", *map(str, command)]) == 3
+        assert "not a snapshot" in capsys.readouterr().err

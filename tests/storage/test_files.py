@@ -507,3 +507,13 @@ def test_a_file_of_this_machine_is_put_there(files: Files, tmp_path: Path) -> No
     with pytest.raises(FloodmarkError):
         files.put("state/0/3/SSTs/000009.sst", str(tmp_path / "no such file"))
     assert _paths(files) == ["state/0/3/SSTs/000008.sst"]
+
+
+def test_a_walk_over_a_disk_ends_where_it_is_told_to(tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / f"{number}.txt").write_bytes(b"x")
+    files = open_files(str(tmp_path))
+    assert len(files.list(most=3).files) == 3
+    assert not files.list(most=3).complete
+    assert files.list(most=9).complete
+    assert len(files.list().files) == 5

@@ -383,3 +383,14 @@ def test_a_total_without_a_key_is_exported(tmp_path: Path) -> None:
     target = tmp_path / "total.parquet"
     assert export_parquet([rows], schema, str(target)) == 1
     assert pq.read_table(target).to_pylist() == [{"partition": 0, "key": None, "value": 7}]
+
+
+def test_a_version_beyond_all_counting_is_missing_at_once() -> None:
+    """A commit named 999999999999999999 must not become as many missing deltas."""
+    from floodmark.checkpoint.layout import parse_state_file
+    from floodmark.storage.state_chain import chain_of
+
+    file = parse_state_file("state/0/0/1.delta")
+    assert file is not None
+    with pytest.raises(FloodmarkError, match=r"2\.delta"):
+        chain_of([file], "hdfs", 10**18, None, "state/0/0", lambda _: ())

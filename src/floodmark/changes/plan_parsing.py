@@ -107,7 +107,8 @@ def _plan(value: dict[str, Any]) -> Plan:
     for name in ("verb", "title", "origin", "target", "fingerprint", "standing", "digest"):
         _need(_is_text(value[name]), f"`{name}` is no text")
     _need(value["verb"] in _VERBS, "`verb` names no verb")
-    _need(bool(value["origin"] and value["target"]), "a place is missing")
+    for name in ("origin", "target", "sink"):
+        _need(_is_whole_place(value[name]), f"`{name}` is not a whole path or address")
     _need(_is_number(value["block"]), "`block` is no number")
     _need(isinstance(value["options"], dict), "`options` is no object")
     _need(
@@ -198,6 +199,11 @@ def _is_text(value: Any) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _is_whole_place(text: Any) -> bool:
+    """Not one that depends on the folder that the command is given in. A sink may be missing."""
+    return text is None or (isinstance(text, str) and (text.startswith("/") or ":/" in text))
 
 
 def _is_number(value: Any) -> bool:

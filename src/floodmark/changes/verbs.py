@@ -51,6 +51,7 @@ from floodmark.changes.undo import (
 from floodmark.changes.upgrade import plan_upgrade
 from floodmark.changes.use import Clock, with_doubt
 from floodmark.errors import StoppedMidway, WrongUse
+from floodmark.limits import check_size
 from floodmark.storage.copying import with_folder_mode, with_modes_of
 from floodmark.storage.files import Files, local_path, open_files, place_name
 from floodmark.storage.modes import open_private
@@ -287,7 +288,9 @@ def place_of_sink(sink: str, carrying: Carrying) -> SinkPlace:
 
 
 def bytes_of(path: str) -> bytes:
+    """A file that the user names: a saved plan, or offsets."""
     try:
+        check_size(path, Path(path).stat().st_size, "plan")
         return Path(path).read_bytes()
     except OSError as error:
         raise WrongUse(

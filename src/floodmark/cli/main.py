@@ -159,6 +159,8 @@ def run(arguments: list[str]) -> int:
         show_error(error)
         return error.status
     except MemoryError:
+        if _debugging():
+            raise
         echo(
             "floodmark: there is not enough memory for this\n"
             "  A file is larger than this process can hold, or memory is short here.\n"

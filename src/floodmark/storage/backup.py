@@ -158,6 +158,8 @@ def _parse(path: str, data: bytes | Exception) -> Snapshot:
         raise data
     try:
         value = json.loads(data)
+        if not isinstance(value, dict):
+            raise TypeError("it is no JSON object")
         body = {key: item for key, item in value.items() if key not in ("digest", "floodmark")}
         if value["digest"] != _digest(body):
             raise MalformedFile(

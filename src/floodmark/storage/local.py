@@ -12,6 +12,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from io import FileIO
+from itertools import islice
 
 from floodmark.checkpoint.layout import METADATA, FileInfo
 from floodmark.checkpoint.relative_path import (
@@ -50,7 +51,8 @@ class LocalFiles:
         files: tuple[FileInfo, ...] = ()
         with self.descent() as descent:
             try:
-                files = tuple(_walk(folder, descent.folder(self.inner(folder)), failed))
+                walk = _walk(folder, descent.folder(self.inner(folder)), failed)
+                files = tuple(islice(walk, most))
             except UnsafePath:
                 if not folder:
                     raise
@@ -60,7 +62,7 @@ class LocalFiles:
                     raise self._no_folder(error) from None
                 if not isinstance(error, FileNotFoundError):
                     failed.append((folder, error.strerror or str(error)))
-        return Listing(files, not failed, tuple(failed))
+        return Listing(files, not failed and len(files) != most, tuple(failed))
 
     def _no_folder(self, error: OSError) -> FloodmarkError:
         if isinstance(error, NotADirectoryError) and os.path.exists(self.path_of("")):

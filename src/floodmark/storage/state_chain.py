@@ -56,10 +56,10 @@ def chain_of(
     snapshots = {f.version: f for f in mine if f.kind == _SNAPSHOT[provider] and not f.unique_id}
     changes = {f.version: f for f in mine if f.kind == _CHANGE[provider] and not f.unique_id}
     base = max(snapshots, default=0)
-    missing = [at for at in range(base + 1, version + 1) if at not in changes]
-    if missing:
+    missing = next((at for at in range(base + 1, version + 1) if at not in changes), None)
+    if missing is not None:
         kind = _CHANGE[provider] if changes or not snapshots else _SNAPSHOT[provider]
-        raise _missing(folder, version, missing[0], kind, set(changes) | set(snapshots))
+        raise _missing(folder, version, missing, kind, set(changes) | set(snapshots))
     return Chain(snapshots.get(base), tuple(changes[at] for at in range(base + 1, version + 1)))
 
 
