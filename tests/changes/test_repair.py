@@ -15,6 +15,7 @@ from changes_crashing import Killed, dying
 import samples
 from broken.damage import metadata, set_conf
 from floodmark import api
+from floodmark.changes.mends.sink import KnownSink, known_sink
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying, save_plan
 from floodmark.errors import NoAnswer, Unfinished, WouldLose
@@ -290,3 +291,20 @@ def test_killed_at_any_moment_it_is_finished_or_taken_back(name: str, tmp_path: 
             with contextlib.suppress(NoAnswer):
                 api.undo(str(place), carrying=GO)
             assert on_disk(place) == before, at
+
+
+@pytest.mark.parametrize("kind", ["delta", "parquet", "foreachBatch", None])
+def test_of_a_sink_whose_log_was_not_read_nothing_is_known(kind: str | None) -> None:
+    """`toTable` leaves no path in the notes, so what the table has cannot be asked."""
+    note = {"sink": kind, "output_mode": "Append"} if kind else None
+    sink = known_sink(note, None, lambda place: pytest.fail(f"{place} was opened"))
+    assert sink.may_have("some-id", 7)
+
+
+def test_only_delta_replaces_its_output_in_complete_mode() -> None:
+    def sink(kind: str) -> KnownSink:
+        return known_sink({"sink": kind, "output_mode": "Complete"}, None, None)
+
+    assert sink("delta").replaces
+    assert not sink("foreachBatch").replaces
+    assert not sink("kafka").replaces

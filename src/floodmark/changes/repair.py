@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from floodmark.changes.consequences import goes_on
 from floodmark.changes.fingerprint import Fingerprint
 from floodmark.changes.mends import (
     descriptions,
@@ -127,13 +128,24 @@ def plan_repair(
             "accept": list(wish.accept),
             NEEDED: sorted({risk.name for risk in patient.risks}),
             "repeats": [to_wire(repeat) for risk in patient.risks for repeat in risk.repeats],
+            "emits_again": [to_wire(risk.emitted) for risk in patient.risks if risk.emitted],
             "sink": wish.sink,
             "backup": backup,
         },
         notes,
-        tuple(Consequence(f"--accept {risk.name}", risk.words, True) for risk in patient.risks),
+        (
+            *(Consequence(f"--accept {risk.name}", risk.words, True) for risk in patient.risks),
+            *(_in_flight(patient) if steps else ()),
+        ),
         sink=patient.sink.place if patient.sink_steps else None,
     )
+
+
+def _in_flight(patient: Patient) -> tuple[Consequence, ...]:
+    """The batch that Spark runs again as after any crash, where no risk tells of it."""
+    batch = patient.checkpoint.in_flight_batch
+    told = {batch for risk in patient.risks for each in risk.repeats for batch in each.batches}
+    return () if batch is None or batch in told else goes_on(batch, patient.sink.sink)
 
 
 def _steps(patient: Patient) -> tuple[Step, ...]:

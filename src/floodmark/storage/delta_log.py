@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from floodmark.errors import FloodmarkError, MalformedFile
@@ -52,6 +52,43 @@ def transactions(files: Files) -> Mapping[str, int]:
             if isinstance(txn, dict) and isinstance(txn.get("version"), int):
                 newest[str(txn.get("appId"))] = txn["version"]
     return newest
+
+
+def rows_of_batches(files: Files, query_id: str, batches: Collection[int]) -> int | None:
+    """How many rows a query's batches wrote; None where the log no longer tells it of each."""
+    found: dict[int, int] = {}
+    for version in versions(files):
+        commit = actions(files, version)
+        batch = _batch_of(commit, query_id)
+        rows = _rows(commit) if batch in batches else None
+        if batch is not None and rows is not None:
+            found[batch] = rows
+    return sum(found.values()) if found.keys() == set(batches) else None
+
+
+def _batch_of(commit: list[dict[str, Any]], query_id: str) -> int | None:
+    for action in commit:
+        txn = action.get("txn")
+        if isinstance(txn, dict) and txn.get("appId") == query_id:
+            batch = txn.get("version")
+            return batch if isinstance(batch, int) else None
+    return None
+
+
+def _rows(commit: list[dict[str, Any]]) -> int | None:
+    """By the statistics of the files that a commit added."""
+    count = 0
+    for action in commit:
+        added = action.get("add")
+        if isinstance(added, dict):
+            try:
+                rows = json.loads(added["stats"])["numRecords"]
+            except (KeyError, TypeError, ValueError):
+                return None
+            if not isinstance(rows, int):
+                return None
+            count += rows
+    return count
 
 
 def _checkpoints(files: Files) -> dict[int, list[str]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from floodmark.changes.mends.patient import REPEATS, Patient
-from floodmark.changes.mends.spans import in_words, repeats_of
+from floodmark.changes.mends.emitted import risk_repeats
+from floodmark.changes.mends.patient import Patient
 from floodmark.changes.origin import new_query_id
 from floodmark.checkpoint.layout import METADATA
 from floodmark.checkpoint.query import new_metadata, render_metadata
@@ -40,12 +40,12 @@ def _say_what_it_means(patient: Patient) -> None:
     if in_flight is None:
         patient.note("No batch is in flight: a sink that remembers ids goes on with the new one.")
         return
-    if patient.sink.complete or patient.sink.kind == "files":
+    if patient.sink.replaces or patient.sink.kind == "files":
         return  # the one replaces all it has, the other knows batches by number alone
-    repeats = repeats_of(patient, in_flight - 1, [in_flight])
-    patient.risk(
-        REPEATS,
-        f"Batch {in_flight} is run again under a new query id{in_words(repeats)}: a sink that has "
-        "it under the old one takes its records a second time.",
-        repeats,
+    risk_repeats(
+        patient,
+        f"Batch {in_flight} is run again under a new query id",
+        "a sink that has it under the old one takes its records a second time.",
+        in_flight - 1,
+        [in_flight],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from floodmark.changes.mends.emitted import risk_repeats
 from floodmark.changes.mends.patient import Patient
 from floodmark.checkpoint.derived import derived_commit, stand_in
 from floodmark.checkpoint.evidence import log_entry
@@ -26,7 +27,27 @@ def commits(patient: Patient) -> bool:
         if data is not None:
             patient.write(f"{COMMITS}/{batch}", data, _DERIVED)
             done = True
+    if done and patient.found("FM109", "FM111"):
+        _newest_runs_again(patient)
     return done
+
+
+def _newest_runs_again(patient: Patient) -> None:
+    """Its commit may be one of those that were lost: then its sink has its rows already."""
+    batch = patient.checkpoint.latest_batch
+    sink = patient.sink
+    # A sink whose log was read skips the batch if it has it: the query id stays as it is.
+    if batch is None or sink.log_is_read or sink.replaces:
+        return
+    risk_repeats(
+        patient,
+        f"Commits were lost, so nothing tells whether batch {batch} was committed. Spark runs it "
+        "again over the same offsets",
+        "if it was committed, a sink that does not remember batches (Kafka, foreach, a "
+        "foreachBatch that appends) gets its rows a second time.",
+        batch - 1,
+        [batch],
+    )
 
 
 def _again(patient: Patient, batch: int, why: str) -> bool:
@@ -37,6 +58,7 @@ def _again(patient: Patient, batch: int, why: str) -> bool:
         return True
     if batch == patient.checkpoint.latest_batch == patient.checkpoint.committed_batch:
         patient.remove(path, f"batch {batch} is run again over the same offsets, as after a crash")
+        _newest_runs_again(patient)
         return True
     return False
 

@@ -27,6 +27,10 @@ Doctor = Callable[[Files, bool], tuple[Evidence, tuple[Finding, ...]]]
 REPEATS, CHANGES, SAME_QUERY = "repeats", "changed-files", "unchanged-query"
 SINK, STREAM = "sink", "stream"
 _REPLACED = "the checksum of what is replaced"
+_NOT_COUNTED = (
+    "How many rows that is cannot be counted: a query with state also emits rows that a batch "
+    "did not read (windows that the watermark closed, timeouts, totals)."
+)
 
 
 @dataclass(frozen=True)
@@ -53,12 +57,28 @@ class Repeat:
 
 
 @dataclass(frozen=True)
+class Emitted:
+    """The output of batches that run again."""
+
+    batches: tuple[int, ...]
+    rows: int | None
+    """None where nobody has counted it."""
+
+    @property
+    def words(self) -> str:
+        if self.rows is None:
+            return _NOT_COUNTED
+        return f"By its log, the sink has {self.rows:,} row{'' if self.rows == 1 else 's'} of them."
+
+
+@dataclass(frozen=True)
 class Risk:
     """What the user has to accept by name before a mend is carried out."""
 
     name: str
     words: str
     repeats: tuple[Repeat, ...] = ()
+    emitted: Emitted | None = None
 
     def covers(self, other: Risk) -> bool:
         """A mend that goes further back says again what an earlier one has said."""
@@ -143,8 +163,19 @@ class Patient:
         self.restored.pop(path, None)
         self.reasons[path] = why
 
-    def risk(self, name: str, words: str, repeats: Sequence[Repeat] = ()) -> None:
-        risk = Risk(name, words, tuple(repeats))
+    @property
+    def keeps_state(self) -> bool:
+        """FM153: the note of the last start tells of state that is gone."""
+        return bool(self.checkpoint.state_operators or self.found("FM153"))
+
+    def risk(
+        self,
+        name: str,
+        words: str,
+        repeats: Sequence[Repeat] = (),
+        emitted: Emitted | None = None,
+    ) -> None:
+        risk = Risk(name, words, tuple(repeats), emitted)
         self.risks = [old for old in self.risks if old != risk and not risk.covers(old)]
         self.risks.append(risk)
 

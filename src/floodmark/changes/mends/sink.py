@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from floodmark.changes.consequences import FILE_SINKS, sink_of
+from floodmark.changes.consequences import FILE_SINKS, Sink, sink_of
 from floodmark.changes.sinklog import FOLDER
 from floodmark.checkpoint.filelog import log_id
 from floodmark.errors import FloodmarkError
@@ -29,14 +29,30 @@ class KnownSink:
     named: bool = False
     """The user has named the place, so its log may be changed; else the notes tell of it."""
     complete: bool = False
-    """Each batch replaces the whole output, so none is ever there twice."""
+    """The query's output mode: each batch emits the whole result."""
+    log_is_read: bool = False
+    """`newest` is what the sink's own log says; else nobody knows what it has."""
+
+    @property
+    def replaces(self) -> bool:
+        """Each batch replaces the whole output, so none is ever there twice. Of other sinks in
+        complete mode nobody knows: foreachBatch may append, and Kafka does.
+        """
+        return self.complete and self.kind == "delta"
+
+    @property
+    def sink(self) -> Sink | None:
+        """In the words that the consequences of every change go by."""
+        if self.kind is None:
+            return None
+        return Sink("parquet" if self.kind == "files" else self.kind, self.place)
 
     def may_have(self, query_id: str | None, batch: int) -> bool:
+        if not self.log_is_read:
+            return True
         if self.kind == "files":
             return self.newest.get("", -1) >= batch
-        if self.kind == "delta" and query_id is not None:
-            return self.newest.get(query_id, -1) >= batch
-        return True
+        return query_id is None or self.newest.get(query_id, -1) >= batch
 
     def id_of(self, batch: int | None) -> str | None:
         """The query that wrote the last batches, where only one can have."""
@@ -61,10 +77,10 @@ def known_sink(
     place, files = given
     try:
         if is_delta_table(files):
-            return KnownSink("delta", place, files, transactions(files), named, complete)
+            return KnownSink("delta", place, files, transactions(files), named, complete, True)
         ids = [number for name in files.level(FOLDER).files if (number := log_id(name)) is not None]
     except FloodmarkError:
         return KnownSink(noted.kind if noted else None, complete=complete)
     if ids:
-        return KnownSink("files", place, files, {"": max(ids)}, named)
+        return KnownSink("files", place, files, {"": max(ids)}, named, log_is_read=True)
     return KnownSink(noted.kind if noted else None, place, files, {}, named, complete)

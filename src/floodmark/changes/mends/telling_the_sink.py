@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from floodmark.changes.mends.patient import REPEATS, Patient
-from floodmark.changes.mends.spans import in_words, repeats_of
+from floodmark.changes.consequences import FILE_SINKS
+from floodmark.changes.mends.emitted import risk_repeats
+from floodmark.changes.mends.patient import Patient
 from floodmark.changes.named import not_named
 from floodmark.changes.origin import new_query_id
 from floodmark.changes.sinklog import trim_sink_log
@@ -34,19 +35,25 @@ def new_number_space(patient: Patient, first: int, spent: list[int]) -> bool:
     fresh = new_metadata(new_query_id())
     why = f"a new query id: a sink that has {names} would skip it, and its state with it"
     patient.write(METADATA, render_metadata(fresh), why)
-    if sink.kind is None:
-        patient.note(
-            "If the sink writes files (csv, json, parquet, …), name its folder with --sink: it "
-            f"skips batches up to {spent[-1]} unless its log is taken back as well."
-        )
-    if sink.complete:
-        patient.note("The sink is in complete mode: each batch replaces what it has.")
+    if sink.replaces:
+        patient.note("The Delta table is in complete mode: each batch replaces what it has.")
         return True
-    repeats = repeats_of(patient, batch, spent)
-    patient.risk(
-        REPEATS,
-        f"{names[0].upper()}{names[1:]} is read again{in_words(repeats)}: a sink "
-        "that has these records gets them a second time.",
-        repeats,
+    risk_repeats(
+        patient,
+        f"{names[0].upper()}{names[1:]} is read again",
+        f"a sink that has these records gets them a second time.{_file_sink(patient, spent[-1])}",
+        batch,
+        spent,
     )
     return True
+
+
+def _file_sink(patient: Patient, until: int) -> str:
+    """Of a sink that nobody named: a file sink goes by numbers, and would lose records."""
+    if patient.sink.kind not in (None, *FILE_SINKS):
+        return ""
+    return (
+        " A sink that writes files (csv, json, parquet, …) SKIPS every batch up to "
+        f"{until}, whatever is in it, unless its log is taken back too: name its output folder "
+        "with --sink FOLDER."
+    )
