@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ def repartition(
     *,
     partitions: int,
     on_spark: bool = False,
+    accept: Iterable[str] = (),
     carrying: Carrying | None = None,
 ) -> Change:
     """A new checkpoint whose state is spread over another number of partitions."""
@@ -26,7 +27,7 @@ def repartition(
     from floodmark.changes import state_verbs, verbs
 
     with _carried_by(on_spark, carrying or verbs.Carrying()) as how:
-        return state_verbs.repartition(str(path), str(new), partitions, how)
+        return state_verbs.repartition(str(path), str(new), partitions, tuple(accept), how)
 
 
 def convert(

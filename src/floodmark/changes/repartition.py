@@ -7,17 +7,22 @@ has, keeps it. Pure but for reading what the plan is about.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from floodmark.changes.origin import Origin
 from floodmark.changes.plan import Plan
 from floodmark.changes.rewritten import Turn, course_of, operators_of, plan_rewritten
 from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
 from floodmark.errors import NoAnswer, WrongUse
 from floodmark.storage.state_rewrite import require_rewritable
+from floodmark.storage.state_spread import BY_ALL_KEYS, require_hashed_by_all_keys
 
 MOST_PARTITIONS = 1_000_000
 
 
-def plan_repartition(origin: Origin, new: str, partitions: int) -> Plan:
+def plan_repartition(
+    origin: Origin, new: str, partitions: int, accept: Collection[str] = ()
+) -> Plan:
     if not 1 <= partitions <= MOST_PARTITIONS:
         raise WrongUse(
             f"--partitions {partitions}: it has to be between 1 and {MOST_PARTITIONS}",
@@ -50,6 +55,8 @@ def plan_repartition(origin: Origin, new: str, partitions: int) -> Plan:
     provider = providers.pop()
     for one in keyed:
         require_rewritable(one.stores, provider)
+        if BY_ALL_KEYS not in accept:
+            require_hashed_by_all_keys(one.stores, origin.checkpoint.conf)
     before = " and ".join(map(str, sorted(counts)))
     ids = any(store.at.unique_ids for one in keyed for store in one.stores)
     return plan_rewritten(

@@ -7,12 +7,14 @@ from floodmark.changes.repartition import plan_repartition
 from floodmark.changes.verbs import Carrying, Change, absolute, to_new_place
 
 
-def repartition(path: str, new: str, partitions: int, carrying: Carrying) -> Change:
+def repartition(
+    path: str, new: str, partitions: int, accept: tuple[str, ...], carrying: Carrying
+) -> Change:
     return to_new_place(
         "repartition",
         path,
         new,
-        lambda origin: plan_repartition(origin, absolute(new), partitions),
+        lambda origin: plan_repartition(origin, absolute(new), partitions, accept),
         carrying,
     )
 

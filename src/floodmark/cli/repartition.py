@@ -21,12 +21,14 @@ from floodmark.cli import changing
     help="How many partitions the state is to have.",
 )
 @click.option("--on-spark", is_flag=True, help="Let the executors of a Spark session do it.")
+@changing.accept("hashed-by-all-keys")
 @changing.changing
 def command(
     checkpoint: str,
     new: str,
     partitions: int,
     on_spark: bool,
+    accept: tuple[str, ...],
     execute: bool,
     out: str | None,
     wait: float | None,
@@ -39,6 +41,11 @@ def command(
     """
     with changing.carrying(execute, wait, storage) as how:
         change = api.repartition(
-            checkpoint, new, partitions=partitions, on_spark=on_spark, carrying=how
+            checkpoint,
+            new,
+            partitions=partitions,
+            on_spark=on_spark,
+            accept=accept,
+            carrying=how,
         )
     changing.show(change, as_json, out)
