@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from drivers import floodmark
 
+import samples
+from floodmark import api
 from floodmark.engine.application import load_application
 from floodmark.engine.demo.orders import CUSTOMERS, HEADER, ROWS, write_orders
-from floodmark.engine.demo.story import VICTIM, prepare_folder
+from floodmark.engine.demo.story import VICTIM, prepare_folder, timeline
 from floodmark.errors import WrongUse
+from rules.examples import golden
 
 
 def test_its_orders_are_always_the_same(tmp_path: Path) -> None:
@@ -37,6 +40,22 @@ def test_it_replaces_its_own_folder_and_no_other(tmp_path: Path) -> None:
         prepare_folder(tmp_path)
 
 
+def test_the_timeline_needs_no_report_of_the_runtime(tmp_path: Path) -> None:
+    """A kill between a commit and its report loses the report, not the number of orders."""
+    tree = {
+        path: data.replace(b"/tmp/floodmark-golden/files/in", f"{tmp_path}/in".encode())
+        for path, data in golden("3.5/files").items()
+    }
+    place = samples.write(tmp_path / "cp", tree)
+    seen = api.files(str(place))
+    (tmp_path / "in").mkdir()
+    for file in seen:
+        path = tmp_path / "in" / file.path.rsplit("/", 1)[1]
+        path.write_text(HEADER + "t,c,i,1.00\n" * (file.log_id + 1))
+    rows = {batch.batch: batch.rows for batch in timeline(place)}
+    assert rows == {batch: batch + 1 for batch in range(12)}
+
+
 @pytest.mark.spark
 def test_killed_in_the_middle_of_a_batch_nothing_is_lost(tmp_path: Path) -> None:
     found = floodmark("demo", "--folder", "demo", "--json", cwd=tmp_path)
@@ -50,5 +69,6 @@ def test_killed_in_the_middle_of_a_batch_nothing_is_lost(tmp_path: Path) -> None
     assert [batch["batch"] for batch in story["batches"]] == list(range(count))
     assert [batch["run"] for batch in story["batches"]] == [1] * VICTIM + [2] * (count - VICTIM)
     assert story["orders"] == 12 * ROWS
+    assert sum(batch["rows"] for batch in story["batches"]) == story["orders"]
     assert f"batch {VICTIM} is in flight" in found.stderr
     assert (tmp_path / "demo/checkpoints/sales/commits/5").exists()

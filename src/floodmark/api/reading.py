@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from floodmark.api.asked import Storage, milliseconds, require_state_extra, structured
 from floodmark.checkpoint.inspection import Inspection, ScanEntry, inspection
+from floodmark.checkpoint.layout import NOTES
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.timeline import Batch, timeline
 from floodmark.errors import MalformedFile, NoAnswer, WrongUse
@@ -54,7 +55,22 @@ def open(path: str, storage: Storage | None = None) -> OpenCheckpoint:
 
 def inspect(path: str, storage: Storage | None = None) -> Inspection:
     """What a checkpoint is and where its stream stands; reads the newest entries only."""
-    return inspection(look(path, storage))
+    found = look(path, storage)
+    return inspection(found, missing_state(found, storage))
+
+
+def missing_state(found: Checkpoint, storage: Storage | None = None) -> tuple[str, ...]:
+    """What the next start needs of the state and does not find: by names, and by the notes."""
+    from floodmark.checkpoint import needs
+
+    noted = any(file.path.startswith(f"{NOTES}/") for file in found.files)
+    if found.state_operators or not noted:
+        return needs.missing_state(found)
+    from floodmark.rules.checkpoint.state_gone import check
+    from floodmark.storage.evidence import noted_starts
+
+    evidence = noted_starts(open_files(found.path, storage), found)
+    return tuple(finding.what for finding in check(evidence))
 
 
 def look(path: str, storage: Storage | None = None) -> Checkpoint:

@@ -39,8 +39,15 @@ from floodmark.changes.rehome import (
     moved_schema_log,
 )
 from floodmark.changes.since_snapshot import RestoreOptions, Since
-from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, FileInfo, batch_id
-from floodmark.checkpoint.model import Checkpoint, Kind
+from floodmark.checkpoint.layout import (
+    COMMITS,
+    METADATA,
+    OFFSETS,
+    FileInfo,
+    batch_id,
+    is_dstreams_checkpoint,
+)
+from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.query import new_metadata, parse_metadata, render_metadata
 from floodmark.errors import (
     BatchPurged,
@@ -132,18 +139,19 @@ def consistent(files: Files) -> Checkpoint:
     """The checkpoint as of its newest commit that everything needed is there for."""
     commits = _numbers(files, COMMITS)
     listing = without_blocks(files, files.list())
+    if any(is_dstreams_checkpoint(file.path) for file in listing.files):
+        raise NotACheckpoint(
+            f"{files.root} is a DStreams checkpoint: it cannot be backed up",
+            "`backup` keeps the batches of Structured Streaming. DStreams saves the whole "
+            "application as one Java object, and has no log of batches.",
+            f"Stop the application and copy the folder: cp -r {files.root} DEST",
+        )
     refuse_odd_content(files, listing)
     committed = max(commits, default=-1)
     kept = tuple(
         file for file in listing.files if belongs(file.path) and _is_of(file, committed, commits)
     )
     checkpoint = load_listed(files, Listing(kept), Entries.NEWEST, [committed])
-    if checkpoint.kind is Kind.DSTREAMS:
-        raise NotACheckpoint(
-            f"{files.root} is a DStreams checkpoint: it has no batches to keep",
-            "It is the whole application as one Java object.",
-            "Copy the folder while the application is stopped.",
-        )
     if committed >= 0 and checkpoint.state_operators:
         try:
             needed_state(checkpoint, committed, files.read)

@@ -141,6 +141,8 @@ def _old_state(origin: Origin, oldest: int) -> dict[str, str]:
 
 def _whole(origin: Origin, index: StateIndex, kept: list[int]) -> Iterator[StoreNeed]:
     """What the oldest batch that stays needs; the newest one's state must be whole, too."""
+    for count in index.far_off(kept[-1] + 1):
+        count.require()
     newest = index.needs(kept[-1] + 1)
     broken = next((need for need in newest if need.missing), None)
     if broken:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from floodmark.checkpoint.commits import StateIds
 from floodmark.checkpoint.layout import DEFAULT_STORE, FileInfo, StateFile, store_folder
-from floodmark.checkpoint.model import SHUFFLE_PARTITIONS, Checkpoint
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.partitions import partition_count
 from floodmark.errors import BatchPurged, MalformedFile
 from floodmark.storage.state_chain import Chain, StateFileMissing, chain_of
 
@@ -63,8 +63,15 @@ def needed_state(checkpoint: Checkpoint, batch: int, read: Read) -> tuple[StoreS
     sizes = {file.path: file.size for file in checkpoint.files if file.path.startswith("state/")}
     found = []
     for operator in checkpoint.state_operators:
-        partitions = _partitions(checkpoint, batch, operator.operator, operator.partitions, read)
-        for partition in range(partitions):
+        count = partition_count(
+            checkpoint,
+            operator.operator,
+            batch,
+            {partition for number, partition, _ in stores if number == operator.operator},
+            operator.operator in checkpoint.keyed,
+        )
+        count.require()
+        for partition in range(count.needed):
             for store in operator.stores or (DEFAULT_STORE,):
                 files = stores.get((operator.operator, partition, store), [])
                 found.append(
@@ -78,34 +85,6 @@ def _by_store(files: Iterable[StateFile]) -> dict[tuple[int, int, str], list[Sta
     for file in files:
         stores[file.operator, file.partition, file.store].append(file)
     return stores
-
-
-def _partitions(
-    checkpoint: Checkpoint, batch: int, operator: int, otherwise: int, read: Read
-) -> int:
-    """As the batch's own entry says; folders of an older, larger count may still lie there."""
-    folders = {file.partition for file in checkpoint.state_files if file.operator == operator}
-    entry = checkpoint.offsets.get(batch)
-    conf = entry.metadata.conf if entry and entry.metadata else {}
-    declared = conf.get(SHUFFLE_PARTITIONS, "")
-    # A limit or an aggregate without keys has one partition, whatever the setting and even
-    # its own metadata say.
-    if not declared.isdecimal() or (folders == {0} and not _has_keys(checkpoint, operator, read)):
-        return otherwise
-    return int(declared)
-
-
-def _has_keys(checkpoint: Checkpoint, operator: int, read: Read) -> bool:
-    """By the schema, which tells one partition from one that is left."""
-    from floodmark.state.schema import parse_schema
-
-    folder = f"state/{operator}/"
-    for path in sorted(file.path for file in checkpoint.files if file.path.startswith(folder)):
-        is_schema = path.endswith("/_metadata/schema") or path.startswith(f"{folder}_stateSchema/")
-        if is_schema and not path.rsplit("/", 1)[-1].startswith("."):
-            with suppress(MalformedFile):
-                return parse_schema(read(path)).has_keys
-    return False
 
 
 def _store(

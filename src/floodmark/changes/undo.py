@@ -275,15 +275,22 @@ def plan_forget(target: Files, location: str) -> Plan:
             f"{target.root}: no change has kept anything here",
             do="There is nothing to forget.",
         )
-    steps = tuple(Step(DELETE, file.path, "kept by an earlier change") for file in kept) + tuple(
-        Step(DELETE, journal.path_of(record.plan), "the change's journal") for record in records
+    journals = {journal.path_of(record.plan) for record in records}
+    sizes = {file.path: file.size for file in target.list(journal.FOLDER).files}
+    steps = (
+        *(Step(DELETE, file.path, "kept by an earlier change", size=file.size) for file in kept),
+        *(
+            Step(DELETE, path, "the change's journal", size=sizes.get(path))
+            for path in sorted(journals)
+        ),
     )
-    size = sum(file.size for file in kept)
+    size = sum(step.size or 0 for step in steps)
     number = several(len(records), "change")
     return seal(
         Plan(
             "forget",
-            f"Forget {number}, and {several(len(kept), 'file')} kept ({several(size, 'byte')})",
+            f"Forget {number}: {several(len(steps), 'file')} ({several(size, 'byte')}), "
+            f"{several(len(kept), 'kept file')} among them",
             location,
             location,
             steps,
@@ -312,4 +319,4 @@ def require_same_kept(target: Files, location: str, saved: Plan) -> None:
 
 def forget(target: Files, plan: Plan) -> Outcome:
     target.delete(step.path for step in plan.steps)
-    return Outcome(plan, f"Gone: {several(len(plan.steps), 'file')}.")
+    return Outcome(plan, f"Removed {several(len(plan.steps), 'file')}.")

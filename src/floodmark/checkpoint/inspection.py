@@ -48,6 +48,8 @@ class Inspection:
     """False where a very large remote checkpoint was not listed to its end."""
     unreadable: tuple[Unreadable, ...]
     restart: Restart | None
+    state_missing: tuple[str, ...] = ()
+    """What the restart needs of the state and does not find, in sentences."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def summarize_batches(batches: Iterable[Batch]) -> list[BatchSummary]:
     ]
 
 
-def inspection(checkpoint: Checkpoint) -> Inspection:
+def inspection(checkpoint: Checkpoint, state_missing: tuple[str, ...] = ()) -> Inspection:
     structured = checkpoint.kind is Kind.STRUCTURED_STREAMING
     return Inspection(
         checkpoint.path,
@@ -100,7 +102,8 @@ def inspection(checkpoint: Checkpoint) -> Inspection:
         checkpoint.bytes,
         checkpoint.complete,
         checkpoint.unreadable,
-        restart(checkpoint) if structured else None,
+        restart(checkpoint, state_missing) if structured else None,
+        state_missing,
     )
 
 

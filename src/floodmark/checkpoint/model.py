@@ -69,6 +69,8 @@ class Checkpoint:
     initial: Mapping[str, bytes] = field(default_factory=lambda: _NOTHING)
     """`sources/<id>/0` of the sources whose offset alone does not tell their kind."""
     unreadable: tuple[Unreadable, ...] = ()
+    keyed: frozenset[int] = frozenset()
+    """Operators with files in partition 0 alone whose schema has keys: the others are lost."""
 
     @property
     def query_id(self) -> str | None:

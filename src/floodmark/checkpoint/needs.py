@@ -11,11 +11,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from floodmark.checkpoint.layout import DEFAULT_STORE, StateFile, store_folder
-from floodmark.checkpoint.model import SHUFFLE_PARTITIONS, Checkpoint
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.partitions import PartitionCount, partition_count
 
 _BASES = ("snapshot", "zip")
 _Store = tuple[int, int, str]
-_DIGITS = 7
 _MISSING_TOLD = 100
 # The order in which a join's ids stand in a commit.
 JOIN_STORES = (
@@ -57,6 +57,29 @@ def next_batch(checkpoint: Checkpoint) -> int | None:
     return latest + 1 if checkpoint.committed_batch == latest else latest
 
 
+def missing_state(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """What the next start needs of the state and names alone show to be missing, in sentences."""
+    if not checkpoint.complete or not checkpoint.state_operators:
+        return ()
+    index = StateIndex(checkpoint)
+    version = next_batch(checkpoint) or 0
+    far_off = index.far_off(version)
+    found = [f"{count.words}." for count in far_off]
+    named = {count.operator for count in far_off}
+    lacking = sorted(
+        {
+            (need.operator, need.partition)
+            for need in index.needs(version)
+            if need.lacks_version and need.operator not in named
+        }
+    )
+    if lacking:
+        operator, partition = lacking[0]
+        others = f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else ""
+        found.append(f"state/{operator}/{partition}{others}.")
+    return tuple(found)
+
+
 class StateIndex:
     """The state files by store, to be asked for the needs of one version after another."""
 
@@ -68,7 +91,7 @@ class StateIndex:
     ) -> None:
         """`without`: files that are taken as not being there; `keyed`: operators with keys."""
         self.checkpoint = checkpoint
-        self.keyed = keyed
+        self.keyed = {*keyed, *checkpoint.keyed}
         self.files: dict[_Store, list[StateFile]] = defaultdict(list)
         self.stores: dict[int, set[str]] = defaultdict(set)
         self.partitions: dict[int, set[int]] = defaultdict(set)
@@ -85,32 +108,33 @@ class StateIndex:
         needs = []
         for operator in (described.operator for described in self.checkpoint.state_operators):
             names = sorted(self.stores.get(operator) or {DEFAULT_STORE})
-            for partition in range(self.partition_count(operator, version)):
+            for partition in range(self.partition_count(operator, version).told):
                 for store in names:
                     files = self.files.get((operator, partition, store), [])
                     ids = self._unique_ids(operator, partition, store, names)
                     needs.append(_need(operator, partition, store, version, files, ids))
         return tuple(needs)
 
-    def partition_count(self, operator: int, version: int) -> int:
+    def partition_count(self, operator: int, version: int) -> PartitionCount:
         """How many partitions an operator's state has to have at a version."""
-        found = self.partitions.get(operator, set())
-        # A limit, or an aggregation without keys, has one partition whatever is written down.
-        if found == {0} and operator not in self.keyed:
-            return 1
         # Batch N leaves version N + 1; the entry after it may be of a repartition.
-        entry = self.checkpoint.offsets.get(version - 1) or self.checkpoint.latest_entry
-        pinned = entry.metadata.conf.get(SHUFFLE_PARTITIONS, "") if entry and entry.metadata else ""
-        metadata = self.checkpoint.operators.get(operator)
-        if pinned.isascii() and pinned.isdecimal() and len(pinned) < _DIGITS:
-            count = int(pinned)
-        elif metadata and metadata.stores:
-            count = metadata.stores[0].num_partitions
-        else:
-            count = 0
-        there = max(found, default=-1) + 1
-        # A wild number must not become as many needs.
-        return min(count, there + _MISSING_TOLD) if count > 0 else there
+        return partition_count(
+            self.checkpoint,
+            operator,
+            version - 1,
+            self.partitions.get(operator, set()),
+            operator in self.keyed,
+        )
+
+    def far_off(self, version: int) -> tuple[PartitionCount, ...]:
+        """Operators that lack so many partitions that `needs` names only the first of them."""
+        if version < 1:
+            return ()
+        counts = (
+            self.partition_count(described.operator, version)
+            for described in self.checkpoint.state_operators
+        )
+        return tuple(count for count in counts if count.is_far_off)
 
     def _unique_ids(
         self, operator: int, partition: int, store: str, stores: list[str]

@@ -7,6 +7,7 @@ commits/N  is written last      committed
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
@@ -81,9 +82,19 @@ def _batch(checkpoint: Checkpoint, batch: int, planned: bool, committed: bool) -
     )
 
 
-def restart(checkpoint: Checkpoint) -> Restart:
-    """Spark's own decision, from the newest offset O and the newest commit C."""
+def restart(checkpoint: Checkpoint, state_missing: Sequence[str] = ()) -> Restart:
+    """Spark's own decision, from the newest offset O and the newest commit C.
+
+    `state_missing`: what the batch needs of the state and does not find, in sentences.
+    """
     decided = _decide(checkpoint)
+    if state_missing and decided.action in (Action.CONTINUE, Action.RERUN):
+        return Restart(
+            Action.FAIL,
+            decided.batch,
+            f"If it restarts now, batch {decided.batch} fails, because the state that it starts "
+            f"from is missing: {' '.join(state_missing)} `floodmark doctor` tells more.",
+        )
     if decided.action is Action.FAIL or checkpoint.latest_batch is None or checkpoint.query_id:
         return decided
     return replace(

@@ -173,10 +173,11 @@ def _paths(steps: list[Step]) -> str:
     named = list(_ranges([step.path for step in shown]))
     if len(named) <= _SHOWN and len(", ".join(named)) <= _WIDEST:
         return ", ".join(named)
+    # Names are given without the hidden side files; a number counts everything.
     folder = _common_folder([step.path for step in shown])
-    known = sum(step.size or 0 for step in shown)
+    known = sum(step.size or 0 for step in steps)
     bytes_ = f", {size(known)}" if known else ""
-    return f"{count(len(shown), 'file')}{f' in {folder}' if folder else ''}{bytes_}"
+    return f"{count(len(steps), 'file')}{f' in {folder}' if folder else ''}{bytes_}"
 
 
 def _ranges(paths: list[str]) -> Iterator[str]:

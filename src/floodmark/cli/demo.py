@@ -110,7 +110,7 @@ def _row(batch: StoryBatch) -> tuple[str, ...]:
         str(batch.batch),
         clock(batch.planned_ms),
         clock(batch.committed_ms),
-        "–" if batch.rows is None else f"{batch.rows:,}",
+        f"{batch.rows:,}",
         f"run {batch.run}",
         note if batch.run_again else "",
     )

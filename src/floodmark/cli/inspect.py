@@ -22,9 +22,10 @@ def command(checkpoint: str, storage: dict[str, Any], as_json: bool) -> None:
     CP is a checkpoint folder or URL.
     """
     found = api.look(checkpoint, storage)
+    missing = api.missing_state(found, storage)
     if as_json:
-        options.show_json(inspection(found))
+        options.show_json(inspection(found, missing))
         return
     from floodmark.cli import render
 
-    echo(render.checkpoint(found))
+    echo(render.checkpoint(found, missing))

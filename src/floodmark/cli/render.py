@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from floodmark.checkpoint.advance import advance, plain, source_rows
 from floodmark.checkpoint.layout import FileInfo, is_dstreams_checkpoint
 from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.checkpoint.needs import StateIndex, next_batch
 from floodmark.checkpoint.timeline import Action, Batch, Status, restart
 from floodmark.cli.words import ago, clock, count, duration, size, style, table
 from floodmark.visible import one_line
@@ -29,11 +28,11 @@ _COLOUR = {
 }
 
 
-def checkpoint(found: Checkpoint) -> str:
+def checkpoint(found: Checkpoint, state_missing: Sequence[str] = ()) -> str:
     """The picture of a checkpoint, filled with this one's numbers."""
     if found.kind is Kind.DSTREAMS:
         return _dstreams(found)
-    verdict = restart(found)
+    verdict = restart(found, state_missing)
     colour = {Action.FAIL: ("red",), Action.RERUN: ("yellow",)}.get(verdict.action, ("green",))
     parts = [
         f"{style(one_line(found.path), 'bold')}   Structured Streaming · query "
@@ -45,26 +44,8 @@ def checkpoint(found: Checkpoint) -> str:
         table([*source_rows(found), *_state(found), *_facts(found)]),
         table([("cannot read", item.path, item.reason) for item in found.unreadable]),
         style(verdict.words, *colour),
-        _lacking(found),
     ]
     return "\n\n".join(part for part in parts if part)
-
-
-def _lacking(found: Checkpoint) -> str:
-    """The logs alone tell how a restart goes, and nothing of the state that it needs."""
-    if not found.complete or not found.state_operators:
-        return ""
-    needs = StateIndex(found).needs(next_batch(found) or 0)
-    lacking = {(need.operator, need.partition) for need in needs if need.lacks_version}
-    if not lacking:
-        return ""
-    operator, partition = min(lacking)
-    others = f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else ""
-    return style(
-        f"But the state that it starts from is missing: state/{operator}/{partition}{others}. "
-        "`floodmark doctor` tells more.",
-        "red",
-    )
 
 
 def _steps(found: Checkpoint) -> list[tuple[str, str, str]]:

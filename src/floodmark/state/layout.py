@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from floodmark.errors import MalformedFile
 from floodmark.state.avro import decode_avro, project
 from floodmark.state.crc32c import crc_rows
+from floodmark.state.fitting import misfit
 from floodmark.state.hdfs import StateChecksumFailed
 from floodmark.state.records import Records
 from floodmark.state.rowbytes import RowBytes, gather, row_bytes
@@ -76,6 +77,21 @@ class Layout:
             owners, values = _elements(values, self.delimiter)
             keys = keys.take(owners)
         return self.decode_keys(keys), self._decode_values(values)
+
+    def misfit(self, records: Records) -> str | None:
+        """Why plain rows cannot be of this schema; None where nothing speaks against it."""
+        records = self.mine(records)
+        keys = records.keys if self.family is None else records.keys.skip(2)
+        values = self.checked_values(records)
+        if self.rocksdb:
+            keys, values = keys.skip(1), values.skip(1)
+        assert self.key is not None
+        assert self.value is not None
+        if why := misfit(keys, self.key):
+            return f"the keys: {why}"
+        if not _are_empty(values, self.value) and (why := misfit(values, self.value)):
+            return f"the values: {why}"
+        return None
 
     def checked_values(self, records: Records) -> RowBytes:
         """The values, without the checksums that RocksDB's carry."""

@@ -104,6 +104,13 @@ def gather(files: Files, share: float | None = None) -> Evidence:
     return found.evidence(share is not None)
 
 
+def noted_starts(files: Files, checkpoint: Checkpoint) -> Evidence:
+    """A checkpoint that was read already, with the notes of its starts and nothing else."""
+    found = Gathering(_Kept(files), checkpoint)
+    found.noted_starts()
+    return found.evidence(False)
+
+
 class _Kept:
     """`Files` that remembers what was read, so that the logs are not read twice."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from enum import Enum
 from types import MappingProxyType
 from typing import TypeVar
@@ -137,6 +138,7 @@ def load_listed(
         ),
         initial,
         reading.unreadable(),
+        _keyed(reading, listing) if listing.complete else frozenset(),
     )
 
 
@@ -223,6 +225,46 @@ def _operator_paths(files: tuple[FileInfo, ...], batch: int | None) -> dict[int,
         if operator is not None
     }
     return {operator: found[0] for operator, found in sorted(paths.items()) if found}
+
+
+def _keyed(reading: _Reading, listing: Listing) -> frozenset[int]:
+    """Of the operators with files in partition 0 alone, those whose schema has keys.
+
+    A limit has one partition; a grouping that has lost the others looks the same by its names.
+    """
+    alone: dict[str, list[str]] = {}
+    several = set()
+    for file in listing.files:
+        if not file.path.startswith(f"{STATE}/"):
+            continue
+        operator, _, rest = file.path[len(STATE) + 1 :].partition("/")
+        if operator in several:
+            continue
+        if rest.startswith(("0/", "_stateSchema/")):
+            if "/_metadata/schema" in rest or rest.startswith("_stateSchema/"):
+                alone.setdefault(operator, []).append(file.path)
+        elif not rest.startswith("_"):
+            several.add(operator)
+    schemas = {
+        path: int(operator)
+        for operator, paths in alone.items()
+        if operator not in several and batch_id(operator) is not None
+        for path in paths
+        if not path.rsplit("/", 1)[1].startswith(".")
+    }
+    reading.fetch(schemas)
+    return frozenset(
+        operator for path, operator in schemas.items() if _has_keys(reading.data(path))
+    )
+
+
+def _has_keys(schema: bytes | None) -> bool:
+    from floodmark.state.schema import parse_schema
+
+    # A schema that cannot be read is the doctor's to tell of.
+    with suppress(MalformedFile, ValueError):
+        return schema is not None and parse_schema(schema).has_keys
+    return False
 
 
 def _initial_offsets(

@@ -17,14 +17,16 @@ from floodmark.checkpoint.layout import (
     state_files,
     store_folder,
 )
-from floodmark.checkpoint.model import PROVIDER_CLASS, SHUFFLE_PARTITIONS, STATE_CODEC, Checkpoint
+from floodmark.checkpoint.model import PROVIDER_CLASS, STATE_CODEC, Checkpoint
 from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.operators import OperatorMetadata, parse_operator_metadata
 from floodmark.checkpoint.outline import FamilyOutline, OperatorOutline
+from floodmark.checkpoint.partitions import partition_count
 from floodmark.errors import FloodmarkError, NoAnswer, WrongUse
+from floodmark.state.fitting import same_bytes
 from floodmark.state.operators import JOIN_STORES, Reading, readings
 from floodmark.state.schema import ColumnFamily, StateSchema, is_keyed, parse_schema
-from floodmark.state.types import Struct
+from floodmark.state.types import Struct, ddl
 from floodmark.storage.files import Files
 from floodmark.storage.state_chain import StatePurged
 from floodmark.storage.state_store import StoreAt, named
@@ -67,13 +69,16 @@ def open_state(
     metadata = _metadata(files, listed, operator, number)
     stores = tuple(sorted({file.store for file in found}))
     schemas, written = _schemas(files, listed, operator, stores, metadata, number)
+    own = schemas
     if schema is not None:
         schemas = {name: _given(schema) for name in stores}
     prefix = metadata.stores[0].num_cols_prefix_key if metadata and metadata.stores else 0
     properties = metadata.properties_json if metadata else ""
     choices = readings(stores, schemas, properties, prefix)
     reading = _choose(choices, store, operator)
-    partitions = _partitions(conf, reading.key, found, number)
+    if schema is not None and reading.folder in own:
+        _require_same(reading, own[reading.folder])
+    partitions = _partitions(checkpoint, operator, reading.key, found, number)
     crcs = frozenset(
         file.path for file in listed if file.path.endswith(".crc") and "/." not in file.path
     )
@@ -98,7 +103,7 @@ def open_state(
             b"" if conf.get(MERGE_VERSION, "1") == "2" else b",",
         )
 
-    return StateView(
+    view = StateView(
         operator,
         metadata.operator_name if metadata else None,
         reading.name,
@@ -112,7 +117,11 @@ def open_state(
         written.get(reading.family or ""),
         # The setting is in every offset entry since 3.1, the first Spark that wrote schemas.
         STATE_CODEC in conf,
+        schema is not None,
     )
+    if view.given:
+        view.require_first_rows_fit()
+    return view
 
 
 def operator_outline(
@@ -285,6 +294,21 @@ def _given(schema: tuple[str, str]) -> StateSchema:
     )
 
 
+def _require_same(reading: Reading, own: StateSchema) -> None:
+    """Spark's own schema decides where there is one: bytes alone tell little of types."""
+    assert reading.schema is not None
+    for family in own.families:
+        pairs = ((reading.schema.key, family.key), (reading.schema.value, family.value))
+        if all(same_bytes(given, kept) for given, kept in pairs):
+            return
+    kept = own.families[0]
+    raise WrongUse(
+        "--key-schema and --value-schema are not what Spark wrote down",
+        f"The checkpoint has a schema of its own: key {ddl(kept.key)}, value {ddl(kept.value)}.",
+        "Leave both options out: the rows are then shown by it.",
+    )
+
+
 def _choose(choices: tuple[Reading, ...], store: str | None, operator: int) -> Reading:
     if not choices:
         raise NoAnswer(
@@ -305,18 +329,16 @@ def _choose(choices: tuple[Reading, ...], store: str | None, operator: int) -> R
 
 
 def _partitions(
-    conf: Mapping[str, str], key: Struct | None, found: list[StateFile], batch: int
+    checkpoint: Checkpoint,
+    operator: int,
+    key: Struct | None,
+    found: list[StateFile],
+    batch: int,
 ) -> tuple[int, ...]:
-    declared = conf.get(SHUFFLE_PARTITIONS, "")
     there = {file.partition for file in found if file.version <= batch + 1}
-    if there == {0} and not is_keyed(key):
-        # A limit and a total over everything run in one task, whatever the conf says.
-        return (0,)
-    if declared.isdecimal() and int(declared) > 0:
-        return tuple(range(int(declared)))
-    # Spark 4.2's v2 offset log forgets the number in its first run; a folder without this
-    # version is left from a repartition.
-    return tuple(sorted(there))
+    count = partition_count(checkpoint, operator, batch, there, is_keyed(key))
+    count.require()
+    return tuple(range(count.needed))
 
 
 def _unique_ids(

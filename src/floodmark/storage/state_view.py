@@ -87,6 +87,8 @@ class StateView:
     written: Mapping[int, Struct] | None = None
     schema_lost: bool = False
     """Where there is no schema: the Spark that wrote the state writes one."""
+    given: bool = False
+    """The schema is the user's: no row is shown before its bytes were compared with it."""
 
     @property
     def key_type(self) -> Struct:
@@ -223,6 +225,8 @@ class StateView:
         import numpy as np
         import pyarrow as pa
 
+        if self.given:
+            self._require_fit(layout, records)
         keys, values = layout.decode(records)
         if counts is not None:
             index = keys.field(len(keys.type) - 1).to_numpy(False)
@@ -233,6 +237,25 @@ class StateView:
             keys, values = self.reading.show(keys, values)
         numbers = pa.array(np.full(len(keys), partition, np.int32))
         return pa.RecordBatch.from_arrays([numbers, keys, values], schema=self.arrow_schema)
+
+    def require_first_rows_fit(self) -> None:
+        """A wrong schema is refused before anything is looked up by it."""
+        for partition in self.partitions:
+            with self.at.open(partition) as opened:
+                records = next(iter(opened.records()), None)
+                if records is not None and len(records):
+                    self._require_fit(self.layout(opened), records)
+                    return
+
+    def _require_fit(self, layout: Layout, records: Records) -> None:
+        why = layout.misfit(records)
+        if why is not None:
+            raise WrongUse(
+                "--key-schema and --value-schema do not fit the rows of the state",
+                f"For {why}.",
+                "Give the columns that the query grouped by, and those that it keeps for each key, "
+                "in their order and with the types that the query gives them.",
+            )
 
     def _partition_stats(self, partition: int) -> PartitionStats:
         with self.at.open(partition) as opened:

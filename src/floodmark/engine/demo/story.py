@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files as resources
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.checkpoint.inputs import input_files
-from floodmark.engine.demo.orders import write_orders
+from floodmark.engine.demo.orders import count_orders, write_orders
 from floodmark.errors import StoppedMidway, WrongUse
 from floodmark.storage.files import open_files
 from floodmark.storage.inputs import read_source_log
@@ -41,8 +42,7 @@ class StoryBatch:
     batch: int
     planned_ms: int
     committed_ms: int
-    rows: int | None
-    """None where the kill came between the batch's commit and its report."""
+    rows: int
     run: int
     """Which start of the driver finished it."""
     run_again: bool
@@ -205,16 +205,19 @@ def files_committed(checkpoint: Path) -> int:
 
 
 def timeline(checkpoint: Path) -> tuple[StoryBatch, ...]:
-    """From the checkpoint itself and from the line a batch that the runtime has written."""
-    found = load(open_files(str(checkpoint)))
-    lines = (checkpoint / "_floodmark" / "progress.jsonl").read_text().splitlines()
-    rows = {entry["batch"]: entry["rows"] for entry in map(json.loads, filter(None, lines))}
+    """From the checkpoint itself: a kill may keep the runtime from reporting a finished batch."""
+    place = open_files(str(checkpoint))
+    found = load_logs(place)
+    rows: Counter[int] = Counter()
+    for file in input_files(found, {"0": read_source_log(place, found, "0")}):
+        if file.batch is not None:
+            rows[file.batch] += count_orders(file.path)
     return tuple(
         StoryBatch(
             batch,
             _planned_ms(found, batch),
             (checkpoint / "commits" / str(batch)).stat().st_mtime_ns // 1_000_000,
-            rows.get(batch),
+            rows[batch],
             1 if batch < VICTIM else 2,
             batch == VICTIM,
         )

@@ -20,8 +20,17 @@ RULE = Rule(
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
+    version = evidence.next_batch or 0
+    far_off = {count.operator: count for count in evidence.state.far_off(version)}
+    for operator, count in far_off.items():
+        yield RULE.finding(
+            f"state/{operator}",
+            f"{count.words}. Batch {version} starts from state version {version} in each.",
+            repairable=evidence.state_is_to_be_had,
+        )
     for need in evidence.needs:
-        if not need.lacks_version:
+        told = far_off.get(need.operator)
+        if not need.lacks_version or (told and need.partition >= told.there):
             continue
         name = need.missing[-1]
         yield RULE.finding(
