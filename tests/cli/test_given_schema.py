@@ -33,12 +33,12 @@ def without_schema(name: str, place: Path) -> Path:
 @pytest.mark.parametrize(
     ("key", "value", "why"),
     [
-        ("customerId STRING", "total DECIMAL(20,2), n BIGINT", "the values: "),
-        ("customerId STRING", "a BIGINT", "the values: "),
-        ("customerId STRING", "total STRING", "the values: "),
-        ("customerId BIGINT", "total BIGINT", "the keys: "),
-        ("customerId STRING, other BIGINT", "total BIGINT", "the keys: "),
-        ("customerId ARRAY<STRING>, other STRING", "total BIGINT", "the keys: "),
+        ("customerId STRING", "total DECIMAL(20,2), n BIGINT", "The values: "),
+        ("customerId STRING", "a BIGINT", "The values: "),
+        ("customerId STRING", "total STRING", "The values: "),
+        ("customerId BIGINT", "total BIGINT", "The keys: "),
+        ("customerId STRING, other BIGINT", "total BIGINT", "The keys: "),
+        ("customerId ARRAY<STRING>, other STRING", "total BIGINT", "The keys: "),
     ],
 )
 @pytest.mark.parametrize("option", [[], ["--json"], ["--stats"], ["--key", '{"customerId": "c1"}']])
@@ -53,7 +53,7 @@ def test_a_schema_that_does_not_fit_is_refused(
 ) -> None:
     place = without_schema(name, tmp_path / "cp")
     given = ["--key-schema", key, "--value-schema", value]
-    assert run(["state", str(place), *given, *option]) == 2
+    assert run(["state", str(place), *given, *option]) == 3
     printed = capsys.readouterr()
     assert printed.out == ""
     assert "do not fit the rows of the state" in printed.err

@@ -47,7 +47,7 @@ def misfit(rows: RowBytes, schema: Struct) -> str | None:
         return None
     if bool((rows.lengths < fixed).any()):
         shortest = int(rows.lengths.min())
-        return f"{_fields(count)} take {fixed} bytes or more, and a row has {shortest}"
+        return f"a row has {shortest} bytes; its schema needs at least {fixed}"
     for word in range(bits // WORD):
         used = min(count - 64 * word, 64)
         nulls = gather(rows.data, rows.starts + WORD * word, "<u8")

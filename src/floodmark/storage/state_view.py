@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from floodmark.checkpoint.layout import (
     store_folder,
 )
-from floodmark.errors import NoAnswer, WrongUse
+from floodmark.errors import MalformedFile, NoAnswer, WrongUse
 from floodmark.state.layout import BYTES, Layout
 from floodmark.state.one_row import decode_row, encode_row, partition_of_row
 from floodmark.state.operators import JoinCounts, Reading, Shape
@@ -250,11 +250,11 @@ class StateView:
     def _require_fit(self, layout: Layout, records: Records) -> None:
         why = layout.misfit(records)
         if why is not None:
-            raise WrongUse(
-                "--key-schema and --value-schema do not fit the rows of the state",
-                f"For {why}.",
-                "Give the columns that the query grouped by, and those that it keeps for each key, "
-                "in their order and with the types that the query gives them.",
+            raise MalformedFile(
+                "the given key and value schemas do not fit the rows of the state",
+                f"{why[0].upper()}{why[1:]}.",
+                "Give --key-schema the columns that the query groups by and --value-schema those "
+                "that it keeps for each key, in the query's order and with its types.",
             )
 
     def _partition_stats(self, partition: int) -> PartitionStats:
