@@ -290,6 +290,10 @@ SAME: dict[str, tuple[Query, Query]] = {
         lambda s: s().where("v > 1 AND w < 2").groupBy("k").count(),
         lambda s: s().where("w < 2").where("1 < v").groupBy("k").count(),
     ),
+    "a filter that is always true": (
+        lambda s: s().groupBy("k").count(),
+        lambda s: s().where("true").groupBy("k").count(),
+    ),
     "a column that nobody uses": (
         lambda s: s().groupBy("k").count(),
         lambda s: s().withColumn("unused", f.col("v") + 1).groupBy("k").count(),
@@ -360,6 +364,17 @@ def test_a_column_used_again_and_again_costs_no_more(streams: Streams) -> None:
         frame = frame.withColumn("v", f.col("v") + f.col("v") * 2)
     found = tree(frame.groupBy("k").agg(f.sum("v")))
     assert len(json.dumps(tree_to_json(found))) < 100_000
+
+
+def test_hundreds_of_steps_are_not_too_deep(streams: Streams) -> None:
+    frame = streams()
+    for _ in range(12):
+        step = f.col("v")
+        for _ in range(60):
+            step = step + 1
+        frame = frame.withColumn("v", step)
+    found = tree(frame.groupBy("k").agg(f.sum("v"))).hidden("salt")
+    assert unpacked_tree(packed_tree(found)) == found
 
 
 def test_texts_of_the_code_are_not_kept(streams: Streams) -> None:

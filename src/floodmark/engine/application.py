@@ -70,7 +70,16 @@ def _import(path: Path) -> ModuleType:
     except BaseException as error:  # SystemExit too: a file that calls sys.exit() is no application
         sys.modules.pop(name, None)
         raise _failed_import(path, error) from error
+    _pickle_by_value(module)
     return module
+
+
+def _pickle_by_value(module: ModuleType) -> None:
+    """Spark's workers cannot import an application by the name it has here."""
+    if "pyspark" in sys.modules:
+        from pyspark import cloudpickle
+
+        cloudpickle.register_pickle_by_value(module)
 
 
 def _failed_import(path: Path, error: BaseException) -> WrongUse:

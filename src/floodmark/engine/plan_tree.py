@@ -10,13 +10,16 @@ import contextlib
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from floodmark.checkpoint.plan_reading import KNOWN_BY_OTHER_MEANS, Facts, read_plan
+from floodmark.checkpoint.plan_json import KNOWN_BY_OTHER_MEANS
+from floodmark.checkpoint.plan_reading import Facts, read_plan
 from floodmark.checkpoint.plan_tree import PlanTree
 from floodmark.engine.python_code import function_digest
 
+_DEEPEST = 20_000
 _DELAY = "spark.watermarkDelayMs"
 _MOST_FIELDS = "spark.sql.debug.maxToStringFields"
 _NODE_ID = re.compile(r"(EventTimeWatermark )[0-9a-f-]{36}")
@@ -25,6 +28,8 @@ _NUMBERS = re.compile(r'"(?:jvmId|nodeId)":"[^"]*",?')
 
 
 def read_tree(spark: Any, plan: Any) -> PlanTree:
+    # A column made in hundreds of steps is an expression of hundreds of levels.
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEPEST))
     text = str(plan.toJSON())
     nodes = json.loads(text)
     _fill_options(plan, nodes)
