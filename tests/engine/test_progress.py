@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -106,3 +107,41 @@ def test_half_a_line_of_a_killed_run_does_not_spoil_the_next(tmp_path: Path) -> 
     lines.add(sample())
     lines.close()
     assert json.loads(path.read_text().splitlines()[1])["batch"] == 7
+
+
+def test_what_cannot_be_kept_is_told_once_and_stops_nothing(tmp_path: Path) -> None:
+    said: list[str] = []
+    full = ProgressFile(Path("/dev/full"), said.append)
+    for _ in range(3):
+        full.add(sample())
+    full.close()
+    assert len(said) == 1
+    assert "No space left on device" in said[0]
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    unread = ProgressFile(pipe, said.append)  # would wait for a reader for ever
+    unread.add(sample())
+    assert len(said) == 2
+    below = tmp_path / "file"
+    below.write_text("no folder")
+    ProgressFile(below / "progress.jsonl", said.append).add(sample())
+    assert len(said) == 3
+
+
+def test_it_goes_on_where_the_disk_has_room_again(tmp_path: Path) -> None:
+    path = tmp_path / "away" / "progress.jsonl"
+    (tmp_path / "away").write_text("in the way")
+    lines = ProgressFile(path)
+    lines.add(sample())
+    (tmp_path / "away").unlink()
+    lines.add(replace(sample(), batch=8))
+    lines.close()
+    assert json.loads(path.read_text())["batch"] == 8
+
+
+def test_a_kafka_record_that_is_read_twice_counts_once() -> None:
+    twice = json.loads(json.dumps(REPORT))
+    twice["numInputRows"] = twice["sources"][0]["numInputRows"] = 600
+    batch = parse_progress("sales", json.dumps(twice))
+    assert batch is not None
+    assert batch.rows == 300
