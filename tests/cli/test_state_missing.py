@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import samples
+from broken.checkpoint import state_gone
 from floodmark import api
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying
@@ -92,22 +93,17 @@ def test_one_partition_of_a_query_without_keys_is_whole(tmp_path: Path) -> None:
     api.compact(str(place), keep=1)
 
 
-def noted(tmp_path: Path, *nodes: str) -> Path:
-    """A checkpoint whose state/ is gone, with a note of the start that kept it."""
-    tree = {path: data for path, data in golden("4.2/sales-hdfs").items() if "state/" not in path}
-    note = {
-        "floodmark": "start-note",
-        "query_id": "q",
-        "run_id": "r",
-        "next_batch": 0,
-        "nodes": [{"kind": kind, "details": {}} for kind in nodes],
-    }
-    tree["_floodmark/starts/1.json"] = json.dumps(note).encode()
+def without_state(tmp_path: Path, noted: bool) -> Path:
+    """A checkpoint whose state/ is gone; a note of its last start may tell of it."""
+    tree = dict(golden(state_gone.FROM))
+    state_gone.damage(tree)
+    if not noted:
+        del tree["_floodmark/starts/0.json"]
     return samples.write(tmp_path / "cp", tree)
 
 
 def test_inspect_tells_that_all_of_the_state_is_gone(tmp_path: Path, capsys: Capture) -> None:
-    place = noted(tmp_path, "Aggregate")
+    place = without_state(tmp_path, noted=True)
     assert run(["inspect", str(place)]) == 0
     said = capsys.readouterr().out
     assert "batch 3 fails, because the state that it starts from is missing" in said
@@ -118,8 +114,9 @@ def test_inspect_tells_that_all_of_the_state_is_gone(tmp_path: Path, capsys: Cap
     assert len(found["state_missing"]) == 1
 
 
-def test_a_query_without_state_goes_on(tmp_path: Path) -> None:
-    assert api.inspect(str(noted(tmp_path, "Project"))).state_missing == ()
+def test_without_a_note_nothing_is_said_of_state(tmp_path: Path) -> None:
+    """It may be a query without any: only `doctor` says what that would mean."""
+    assert api.inspect(str(without_state(tmp_path, noted=False))).state_missing == ()
 
 
 def test_a_backup_of_dstreams_says_what_it_is(tmp_path: Path, capsys: Capture) -> None:
