@@ -68,7 +68,8 @@ def plan_undo(target: Files, location: str, accept: Sequence[str] = ()) -> Plan:
         if step.do != DELETE and not step.replaces
     )
     made = _undo_plan(record, location, (*back, *away), fingerprint(target))
-    return seal(replace(made, notes=since.notes, options={**made.options, "accept": [*accept]}))
+    options = {**made.options, "accept": [*accept]}
+    return seal(replace(made, notes=(*since.notes, *made.notes), options=options))
 
 
 def is_unfinished(target: Files) -> bool:
