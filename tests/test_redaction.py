@@ -203,6 +203,8 @@ def test_ordinary_values_of_parameters_stay_readable() -> None:
 def test_the_environments_secrets_are_known() -> None:
     secret_text.remember_environment({"AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI", "HOME": "/home/me"})
     assert redacted("403 for wJalrXUtnFEMI in /home/me") == "403 for *** in /home/me"
+    secret_text.remember_environment({"PWD": "/srv/streams", "OLDPWD": "/srv/other"})
+    assert redacted("/srv/streams/cp and /srv/other/cp") == "/srv/streams/cp and /srv/other/cp"
 
 
 @given(st.text())

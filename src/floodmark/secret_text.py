@@ -36,6 +36,8 @@ _COMMON = (
     "true false none null admin anonymous changeit changeme default floodmark guest kafka "
     "localhost minio minioadmin password postgres public root secret spark test token user"
 )
+# The shell's name for the folder that one stands in.
+_FOLDERS = ("PWD", "OLDPWD")
 _known: dict[str, None] = {}
 
 
@@ -136,7 +138,13 @@ def remember_all(values: Mapping[str, object]) -> None:
 
 def remember_environment(variables: Mapping[str, str]) -> None:
     """The variables whose names tell of secrets; the others are folders, hosts and the like."""
-    remember_all({name: value for name, value in variables.items() if names_secret(name)})
+    remember_all(
+        {
+            name: value
+            for name, value in variables.items()
+            if names_secret(name) and name not in _FOLDERS
+        }
+    )
 
 
 def redacted(text: str) -> str:
