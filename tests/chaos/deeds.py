@@ -86,6 +86,11 @@ class Deeds(Campaign):
                 driver.kill()
         self.finish()
 
+    @property
+    def restarts(self) -> int:
+        """How often a driver has started its query again by itself."""
+        return (self._base / "driver.log").read_text(errors="replace").count("starts again in ")
+
     def _start(self) -> Driver:
         return Driver(
             self._base,

@@ -68,6 +68,7 @@ def deeds(request: pytest.FixtureRequest, fetched: ModuleType, tmp_path: Path) -
 def test_a_few_deeds_lose_and_repeat_nothing(deeds: Deeds) -> None:
     deeds.run(SHORT)
     assert deeds.done == SHORT
+    assert deeds.restarts >= 2, "the JVM's death and an outage are failures that it gets over"
 
 
 @pytest.mark.soak
@@ -81,7 +82,10 @@ def test_all_deeds_lose_and_repeat_nothing(deeds: Deeds, tmp_path: Path) -> None
         chosen = possible(deeds.scenario, mounts) * 2
         random.Random(f"{SEED} {deeds.scenario}").shuffle(chosen)
         deeds.run(chosen)
-        print(f"\nseed {SEED}, {deeds.scenario}: {len(deeds.done)} deeds, disk mounted: {mounts}")
+        print(
+            f"\nseed {SEED}, {deeds.scenario}: {len(deeds.done)} deeds, "
+            f"{deeds.restarts} restarts, disk mounted: {mounts}"
+        )
         assert deeds.done == chosen
     finally:
         if mounts:

@@ -69,6 +69,13 @@ def test_a_living_process_of_this_machine_holds_it(files: Files) -> None:
     assert str(os.getpid()) in found.words
 
 
+def test_a_lease_from_before_this_process_began_anew_holds_nothing(files: Files) -> None:
+    put(files, holder(run="before-the-jvm-died"))
+    assert lease.live_holder(files, no_pause) is not None
+    lease.leave_behind("before-the-jvm-died")
+    assert lease.live_holder(files, no_pause) is None
+
+
 def test_a_killed_process_does_not_hold_it(files: Files) -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     who = holder(processes=(process(child.pid),))

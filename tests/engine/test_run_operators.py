@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from drivers import MAIN, PATIENCE_SECONDS, Driver, floodmark, gone_within
 from streams import put_orders
 
 from floodmark.storage.process import family
+from services.server import free_port
 
 pytestmark = pytest.mark.spark
 
@@ -135,10 +137,15 @@ def test_without_a_restart_its_end_is_told_with_the_log_and_the_batch(
 def test_a_signal_to_the_whole_group_lets_the_batch_finish(
     place: Path, drivers: list[Driver]
 ) -> None:
-    driver = Driver(*RUN, "--set", "slow=3", cwd=place)
+    port = free_port()
+    driver = Driver(*RUN, "--set", "slow=3", "--health-port", str(port), cwd=place)
     drivers.append(driver)
     driver.until(lambda: begun(place, 1))
     jvm = driver.jvm()
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=30) as answer:
+        health = json.load(answer)
+    assert health["ready"]
+    assert health["pipelines"][0]["last_commit_age_s"] is not None
     os.killpg(driver.process.pid, signal.SIGTERM)  # as systemd, timeout and a shell do
     status, said = driver.ended()
     assert status == 0, said

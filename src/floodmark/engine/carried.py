@@ -29,6 +29,8 @@ class CarriedStream:
     rows: int
     first_batch: int | None
     last_batch: int | None
+    lease: str | None
+    """The run's name in a lease that only the dead JVM could have given back."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ from floodmark.errors import WrongUse
 _REAPED_WITHIN_SECONDS = 5.0
 _TAIL_BYTES = 64 * 1024
 _OUT_OF_MEMORY = "OutOfMemoryError"
+# Spark's own, SparkExitCode.OOM.
+_OUT_OF_MEMORY_STATUS = 52
 
 
 @contextlib.contextmanager
@@ -117,6 +119,8 @@ def end_words(spark: Any) -> str:
     status = None if jvm is None else jvm.poll()
     if status is None:
         return "Spark has ended, or its JVM does not answer any more"
+    if status == _OUT_OF_MEMORY_STATUS:
+        return "the JVM ended because its heap was full: give it more, spark.driver.memory"
     if status >= 0:
         return f"the JVM ended with exit status {status}"
     try:

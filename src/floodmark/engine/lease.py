@@ -45,6 +45,8 @@ def live_holder(files: Files, pause: Callable[[float], Any] = time.sleep) -> Hol
     holder = read_holder(files)
     if holder is None or _found_gone.get(holder.run) == holder.beat:
         return None
+    if holder.run in _left_behind:
+        return None
     if holder.run in _held:
         return holder if _held[holder.run].active() else None
     found = living(files, holder, pause)
@@ -165,8 +167,17 @@ def superseded(pipeline: str, location: str) -> Superseded:
 
 _held: dict[str, Lease] = {}
 _leases: dict[str, Lease] = {}
+_left_behind: set[str] = set()
 _found_gone: dict[str, int] = {}
 """Runs that were found dead, each with the beat that it had then."""
+
+
+def leave_behind(run: str) -> None:
+    """A lease of this process from before it began anew: its JVM died and could not give it back.
+
+    The process is the same to the system, so nothing else tells that this lease is over.
+    """
+    _left_behind.add(run)
 
 
 def held_lease(run: str | None) -> Lease | None:

@@ -243,6 +243,7 @@ class _Run:
         for warning in stream.launched.warnings[len(prepared.warnings) :]:
             self._view.say(stream.name, warning)
         stream.query_id = str(stream.launched.query.id)
+        stream.lease = stream.launched.lease.run
         stream.reader = ProgressReader(stream.name, stream.launched.query)
         stream.lines = stream.lines or self._progress_file(stream, prepared.situation.location)
         checkpoint = prepared.situation.saved.checkpoint
@@ -358,8 +359,8 @@ class _Run:
             self._stop.wait(_POLL_SECONDS)
         if self._stop.asked:
             self._tell_failures()
-        carried = Carried({one.name: one.carried() for one in going}, str(log) if log else None)
-        raise NewJvmNeeded(how, carried)
+        carried = {one.name: one.carried() for one in self._streams}
+        raise NewJvmNeeded(how, Carried(carried, str(log) if log else None))
 
     def _end_all(self, words: str) -> None:
         running = [stream for stream in self._streams if stream.launched is not None]

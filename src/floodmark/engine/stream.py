@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from floodmark.addresses import public_url
@@ -11,11 +11,14 @@ from floodmark.engine.application import Application
 from floodmark.engine.carried import CarriedStream
 from floodmark.engine.failure import Failure
 from floodmark.engine.launch import Launched, Origin
+from floodmark.engine.lease import leave_behind
 from floodmark.engine.pipeline import Pipeline
 from floodmark.engine.progress import BatchProgress, ProgressFile, ProgressReader
 from floodmark.engine.saved import read_saved
 from floodmark.errors import FloodmarkError
 from floodmark.storage.files import Files
+
+_FAILURES_CARRIED = 100
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ class Stream:
         """The first one that this run has to run."""
         self.last_batch: int | None = None
         self.query_id: str | None = None
+        self.lease: str | None = None
 
     @staticmethod
     def of(pipeline: Pipeline, application: Application, settings: Mapping[str, str]) -> Stream:
@@ -107,16 +111,20 @@ class Stream:
         self.rows = carried.rows
         self.first_batch = carried.first_batch
         self.last_batch = carried.last_batch
+        if carried.lease is not None:
+            leave_behind(carried.lease)
 
     def carried(self) -> CarriedStream:
         return CarriedStream(
-            tuple(self.failures),
+            # Without offsets: a process's environment is small, and the next failure has its own.
+            tuple(replace(one, offsets=()) for one in self.failures[-_FAILURES_CARRIED:]),
             self.restarts,
             self.batches,
             self.unreported,
             self.rows,
             self.first_batch,
             self.last_batch,
+            self.lease,
         )
 
     def report(self) -> PipelineReport:
