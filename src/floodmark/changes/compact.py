@@ -30,6 +30,7 @@ from floodmark.checkpoint.layout import (
 )
 from floodmark.checkpoint.needs import StateIndex, StoreNeed
 from floodmark.checkpoint.sources import SourceKind
+from floodmark.checkpoint.text import several
 from floodmark.errors import NoAnswer, WouldLose, WrongUse
 from floodmark.storage.files import Files
 
@@ -75,7 +76,11 @@ def plan_compact(
     size = sum(origin.sizes.get(step.path, 0) for step in unique.values() if step.place != SINK)
     return Plan(
         "compact",
-        (f"{len(unique):,} files fewer, {size:,} bytes" if unique else "Nothing to remove")
+        (
+            f"Remove {several(len(unique), 'file')} ({size:,} bytes)"
+            if unique
+            else "Nothing to remove"
+        )
         + f": batches {max(oldest, 0)} and later stay",
         origin.location,
         origin.location,
@@ -85,7 +90,7 @@ def plan_compact(
         origin.standing.words,
         max(*origin.checkpoint.offset_ids, *origin.checkpoint.commit_ids, 0) + 1,
         options,
-        ("What goes is kept until `floodmark forget`: only then is its space free.",)
+        ("The files are kept until `floodmark forget CP`, which frees their space.",)
         if unique
         else (),
         sink=sink[0] if sink and any(step.place == SINK for step in unique.values()) else None,
@@ -133,7 +138,10 @@ def _old_state(origin: Origin, oldest: int) -> dict[str, str]:
         files = stores.get(need.folder, [])
         old = [file for file in files if file.version < base.version]
         if base.kind in ("snapshot", "zip"):
-            gone |= {file.path: f"no batch that stays needs it ({base.path} does)" for file in old}
+            gone |= {
+                file.path: f"every batch that stays can start from {base.path} or later"
+                for file in old
+            }
         left = [file for file in files if file.path not in gone]
         gone |= _unnamed_tables(origin, need.folder, left)
     return gone

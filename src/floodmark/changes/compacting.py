@@ -1,4 +1,4 @@
-"""`compact` from what a user asks to a plan, and from the plan to what is done."""
+"""Builds and executes the plan of `compact`."""
 
 from __future__ import annotations
 

@@ -68,8 +68,10 @@ def goes_on(in_flight: int | None, sink: Sink | None) -> Consequences:
     return _chosen(
         sink,
         (
-            Consequence(DELTA, f"has batch {in_flight} and skips it, or has it not and takes it"),
-            Consequence(FILES, f"knows by its log whether it has batch {in_flight}"),
+            Consequence(
+                DELTA, f"skips batch {in_flight} if it has it already, and writes it if not"
+            ),
+            Consequence(FILES, f"skips batch {in_flight} if its log has it, and writes it if not"),
             _maybe_again(
                 REST, in_flight, f"may get batch {in_flight} a second time, as after any restart"
             ),
@@ -100,7 +102,7 @@ def new_identity(in_flight: int | None, sink: Sink | None) -> Consequences:
             ),
             Consequence(
                 FILES,
-                f"remembers numbers, not ids: it knows by its log whether it has batch {in_flight}",
+                f"remembers numbers, not ids: skips batch {in_flight} if its log has it",
             ),
             _maybe_again(REST, in_flight, twice),
         ),

@@ -44,7 +44,7 @@ def plan_copy(
     newest = max((*origin.checkpoint.offset_ids, *origin.checkpoint.commit_ids), default=-1)
     return Plan(
         "copy",
-        f"A copy that stands where the checkpoint does: {origin.standing.words}",
+        f"A copy of the checkpoint as it is: {origin.standing.words}",
         origin.location,
         dest,
         steps,
@@ -80,7 +80,7 @@ def _consequences(origin: Origin, new_identity: bool) -> tuple[Consequence, ...]
         return (Consequence("every sink", own), *shared)
     one = Consequence(
         "every sink",
-        "takes the copy for the original: run one of the two. --new-identity makes a fork",
+        "cannot tell the copy from the original: run only one of them, or copy with --new-identity",
     )
     shared = consequences.goes_on(in_flight, origin.sink) if in_flight is not None else ()
     return (one, *shared)

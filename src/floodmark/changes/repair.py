@@ -94,9 +94,9 @@ def _title(patient: Patient, mends: bool) -> str:
     if mends:
         return "Mend the checkpoint"
     if patient.findings:
-        return "Nothing here can be mended by `repair`"
+        return "`repair` cannot mend what is wrong here"
     left_open = patient.evidence.left_open
-    return "Nothing to mend: it is sound" + (f". {left_open}" if left_open else "")
+    return "Nothing to repair: the checkpoint is sound" + (f". {left_open}" if left_open else "")
 
 
 def plan_repair(
@@ -107,7 +107,7 @@ def plan_repair(
 ) -> Plan:
     backup = wish.backup
     steps = (*_steps(patient), *patient.sink_steps)
-    left = [f"Left as it is: {item.rule} ({item.code}). {item.what}" for item in patient.findings]
+    left = [f"Not repaired: {item.rule} ({item.code}). {item.what}" for item in patient.findings]
     notes = (*patient.notes, *left[:_TOLD])
     if (steps or notes) and patient.evidence.left_open:
         notes = (*notes, patient.evidence.left_open)

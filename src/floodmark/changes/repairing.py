@@ -1,4 +1,4 @@
-"""`repair` from what a user asks to a plan, and from the plan to what is done."""
+"""Builds and executes the plan of `repair`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`repartition` and `convert`, from what a user asks to what is done."""
+"""Builds and executes the plans of `repartition` and `convert`."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "repartition": ("repartition", "Spread the state over another number of partitions."),
         "convert": ("convert", "Keep the state in RocksDB instead of HDFS files, or back."),
         "compact": ("compact", "Remove files that nothing needs any more."),
-        "repair": ("repair", "Mend what the doctor found, as little as will do."),
+        "repair": ("repair", "Repair what doctor found, with the smallest change."),
         "apply": ("apply", "Carry out a saved plan."),
         "undo": ("undo", "Take back the last change of a checkpoint."),
         "forget": ("forget", "Remove what changes have kept."),

@@ -37,7 +37,7 @@ def command(
     storage: dict[str, Any],
     as_json: bool,
 ) -> int:
-    """Mend what the doctor finds in a checkpoint: as little as will do, and never in silence.
+    """Repair what `doctor` finds in a checkpoint, with the smallest change, and say what it costs.
 
     Exits 1 if there was nothing that it could mend, though the checkpoint is not sound.
     """

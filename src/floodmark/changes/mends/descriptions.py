@@ -35,7 +35,7 @@ def partition_count(patient: Patient) -> bool:
         entry = checkpoint.offsets.get(batch)
         if entry is None or entry.metadata is None or SHUFFLE_PARTITIONS in entry.metadata.conf:
             continue
-        why = f"the state has {count} partitions: now it says so"
+        why = f"pins the number of partitions that the state has: {count}"
         _say(patient, batch, SHUFFLE_PARTITIONS, str(count), why)
     return True
 

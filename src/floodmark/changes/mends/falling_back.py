@@ -68,7 +68,7 @@ def _entry_before(patient: Patient, batch: int) -> None:
         return
     data = stand_in(patient.checkpoint, before)
     if data is not None:
-        why = f"Spark wants the entry before offsets/{batch} and takes no more of it"
+        why = f"Spark opens the entry before offsets/{batch}, and uses nothing of it"
         patient.write(f"{OFFSETS}/{before}", data, why)
         for number in patient.checkpoint.commit_ids:
             if number <= before:

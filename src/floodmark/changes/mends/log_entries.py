@@ -55,12 +55,27 @@ def _again(patient: Patient, batch: int, why: str) -> bool:
     path = f"{COMMITS}/{batch}"
     if data is not None:
         patient.write(path, data, why)
+        _say_older_watermark(patient, batch)
         return True
     if batch == patient.checkpoint.latest_batch == patient.checkpoint.committed_batch:
         patient.remove(path, f"batch {batch} is run again over the same offsets, as after a crash")
         _newest_runs_again(patient)
         return True
     return False
+
+
+def _say_older_watermark(patient: Patient, batch: int) -> None:
+    """A later entry tells what a commit handed on; for the newest one there is none."""
+    entries = patient.checkpoint.offsets
+    planned = entries.get(batch)
+    if batch + 1 in entries or not patient.keeps_state or planned is None or not planned.metadata:
+        return
+    if batch == 0 or planned.metadata.batch_watermark_ms > 0:
+        patient.note(
+            f"What watermark batch {batch} had reached is lost with its commit: if the query has "
+            "one, it goes on with that of the batch before. Windows close later, and late rows "
+            "are counted that would have been dropped."
+        )
 
 
 def _lost(patient: Patient) -> range | tuple[int, ...]:
@@ -91,11 +106,11 @@ def entry_before_the_newest(patient: Patient) -> bool:
     if data is None:
         return False
     patient.write(
-        path, data, f"Spark wants the entry before offsets/{latest} and takes no more of it"
+        path, data, f"Spark opens the entry before offsets/{latest}, and uses nothing of it"
     )
     # Going back to a batch whose entry is made up would skip or repeat records: older entries go,
     # as retention would have them go, so that nobody can.
-    why = f"its history ends at the lost entry of batch {before}: nobody shall go back past it"
+    why = f"the entry of batch {before} is lost, so no rewind may go back past it"
     for batch in checkpoint.commit_ids:
         if batch <= before:
             patient.remove(f"{COMMITS}/{batch}", why)
