@@ -165,12 +165,14 @@ _SCENARIOS = (
         "a key may be null now",
         'events.withColumn("k", F.coalesce("k", F.lit("?"))).groupBy("k").agg(F.sum("v"))',
         'events.groupBy("k").agg(F.sum("v"))',
+        options={"accept": ["keys-mean-another"]},
     ),
     Scenario(
         "aggregation",
         "a value may be null now",
         'events.withColumn("w", F.coalesce("w", F.lit(0))).groupBy("k").agg(F.first("w"))',
         'events.groupBy("k").agg(F.first("w"))',
+        options={"rename": ["coalesce(w, 0)=w"]},
     ),
     Scenario(
         "aggregation",
@@ -542,6 +544,7 @@ def operator_0(state):
         "a field removed",
         GROUPS.format(function="total_and_last()", state="total long, last long"),
         GROUPS.format(function="total()", state="total long"),
+        options={"accept": ["dropped-field"]},
     ),
     Scenario(
         "groups with state",
@@ -570,6 +573,7 @@ def operator_0(state):
         "a variable removed",
         TWS.format(processor="TotalAndCount"),
         TWS.format(processor="Total"),
+        options={"accept": ["dropped-field"]},
         providers=(ROCKSDB,),
         since="4.0",
     ),
@@ -594,6 +598,7 @@ def operator_0(state):
         "lists and maps stay while a variable goes",
         TWS.format(processor="Collections"),
         TWS.format(processor="FewerCollections"),
+        options={"accept": ["dropped-field"]},
         providers=(ROCKSDB,),
         since="4.0",
     ),

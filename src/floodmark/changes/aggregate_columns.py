@@ -7,15 +7,14 @@ two could.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 from floodmark.changes.fields import Ledger, Told, dropped, fill, match_struct, take
 from floodmark.changes.shapes import Aggregate, Operator, Store
-from floodmark.checkpoint.plan_tree import COLUMN, Expression
+from floodmark.checkpoint.plan_meaning import meanings
+from floodmark.checkpoint.plan_tree import Expression
 from floodmark.state.reshape import KEY, VALUE, Column, NotCarried
 from floodmark.state.types import Struct, distinct
 
@@ -69,11 +68,12 @@ def _by_function(
     assert old.aggregates is not None
     assert new.aggregates is not None
     places = _places(old.aggregates)
-    functions = {_meaning(one, told): one for one in old.aggregates}
+    functions = {meaning: one for one in old.aggregates for meaning in _meant(one, told)}
+    # Where a plan is not known there are words alone; a rename may be of a whole expression.
     said = {
         text: one
         for one in old.aggregates
-        if (text := _with_renames(one.function, told)) != one.function
+        if (text := _with_renames(one.function, told)) != one.function or one.expression is None
     }
     used: set[str] = set()
     columns: list[Column] = []
@@ -85,7 +85,9 @@ def _by_function(
         told_here = any(
             told.old_name(f.name, (VALUE,)) or told.default(f.name, (VALUE,))[0] for f in mine
         )
-        found = functions.get(one.expression or one.function) or said.get(one.function)
+        mine_means = _meant(one, Told())
+        found = next((functions[m] for m in mine_means if m in functions), None)
+        found = found or said.get(one.function)
         if found is None or told_here or found.columns != one.columns:
             unmatched.append((one, mine))
             columns += _told_or_new(one, mine, before, told, ledger)
@@ -114,21 +116,11 @@ def _places(aggregates: tuple[Aggregate, ...]) -> dict[str, int]:
     return places
 
 
-def _meaning(one: Aggregate, told: Told) -> Expression | str:
+def _meant(one: Aggregate, told: Told) -> frozenset[Expression]:
     """What it is made of; `--rename amount=paid` also says that sum(amount) is sum(paid)."""
     if one.expression is None:
-        return _with_renames(one.function, told)
-    old_names = {old: new for new, old in told.renames.items()}
-
-    def renamed(found: Expression) -> Expression:
-        name = json.loads(found.field("name") or "null") if found.name == COLUMN else None
-        if name not in old_names:
-            return found
-        now = old_names[name]
-        fields = tuple((k, json.dumps(now) if k == "name" else v) for k, v in found.fields)
-        return replace(found, fields=fields, label=now)
-
-    return one.expression.mapped(renamed)
+        return frozenset()
+    return meanings(one.expression, {old: new for new, old in told.renames.items()})
 
 
 def _with_renames(function: str, told: Told) -> str:

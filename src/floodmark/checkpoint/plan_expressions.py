@@ -17,7 +17,7 @@ from floodmark.checkpoint.plan_json import (
 )
 from floodmark.checkpoint.plan_tree import LITERAL, OUTPUT, Expression, Fields
 
-_COMMUTATIVE = frozenset(
+COMMUTATIVE = frozenset(
     [
         "And",
         "Or",
@@ -93,7 +93,7 @@ class ExpressionReader:
             kind, children = _MIRRORED[kind], children[::-1]
         if kind in _FLAT:
             children = [part for child in children for part in parts_of(child, kind)]
-        if kind in _COMMUTATIVE:
+        if kind in COMMUTATIVE:
             children = sorted(children, key=lambda one: one.digest)
         return Expression(kind, tuple(sorted(fields)), tuple(children))
 

@@ -121,6 +121,21 @@ def references(value: Any) -> set[int]:
     return found
 
 
+def names_of(value: Any) -> dict[int, str]:
+    """What the code calls each column, by its number."""
+    found: dict[int, str] = {}
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, list):
+            waiting.extend(one)
+        elif isinstance(one, Mapping):
+            if "exprId" in one and one.get("name"):
+                found[expression_id(one)] = str(one["name"])
+            waiting.extend(value for key, value in one.items() if key != "exprId")
+    return found
+
+
 def plain(value: Any) -> Any:
     """Without Spark's packages and without what its numbers make different each time."""
     if isinstance(value, Mapping):

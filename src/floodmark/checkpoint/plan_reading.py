@@ -19,6 +19,7 @@ from floodmark.checkpoint.plan_json import (
     id_of,
     is_expressions,
     is_nested,
+    names_of,
     object_name,
     simple_name,
     type_json,
@@ -26,6 +27,7 @@ from floodmark.checkpoint.plan_json import (
 from floodmark.checkpoint.plan_tree import (
     COLUMN,
     LITERAL,
+    NAMED,
     OUTPUT,
     Expression,
     Fields,
@@ -55,6 +57,7 @@ class Facts:
 def read_plan(nodes: list[Mapping[str, Any]], facts: Facts) -> PlanTree:
     root, _ = unfolded(nodes, 0)
     reader = _Reader(facts)
+    reader.names = names_of(nodes)
     outputs = reader.columns.outputs(root)
     reader.columns.need(root, set(outputs))
     fed = reader.build(root)
@@ -80,6 +83,7 @@ class _Reader:
         self.columns = Columns()
         self.expressions = ExpressionReader(facts.functions)
         self.counts: dict[str, int] = {}
+        self.names: Mapping[int, str] = {}
 
     def number(self, kind: str) -> int:
         self.counts[kind] = self.counts.get(kind, -1) + 1
@@ -270,13 +274,15 @@ class _Reader:
             ):
                 wanted = self.columns.needed[child.place]
                 columns = (one for one in self.columns.outputs(child) if one in wanted)
-                expressions.append(
-                    (name, tuple(fed.environment.get(one, _nameless(one)) for one in columns))
-                )
+                expressions.append((name, tuple(self._named(one, fed) for one in columns)))
         kind = node.raw.get("joinType")
         fields = (("type", json.dumps(simple_name(object_name(kind)))),)
         step = Step("Join", fields, tuple(expressions), (left.input, right.input), stateful)
         return _Fed(Input(step), environment, left.streaming or right.streaming)
+
+    def _named(self, column: int, fed: _Fed) -> Expression:
+        made = fed.environment.get(column, _nameless(column))
+        return Expression(NAMED, (), (made,), self.names.get(column, ""))
 
     def _other(self, node: Node, fed: list[_Fed]) -> _Fed:
         """Any other step: everything that Spark says of it, and all columns that it is fed."""

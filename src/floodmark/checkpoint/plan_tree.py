@@ -16,6 +16,8 @@ Fields = tuple[tuple[str, str], ...]
 COLUMN, OUTPUT = "column", "output"
 """Expressions that are no functions: a source's column; what a step below puts out."""
 LITERAL = "Literal"
+NAMED = "named"
+"""A column of rows that a state keeps: its label is the name that the state has for it."""
 _TEXTS = ('"string"', '"binary"')
 _HIDDEN = "text:"
 _LONGEST = 400
@@ -348,6 +350,8 @@ def _words(one: Expression, budget: list[int]) -> str:
         return one.label
     if one.name == LITERAL:
         return _literal(one)
+    if one.name == NAMED:
+        return _words(one.children[0], budget)
     inner = [_words(child, budget) for child in one.children]
     if one.name in _SIGNS and len(inner) >= 2:
         return "(" + f" {_SIGNS[one.name]} ".join(inner) + ")"

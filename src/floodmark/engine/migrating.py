@@ -36,7 +36,8 @@ from floodmark.engine.reshape import SparkReshaper
 from floodmark.engine.state import reshaped_frame, state_frame
 from floodmark.errors import NoAnswer, WrongUse
 from floodmark.redaction import Redaction
-from floodmark.rules.judging import judge_restart, other_sources
+from floodmark.rules.judging import other_sources
+from floodmark.rules.restarts.carrying import KEYS, unaccounted
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.state.operators import Reading, Shape
 from floodmark.state.reshape import NotCarried
@@ -44,25 +45,7 @@ from floodmark.storage.starts import acting_note
 from floodmark.storage.state import open_state
 from floodmark.storage.state_goal import Goal, Part, goal_from_json
 
-_UNNOTED, _KEYS = "last-start-unknown", "keys-mean-another"
-# Reasons that are settled column by column: by matching, or by a refusal of its own.
-_SETTLED = frozenset(
-    {
-        "aggregates-mean-another",
-        "dedup-columns-changed",
-        "join-columns-changed",
-        "group-state-changed",
-        "state-variables-changed",
-        "timeout-kind-changed",
-        "output-columns-changed",
-        "partition-count-unpinned",
-        "moved-state-schema",
-        "sink-ahead",
-        "sink-directory-changed",
-        "sink-target-changed",
-        "sink-changed",
-    }
-)
+_UNNOTED = "last-start-unknown"
 
 
 @dataclass(frozen=True)
@@ -220,24 +203,21 @@ def _refuse_other_sources(comparison: Comparison) -> None:
 
 def _refuse_unaccounted(comparison: Comparison, asked: Asked, wish: MatchWish) -> None:
     """What `check` would not say yes to, and no matching of columns settles either."""
-    for reason in judge_restart(comparison, asked.accept).reasons:
-        if reason.verdict.is_yes or not reason.silent or reason.rule in _SETTLED:
-            continue
-        if reason.rule == _KEYS and (wish.given or asked.told.renames):
-            continue  # a function makes the keys, or the user says which is which
-        raise NotCarried(
-            f"{reason.what} ({reason.code}, {reason.where})",
-            "The state holds what the old code made. Carried as it is, it would mean something "
-            "else to the new code, and nobody would say so.",
-            _way_out(reason.rule),
-        )
+    for one in unaccounted(comparison, asked.told.renames, bool(wish.given)):
+        if one.rule not in asked.accept:
+            raise NotCarried(
+                f"{one.what} ({one.where})",
+                "The state holds what the old code made. Carried as it is, it would mean "
+                "something else to the new code, and nobody would say so.",
+                _way_out(one.rule),
+            )
 
 
 def _way_out(rule: str) -> str:
     accepted = f"If the state may be carried as it is: --accept {rule}."
     if rule == _UNNOTED:
         return f"Give the code that made the checkpoint: --old OLD.py. {accepted}"
-    if rule == _KEYS:
+    if rule == KEYS:
         return f"--with MIGRATION.py makes new keys of the old ones. {accepted}"
     return f"{accepted} Otherwise begin with an empty state: floodmark upgrade --without-state."
 

@@ -1,0 +1,141 @@
+"""What a migration may not carry as it is: the state would mean something else. Pure.
+
+Columns that are matched one by one are not here: aggregates by their functions, fields by
+their names. Here are the meanings that no matching of columns sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from floodmark.checkpoint.plan_meaning import meanings
+from floodmark.checkpoint.plan_tree import Expression, PlanTree, Step, words
+from floodmark.rules.judging import judge_restart
+from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.differences import Difference, Kind
+from floodmark.rules.restarts.reason import Reason
+
+KEYS = "keys-mean-another"
+_RULES = {
+    Kind.FILTER: "filter-changed",
+    Kind.ROWS: "rows-made-another-way",
+    Kind.JOIN_TYPE: "join-type-changed",
+    Kind.JOIN_CONDITION: "join-condition-changed",
+}
+# Judged here by the plans, or settled by matching the columns of the state.
+_SETTLED = frozenset(
+    {
+        *_RULES.values(),
+        KEYS,
+        "aggregates-mean-another",
+        "dedup-columns-changed",
+        "join-columns-changed",
+        "group-state-changed",
+        "state-function-changed",
+        "state-variables-changed",
+        "timeout-kind-changed",
+        "output-columns-changed",
+        "partition-count-unpinned",
+        "moved-state-schema",
+        "sink-ahead",
+        "sink-directory-changed",
+        "sink-target-changed",
+        "sink-changed",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Unaccounted:
+    rule: str
+    """By this name it is accepted."""
+    what: str
+    where: str
+
+
+def unaccounted(
+    comparison: Comparison, renames: Mapping[str, str], given: bool
+) -> Iterator[Unaccounted]:
+    """`renames` is new name → old name; `given`: a function of the user's makes the rows."""
+    for reason in judge_restart(comparison).reasons:
+        if reason.silent and not reason.verdict.is_yes and reason.rule not in _SETTLED:
+            yield _of_reason(reason)
+    last = comparison.last
+    if last is None or last.tree is None:
+        return
+    for one in comparison.differences:
+        if one.feeds is not None and one.kind in (Kind.FILTER, Kind.ROWS, Kind.JOIN_TYPE):
+            yield _of_difference(one)
+        elif one.kind is Kind.KEYS and one.where == "the plan's windows" and not given:
+            yield Unaccounted(KEYS, one.what, one.where)
+    new = comparison.new.tree
+    new = new if last.tree.salt is None else new.hidden(last.tree.salt)
+    old_names = {old: now for now, old in renames.items()}
+    for before, after in _pairs(last.tree, new):
+        if not given:
+            yield from _keys(before, after, old_names)
+        if after.kind == "Join":
+            yield from _join(before, after, old_names)
+
+
+def _of_reason(reason: Reason) -> Unaccounted:
+    return Unaccounted(reason.rule, f"{reason.what} ({reason.code})", reason.where)
+
+
+def _of_difference(one: Difference) -> Unaccounted:
+    return Unaccounted(_RULES[one.kind], one.what, one.where)
+
+
+def _pairs(old: PlanTree, new: PlanTree) -> Iterator[tuple[Step, Step]]:
+    """Steps with state, of one kind and by their order, as their state is matched."""
+    left = list(old.stateful)
+    for step in new.stateful:
+        found = next((one for one in left if one.kind == step.kind), None)
+        if found is not None:
+            left.remove(found)
+            yield found, step
+
+
+def _keys(old: Step, new: Step, names: Mapping[str, str]) -> Iterator[Unaccounted]:
+    """A key less is merged, a key more is asked about; one that means another is neither."""
+    before = {one: meanings(one, names) for one in _key_columns(old)}
+    after = {one: meanings(one, {}) for one in _key_columns(new)}
+    came = [one for one, mine in after.items() if not any(mine & it for it in before.values())]
+    went = [one for one, mine in before.items() if not any(mine & it for it in after.values())]
+    if came and went:
+        what = (
+            f"The key {', '.join(map(words, came))} takes the place of "
+            f"{', '.join(map(words, went))}"
+        )
+        yield Unaccounted(KEYS, f"{what}.", "the plan's keys")
+
+
+def _key_columns(step: Step) -> tuple[Expression, ...]:
+    for role in ("keys", "groupingAttributes", "groupingExpressions"):
+        if step.role(role):
+            return step.role(role)
+    return ()
+
+
+def _join(old: Step, new: Step, names: Mapping[str, str]) -> Iterator[Unaccounted]:
+    wanted = {one for part in new.role("condition") for one in meanings(part, {})}
+    kept = [meanings(part, names) for part in old.role("condition")]
+    if len(kept) != len(new.role("condition")) or not all(one & wanted for one in kept):
+        now = ", ".join(words(one) for one in new.role("condition"))
+        was = ", ".join(words(one) for one in old.role("condition"))
+        yield Unaccounted(
+            _RULES[Kind.JOIN_CONDITION],
+            f"The join's condition is {now}; it was {was}.",
+            "the plan's join",
+        )
+    for side in ("left", "right"):
+        before = {names.get(one.label, one.label): one for one in old.role(f"{side} columns")}
+        for column in new.role(f"{side} columns"):
+            other = before.get(column.label)
+            if other is not None and not meanings(other, names) & meanings(column, {}):
+                yield Unaccounted(
+                    _RULES[Kind.ROWS],
+                    f"{column.label} of the {side} side is {words(column)}; it was {words(other)}.",
+                    "the plan's join",
+                )
