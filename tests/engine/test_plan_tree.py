@@ -77,6 +77,14 @@ def _joined(
     return left.join(right, f.expr(condition), kind).select("a", "p", "q")
 
 
+def _self_joined(s: Streams, left: str, right: str) -> Any:
+    """One frame on both sides: Spark gives its columns the same numbers."""
+    events = s.late()
+    one = events.selectExpr(left, "at AS there")
+    other = events.selectExpr(right, "at AS then")
+    return one.join(other, f.expr("a = b AND there = then"))
+
+
 def _static(s: Streams, kind: str = "inner", condition: str = "k = k2") -> Any:
     return s().join(s.static(), f.expr(condition), kind).groupBy("k").agg(f.sum("u"))
 
@@ -267,6 +275,11 @@ CHANGED: dict[str, tuple[Query, Query, Kind]] = {
         lambda s: _joined(s, payload="w * 100"),
         Kind.JOIN_COLUMNS,
     ),
+    "a side of a self-join": (
+        lambda s: _self_joined(s, "k AS a", "k AS b"),
+        lambda s: _self_joined(s, "k AS a", "text AS b"),
+        Kind.JOIN_CONDITION,
+    ),
     "the body of a function": (_bucket("1"), _bucket("2"), Kind.KEYS),
     "the body of a function with state": (_groups(1), _groups(2), Kind.CODE),
     "an operator more": (
@@ -408,3 +421,9 @@ def test_a_digest_is_of_what_a_function_does() -> None:
         return a + b
 
     assert function_digest(one) != first
+
+
+def test_both_sides_of_a_self_join_are_told_apart(streams: Streams) -> None:
+    (join,) = tree(_self_joined(streams, "k AS a", "k AS b")).steps("Join")
+    sources = {one.field("source") for part in join.role("condition") for one in part.walk()}
+    assert sources - {None} == {"0", "1"}

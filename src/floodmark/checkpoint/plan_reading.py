@@ -132,10 +132,12 @@ class _Reader:
 
     def _project(self, node: Node, fed: _Fed) -> _Fed:
         wanted = self.columns.needed[node.place]
-        environment = dict(fed.environment)
-        for one in node.expressions("projectList"):
-            if id_of(one) in wanted:
-                environment[id_of(one)] = self.expressions.read(one, fed.environment)
+        # Only what is put out: both sides of a self-join have the same numbers below.
+        environment = {
+            id_of(one): self.expressions.read(one, fed.environment)
+            for one in node.expressions("projectList")
+            if id_of(one) in wanted
+        }
         return _Fed(fed.input, environment, fed.streaming)
 
     def _filter(self, node: Node, fed: _Fed) -> _Fed:
@@ -258,7 +260,10 @@ class _Reader:
 
     def _join(self, node: Node) -> _Fed:
         left, right = self.build(node.children[0]), self.build(node.children[1])
-        environment = {**left.environment, **right.environment}
+        environment = {
+            **self._put_out(node.children[0], left),
+            **self._put_out(node.children[1], right),
+        }
         raw = node.raw.get("condition")
         condition = (
             in_order(_conjuncts(self.expressions.read(raw, environment)))
@@ -280,6 +285,13 @@ class _Reader:
         step = Step("Join", fields, tuple(expressions), (left.input, right.input), stateful)
         return _Fed(Input(step), environment, left.streaming or right.streaming)
 
+    def _put_out(self, node: Node, fed: _Fed) -> dict[int, Expression]:
+        return {
+            one: fed.environment[one]
+            for one in self.columns.outputs(node)
+            if one in fed.environment
+        }
+
     def _named(self, column: int, fed: _Fed) -> Expression:
         made = fed.environment.get(column, _nameless(column))
         return Expression(NAMED, (), (made,), self.names.get(column, ""))
@@ -288,8 +300,8 @@ class _Reader:
         """Any other step: everything that Spark says of it, and all columns that it is fed."""
         number = self.number(node.kind)
         environment: dict[int, Expression] = {}
-        for one in fed:
-            environment.update(one.environment)
+        for child, one in zip(node.children, fed, strict=True):
+            environment.update(self._put_out(child, one))
         names = {"output", "outAttrs", "outputAttrs", "resultAttributes"}
         expressions: list[tuple[str, tuple[Expression, ...]]] = []
         for name, value in node.raw.items():
