@@ -1,0 +1,78 @@
+"""Changes of code made by machine: a yes of `check` must lead to what the new code computes alone.
+
+A mutation by name: `PYTHONPATH=tests python -m compatibility.mutations --only totals/function-1`.
+The campaign: FLOODMARK_MUTATIONS_SEED, _NUMBER and _PART (2/3: the second third) narrow it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from compatibility.mutations.campaign import Result, in_order, selected, try_one
+from compatibility.mutations.machine import Machine
+from compatibility.mutations.mutators import mutations
+from compatibility.mutations.table import block
+
+pytestmark = pytest.mark.spark
+SAMPLE = (
+    "totals/names-1",
+    "totals/refactored-1",
+    "totals/limit-1",
+    "totals/column-4",
+    "totals/function-1",
+    "totals/filter-added-1",
+    "windows/spelling-1",
+    "windows/trigger-1",
+    "windows/duration-3",
+    "windows/column-5",
+    "unique/comment-1",
+    "unique/column-2",
+    "joined-plain/column-after-1",
+    "joined-plain/sides-1",
+    "plain/json-schema-2",
+    "plain/column-1",
+)
+
+
+@pytest.fixture(scope="module")
+def machine(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Machine:
+    return Machine(tmp_path_factory.mktemp("mutations"))
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_mutation(machine: Machine, name: str) -> None:
+    one = next(one for one in mutations() if one.name == name)
+    result = try_one(machine, one)
+    assert result.outcome not in ("wrong", "void"), result
+    if one.harmless:
+        assert result.verdict in ("same", "compatible"), result
+
+
+def test_there_are_enough_mutations_with_names_of_their_own() -> None:
+    found = mutations()
+    assert len(found) > 3000
+    assert len({one.name for one in found}) == len(found)
+    assert [one.name for one in in_order(found, 7)[:50]] == [
+        one.name for one in in_order(mutations(), 7)[:50]
+    ]
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(6 * 3600)
+def test_no_yes_is_wrong(machine: Machine) -> None:
+    results: list[Result] = []
+    for one in selected(
+        int(os.environ.get("FLOODMARK_MUTATIONS_SEED", "7")),
+        int(os.environ.get("FLOODMARK_MUTATIONS_NUMBER", "700")),
+        os.environ.get("FLOODMARK_MUTATIONS_PART", "1/1"),
+    ):
+        results.append(try_one(machine, one, migrate=True))
+        print(results[-1].outcome, results[-1].verdict, one.name, one.what, sep="\t", flush=True)
+    print(block(results))
+    harmless = [one for one in results if one.harmless and one.counts]
+    unknown = [one.name for one in harmless if one.verdict == "unknown"]
+    assert [one.name for one in results if "wrong" in (one.outcome, one.migrate)] == []
+    assert len(unknown) < 0.15 * max(1, len(harmless)), unknown
