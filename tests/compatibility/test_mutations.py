@@ -17,23 +17,26 @@ from compatibility.mutations.mutators import mutations
 from compatibility.mutations.table import block
 
 pytestmark = pytest.mark.spark
+# Harmless ones, and ones that Spark goes on with as if nothing had changed.
 SAMPLE = (
     "totals/names-1",
     "totals/refactored-1",
     "totals/limit-1",
-    "totals/column-4",
-    "totals/function-1",
     "totals/filter-added-1",
-    "windows/spelling-1",
-    "windows/trigger-1",
-    "windows/duration-3",
-    "windows/column-5",
     "unique/comment-1",
-    "unique/column-2",
-    "joined-plain/column-after-1",
-    "joined-plain/sides-1",
+    "unique/step-moved-2",
     "plain/json-schema-2",
-    "plain/column-1",
+    "sliding/spelling-1",
+    "sliding/duration-6",
+    "rolled-up/function-1",
+    "wide/by-hand-2",
+    "first-last/flag-1",
+    "looked-up-left/word-1",
+    "union-unique/sides-1",
+    "union-unique/filters-swapped-1",
+    "exploded/column-6",
+    "csv-files/file-schema-1",
+    "python-closure/number-1",
 )
 
 
@@ -46,7 +49,7 @@ def machine(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Machine:
 def test_a_mutation(machine: Machine, name: str) -> None:
     one = next(one for one in mutations() if one.name == name)
     result = try_one(machine, one)
-    assert result.outcome not in ("wrong", "void"), result
+    assert result.outcome in ("right", "said", "refused"), result
     if one.harmless:
         assert result.verdict in ("same", "compatible"), result
 

@@ -25,6 +25,7 @@ _SAID_BY = {
     "source-options-changed",
     "source-columns-changed",
     "output-mode-changed",
+    "state-format-pinned",
 }
 # What a Python function does is named by its function alone.
 _SAID_OF_FUNCTIONS = {"functions-changed", "code-changed"}
@@ -36,6 +37,10 @@ _PAST_STAYS = (
     "not recomputed",
     "not computed again",
     "later records only",
+    "brings nothing back",
+    "go out once more",
+    "lets out none",
+    "ignores the new ones",
 )
 
 
