@@ -38,8 +38,12 @@ class Streams:
     def late(self, sub: str = "in", delay: str = "10 minutes") -> Any:
         return self(sub).withWatermark("at", delay)
 
-    def static(self) -> Any:
-        return self.spark.createDataFrame([("a", 7)], "k2 STRING, u LONG")
+    def static(self, rows: tuple[tuple[str, int], ...] = (("a", 7),)) -> Any:
+        return self.spark.createDataFrame(list(rows), "k2 STRING, u LONG")
+
+    def table(self, schema: str, **options: Any) -> Any:
+        (self.folder / "table").mkdir(exist_ok=True)
+        return self.spark.read.schema(schema).options(**options).csv(str(self.folder / "table"))
 
 
 def tree(frame: Any) -> PlanTree:
@@ -87,6 +91,10 @@ def _self_joined(s: Streams, left: str, right: str) -> Any:
 
 def _static(s: Streams, kind: str = "inner", condition: str = "k = k2") -> Any:
     return s().join(s.static(), f.expr(condition), kind).groupBy("k").agg(f.sum("u"))
+
+
+def _looked_up(s: Streams, table: Any, schema: str = SCHEMA) -> Any:
+    return s(schema=schema).join(table, f.expr("k = k2")).groupBy("k").agg(f.sum("u"))
 
 
 def _bucket(suffix: str) -> Query:
@@ -287,6 +295,31 @@ CHANGED: dict[str, tuple[Query, Query, Kind]] = {
         lambda s: s().dropDuplicates(["k"]).groupBy("k").count(),
         Kind.OPERATORS,
     ),
+    "a row of a table made in the code": (
+        lambda s: _looked_up(s, s.static((("a", 7), ("b", 8)))),
+        lambda s: _looked_up(s, s.static((("a", 7), ("c", 8)))),
+        Kind.ROWS,
+    ),
+    "columns of a table made in the code": (
+        lambda s: _looked_up(s, s.spark.createDataFrame([("a", "b")], "k2 STRING, u STRING")),
+        lambda s: _looked_up(s, s.spark.createDataFrame([("a", "b")], "u STRING, k2 STRING")),
+        Kind.ROWS,
+    ),
+    "columns of a table of CSV": (
+        lambda s: _looked_up(s, s.table("k2 STRING, u LONG, v2 LONG")),
+        lambda s: _looked_up(s, s.table("k2 STRING, v2 LONG, u LONG")),
+        Kind.ROWS,
+    ),
+    "an option of a table of CSV": (
+        lambda s: _looked_up(s, s.table("k2 STRING, u LONG")),
+        lambda s: _looked_up(s, s.table("k2 STRING, u LONG", header=True)),
+        Kind.ROWS,
+    ),
+    "a row of a table in SQL": (
+        lambda s: _looked_up(s, s.spark.sql("SELECT * FROM VALUES ('a', 7L) AS t(k2, u)")),
+        lambda s: _looked_up(s, s.spark.sql("SELECT * FROM VALUES ('a', 8L) AS t(k2, u)")),
+        Kind.ROWS,
+    ),
     "a text": (
         lambda s: s().groupBy(f.expr("k = 'a'")).count(),
         lambda s: s().groupBy(f.expr("k = 'b'")).count(),
@@ -295,6 +328,14 @@ CHANGED: dict[str, tuple[Query, Query, Kind]] = {
 }
 
 SAME: dict[str, tuple[Query, Query]] = {
+    "a column more of a source, beside a table in SQL": (
+        lambda s: _looked_up(s, s.spark.sql("SELECT * FROM VALUES ('a', 7L) AS t(k2, u)")),
+        lambda s: _looked_up(
+            s,
+            s.spark.sql("SELECT * FROM VALUES ('a', 7L) AS t(k2, u)"),
+            f"{SCHEMA}, more STRING",
+        ),
+    ),
     "select in two steps": (
         lambda s: s().select("k", (f.col("v") * 2).alias("x")).groupBy("k").agg(f.sum("x")),
         lambda s: s().withColumn("y", f.col("v") * 2).select("k", "y").groupBy("k").agg(f.sum("y")),

@@ -110,7 +110,8 @@ class ExpressionReader:
         return tuple(sorted(found))
 
     def _left_out(self, kind: str, name: str) -> None:
-        if name not in KNOWN_BY_OTHER_MEANS:
+        # The rows of a LocalRelation have a digest among the facts.
+        if name not in KNOWN_BY_OTHER_MEANS and (kind, name) != ("LocalRelation", "data"):
             self.unseen.add(f"{kind}.{name}")
 
 

@@ -1,7 +1,7 @@
 """The plan of a query, read from the JVM as a tree that can be compared.
 
 One call gives Spark's JSON of the whole plan. The few things that it leaves out (a
-watermark's delay, a static table's folder, the bodies of Python functions) are asked for.
+watermark's delay, a static table's folder or rows, the bodies of Python functions) are asked for.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from floodmark.checkpoint.plan_json import KNOWN_BY_OTHER_MEANS
 from floodmark.checkpoint.plan_reading import Facts, read_plan
 from floodmark.checkpoint.plan_tree import PlanTree
 from floodmark.engine.python_code import function_digest
+from floodmark.engine.static_rows import KINDS as GIVEN_ROWS
+from floodmark.engine.static_rows import rows_digest
 
 _DEEPEST = 20_000
 _DELAY = "spark.watermarkDelayMs"
@@ -50,6 +52,8 @@ def _facts(spark: Any, plan: Any, text: str, nodes: list[Mapping[str, Any]]) -> 
                 details[at] = {"delay_ms": _delay(node)}
             elif wanted[at] == "static":
                 details[at] = _static(node)
+            elif wanted[at] == "rows":
+                details[at] = {"rows": rows_digest(node)}
             elif wanted[at] == "line":
                 details[at] = {"line": str(node.canonicalized().simpleString(1_000_000))}
             else:
@@ -113,6 +117,8 @@ def _asks(node: Mapping[str, Any]) -> str | None:
         return "watermark"
     if kind in ("LogicalRelation", "DataSourceV2Relation"):
         return "static"
+    if kind in GIVEN_ROWS and node.get("isStreaming") is not True:
+        return "rows"
     if '"class": "org.apache.spark.sql.catalyst.expressions.Python' in json.dumps(node):
         return "functions"
     hidden = {name for name, value in node.items() if value is None} - KNOWN_BY_OTHER_MEANS
@@ -139,10 +145,21 @@ def _static(leaf: Any) -> dict[str, Any]:
     from py4j.protocol import Py4JError
 
     try:
-        paths = [str(one.toString()) for one in sequence(leaf.relation().location().rootPaths())]
+        relation = leaf.relation()
+        paths = [str(one.toString()) for one in sequence(relation.location().rootPaths())]
+        return {"reads": paths, "format": _format(relation)}
     except (Py4JError, TypeError):
         return {"reads": str(leaf.simpleString(1000)).partition("[")[0]}
-    return {"reads": paths}
+
+
+def _format(relation: Any) -> str:
+    """How files are read; a digest, as options may hold what nobody should see."""
+    kind = str(relation.fileFormat().getClass().getSimpleName())
+    options = {key: value for key, value in scala_map(relation.options()).items() if key != "path"}
+    # Columns of these files go by their place, those of others by their name.
+    columns = str(relation.dataSchema().simpleString()) if "CSV" in kind else ""
+    told = json.dumps([kind, options, columns], sort_keys=True)
+    return hashlib.sha256(told.encode()).hexdigest()
 
 
 def _functions(node: Any) -> dict[int, str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import random
+import hashlib
+import itertools
 import shutil
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -71,17 +72,19 @@ class Result:
 
 
 def in_order(all_of_them: list[Mutation], seed: int) -> list[Mutation]:
-    """The order of the campaign: one of each kind in turn, so that rare kinds are all there."""
-    generator = random.Random(seed)
+    """The order of the campaign: one of each kind in turn, so that rare kinds are all there.
+
+    A mutation keeps its place among its kind when others are added.
+    """
     kinds: dict[str, list[Mutation]] = {}
-    for one in all_of_them:
+    for one in sorted(all_of_them, key=lambda one: _draw(seed, one.name)):
         kinds.setdefault(one.kind, []).append(one)
-    for kind in sorted(kinds):
-        generator.shuffle(kinds[kind])
-    ordered = []
-    while any(kinds.values()):
-        ordered += [kinds[kind].pop() for kind in sorted(kinds) if kinds[kind]]
-    return ordered
+    rounds = itertools.zip_longest(*(kinds[kind] for kind in sorted(kinds)))
+    return [one for same in rounds for one in same if one is not None]
+
+
+def _draw(seed: int, name: str) -> str:
+    return hashlib.sha256(f"{seed} {name}".encode()).hexdigest()
 
 
 def selected(seed: int, number: int, part: str) -> list[Mutation]:

@@ -68,6 +68,11 @@ def put(folder: Path, files: tuple[int, ...]) -> None:
                 _write(folder / "tables" / f"{file}.csv", head + body, when)
 
 
+def put_table(folder: Path) -> None:
+    """A static table of CSV."""
+    _write(folder / "rates" / "rates.csv", "a,7,70\nb,9,90\nc,11,110\n", 1_750_000_000)
+
+
 def _write(path: Path, text: str, when: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     hidden = path.with_name(f".{path.name}.tmp")

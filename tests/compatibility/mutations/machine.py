@@ -12,7 +12,7 @@ from pathlib import Path
 
 from compatibility.mutations import sinks
 from compatibility.mutations.applications import Version, write
-from compatibility.mutations.inputs import AFTER, BEFORE, put
+from compatibility.mutations.inputs import AFTER, BEFORE, put, put_table
 from compatibility.mutations.mutators import Mutation
 from compatibility.mutations.queries import Query
 from floodmark.api import check
@@ -45,6 +45,7 @@ class Machine:
         checkpoint = place / "checkpoint"
         if query.name not in self._old:
             put(place / "in", BEFORE)
+            put_table(place / "in")
             output = place / "out"
             path = write(Version(query), place / "old.py", place / "in", output, checkpoint)
             self._start_noted(path, checkpoint)
@@ -96,6 +97,7 @@ class Machine:
         if place.exists():
             shutil.rmtree(place)
         put(place / "in", BEFORE)
+        put_table(place / "in")
         output, checkpoint = place / "out", place / "checkpoint"
         path = write(mutation.version, place / "truth.py", place / "in", output, checkpoint)
         failure = ""

@@ -257,6 +257,17 @@ _add(
     changes=(('"ann"', '"anna"'), ('("b", "bob")', '("b", "ann")')),
 )
 
+_add(
+    "looked-up-csv",
+    'rates = spark.read.schema("k2 STRING, u LONG, u2 LONG").csv(INPUT + "/rates")\n'
+    'rows = read("events")\n'
+    'out = rows.join(rates, rows.k == rates.k2, "inner").groupBy("k").agg(F.sum("u").alias("s"))',
+    changes=(
+        ("u LONG, u2 LONG", "u2 LONG, u LONG"),
+        ("spark.read", 'spark.read.option("header", True)'),
+    ),
+)
+
 # Unions
 _add(
     "union",

@@ -1,0 +1,57 @@
+"""A digest of the rows that code itself gives to a plan: createDataFrame and VALUES.
+
+Spark's JSON has the columns of such a table and not its rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+KINDS = ("LocalRelation", "LogicalRDD")
+
+
+def rows_digest(leaf: Any) -> str | None:
+    """Of rows and columns in their order; None where the rows are made by a job.
+
+    Reading what a job makes could cost anything.
+    """
+    from py4j.protocol import Py4JError
+
+    found = hashlib.sha256()
+    try:
+        found.update(str(leaf.schema().simpleString()).encode() + b"\n")
+        if str(leaf.getClass().getSimpleName()) == "LocalRelation":
+            found.update(str(leaf.data().mkString("\n")).encode())
+            return found.hexdigest()
+        chunks = list(_given_chunks(leaf.rdd()))
+    except (Py4JError, TypeError):
+        return None
+    for row in (row for chunk in chunks for row in _rows(chunk)):
+        found.update(repr(row).encode() + b"\n")
+    return found.hexdigest() if chunks else None
+
+
+def _given_chunks(rdd: Any) -> Iterator[bytes]:
+    """What Python gave to the JVM: pickled rows, as many at once as the partitions need."""
+    while not rdd.dependencies().isEmpty():
+        rdd = rdd.dependencies().head().rdd()
+    if str(rdd.getClass().getSimpleName()) != "ParallelCollectionRDD":
+        return
+    for partition in rdd.partitions():
+        values = partition.iterator()
+        while values.hasNext():
+            yield bytes(values.next())
+
+
+def _rows(chunk: bytes) -> list[Any]:
+    """Row by row: how many share a chunk depends on the cores of the machine."""
+    import pickle
+
+    try:
+        # This process pickled it a moment ago: it is the code that is about to run.
+        rows = pickle.loads(chunk)  # nosec B301
+    except Exception:
+        return [chunk]
+    return rows if isinstance(rows, list) else [rows]
