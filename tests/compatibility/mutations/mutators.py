@@ -8,6 +8,7 @@ result is for Spark to say.
 from __future__ import annotations
 
 import ast
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -36,6 +37,11 @@ def mutations(queries: Iterable[Query] = ALL) -> list[Mutation]:
     return [one for query in queries for one in _of(query)]
 
 
+def named(name: str) -> Mutation:
+    query = next(one for one in ALL if one.name == name.partition("/")[0])
+    return next(one for one in _of(query) if one.name == name)
+
+
 def _of(query: Query) -> Iterator[Mutation]:
     numbers: Counter[str] = Counter()
     for kind, what, version, harmless, two in _changes(query):
@@ -51,9 +57,10 @@ def _changes(query: Query) -> Iterator[tuple[str, str, Version, bool, bool]]:
         for part in ("code", "before"):
             for kind, what, text in _edited(getattr(query, part), edits):
                 code, before = (text, query.before) if part == "code" else (query.code, text)
-                if kind != "comment" and (_same(code), _same(before)) in seen:
+                meaning = (_same(code), _same(before))
+                if kind != "comment" and meaning in seen:
                     continue
-                seen.add((_same(code), _same(before)))
+                seen.add(meaning)
                 # Files of other columns are another output: whoever reads them sees it.
                 free = harmless and not (
                     query.sink != "rows" and kind in ("column-after", "renamed-after")
@@ -75,5 +82,6 @@ def _edited(text: str, edits: Iterable[Callable[[ast.Module], Iterator[Edit]]]) 
         yield from edit(ast.parse(text))
 
 
+@functools.cache
 def _same(text: str) -> str:
     return ast.dump(ast.parse(text))

@@ -32,13 +32,14 @@ _GROUPS = {
 
 
 def load(paths: Iterable[Path]) -> list[Result]:
-    found = []
+    """The results in these files; of a mutation that was tried again, the last."""
+    found = {}
     for path in paths:
         for line in path.read_text().splitlines():
             fields = json.loads(line)
             fields.pop("seconds", None)
-            found.append(Result(**fields))
-    return found
+            found[fields["name"]] = Result(**fields)
+    return list(found.values())
 
 
 def block(results: Sequence[Result]) -> str:
