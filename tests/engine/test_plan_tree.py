@@ -468,3 +468,58 @@ def test_both_sides_of_a_self_join_are_told_apart(streams: Streams) -> None:
     (join,) = tree(_self_joined(streams, "k AS a", "k AS b")).steps("Join")
     sources = {one.field("source") for part in join.role("condition") for one in part.walk()}
     assert sources - {None} == {"0", "1"}
+
+
+LIMIT = 3
+BOUND = 3
+OTHER = 4
+FEW = [1]
+MANY = [1, 2]
+
+
+def test_names_and_docstrings_are_not_in_a_digest() -> None:
+    def one(n: int | None, low: str = "small") -> str | None:
+        if n is None:
+            return None
+        return low if n < LIMIT else "big"
+
+    first = function_digest(one)
+
+    def one(number: int | None, little: str = "small") -> str | None:  # type: ignore[no-redef]
+        """The name of a size."""
+        if number is None:
+            return None
+        return little if number < BOUND else "big"
+
+    assert function_digest(one) == first
+
+    def one(number: int | None, little: str = "small") -> str | None:  # type: ignore[no-redef]
+        if number is None:
+            return None
+        return little if number < OTHER else "big"
+
+    assert function_digest(one) != first
+
+
+def test_what_a_function_does_is_in_its_digest() -> None:
+    def made(step: int) -> list[Any]:
+        return [
+            lambda a, b: a - b,
+            lambda a, b: b - a,
+            lambda a, b: a - b - step,
+            lambda a, b: [c - step for c in (a, b)],
+            lambda a, b: [c + step for c in (a, b)],
+            lambda a, b: a.upper() + b,
+            lambda a, b: a.lower() + b,
+            lambda *a, b: a,
+            lambda a, *, b: a,
+            lambda a, b: FEW + MANY + FEW,
+            lambda a, b: FEW + MANY + MANY,
+        ]
+
+    digests = [function_digest(one) for one in made(1)]
+    assert len(set(digests)) == len(digests)
+    assert [function_digest(one) for one in made(1)] == digests
+    others = [function_digest(one) for one in made(2)]
+    changed = [at for at, one in enumerate(others) if one != digests[at]]
+    assert changed == [2, 3, 4]

@@ -1,12 +1,13 @@
 """A digest of a Python function: of what it does, and not of where it stands.
 
 A plan holds a function as pickled bytes, in which line numbers and file names count. Here
-comments, docstrings and empty lines do not; closures, defaults and the globals that a
-function uses do, and so do the methods and values of objects that it holds.
+comments, docstrings, empty lines and the names of variables do not; closures, defaults and the
+globals that a function uses do, and so do the methods and values of objects that it holds.
 """
 
 from __future__ import annotations
 
+import dis
 import hashlib
 import json
 import sys
@@ -16,28 +17,26 @@ from typing import Any
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 _DEEPEST = 12
-_CO_HAS_DOCSTRING = 0x4000000
+_TAKES_ANY = 0x04 | 0x08  # *args and **kwargs
 
 
 def function_digest(function: Any) -> str:
     """`3.11:5f3a…`: byte code differs with the minor release of Python."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    text = json.dumps(list(_said(function, set(), 0)))
+    text = json.dumps(list(_said(function, {}, 0)))
     return f"{version}:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _said(value: Any, seen: set[int], depth: int) -> Iterator[str]:
+def _said(value: Any, seen: dict[int, int], depth: int) -> Iterator[str]:
     if isinstance(value, _PLAIN):
         yield repr(value)
         return
     if id(value) in seen or depth > _DEEPEST:
-        yield f"again {type(value).__qualname__}"
+        yield f"again {type(value).__qualname__} {seen.get(id(value))}"
         return
-    seen.add(id(value))
+    seen[id(value)] = len(seen)
     yield type(value).__qualname__
-    if isinstance(value, types.CodeType):
-        yield from _code(value, seen, depth)
-    elif isinstance(value, types.MethodType):
+    if isinstance(value, types.MethodType):
         yield from _said(value.__func__, seen, depth + 1)
         yield from _said(value.__self__, seen, depth + 1)
     elif isinstance(value, types.FunctionType):
@@ -59,54 +58,48 @@ def _said(value: Any, seen: set[int], depth: int) -> Iterator[str]:
         yield from _object(value, seen, depth)
 
 
-def _function(function: types.FunctionType, seen: set[int], depth: int) -> Iterator[str]:
+def _function(function: types.FunctionType, seen: dict[int, int], depth: int) -> Iterator[str]:
     if not _is_users(function.__module__):
         yield f"{function.__module__}.{function.__qualname__}"
         # A wrapper of Spark's own holds what the user wrote in its closure.
         for cell in function.__closure__ or ():
             yield from _cell(cell, seen, depth)
         return
-    yield from _code(function.__code__, seen, depth)
+    yield from _code(function.__code__, function.__globals__, seen, depth)
     yield from _said(function.__defaults__, seen, depth + 1)
     yield from _said(function.__kwdefaults__, seen, depth + 1)
     for cell in function.__closure__ or ():
         yield from _cell(cell, seen, depth)
-    for name in sorted(_names(function.__code__)):
-        if name in function.__globals__:
-            yield name
-            yield from _said(function.__globals__[name], seen, depth + 1)
 
 
-def _cell(cell: Any, seen: set[int], depth: int) -> Iterator[str]:
+def _cell(cell: Any, seen: dict[int, int], depth: int) -> Iterator[str]:
     try:
         yield from _said(cell.cell_contents, seen, depth + 1)
     except ValueError:
         yield "empty"
 
 
-def _code(code: types.CodeType, seen: set[int], depth: int) -> Iterator[str]:
-    yield code.co_code.hex()
-    yield from (*code.co_names, *code.co_varnames, *code.co_freevars)
-    for constant in code.co_consts[1 if _has_docstring(code) else 0 :]:
-        yield from _said(constant, seen, depth + 1)
+def _code(
+    code: types.CodeType, names: Mapping[str, Any], seen: dict[int, int], depth: int
+) -> Iterator[str]:
+    """Step by step: variables by their number, globals and constants by what they are."""
+    yield f"{code.co_argcount} {code.co_posonlyargcount} {code.co_kwonlyargcount}"
+    yield f"{code.co_flags & _TAKES_ANY} {getattr(code, 'co_exceptiontable', b'').hex()}"
+    for step in dis.get_instructions(code):
+        yield step.opname
+        if isinstance(step.argval, types.CodeType):
+            yield from _code(step.argval, names, seen, depth + 1)
+        elif step.opcode in dis.hasconst:
+            yield from _said(step.argval, seen, depth + 1)
+        elif step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval in names:
+            yield from _said(names[step.argval], seen, depth + 1)
+        elif step.opcode in dis.hasname:
+            yield str(step.argval)
+        else:
+            yield str(step.arg)
 
 
-def _has_docstring(code: types.CodeType) -> bool:
-    """Whether the first constant is a docstring, or None in the place of one."""
-    if sys.version_info >= (3, 13):
-        return bool(code.co_flags & _CO_HAS_DOCSTRING)
-    return code.co_name == "<lambda>" or not code.co_name.startswith("<")
-
-
-def _names(code: types.CodeType) -> set[str]:
-    found = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            found |= _names(constant)
-    return found
-
-
-def _class(kind: type, seen: set[int], depth: int) -> Iterator[str]:
+def _class(kind: type, seen: dict[int, int], depth: int) -> Iterator[str]:
     yield f"{kind.__qualname__}"
     if not _is_users(kind.__module__):
         yield str(kind.__module__)
@@ -121,13 +114,13 @@ def _class(kind: type, seen: set[int], depth: int) -> Iterator[str]:
         yield from _said(inner, seen, depth + 1)
 
 
-def _object(value: Any, seen: set[int], depth: int) -> Iterator[str]:
+def _object(value: Any, seen: dict[int, int], depth: int) -> Iterator[str]:
     kind = type(value)
     yield from _said(kind, seen, depth + 1)
     if _is_users(kind.__module__) or kind.__module__ in ("functools", "datetime", "decimal"):
         inside = getattr(value, "__dict__", None)
         if inside:
-            yield from _said(dict(inside), seen, depth + 1)
+            yield from _said(inside, seen, depth + 1)
         if kind.__module__ == "functools":
             for name in ("func", "args", "keywords"):
                 yield from _said(getattr(value, name, None), seen, depth + 1)
