@@ -1,0 +1,166 @@
+"""The sinks of the campaign: how a query writes to each, and what it holds, row for row."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from floodmark import once
+from floodmark.changes.consequences import DELTA, FILES, REST
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from services.kafka import KafkaServer
+
+Rows = Counter[str]
+
+
+class Output:
+    """A sink at a place of its own. `kind` is the one that a plan speaks of."""
+
+    kind = REST
+    note = "foreachBatch"
+    modes: tuple[str, ...] = ("append", "update", "complete")
+
+    def __init__(self, spark: SparkSession, place: Path) -> None:
+        self.spark = spark
+        self.place = place
+
+    def start(self, writer: Any) -> Any:
+        return writer.foreachBatch(self.write).start()
+
+    def write(self, batch: DataFrame, batch_id: int) -> None:
+        raise NotImplementedError
+
+    def rows(self) -> Rows:
+        raise NotImplementedError
+
+    def kept(self) -> set[int] | None:
+        """The batches that the sink still shows its readers; None: all that it ever got."""
+        return None
+
+    def keep(self, aside: Path) -> None:
+        if self.place.exists():
+            shutil.copytree(self.place, aside)
+
+    def put_back(self, aside: Path) -> None:
+        shutil.rmtree(self.place, ignore_errors=True)
+        if aside.exists():
+            shutil.copytree(aside, self.place)
+
+    def _read(self, kind: str) -> Rows:
+        if not self.place.exists():
+            return Counter()
+        frame = self.spark.read.format(kind).load(str(self.place))
+        return Counter(row["value"] for row in frame.collect())
+
+
+class FileOutput(Output):
+    kind, note, modes = FILES, "parquet", ("append",)
+
+    def start(self, writer: Any) -> Any:
+        return writer.format("parquet").start(str(self.place))
+
+    def rows(self) -> Rows:
+        return self._read("parquet")
+
+    def kept(self) -> set[int]:
+        return {int(p.name) for p in (self.place / "_spark_metadata").glob("[0-9]*")}
+
+
+class DeltaOutput(Output):
+    kind, note, modes = DELTA, "delta", ("append", "complete")
+
+    def start(self, writer: Any) -> Any:
+        return writer.format("delta").start(str(self.place))
+
+    def rows(self) -> Rows:
+        return self._read("delta")
+
+    def put_back(self, aside: Path) -> None:
+        super().put_back(aside)
+        jvm: Any = self.spark._jvm
+        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+class OnceDelta(DeltaOutput):
+    note, modes = "foreachBatch", Output.modes
+
+    def start(self, writer: Any) -> Any:
+        return writer.foreachBatch(once.delta(str(self.place))).start()
+
+
+class OnceSql(Output):
+    kind = DELTA
+
+    def start(self, writer: Any) -> Any:
+        self.place.mkdir(exist_ok=True)
+        return writer.foreachBatch(once.sql(f"sqlite:///{self.place}/db", _insert)).start()
+
+    def rows(self) -> Rows:
+        if not (self.place / "db").exists():
+            return Counter()
+        with sqlite3.connect(self.place / "db") as connection:
+            return Counter(row[0] for row in connection.execute("select value from t"))
+
+
+def _insert(connection: Any, batch: DataFrame, _batch_id: int) -> None:
+    import sqlalchemy
+
+    connection.execute(sqlalchemy.text("create table if not exists t (value text)"))
+    insert = sqlalchemy.text("insert into t values (:value)")
+    for row in batch.collect():
+        connection.execute(insert, {"value": row["value"]})
+
+
+class Append(Output):
+    """A foreachBatch that writes what it is given, and remembers nothing."""
+
+    def write(self, batch: DataFrame, batch_id: int) -> None:
+        batch.write.mode("append").parquet(str(self.place))
+
+    def rows(self) -> Rows:
+        return self._read("parquet")
+
+
+class KafkaOutput(Output):
+    note = "kafka"
+
+    def __init__(self, spark: SparkSession, place: Path, kafka: KafkaServer) -> None:
+        super().__init__(spark, place)
+        self.kafka = kafka
+        self.topic = kafka.create_topic("moves")
+
+    def start(self, writer: Any) -> Any:
+        options = {"kafka.bootstrap.servers": self.kafka.bootstrap, "topic": self.topic}
+        return writer.format("kafka").options(**options).start()
+
+    def rows(self) -> Rows:
+        reader = self.spark.read.format("kafka").option("subscribe", self.topic)
+        frame = reader.option("kafka.bootstrap.servers", self.kafka.bootstrap).load()
+        return Counter(row["v"] for row in frame.selectExpr("cast(value as string) v").collect())
+
+
+class Recorded(Output):
+    """What a stream emits, batch by batch, with no sink that could skip any of it."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        super().__init__(spark, Path())
+        self.batches: dict[int, Rows] = {}
+
+    def write(self, batch: DataFrame, batch_id: int) -> None:
+        self.batches[batch_id] = Counter(row["value"] for row in batch.collect())
+
+
+OUTPUTS: dict[str, type[Output]] = {
+    "file": FileOutput,
+    "delta": DeltaOutput,
+    "once.delta": OnceDelta,
+    "once.sql": OnceSql,
+    "kafka": KafkaOutput,
+    "append": Append,
+}
