@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from floodmark.changes.rehome import hadoop_root, moved_operator_metadata
+from floodmark.changes.rehome import hadoop_root, moved_note, moved_operator_metadata
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,18 @@ def test_what_was_drawn_on_a_disk_is_named_like_the_old_checkpoint() -> None:
         moved = moved_operator_metadata(data, "s3://bucket/new", like)
         found = json.loads(moved.decode().partition("\n")[2])["stateStoreInfo"][0]
         assert found["stateSchemaFilePaths"] == [f"{root}/state/0/_stateSchema/default/0_a"]
+
+
+def test_a_note_of_a_start_is_led_along() -> None:
+    """Whole names alone: /data/in is no part of /data/input."""
+    note = {
+        "sources": [{"options": {"path": "/data/in"}, "description": "Source[file:/data/in]"}],
+        "sink_options": {"path": "/data/input"},
+        "plan": "reads file:/data/in/a, file:/data/input",
+    }
+    moved = json.loads(moved_note(json.dumps(note).encode(), [("/data/in", "/new/in")]))
+    assert moved["sources"] == [
+        {"options": {"path": "/new/in"}, "description": "Source[file:/new/in]"}
+    ]
+    assert moved["sink_options"] == {"path": "/data/input"}
+    assert moved["plan"] == "reads file:/new/in/a, file:/data/input"

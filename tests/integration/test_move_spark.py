@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import floodmark
 from chaos.sinks import DeltaSink
 from floodmark import api
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying
-from floodmark.errors import WouldLose
+from floodmark.errors import WouldLose, WrongUse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -310,3 +311,38 @@ def test_the_new_codes_sources_are_checked(stream: Stream) -> None:
     other = app(stream.folder, 'spark.readStream.format("rate").load()')
     with pytest.raises(WouldLose, match="was file, and is rate now"):
         api.upgrade(str(stream.cp), str(stream.folder / "new"), app=other)
+
+
+def test_the_new_codes_parameters_are_given(stream: Stream) -> None:
+    stream.feed(1)
+    stream.run(stream.cp)
+    path = Path(app(stream.folder, "first"))
+    path.write_text(path.read_text().replace("(spark, start)", "(spark, start, region: str)"))
+    with pytest.raises(WrongUse, match="region"):
+        api.upgrade(str(stream.cp), str(stream.folder / "new"), app=str(path))
+    change = api.upgrade(
+        str(stream.cp), str(stream.folder / "new"), app=str(path), settings={"region": "north"}
+    )
+    assert any("reads json, as the checkpoint does" in note for note in change.plan.notes)
+    with pytest.raises(WrongUse, match="no application whose parameter it is"):
+        api.upgrade(str(stream.cp), str(stream.folder / "new"), settings={"region": "north"})
+
+
+def test_a_stream_that_was_led_to_its_moved_input_starts(stream: Stream) -> None:
+    """The notes of the last start name the folder that `--rehome` has changed."""
+
+    def start(checkpoint: Path) -> None:
+        writer = stream.read().writeStream.format("delta").option("path", str(stream.out))
+        query = floodmark.start(writer.trigger(availableNow=True), checkpoint=str(checkpoint))
+        assert query.awaitTermination(120)
+
+    stream.feed(2)
+    start(stream.cp)
+    moved, old = stream.folder / "moved-in", stream.input
+    old.rename(moved)
+    stream.input = moved
+    new = stream.folder / "new"
+    api.copy(str(stream.cp), str(new), rehome=[f"{old}={moved}"], carrying=GO)
+    stream.feed(1)
+    start(new)
+    assert stream.found() == stream.expected()
