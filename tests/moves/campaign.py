@@ -280,6 +280,12 @@ class Campaign:
     def upgrade(self, options: dict[str, Any], how: Carrying) -> Change:
         return api.upgrade(str(self.cp), str(self.base / "new"), carrying=how, **options)
 
+    def repair(self, options: dict[str, Any], how: Carrying) -> Change:
+        """Falls back to an earlier batch: the newest state, or entry, is lost."""
+        _lose_newest(self.cp, self.stream)
+        sink = str(self.output.place) if self.stream.sink in ("file", "delta") else None
+        return api.repair(str(self.cp), sink=sink, carrying=how, **options)
+
     def copy(self, options: dict[str, Any], how: Carrying) -> Change:
         return api.copy(str(self.cp), str(self.base / "new"), carrying=how, **options)
 
@@ -306,6 +312,7 @@ VERBS: dict[str, Verb] = {
         Campaign.upgrade,
         {"restart_numbering": True, "new_identity": True},
     ),
+    "repair": (Campaign.repair, {}),
     "copy": (Campaign.copy, {}),
     "copy --new-identity": (Campaign.copy, {"new_identity": True}),
 }
@@ -330,6 +337,17 @@ def uncommit(checkpoint: Path) -> None:
     (checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
 
 
+def _lose_newest(checkpoint: Path, stream: Stream) -> None:
+    newest = max(_committed(checkpoint))
+    if stream.shape.name == "stateless":
+        (checkpoint / f"offsets/.{newest}.crc").unlink(missing_ok=True)
+        (checkpoint / f"offsets/{newest}").write_bytes(b"v1\n{")
+        return
+    for path in (checkpoint / "state").glob(f"*/*/{newest + 1}.delta"):
+        path.unlink()
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+
+
 def _committed(checkpoint: Path) -> set[int]:
     return {int(path.name) for path in (checkpoint / "commits").glob("[0-9]*")}
 
@@ -347,6 +365,11 @@ def _names(by_batch: dict[int, set[str]], batches: set[int]) -> set[str]:
 
 
 def _said(plan: Plan, kind: str) -> Consequence | None:
+    if plan.verb == "repair":
+        batches = [batch for one in plan.options["repeats"] for batch in one["batches"]]
+        if not batches:
+            return None
+        return Consequence(kind, "", True, again=(min(batches), max(batches)))
     return next((item for item in plan.consequences if item.sink == kind), None)
 
 

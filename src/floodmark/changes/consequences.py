@@ -173,6 +173,8 @@ class Again:
     kept_id: bool = False
     moved: bool = False
     """Given offsets stand in for the batch's own."""
+    in_flight: int | None = None
+    """The batch that is planned, and not known to be in the sink."""
 
     @property
     def range(self) -> tuple[int, int] | None:
@@ -229,10 +231,13 @@ def restored(again: Again, sink: Sink | None) -> Consequences:
     if again.until is not None:
         return tuple(_to_accept(item) for item in reads_again(again, sink))
     since = "if the query ran on after the snapshot"
+    flight = again.in_flight
+    also = "" if flight is None else f"; batch {flight}, in flight then, it may get twice, too"
     twice = Consequence(
         REST,
-        f"{since}, it gets the records of those batches a second time",
+        f"{since}, it gets the records of those batches a second time{also}",
         True,
+        again=None if flight is None else (flight, flight),
         certain=False,
         accept=REPEATS,
     )

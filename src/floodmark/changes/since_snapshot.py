@@ -127,7 +127,14 @@ def _settled(since: Since, sink: Sink | None, known: KnownSink, options: Restore
     trim = trim_sink_log(place[1], since.after) if place else None
     trimmed = trim is not None and not trim.words
     told = consequences.restored(
-        Again(since.after, since.highest, trimmed, options.keep_identity), sink
+        Again(
+            since.after,
+            since.highest,
+            trimmed,
+            options.keep_identity,
+            in_flight=since.in_flight,
+        ),
+        sink,
     )
     notes = [*since.notes, *unnamed]
     if trim is not None and trim.words:
