@@ -70,6 +70,8 @@ def test_every_move(stream: Stream, begin: Begin, table: Counter[tuple[str, str]
     failed = []
     for verb in verbs_for(stream):
         outcome = campaign.moved_by(verb)
+        said = f"{len(outcome.again)} again, {len(outcome.skipped)} skipped"
+        print(f"\n{stream}, {verb}: {said}, {outcome.differences} unsaid", end="", flush=True)
         table[verb, "cases"] += 1
         table[verb, "repeated as said"] += bool(outcome.again)
         table[verb, "skipped as said"] += bool(outcome.skipped)
