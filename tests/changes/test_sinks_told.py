@@ -72,7 +72,7 @@ def test_nothing_ran_since_the_snapshot(tmp_path: Path) -> None:
     plan = api.restore(str(tmp_path / "repo"), str(cp)).plan
     assert plan.unaccepted == ()
     assert [item.words for item in plan.consequences] == [
-        "goes on with the next batch: nothing is repeated"
+        "goes on with the next batch: no batch is repeated"
     ]
 
 

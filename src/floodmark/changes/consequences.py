@@ -64,7 +64,7 @@ def _chosen(sink: Sink | None, every: Consequences) -> Consequences:
 def goes_on(in_flight: int | None, sink: Sink | None) -> Consequences:
     """Same id, numbers go on, and the in-flight batch is run again over its range."""
     if in_flight is None:
-        return (Consequence("every sink", "goes on with the next batch: nothing is repeated"),)
+        return (Consequence("every sink", "goes on with the next batch: no batch is repeated"),)
     return _chosen(
         sink,
         (
@@ -262,6 +262,12 @@ def restored(again: Again, sink: Sink | None) -> Consequences:
 def _to_accept(item: Consequence) -> Consequence:
     name = SKIPS if item.skips else REPEATS if item.again else LOSES if item.lost else None
     return replace(item, accept=name)
+
+
+def by_time() -> Consequence:
+    """Another cluster's offsets, found by the times of records."""
+    words = "may get records a second time that have the time at which the new cluster is begun"
+    return Consequence("every sink", words, True, certain=False)
 
 
 def never_read(words: str) -> Consequence:

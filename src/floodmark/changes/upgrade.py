@@ -242,6 +242,12 @@ def _begin_anew(origin: Origin, new: str, wish: Wish, course: Course) -> Plan:
 
 
 def _consequences(origin: Origin, wish: Wish, course: Course) -> tuple[Consequence, ...]:
+    if wish.moved_offsets:
+        return (consequences.by_time(), *_numbered(origin, wish, course))
+    return _numbered(origin, wish, course)
+
+
+def _numbered(origin: Origin, wish: Wish, course: Course) -> tuple[Consequence, ...]:
     sink = origin.sink
     in_flight = course.in_flight
     if wish.without_state or wish.restart_numbering:
