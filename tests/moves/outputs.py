@@ -60,7 +60,8 @@ class Output:
 
 
 class FileOutput(Output):
-    kind, note, modes = FILES, "parquet", ("append",)
+    kind, note = FILES, "parquet"
+    modes: tuple[str, ...] = ("append",)
 
     def start(self, writer: Any) -> Any:
         return writer.format("parquet").start(str(self.place))
@@ -73,7 +74,8 @@ class FileOutput(Output):
 
 
 class DeltaOutput(Output):
-    kind, note, modes = DELTA, "delta", ("append", "complete")
+    kind, note = DELTA, "delta"
+    modes: tuple[str, ...] = ("append", "complete")
 
     def start(self, writer: Any) -> Any:
         return writer.format("delta").start(str(self.place))
@@ -88,7 +90,8 @@ class DeltaOutput(Output):
 
 
 class OnceDelta(DeltaOutput):
-    note, modes = "foreachBatch", Output.modes
+    note = "foreachBatch"
+    modes: tuple[str, ...] = Output.modes
 
     def start(self, writer: Any) -> Any:
         return writer.foreachBatch(once.delta(str(self.place))).start()
