@@ -342,7 +342,9 @@ def test_a_stream_that_was_led_to_its_moved_input_starts(stream: Stream) -> None
     old.rename(moved)
     stream.input = moved
     new = stream.folder / "new"
-    api.copy(str(stream.cp), str(new), rehome=[f"{old}={moved}"], carrying=GO)
+    # Its lease ends a moment after the query does.
+    waiting = Carrying(execute=True, wait_seconds=60)
+    api.copy(str(stream.cp), str(new), rehome=[f"{old}={moved}"], carrying=waiting)
     stream.feed(1)
     start(new)
     assert stream.found() == stream.expected()
