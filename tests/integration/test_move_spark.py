@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import floodmark
 from chaos.sinks import DeltaSink
 from floodmark import api
 from floodmark.changes.use import Clock
@@ -326,25 +325,3 @@ def test_the_new_codes_parameters_are_given(stream: Stream) -> None:
     assert any("reads json, as the checkpoint does" in note for note in change.plan.notes)
     with pytest.raises(WrongUse, match="no application whose parameter it is"):
         api.upgrade(str(stream.cp), str(stream.folder / "new"), settings={"region": "north"})
-
-
-def test_a_stream_that_was_led_to_its_moved_input_starts(stream: Stream) -> None:
-    """The notes of the last start name the folder that `--rehome` has changed."""
-
-    def start(checkpoint: Path) -> None:
-        writer = stream.read().writeStream.format("delta").option("path", str(stream.out))
-        query = floodmark.start(writer.trigger(availableNow=True), checkpoint=str(checkpoint))
-        assert query.awaitTermination(120)
-
-    stream.feed(2)
-    start(stream.cp)
-    moved, old = stream.folder / "moved-in", stream.input
-    old.rename(moved)
-    stream.input = moved
-    new = stream.folder / "new"
-    # Its lease ends a moment after the query does.
-    waiting = Carrying(execute=True, wait_seconds=60)
-    api.copy(str(stream.cp), str(new), rehome=[f"{old}={moved}"], carrying=waiting)
-    stream.feed(1)
-    start(new)
-    assert stream.found() == stream.expected()
