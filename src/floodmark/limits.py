@@ -119,7 +119,7 @@ def _ours(parts: list[str]) -> str:
     second = parts[1]
     if second == "kept" and len(parts) > 4:  # kept/<plan>/<place>/<path>
         return kind_of("/".join(parts[4:]))
-    return {"lease.json": "lease", "journal": "journal"}.get(second, "note")
+    return {"lease.json": "lease", "epochs": "lease", "journal": "journal"}.get(second, "note")
 
 
 def over_limit(what: str, size: int | None, kind: str) -> OverLimit:
