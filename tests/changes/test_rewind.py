@@ -180,7 +180,9 @@ def test_a_sink_that_only_a_note_names_is_said_and_not_touched(tmp_path: Path) -
     tree = samples.logs(range(4), range(4)) | {
         "_floodmark/starts/1.json": json.dumps(note).encode()
     }
-    change = rewound(tmp_path / "cp", tree, to_batch=1)
+    with pytest.raises(WouldLose, match="skips has to be accepted first"):
+        rewound(tmp_path / "cp", tree, to_batch=1)
+    change = rewound(tmp_path / "cp", tree, to_batch=1, accept=["skips"])
     assert names(tmp_path / "out") == set(sink_log(4))
     assert change.plan.sink is None
     assert any(f"say --sink {tmp_path / 'out'}" in note for note in change.plan.notes)

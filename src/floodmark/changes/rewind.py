@@ -163,6 +163,15 @@ def plan_rewind(
         *_identity(origin, goal, keep_identity),
         *trim.steps,
     )
+    told = _consequences(
+        origin,
+        goal,
+        max(highest, trim.until) if goal.sink_only else highest,
+        keep_identity,
+        bool(sink) and not trim.words,
+    )
+    if sink is None:
+        told = _skipped_unless_named(origin, told)
     return Plan(
         "rewind",
         _title(goal),
@@ -177,16 +186,10 @@ def plan_rewind(
             **goal.options,
             "keep_identity": keep_identity,
             "sink": sink[0] if sink else None,
-            NEEDED: [SKIPS] if goal.forward else [],
+            NEEDED: sorted({item.accept for item in told if item.accept}),
         },
         _notes(origin, goal, keep_identity, trim),
-        _consequences(
-            origin,
-            goal,
-            max(highest, trim.until) if goal.sink_only else highest,
-            keep_identity,
-            bool(sink) and not trim.words,
-        ),
+        told,
         sink=sink[0] if sink and trim.steps else None,
     )
 
@@ -200,6 +203,18 @@ def _consequences(
     if goal.sink_only:
         return tuple(item for item in told if item.sink == consequences.FILES)
     return told
+
+
+def _skipped_unless_named(
+    origin: Origin, told: consequences.Consequences
+) -> consequences.Consequences:
+    """The notes say that it is a file sink, which would skip batches, and nobody has named it."""
+    if origin.sink is None or origin.sink.kind not in consequences.FILE_SINKS:
+        return told
+    return tuple(
+        replace(item, accept=SKIPS) if item.sink == consequences.FILES and item.skips else item
+        for item in told
+    )
 
 
 def _title(goal: Goal) -> str:

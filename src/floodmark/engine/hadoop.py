@@ -85,7 +85,7 @@ class HadoopFiles:
 
     def read(self, path: str) -> bytes:
         def whole() -> bytes:
-            stream = self.fs.open(self._path(path))
+            stream = self.fs.open(self._path(RelativePath(path)))
             try:
                 return bytes(self.spark._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
             finally:
@@ -107,10 +107,13 @@ class HadoopFiles:
 
     def put(self, path: str, local: str) -> None:
         source = self.spark._jvm.org.apache.hadoop.fs.Path(f"file:{local}")
-        _asked(path, lambda: self.fs.copyFromLocalFile(False, True, source, self._path(path)))
+        _asked(
+            path,
+            lambda: self.fs.copyFromLocalFile(False, True, source, self._path(RelativePath(path))),
+        )
 
     def create(self, path: str, data: bytes) -> bool:
-        if _asked(path, lambda: self.fs.exists(self._path(path))):
+        if _asked(path, lambda: self.fs.exists(self._path(RelativePath(path)))):
             return False
         try:
             _asked(path, lambda: self._put(path, data, overwrite=False))
@@ -130,7 +133,7 @@ class HadoopFiles:
         return self.read(path) == data
 
     def _put(self, path: str, data: bytes, overwrite: bool) -> None:
-        stream = self.fs.create(self._path(path), overwrite)
+        stream = self.fs.create(self._path(RelativePath(path)), overwrite)
         try:
             stream.write(bytearray(data))
         finally:
@@ -138,7 +141,7 @@ class HadoopFiles:
 
     def delete(self, paths: Iterable[str]) -> None:
         for path in paths:
-            _asked(path, lambda path=path: self.fs.delete(self._path(path), False))  # type: ignore[misc]
+            _asked(path, lambda path=path: self.fs.delete(self._path(RelativePath(path)), False))  # type: ignore[misc]
 
     def below(self, folder: str) -> HadoopFiles:
         return HadoopFiles(f"{self.root.rstrip('/')}/{RelativePath(folder)}", self.spark, self.fs)
