@@ -144,9 +144,10 @@ class RemoteFiles:
         self._ask(path, lambda: self.fs.put_file(local, self.file_path(path)))
 
     def create(self, path: str, data: bytes) -> bool:
+        place = self.file_path(path)
         self._make_parent(path)
         try:
-            self.fs.pipe_file(self.file_path(path), data, mode="create")
+            self.fs.pipe_file(place, data, mode="create")
         except Exception as error:
             if isinstance(error, FileExistsError) or _is_taken(error):
                 return False
