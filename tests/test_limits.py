@@ -258,3 +258,17 @@ def test_the_limits_are_documented() -> None:
     for kind, size in DEFAULTS.items():
         assert f"| `{kind}` |" in text
         assert kind in ("memory", "ratio") or f"| {shown(size)} |" in text.split(f"`{kind}` |")[1]
+
+
+@pytest.mark.parametrize("pinned", ["10000000", "1180591620717411303424"])
+@pytest.mark.parametrize("verb", [["doctor", "--read-data"], ["state"], ["repair"]])
+def test_partitions_that_no_machine_has(verb: list[str], pinned: str, tmp_path: Path) -> None:
+    folder = _golden(tmp_path, "sales-hdfs")
+    for path in (folder / "offsets").glob("[0-9]*"):
+        setting = '"spark.sql.shuffle.partitions":"2"'
+        assert setting in path.read_text()
+        path.write_text(path.read_text().replace(setting, setting.replace('"2"', f'"{pinned}"')))
+        (path.parent / f".{path.name}.crc").unlink()
+    ended = _limited(verb[0], folder, *verb[1:], memory=512 * MIB)
+    assert ended.returncode in (1, 3, 4), ended.stderr
+    assert "not enough memory" not in ended.stderr
