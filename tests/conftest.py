@@ -19,6 +19,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from demonstration import Demo
     from services.hdfs import HdfsServer
     from services.kafka import KafkaServer
     from services.postgres import PostgresServer
@@ -89,6 +90,14 @@ def postgres(fetched: ModuleType) -> Iterator[PostgresServer]:
 
     with PostgresServer(fetched.postgres_programs()) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    """One demonstration for all: it starts Spark three times."""
+    from demonstration import run_demo
+
+    return run_demo(tmp_path_factory.mktemp("demo"))
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from drivers import floodmark
 
 import samples
+from demonstration import Demo
 from floodmark import api
 from floodmark.engine.application import load_application
 from floodmark.engine.demo.orders import CUSTOMERS, HEADER, ROWS, write_orders
@@ -57,10 +57,9 @@ def test_the_timeline_needs_no_report_of_the_runtime(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_killed_in_the_middle_of_a_batch_nothing_is_lost(tmp_path: Path) -> None:
-    found = floodmark("demo", "--folder", "demo", "--json", cwd=tmp_path)
-    assert found.returncode == 0, found.stderr
-    story = json.loads(found.stdout)
+def test_killed_in_the_middle_of_a_batch_nothing_is_lost(demo: Demo) -> None:
+    assert demo.status == 0, demo.err
+    story = json.loads(demo.out)
     assert story["equal"]
     assert story["batch_query_total"] == story["stream_total"]
     # Two files a batch, or one more batch where the last files came apart.
@@ -70,5 +69,5 @@ def test_killed_in_the_middle_of_a_batch_nothing_is_lost(tmp_path: Path) -> None
     assert [batch["run"] for batch in story["batches"]] == [1] * VICTIM + [2] * (count - VICTIM)
     assert story["orders"] == 12 * ROWS
     assert sum(batch["rows"] for batch in story["batches"]) == story["orders"]
-    assert f"batch {VICTIM} is in flight" in found.stderr
-    assert (tmp_path / "demo/checkpoints/sales/commits/5").exists()
+    assert f"batch {VICTIM} is in flight" in demo.err
+    assert (demo.cwd / "data/demo/checkpoints/sales/commits/5").exists()
