@@ -445,23 +445,46 @@ def test_texts_of_the_code_are_not_kept(streams: Streams) -> None:
     assert secret not in kept
 
 
-def test_a_digest_is_of_what_a_function_does() -> None:
-    def one(a: int, b: int = 3) -> int:
-        """A docstring."""
-        return a + b
+_PLAIN = "def size(n, low=3):\n    if n is None:\n        return 'none'\n    return n + low\n"
 
-    first = function_digest(one)
 
-    def one(a: int, b: int = 3) -> int:  # type: ignore[no-redef]
-        # A comment.
-        return a + b
+def _function(text: str) -> Any:
+    names: dict[str, Any] = {"__name__": "app"}
+    exec(text, names)
+    return names["size"]
 
-    assert function_digest(one) == first
 
-    def one(a: int, b: int = 4) -> int:  # type: ignore[no-redef]
-        return a + b
+@pytest.mark.parametrize(
+    "text",
+    [
+        _PLAIN.replace("    if", '    """A docstring."""\n    if'),
+        _PLAIN.replace("    if", "    # A comment.\n\n    if"),
+        _PLAIN.replace("n is", "m is").replace("(n,", "(m,").replace("n + low", "m + low"),
+    ],
+)
+def test_a_digest_is_of_what_a_function_does(text: str) -> None:
+    assert function_digest(_function(text)) == function_digest(_function(_PLAIN))
 
-    assert function_digest(one) != first
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _PLAIN.replace("low=3", "low=4"),
+        _PLAIN.replace("'none'", "'null'"),
+        _PLAIN.replace("+", "-"),
+        _PLAIN.replace("n + low", "low + n"),
+        "LOW = 1\n" + _PLAIN.replace("n + low", "n + LOW"),
+        "import math\n" + _PLAIN.replace("n + low", "math.floor(n)"),
+    ],
+)
+def test_a_digest_differs_where_a_function_does_another_thing(text: str) -> None:
+    assert function_digest(_function(text)) != function_digest(_function(_PLAIN))
+
+
+def test_a_value_that_a_function_uses_is_part_of_it() -> None:
+    texts = [f"LOW = {low}\n" + _PLAIN.replace("n + low", "n + LOW") for low in (1, 2)]
+    first, second = (function_digest(_function(one)) for one in texts)
+    assert first != second
 
 
 def test_both_sides_of_a_self_join_are_told_apart(streams: Streams) -> None:
