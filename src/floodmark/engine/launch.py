@@ -82,8 +82,12 @@ def start(
     origin = Origin(name or "application", main, _fingerprint(main))
     launched = begin(prepare(writer, str(checkpoint), origin, frozenset(allow)), name)
     for warning in launched.warnings:
-        print(visible(f"floodmark: {redacted(warning)}"), file=sys.stderr)
+        _say(warning)
     return launched.query
+
+
+def _say(words: str) -> None:
+    print(visible(f"floodmark: {redacted(words)}"), file=sys.stderr)
 
 
 def _fingerprint(path: str | None) -> str | None:
@@ -152,10 +156,7 @@ def _take(
 
 def _stop_superseded(query: Any, pipeline: str) -> None:
     """Another run has the checkpoint now; `run` says so itself, an application has only this."""
-    print(
-        f"floodmark: {pipeline}: another run has taken over its checkpoint; this one is stopped",
-        file=sys.stderr,
-    )
+    _say(f"{pipeline}: another run has taken over its checkpoint; this one is stopped")
     with contextlib.suppress(Exception):  # the JVM may be gone with the query
         query.stop()
 
