@@ -88,14 +88,15 @@ def is_gone(spark: Any, error: BaseException | None = None) -> bool:
 
 
 def lost_connection(error: BaseException) -> bool:
-    from py4j.protocol import Py4JJavaError, Py4JNetworkError
+    from py4j.protocol import Py4JError, Py4JJavaError
 
     seen: BaseException | None = error
     while seen is not None:
-        if isinstance(seen, (Py4JNetworkError, ConnectionError)):
+        if isinstance(seen, ConnectionError):
             return True
-        # py4j tells of an empty answer in a plain Py4JError.
-        if not isinstance(seen, Py4JJavaError) and "while sending or receiving" in str(seen):
+        # py4j tells of a lost answer in a plain Py4JError; what Java itself says has a trace.
+        is_plain = isinstance(seen, Py4JError) and not isinstance(seen, Py4JJavaError)
+        if is_plain and "Trace:" not in str(seen):
             return True
         seen = seen.__cause__ or seen.__context__
     return False
