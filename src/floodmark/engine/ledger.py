@@ -147,7 +147,7 @@ class Ledger:
                 f"Its entry in {self._table.name} was begun and never completed: `write` "
                 "committed by itself, and the run ended before the batch did.",
                 f"Remove what is there of batch {entry.batch}, then its entry, and start again: "
-                f"DELETE FROM {self._table.name} WHERE query_id = '{found.query_id}' "
+                f"DELETE FROM {self._table.name} WHERE query_id = '{found.query_id}' "  # nosec B608
                 f"AND batch_id = {entry.batch}",
             )
 

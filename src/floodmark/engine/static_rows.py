@@ -47,7 +47,7 @@ def _given_chunks(rdd: Any) -> Iterator[bytes]:
 
 def _rows(chunk: bytes) -> list[Any]:
     """Row by row: how many share a chunk depends on the cores of the machine."""
-    import pickle
+    import pickle  # nosec B403
 
     try:
         # This process pickled it a moment ago: it is the code that is about to run.
