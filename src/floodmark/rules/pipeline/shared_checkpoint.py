@@ -45,7 +45,7 @@ def check_together(codes: Sequence[Code]) -> Iterator[Finding]:
                     yield RULE.finding(
                         code.path,
                         f"The query at {other_code.path}:{other_code.place(other_option.line)} "
-                        f"has the same checkpoint, {place}.",
+                        f"has the same checkpoint, {option.value.literal}.",
                         line=option.line,
                     )
                     break
