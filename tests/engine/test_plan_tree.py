@@ -440,7 +440,8 @@ def test_texts_of_the_code_are_not_kept(streams: Streams) -> None:
         .agg(f.count(f.expr(f"aes_decrypt(unbase64(text), '{secret}')")))
     )
     options = {"dateFormat": secret}
-    frame = frame.select(f.from_json("k", "d DATE", options))
+    frame = frame.select(f.from_json("k", "d DATE", options).alias("r"))
+    frame = frame.groupBy(f.expr(f"concat(r.d, '{secret}')").alias("key")).count()
     kept = json.dumps(packed_tree(tree(frame).hidden("salt")))
     assert secret not in kept
 
@@ -546,3 +547,15 @@ def test_what_a_function_does_is_in_its_digest() -> None:
     others = [function_digest(one) for one in made(2)]
     changed = [at for at, one in enumerate(others) if one != digests[at]]
     assert changed == [2, 3, 4]
+
+
+def test_a_plan_of_an_unknown_form_is_not_called_the_same(
+    streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(nodes: Any, facts: Any) -> PlanTree:
+        raise KeyError("projectList")
+
+    monkeypatch.setattr("floodmark.engine.plan_tree.read_plan", unknown)
+    before, after = tree(streams().groupBy("k").count()), tree(streams().groupBy("w").count())
+    assert [one.kind for one in differences(before, after)] == [Kind.ROWS]
+    assert differences(before, tree(streams().groupBy("k").count())) == ()

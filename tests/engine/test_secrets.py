@@ -5,20 +5,26 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from streams import put_orders
 
+from floodmark.checkpoint.plan_tree import tree_to_json
+from floodmark.checkpoint.start_note import last_start
 from floodmark.cli.main import run
 from planted import KINDS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # A file source takes any option; these it would act upon.
 OPTIONS = {one.option: one.value for one in KINDS if one.option not in ("path", "url")}
 URLS = [one.value for one in KINDS if one.option == "url"]
-SET, CONF, ENVIRONMENT, STORAGE, PLACE = (
-    f"Hu5h{number}qZ" for number in (2001, 2002, 2003, 2004, 2005)
+SET, CONF, ENVIRONMENT, STORAGE, PLACE, LITERAL = (
+    f"Hu5h{number}qZ" for number in range(2001, 2007)
 )
-CANARIES = (*(one.canary for one in KINDS), SET, CONF, ENVIRONMENT, STORAGE, PLACE)
+CANARIES = (*(one.canary for one in KINDS), SET, CONF, ENVIRONMENT, STORAGE, PLACE, LITERAL)
 
 APP = """
 import json
@@ -28,19 +34,20 @@ OPTIONS = json.loads({options!r})
 SAID = {said!r}
 
 @pipeline(
-    checkpoint="ck",
+    checkpoint={place!r} + "/ck",
     conf={{"spark.sql.shuffle.partitions": 1, "spark.sql.catalog.db.opener": {conf!r}}},
 )
 def orders(spark, start, *, db_password: str, region="eu", most: int = 5, fail: bool = False):
     reader = spark.readStream.schema("customerId STRING, amountPaid DOUBLE").options(**OPTIONS)
-    rows = reader.option("url", {url!r}).option("header", True).csv("orders")
+    rows = reader.option("url", {url!r}).option("header", True).csv({place!r} + "/orders")
 
     def write(rows, batch):
         if fail:
             raise ValueError(SAID + " for " + db_password)
         rows.count()
 
-    totals = rows.groupBy("customerId").count()
+    key = "sha2(concat(customerId, '{literal}'), 256) AS customerId"
+    totals = rows.selectExpr(key).groupBy("customerId").count()
     return totals.writeStream.options(**OPTIONS).outputMode("update").foreachBatch(write)
 """
 
@@ -48,7 +55,9 @@ def orders(spark, start, *, db_password: str, region="eu", most: int = 5, fail: 
 def put_app(place: Path, name: str = "app.py", **changes: str) -> None:
     said = " | ".join(one.said.replace("\n", " ") for one in KINDS)
     options = json.dumps({**OPTIONS, **changes})
-    text = APP.format(options=options, said=said, conf=CONF, url=URLS[0])
+    text = APP.format(
+        options=options, said=said, conf=CONF, url=URLS[0], literal=LITERAL, place=str(place)
+    )
     (place / name).write_text(text)
 
 
@@ -69,6 +78,55 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DB_PASSWORD", ENVIRONMENT)
     return tmp_path
+
+
+@pytest.mark.spark
+def test_a_run_a_failure_a_check_and_a_migration(
+    spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--set", f"db_password={SET}", "--set", "region=north", "--set", "most=7"]
+    failing = ["--available-now", "--set", "fail=true", *given]
+    migrating = ["migrate", "ck", "new", "--app", "app.py", "--drop-in-flight", *given]
+    migrating += ["--conf", f"spark.sql.streaming.opener={CONF}"]
+    put_app(place, "changed.py", apiKey="0ther-key-77")
+    printed = []
+
+    def ran(*arguments: str) -> int:
+        status = run([*arguments])
+        printed.append("".join(capsys.readouterr()))
+        return status
+
+    conf = ["--conf", f"spark.sql.acme.opener={CONF}"]
+    assert ran("run", "app.py", "--available-now", *conf, *given) == 0, printed
+    put_orders(place / "orders", "1", ("c1", "1.50"))
+    found = [
+        ran("run", "app.py", *failing),
+        ran("run", "app.py", *failing, "--json"),
+        ran("check", "ck", "app.py", *given),
+        ran("check", "ck", "changed.py", *given),
+        ran("check", "ck", "changed.py", "--json", *given),
+        ran("check", "ck", "app.py", "--rehearse", *given),
+        ran(*migrating, "--out", "plan.json"),
+        ran(*migrating, "--execute", "--json"),
+        ran(*migrating, "--execute"),  # the same request again is known by its digests
+    ]
+    # An option of the source that no rule knows may change its rows: not a plain yes.
+    assert found == [5, 5, 0, 1, 1, 0, 0, 0, 0], "\n".join(printed)
+    assert printed[1].count("ValueError: cannot connect") == 1
+    # The source's and the sink's, in text and in JSON.
+    assert "".join(printed).count("apikey has another value, which is hidden") == 4
+
+    note = min((place / "ck/_floodmark/starts").glob("*.json"))
+    noted = json.loads(note.read_text())
+    assert noted["sources"][0]["options"]["path"].endswith("/orders")
+    assert noted["parameters"]["most"] == "7"
+    assert noted["parameters"]["region"].startswith("*** ")
+    assert noted["sink_options"]["apikey"].startswith("*** ")
+    last = last_start(noted)
+    assert last is not None
+    assert last.tree is not None  # packed in the note, so it is looked at unpacked as well
+    printed.append(json.dumps(tree_to_json(last.tree)))
+    assert found_in(place, "".join(printed)) == {}
 
 
 @pytest.mark.parametrize(

@@ -359,8 +359,9 @@ def _is_half_told(node: Node) -> bool:
 
 def _output(kind: str, number: int, which: str, made_of: object) -> Expression:
     """What a step below puts out, by its place: a change below shows there, and not here too."""
-    label = words(made_of) if isinstance(made_of, Expression) else str(made_of or which)
-    return Expression(OUTPUT, (("of", f"{kind} {number} {which}"),), label=label)
+    # A label is kept in notes, and a text of the code may be a key.
+    label = words(made_of, texts=False) if isinstance(made_of, Expression) else made_of or which
+    return Expression(OUTPUT, (("of", f"{kind} {number} {which}"),), label=str(label))
 
 
 def _replaced(one: Expression, change: Any) -> Expression:

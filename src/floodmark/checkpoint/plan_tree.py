@@ -336,23 +336,25 @@ _NAMES = {
 }
 
 
-def words(one: Expression) -> str:
-    """The expression as a person would write it, near enough to tell two apart."""
-    budget = [_LONGEST]
-    return _words(one, budget)
+def words(one: Expression, texts: bool = True) -> str:
+    """The expression as a person would write it, near enough to tell two apart.
+
+    Without `texts`, literals of the code are not repeated.
+    """
+    return _words(one, [_LONGEST], texts)
 
 
-def _words(one: Expression, budget: list[int]) -> str:
+def _words(one: Expression, budget: list[int], texts: bool) -> str:
     budget[0] -= 1
     if budget[0] < 0:
         return "…"
     if one.name in (COLUMN, OUTPUT):
         return one.label
     if one.name == LITERAL:
-        return _literal(one)
+        return _literal(one, texts)
     if one.name == NAMED:
-        return _words(one.children[0], budget)
-    inner = [_words(child, budget) for child in one.children]
+        return _words(one.children[0], budget, texts)
+    inner = [_words(child, budget, texts) for child in one.children]
     if one.name in _SIGNS and len(inner) >= 2:
         return "(" + f" {_SIGNS[one.name]} ".join(inner) + ")"
     if one.name in _WRAPPERS and inner:
@@ -378,10 +380,10 @@ def function_name(one: Expression) -> str:
     )
 
 
-def _literal(one: Expression) -> str:
+def _literal(one: Expression, texts: bool) -> str:
     value = json.loads(one.field("value") or "null")
     if value is None:
         return "NULL"
     if one.field("dataType") in _TEXTS:
-        return "a text" if str(value).startswith(_HIDDEN) else f"'{value}'"
+        return f"'{value}'" if texts and not str(value).startswith(_HIDDEN) else "a text"
     return str(value)

@@ -11,12 +11,13 @@ import hashlib
 import json
 import re
 import sys
+import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from floodmark.checkpoint.plan_json import KNOWN_BY_OTHER_MEANS
 from floodmark.checkpoint.plan_reading import Facts, read_plan
-from floodmark.checkpoint.plan_tree import PlanTree
+from floodmark.checkpoint.plan_tree import Input, PlanTree, Step
 from floodmark.engine.python_code import function_digest
 from floodmark.engine.static_rows import KINDS as GIVEN_ROWS
 from floodmark.engine.static_rows import rows_digest
@@ -37,7 +38,12 @@ def read_tree(spark: Any, plan: Any) -> PlanTree:
     _fill_options(plan, nodes)
     with _whole_texts(spark):
         facts = _facts(spark, plan, text, nodes)
-    return read_plan(nodes, facts)
+    try:
+        return read_plan(nodes, facts)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        # A form that no Spark had when this was written: not read, and never called the same.
+        unread = Step("Unread", (("why", repr(error)),), stateful=True)
+        return PlanTree(Input(unread), (), facts.canonical, facts.tries, ("the plan",))
 
 
 def _facts(spark: Any, plan: Any, text: str, nodes: list[Mapping[str, Any]]) -> Facts:
@@ -177,7 +183,7 @@ def _python_function(function: Any) -> str:
     try:
         command = _bytes(function.command())
     except (Py4JError, TypeError):
-        return "not to be had"
+        return f"not to be had: {uuid.uuid4()}"  # equal to nothing: it is never called the same
     try:
         from pyspark import cloudpickle
 
@@ -189,8 +195,15 @@ def _python_function(function: Any) -> str:
 
 
 def _bytes(command: Any) -> bytes:
-    """A byte[] before Spark 4, a Seq around one since."""
-    return bytes(command if isinstance(command, (bytes, bytearray)) else command.unsafeArray())
+    """Scala's wrapper around a byte[] has another name for it in Scala 2.12, with Spark 3."""
+    from py4j.protocol import Py4JError
+
+    if isinstance(command, (bytes, bytearray)):
+        return bytes(command)
+    try:
+        return bytes(command.unsafeArray())
+    except Py4JError:
+        return bytes(command.array())
 
 
 def sequence(items: Any) -> list[Any]:
