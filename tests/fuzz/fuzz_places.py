@@ -138,7 +138,8 @@ def _with_history(place: Path, golden: Template) -> list[Template]:
     backup = _made(place, noted, ["backup", where[CHECKPOINT], str(place / REPO), "--execute"])
     found.append(Template(f"{golden.name} backed up", backup, has_repo=True))
     saved = ["--out", str(place / PLAN)]
-    rewind = ["rewind", where[CHECKPOINT], "--to-batch", "1", "--accept", "out-of-reach"]
+    rewind = ["rewind", where[CHECKPOINT], "--to-batch", "1"]
+    rewind += ["--accept", "out-of-reach", "--accept", "skips"]
     for name, tree, command in (
         ("rewind", noted, rewind),
         ("copy", noted, ["copy", where[CHECKPOINT], where[NEW]]),
