@@ -18,7 +18,7 @@ from floodmark.rules.restarts.rehearsal import Rehearsal
 from floodmark.rules.restarts.schemas import only_nulls_differ, spark_accepts
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
-from plan_trees import plan
+from plan_trees import of_step, plan
 from rules.examples import BROKEN, GOLDEN, example
 
 RULES = [known.rule for known in rules_of("compatibility")]
@@ -320,3 +320,40 @@ def test_plans_of_two_sparks_are_not_called_the_same():
     found = judged(meeting(old={"tree": old, "spark_version": "4.0.1"}, new={"tree": new}))
     assert "cannot be compared exactly" in " ".join(one.what for one in found.reasons)
     assert not found.verdict.is_yes
+
+
+@pytest.mark.parametrize("key", ["latestfirst", "maxfileage", "pathglobfilter"])
+def test_an_option_that_chooses_other_files_is_no_yes(key):
+    """With latestFirst gone, Spark drops the backlog that is older than maxFileAge."""
+    old, new = source(**{key: "true"}), source()
+    found = judged(meeting(old={"sources": (old,)}, new={"sources": (new,)}))
+    assert found.verdict is Verdict.UNKNOWN
+    assert [one.rule for one in found.reasons if one.silent] == ["source-options-changed"]
+
+
+def test_an_option_of_how_records_are_read_counts_where_there_is_state():
+    changed = {"sources": (source(dateformat="dd/MM/yyyy"),)}
+    assert judged(meeting(new=changed)).verdict is Verdict.UNKNOWN
+    stateless = meeting(
+        new=changed | {"operators": (), "tree": of_step("Project", stateful=False)},
+        old={"tree": of_step("Project", stateful=False)},
+        held=(),
+    )
+    assert judged(stateless).verdict.is_yes
+
+
+@pytest.mark.parametrize(
+    ("columns", "yes"),
+    [("amount DOUBLE,user STRING", False), ("user STRING, amount DOUBLE,more INT", True)],
+)
+def test_columns_of_a_csv_are_known_by_their_place(columns, yes):
+    old = source("csv")
+    new = replace(old, schema_ddl=columns)
+    found = judged(meeting(old={"sources": (old,)}, new={"sources": (new,)}))
+    assert found.verdict.is_yes is yes
+
+
+@pytest.mark.parametrize(("file", "fits"), [("/in/a.json", True), ("/other/a.json", False)])
+def test_the_files_that_were_read_tell_the_folder_without_a_note(file, fits):
+    found = judged(meeting(old={"none": True}, seen={0: file}))
+    assert ("source-place-changed" in {one.rule for one in found.reasons}) is not fits
