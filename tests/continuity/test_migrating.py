@@ -49,7 +49,7 @@ class Place:
 @pytest.fixture(scope="module")
 def place(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Place:
     made = Place(tmp_path_factory.mktemp("migrating"))
-    run(spark, made.old_app, made.old)
+    run(spark, made.old_app, made.old, noted=True)
     return made
 
 
@@ -186,13 +186,13 @@ def test_executors_rewrite_as_this_process_does(spark: Any, place: Place, tmp_pa
 
 
 def test_executors_bring_keys_together(spark: Any, merging: Place, tmp_path: Path) -> None:
-    merge = ["count=sum", "sum=sum"]
-    assert _both_ways(merging.old, tmp_path, merging.app, merge=merge) == 3
+    how: dict[str, Any] = {"merge": ["count=sum", "sum=sum"], "accept": ["filter-changed"]}
+    assert _both_ways(merging.old, tmp_path, merging.app, **how) == 3
     old, last = shutil.copytree(merging.old, tmp_path / "old"), api.inspect(str(merging.old))
     for file in (f"{last.committed_batch}", f".{last.committed_batch}.crc"):
         (old / "commits" / file).unlink()
     # The batch in flight has left its state, which goes along as changes.
-    both = _both_ways(old, tmp_path / "in flight", merging.app, merge=merge)
+    both = _both_ways(old, tmp_path / "in flight", merging.app, **how)
     assert both > 3
 
 
@@ -261,8 +261,9 @@ def test_a_wrong_merge_is_caught_before_anything_is_written(
     # Only a has rows that become one: the others are as they are.
     code = merging.migration(f"def merge(key, values):\n    {body}")
     new = tmp_path / "new"
+    how: dict[str, Any] = {"with_file": code, "accept": ["filter-changed"], "carrying": GO}
     with pytest.raises(FloodmarkError, match=words):
-        api.migrate(str(merging.old), str(new), app=merging.app, with_file=code, carrying=GO)
+        api.migrate(str(merging.old), str(new), app=merging.app, **how)
     assert not new.exists()
 
 
@@ -274,7 +275,7 @@ def merging(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Place:
         "events", "events.where(\"k = 'a' OR city = 'x'\")"
     )
     app = write_app(made.folder / "old_app.py", finer, ONE, made.source, made.old)
-    run(spark, app, made.old)
+    run(spark, app, made.old, noted=True)
     return made
 
 
