@@ -16,6 +16,7 @@ from functools import lru_cache
 
 from floodmark.addresses import HIDDEN, public_url
 
+_MASTER = "spark.master"  # local[2] looks like a key, and is none
 # Shorter values stand in innocent words as well.
 _SHORTEST = 4
 _SHORTEST_NUMBER = 6
@@ -109,7 +110,7 @@ def remember(name: str, value: object) -> None:
         parts = re.findall(r"=\s*[\"']?([^\s\"';&]{6,})", text)
         lines = [line.strip() for line in text.splitlines()[1:] if len(line.strip()) >= _LINE]
         _know(text, *parts, *lines)
-    elif _looks_random(text):
+    elif name != _MASTER and _looks_random(text):
         _know(text)
     _known_values.cache_clear()
 
