@@ -10,13 +10,27 @@ from __future__ import annotations
 import dis
 import hashlib
 import json
+import re
 import sys
 import types
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
-_DEEPEST = 12
+_DEEPEST = 100
+Seen = dict[int, tuple[int, Any]]
+"""By the object's number, which is its own only while it lives: so it is kept."""
+_BUILT_IN = (
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.MethodWrapperType,
+    types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+)
+_OF_A_MODULE = ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM")
+_KEEPS_MODULE = ("STORE_FAST", "CACHE", "PRECALL")
 _TAKES_ANY = 0x04 | 0x08  # *args and **kwargs
 
 
@@ -27,29 +41,37 @@ def function_digest(function: Any) -> str:
     return f"{version}:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _said(value: Any, seen: dict[int, int], depth: int) -> Iterator[str]:
+def _said(value: Any, seen: Seen, depth: int) -> Iterator[str]:
     if isinstance(value, _PLAIN):
         yield repr(value)
         return
     if id(value) in seen or depth > _DEEPEST:
-        yield f"again {type(value).__qualname__} {seen.get(id(value))}"
+        yield f"again {type(value).__qualname__} {seen.get(id(value), (None,))[0]}"
         return
-    seen[id(value)] = len(seen)
+    seen[id(value)] = (len(seen), value)
     yield type(value).__qualname__
     if isinstance(value, types.MethodType):
         yield from _said(value.__func__, seen, depth + 1)
         yield from _said(value.__self__, seen, depth + 1)
     elif isinstance(value, types.FunctionType):
         yield from _function(value, seen, depth)
-    elif isinstance(value, Mapping):
-        for key in sorted(value, key=repr):
+    elif type(value) is dict:  # in its order: the first that fits may be the one that counts
+        for key, inner in value.items():
             yield from _said(key, seen, depth + 1)
-            yield from _said(value[key], seen, depth + 1)
-    elif isinstance(value, (list, tuple)):
+            yield from _said(inner, seen, depth + 1)
+    elif type(value) in (list, tuple):
         for one in value:
             yield from _said(one, seen, depth + 1)
-    elif isinstance(value, (set, frozenset)):
+    elif type(value) in (set, frozenset):
         yield from sorted(repr(one) for one in value)
+    elif isinstance(value, property):
+        for accessor in (value.fget, value.fset, value.fdel):
+            yield from _said(accessor, seen, depth + 1)
+    elif isinstance(value, _BUILT_IN):
+        yield f"{getattr(value, '__module__', None)}.{value.__qualname__}"
+        owner = getattr(value, "__self__", None)
+        if not isinstance(owner, types.ModuleType):
+            yield from _said(owner, seen, depth + 1)
     elif isinstance(value, type):
         yield from _class(value, seen, depth)
     elif isinstance(value, types.ModuleType):
@@ -58,7 +80,7 @@ def _said(value: Any, seen: dict[int, int], depth: int) -> Iterator[str]:
         yield from _object(value, seen, depth)
 
 
-def _function(function: types.FunctionType, seen: dict[int, int], depth: int) -> Iterator[str]:
+def _function(function: types.FunctionType, seen: Seen, depth: int) -> Iterator[str]:
     if not _is_users(function.__module__):
         yield f"{function.__module__}.{function.__qualname__}"
         # A wrapper of Spark's own holds what the user wrote in its closure.
@@ -72,34 +94,47 @@ def _function(function: types.FunctionType, seen: dict[int, int], depth: int) ->
         yield from _cell(cell, seen, depth)
 
 
-def _cell(cell: Any, seen: dict[int, int], depth: int) -> Iterator[str]:
+def _cell(cell: Any, seen: Seen, depth: int) -> Iterator[str]:
     try:
         yield from _said(cell.cell_contents, seen, depth + 1)
     except ValueError:
         yield "empty"
 
 
-def _code(
-    code: types.CodeType, names: Mapping[str, Any], seen: dict[int, int], depth: int
-) -> Iterator[str]:
+def _code(code: types.CodeType, names: Mapping[str, Any], seen: Seen, depth: int) -> Iterator[str]:
     """Step by step: variables by their number, globals and constants by what they are."""
     yield f"{code.co_argcount} {code.co_posonlyargcount} {code.co_kwonlyargcount}"
     yield f"{code.co_flags & _TAKES_ANY} {getattr(code, 'co_exceptiontable', b'').hex()}"
+    module: Any = None
     for step in dis.get_instructions(code):
         yield step.opname
+        before, module = module, None
         if isinstance(step.argval, types.CodeType):
             yield from _code(step.argval, names, seen, depth + 1)
         elif step.opcode in dis.hasconst:
             yield from _said(step.argval, seen, depth + 1)
         elif step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval in names:
-            yield from _said(names[step.argval], seen, depth + 1)
+            module = names[step.argval]
+            yield from _said(module, seen, depth + 1)
+        elif step.opname == "IMPORT_NAME":
+            module = sys.modules.get(str(step.argval))
+            yield str(step.argval)
+        elif step.opname in _OF_A_MODULE and _is_users_module(before):
+            # What the function uses of the module, and not all that stands in it.
+            inner = getattr(before, str(step.argval), None)
+            yield str(step.argval)
+            yield from _said(inner, seen, depth + 1)
+            module = before if step.opname == "IMPORT_FROM" else inner
+        elif step.opname in _KEEPS_MODULE and before is not None:
+            module = before
+            yield str(step.arg)
         elif step.opcode in dis.hasname:
             yield str(step.argval)
         else:
             yield str(step.arg)
 
 
-def _class(kind: type, seen: dict[int, int], depth: int) -> Iterator[str]:
+def _class(kind: type, seen: Seen, depth: int) -> Iterator[str]:
     yield f"{kind.__qualname__}"
     if not _is_users(kind.__module__):
         yield str(kind.__module__)
@@ -109,23 +144,38 @@ def _class(kind: type, seen: dict[int, int], depth: int) -> Iterator[str]:
     for name, member in sorted(vars(kind).items()):
         if name.startswith("__") and name.endswith("__") and not callable(member):
             continue
+        if name == "_abc_impl":  # what Python itself notes of an abstract class
+            continue
         yield name
         inner = getattr(member, "__func__", member)
         yield from _said(inner, seen, depth + 1)
 
 
-def _object(value: Any, seen: dict[int, int], depth: int) -> Iterator[str]:
-    kind = type(value)
-    yield from _said(kind, seen, depth + 1)
-    if _is_users(kind.__module__) or kind.__module__ in ("functools", "datetime", "decimal"):
-        inside = getattr(value, "__dict__", None)
-        if inside:
-            yield from _said(inside, seen, depth + 1)
-        if kind.__module__ == "functools":
-            for name in ("func", "args", "keywords"):
-                yield from _said(getattr(value, name, None), seen, depth + 1)
-        elif kind.__module__ in ("datetime", "decimal"):
-            yield repr(value)
+def _object(value: Any, seen: Seen, depth: int) -> Iterator[str]:
+    """By what pickle would keep of it: a pattern's text, an array's numbers, slots."""
+    yield from _said(type(value), seen, depth + 1)
+    try:
+        kept = value.__reduce_ex__(4) if type(value) is not re.Pattern else _pattern(value)
+    except Exception:
+        kept = getattr(value, "__dict__", None)  # no pickle of a lock or a client
+    if isinstance(kept, tuple):
+        # Lists and dicts give their items by iterators.
+        kept = [list(one) if isinstance(one, Iterator) else one for one in kept]
+        kept = [_sorted(one) if at == 2 else one for at, one in enumerate(kept)]
+    yield from _said(kept if not isinstance(kept, dict) else _sorted(kept), seen, depth + 1)
+
+
+def _pattern(value: re.Pattern[Any]) -> tuple[Any, ...]:
+    return value.pattern, value.flags
+
+
+def _sorted(attributes: Any) -> Any:
+    """The order in which an object got its attributes has no meaning."""
+    return dict(sorted(attributes.items())) if type(attributes) is dict else attributes
+
+
+def _is_users_module(value: Any) -> bool:
+    return isinstance(value, types.ModuleType) and _is_users(value.__name__)
 
 
 def _is_users(module: str | None) -> bool:
