@@ -6,7 +6,13 @@ then computes with such changes is the business of tests/compatibility.
 
 from __future__ import annotations
 
+import copy
 import json
+import math
+import re
+import sys
+import types
+from collections import defaultdict, deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,6 +46,11 @@ class Streams:
 
     def static(self, rows: tuple[tuple[str, int], ...] = (("a", 7),)) -> Any:
         return self.spark.createDataFrame(list(rows), "k2 STRING, u LONG")
+
+    def sql(self, query: str) -> Any:
+        self().createOrReplaceTempView("s")
+        self.static().createOrReplaceTempView("looked_up")
+        return self.spark.sql(query)
 
     def table(self, schema: str, **options: Any) -> Any:
         (self.folder / "table").mkdir(exist_ok=True)
@@ -133,6 +144,27 @@ def _branches(first: str, second: str, unique: bool = False) -> Query:
         return both[0].union(both[1]).groupBy("k").count()
 
     return build
+
+
+_TWICE = "WITH t AS (SELECT k, v x FROM s) SELECT k, sum(x) FROM (SELECT k, x FROM t UNION ALL"
+_PAIR = "FROM VALUES (1, 5) a(x, c) JOIN VALUES (1, 6) b(x, c) ON a.x = b.x"
+
+
+def _mapped(s: Streams, *columns: str) -> Any:
+    made = s().selectExpr(*columns).mapInPandas(_as_they_are, "v LONG, w LONG")
+    return made.groupBy("v").count()
+
+
+def _as_they_are(frames: Any) -> Any:
+    yield from frames
+
+
+def _first_name(key):  # type: ignore[no-untyped-def]
+    return key + "1"
+
+
+def _second_name(text):  # type: ignore[no-untyped-def]
+    return text + "1"
 
 
 # name: old, new, and the kind of the difference that reaches a state
@@ -320,6 +352,56 @@ CHANGED: dict[str, tuple[Query, Query, Kind]] = {
         lambda s: _looked_up(s, s.spark.sql("SELECT * FROM VALUES ('a', 8L) AS t(k2, u)")),
         Kind.ROWS,
     ),
+    "a table expression in SQL": (
+        lambda s: s.sql("WITH t AS (SELECT k, v x FROM s) SELECT k, sum(x) FROM t GROUP BY k"),
+        lambda s: s.sql("WITH t AS (SELECT k, w x FROM s) SELECT k, sum(x) FROM t GROUP BY k"),
+        Kind.FUNCTIONS,
+    ),
+    "a filter in a table expression": (
+        lambda s: s.sql("WITH t AS (SELECT k FROM s WHERE v > 1) SELECT DISTINCT k FROM t"),
+        lambda s: s.sql("WITH t AS (SELECT k FROM s WHERE v > 2) SELECT DISTINCT k FROM t"),
+        Kind.FILTER,
+    ),
+    "one of two uses of a table expression": (
+        lambda s: s.sql(f"{_TWICE} SELECT k, x FROM t) GROUP BY k"),
+        lambda s: s.sql(f"{_TWICE} SELECT k, x + 1 FROM t) GROUP BY k"),
+        Kind.ROWS,
+    ),
+    "the rows of a subquery": (
+        lambda s: s().where("v > (SELECT max(c) FROM VALUES (1) t(c))").groupBy("k").count(),
+        lambda s: s().where("v > (SELECT max(c) FROM VALUES (2) t(c))").groupBy("k").count(),
+        Kind.FILTER,
+    ),
+    "the table that a subquery's column is of": (
+        lambda s: s().where(f"v > (SELECT max(a.c) {_PAIR})").groupBy("k").count(),
+        lambda s: s().where(f"v > (SELECT max(b.c) {_PAIR})").groupBy("k").count(),
+        Kind.FILTER,
+    ),
+    "try_cast at another place": (
+        lambda s: s().groupBy(f.expr("try_cast(k AS INT) + cast(text AS INT)")).count(),
+        lambda s: s().groupBy(f.expr("cast(k AS INT) + try_cast(text AS INT)")).count(),
+        Kind.KEYS,
+    ),
+    "the collation of a field": (
+        lambda s: s(schema="k STRUCT<a: STRING>").groupBy("k").count(),
+        lambda s: s(schema="k STRUCT<a: STRING COLLATE UTF8_LCASE>").groupBy("k").count(),
+        Kind.KEYS,
+    ),
+    "the variables of a lambda": (
+        lambda s: s().groupBy(f.expr("zip_with(xs, ys, (x, y) -> concat(x, y))")).count(),
+        lambda s: s().groupBy(f.expr("zip_with(xs, ys, (x, y) -> concat(y, x))")).count(),
+        Kind.KEYS,
+    ),
+    "a filter on event time below the watermark": (
+        lambda s: s().where("at < now()").withWatermark("at", "1 hour").groupBy("at").count(),
+        lambda s: s().withWatermark("at", "1 hour").where("at < now()").groupBy("at").count(),
+        Kind.FILTER,
+    ),
+    "names of columns for a function": (
+        lambda s: _mapped(s, "v", "w"),
+        lambda s: _mapped(s, "v AS w", "w AS v"),
+        Kind.ROWS,
+    ),
     "a text": (
         lambda s: s().groupBy(f.expr("k = 'a'")).count(),
         lambda s: s().groupBy(f.expr("k = 'b'")).count(),
@@ -367,6 +449,38 @@ SAME: dict[str, tuple[Query, Query]] = {
     "sides of a sum": (
         lambda s: s().groupBy("k").agg(f.sum(f.col("v") + f.col("w"))),
         lambda s: s().groupBy("k").agg(f.sum(f.col("w") + f.col("v"))),
+    ),
+    "a table expression for a subselect": (
+        lambda s: s.sql("WITH t AS (SELECT k, v x FROM s) SELECT k, sum(x) FROM t GROUP BY k"),
+        lambda s: s.sql("SELECT k, sum(x) FROM (SELECT k, v x FROM s) GROUP BY k"),
+    ),
+    "names of a lambda's variables": (
+        lambda s: s().groupBy(f.transform("xs", lambda x: x == "a")).count(),
+        lambda s: s().groupBy(f.expr("transform(xs, y -> y = 'a')")).count(),
+    ),
+    "a subquery over a view made again": (
+        lambda s: s.sql("SELECT DISTINCT k FROM s WHERE k IN (SELECT k2 FROM looked_up)"),
+        lambda s: s.sql("SELECT DISTINCT k FROM s WHERE k IN (SELECT k2 FROM looked_up)"),
+    ),
+    "a seed that Spark draws": (
+        lambda s: s().where("rand() < 0.5").groupBy("k").count(),
+        lambda s: s().where("rand() < 0.5").groupBy("k").count(),
+    ),
+    "bytes": (
+        lambda s: s().groupBy(f.expr("cast(k AS BINARY) = X'01'")).count(),
+        lambda s: s().groupBy(f.expr("cast(k AS BINARY) = X'01'")).count(),
+    ),
+    "a function with another name": (
+        lambda s: s().groupBy(f.udf(_first_name, "string")("k")).count(),
+        lambda s: s().groupBy(f.udf(_second_name, "string")("k")).count(),
+    ),
+    "BETWEEN": (
+        lambda s: s().where("v BETWEEN 1 AND 2").groupBy("k").count(),
+        lambda s: s().where(f.col("v") >= 1).where("v <= 2").groupBy("k").count(),
+    ),
+    "capitals of a field": (
+        lambda s: s(schema="r STRUCT<a: LONG>").groupBy("r.a").count(),
+        lambda s: s(schema="r STRUCT<a: LONG>").groupBy("R.A").count(),
     ),
     "SQL for code": (
         lambda s: s().where(f.col("v") > 1).groupBy("k").agg(f.sum("v").alias("x")),
@@ -547,6 +661,48 @@ def test_what_a_function_does_is_in_its_digest() -> None:
     others = [function_digest(one) for one in made(2)]
     changed = [at for at, one in enumerate(others) if one != digests[at]]
     assert changed == [2, 3, 4]
+
+
+class _Slotted:
+    __slots__ = ("step",)
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (re.compile("a"), re.compile("b")),
+        (math.floor, math.ceil),
+        ({"a": 1, "ab": 2}, {"ab": 2, "a": 1}),
+        (deque([1]), deque([2])),
+        (defaultdict(int), defaultdict(list)),
+        (range(3), range(4)),
+        (Path("a"), Path("b")),
+        ([1].__contains__, [2].__contains__),
+        (property(lambda self: 1), property(lambda self: 2)),
+        (_Slotted(1), _Slotted(2)),
+    ],
+)
+def test_a_value_of_any_kind_is_part_of_a_function(one: Any, other: Any) -> None:
+    def made(value: Any) -> str:
+        return function_digest(lambda key: (value, key))
+
+    assert made(one) != made(other)
+    assert made(one) == made(copy.copy(one))
+
+
+def test_what_a_function_uses_of_a_module_is_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    digests = []
+    for unit in (1, 1, 2):
+        module = types.ModuleType("units_of_mine")
+        exec(f"def size(n):\n    return n * {unit}\n", module.__dict__)
+        monkeypatch.setitem(sys.modules, "units_of_mine", module)
+        names: dict[str, Any] = {"__name__": "app"}
+        exec("import units_of_mine\ndef size(n):\n    return units_of_mine.size(n)\n", names)
+        digests.append(function_digest(names["size"]))
+    assert digests[0] == digests[1] != digests[2]
 
 
 def test_a_plan_of_an_unknown_form_is_not_called_the_same(

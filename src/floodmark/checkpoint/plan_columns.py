@@ -47,17 +47,57 @@ def unfolded(nodes: list[Mapping[str, Any]], at: int) -> tuple[Node, int]:
     return node, at
 
 
+def inlined(node: Node, known: dict[Any, Node] | None = None) -> Node:
+    """With each use of a common table expression replaced by what it stands for, as Spark does.
+
+    Otherwise what a CTE does would stand beside the state that it feeds, and not below it.
+    """
+    known = {} if known is None else known
+    if node.kind == "CTERelationRef":
+        made = known.get(node.raw.get("cteId"))
+        return node if made is None else _renamed(node, _copied(made))
+    children = []
+    for child in node.children:
+        found = inlined(child, known)
+        if node.kind == "WithCTE" and found.kind == "CTERelationDef":
+            known[found.raw.get("id")] = found.children[0]
+        else:
+            children.append(found)
+    if node.kind == "WithCTE" and len(children) == 1:
+        return children[0]
+    return Node(node.kind, node.raw, node.place, children)
+
+
+def _copied(node: Node) -> Node:
+    return Node(node.kind, node.raw, node.place, [_copied(child) for child in node.children])
+
+
+def _renamed(use: Node, made: Node) -> Node:
+    """Each use has numbers of its own for the columns."""
+    project = [
+        [{**attribute[0], "class": "Alias", "num-children": 1}, _attribute(number)]
+        for attribute, number in zip(
+            use.expressions("output"), Columns().outputs(made), strict=False
+        )
+    ]
+    return Node("Project", {"projectList": project}, use.place, [made])
+
+
+def _attribute(number: int) -> dict[str, Any]:
+    return {"class": "AttributeReference", "num-children": 0, "exprId": {"id": number}}
+
+
 class Columns:
-    """Columns go by Spark's numbers; a node by its place in Spark's list."""
+    """Columns go by Spark's numbers; a node by its identity: a CTE is read once for each use."""
 
     def __init__(self) -> None:
         self.needed: dict[int, set[int]] = {}
         self._known: dict[int, list[int]] = {}
 
     def outputs(self, node: Node) -> list[int]:
-        if node.place not in self._known:
-            self._known[node.place] = self._outputs(node)
-        return self._known[node.place]
+        if id(node) not in self._known:
+            self._known[id(node)] = self._outputs(node)
+        return self._known[id(node)]
 
     def _outputs(self, node: Node) -> list[int]:
         below = [self.outputs(child) for child in node.children]
@@ -79,7 +119,7 @@ class Columns:
         return list(below[0]) if below else []
 
     def need(self, node: Node, wanted: set[int]) -> None:
-        self.needed[node.place] = wanted
+        self.needed[id(node)] = wanted
         if node.kind == "Union":
             mine = self.outputs(node)
             places = [at for at, one in enumerate(mine) if one in wanted]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from floodmark.checkpoint.plan_json import (
@@ -33,6 +34,10 @@ COMMUTATIVE = frozenset(
     ]
 )
 _MIRRORED = {"GreaterThan": "LessThan", "GreaterThanOrEqual": "LessThanOrEqual"}
+_LAMBDA, _VARIABLE = "LambdaFunction", "NamedLambdaVariable"
+_RANDOM = ("Rand", "Randn")
+_REPLACED = ("Between", "Nvl", "ParseToDate")
+"""Other words for what Spark puts in their place, which says all."""
 _FLAT = frozenset({"And", "Or"})
 
 
@@ -60,11 +65,16 @@ class ExpressionReader:
             child, at = self._parsed(flat, at, environment)
             children.append(child)
         if kind in ("AttributeReference", "OuterReference"):
+            inner = raw.get("e")
+            raw = inner[0] if isinstance(inner, list) else raw
             number = expression_id(raw)
             if number in environment:
                 return environment[number], at
             name = str(raw.get("name"))
-            return Expression(OUTPUT, (("name", json.dumps(name)),), label=name), at
+            fields: Fields = (("name", json.dumps(name)),)
+            if "place" in raw:  # of a subquery's own: two of its tables may use one name
+                fields = (*fields, ("place", str(raw["place"])))
+            return Expression(OUTPUT, fields, label=name), at
         if kind == "Alias":
             return children[0], at
         return self._made(kind, raw, children, environment), at
@@ -77,25 +87,44 @@ class ExpressionReader:
         environment: Mapping[int, Expression],
     ) -> Expression:
         fields = []
+        label = ""
         for name, value in raw.items():
             if name in VOLATILE:
                 continue
+            if kind == _VARIABLE and name in ("name", "value"):
+                continue  # which one it is, the lambda function says
             if value is None and kind != LITERAL:
                 self._left_out(kind, name)
+            elif kind == "GetStructField" and name == "name":
+                fields.append((name, json.dumps(str(value).lower())))  # as written: r.A, r.a
             elif is_expressions(value):
                 children.append(self.read(value, environment))
             else:
                 fields.append((name, json.dumps(plain(value), sort_keys=True)))
+        if kind == _VARIABLE:
+            fields.append(("variable", str(expression_id(raw))))
+            return Expression(kind, tuple(sorted(fields)), (), str(raw.get("name")))
+        if kind == _LAMBDA:
+            return _numbered(Expression(kind, tuple(sorted(fields)), tuple(children)))
+        if kind == "With":
+            return _written_out(Expression(kind, tuple(sorted(fields)), tuple(children)))
+        if kind in _REPLACED and raw.get("replacement") == 0:
+            return children[0]
+        if kind in _RANDOM and raw.get("hideSeed") is True:
+            children = []  # a seed that Spark draws anew for each plan
         if kind.startswith("Python"):
             digest = self._functions.get(result_id(raw))
             fields.append(("function", json.dumps(digest)))
+            if digest is not None:  # what it does is known, and its name says no more
+                fields = [one for one in fields if one[0] != "name"]
+                label = str(raw.get("name"))
         if kind in _MIRRORED and len(children) == 2:
             kind, children = _MIRRORED[kind], children[::-1]
         if kind in _FLAT:
             children = [part for child in children for part in parts_of(child, kind)]
         if kind in COMMUTATIVE:
             children = sorted(children, key=lambda one: one.digest)
-        return Expression(kind, tuple(sorted(fields)), tuple(children))
+        return Expression(kind, tuple(sorted(fields)), tuple(children), label)
 
     def fields(self, kind: str, raw: Mapping[str, Any], without: Iterable[str]) -> Fields:
         found = []
@@ -113,6 +142,42 @@ class ExpressionReader:
         # The rows of a LocalRelation have a digest among the facts.
         if name not in KNOWN_BY_OTHER_MEANS and (kind, name) != ("LocalRelation", "data"):
             self.unseen.add(f"{kind}.{name}")
+
+
+def _numbered(function: Expression) -> Expression:
+    """Its variables by their place: their names are the user's, or counted by the session."""
+    inner = (int(one.field("level") or 0) for one in function.walk() if one.name == _LAMBDA)
+    level = 1 + max(inner, default=0)
+    places = {
+        one.field("variable"): f"{level}.{at}" for at, one in enumerate(function.children[1:])
+    }
+
+    def change(one: Expression) -> Expression:
+        if one.name != _VARIABLE or one.field("variable") not in places:
+            return _resorted(one)
+        fields = ((k, places[v] if k == "variable" else v) for k, v in one.fields)
+        return replace(one, fields=tuple(fields))
+
+    children = tuple(one.mapped(change) for one in function.children)
+    fields = (*function.fields, ("level", str(level)))
+    return replace(function, fields=fields, children=children)
+
+
+def _resorted(one: Expression) -> Expression:
+    """What was replaced below may have changed the order of the sides."""
+    if one.name not in COMMUTATIVE:
+        return one
+    return replace(one, children=tuple(sorted(one.children, key=lambda found: found.digest)))
+
+
+def _written_out(one: Expression) -> Expression:
+    """`v BETWEEN 1 AND 2` of SQL: Spark names v, and compares the name twice."""
+    if len(one.children) != 2 or one.children[1].name != "CommonExpressionDef":
+        return one
+    meant = one.children[1].children[0]
+    return one.children[0].mapped(
+        lambda found: meant if found.name == "CommonExpressionRef" else _resorted(found)
+    )
 
 
 def parts_of(one: Expression, kind: str) -> tuple[Expression, ...]:

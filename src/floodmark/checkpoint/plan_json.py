@@ -73,6 +73,10 @@ KNOWN_BY_OTHER_MEANS = frozenset(
 )
 
 
+_COLLATIONS = "__COLLATIONS"
+"""The type of a struct's field does not tell: Spark writes them beside it."""
+
+
 def simple_name(name: object) -> str:
     return str(name).rsplit(".", 1)[-1].rstrip("$").rsplit("$", 1)[-1]
 
@@ -142,6 +146,9 @@ def plain(value: Any) -> Any:
         if "object" in value:
             return simple_name(value["object"])
         kept = {k: plain(v) for k, v in value.items() if k not in ("jvmId", "exprId", "metadata")}
+        metadata = value.get("metadata")
+        if isinstance(metadata, Mapping) and _COLLATIONS in metadata:
+            kept[_COLLATIONS] = metadata[_COLLATIONS]
         return {
             k: v
             for k, v in kept.items()

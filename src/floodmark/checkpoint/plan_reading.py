@@ -11,7 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from floodmark.checkpoint.plan_columns import TRANSPARENT, WATERMARKS, Columns, Node, unfolded
+from floodmark.checkpoint.plan_columns import (
+    TRANSPARENT,
+    WATERMARKS,
+    Columns,
+    Node,
+    inlined,
+    unfolded,
+)
 from floodmark.checkpoint.plan_expressions import ExpressionReader, parts_of
 from floodmark.checkpoint.plan_json import (
     as_fields,
@@ -25,6 +32,7 @@ from floodmark.checkpoint.plan_json import (
     type_json,
 )
 from floodmark.checkpoint.plan_tree import (
+    ABOVE,
     COLUMN,
     LITERAL,
     NAMED,
@@ -55,7 +63,7 @@ class Facts:
 
 
 def read_plan(nodes: list[Mapping[str, Any]], facts: Facts) -> PlanTree:
-    root, _ = unfolded(nodes, 0)
+    root = inlined(unfolded(nodes, 0)[0])
     reader = _Reader(facts)
     reader.names = names_of(nodes)
     outputs = reader.columns.outputs(root)
@@ -131,7 +139,7 @@ class _Reader:
         return _Fed(Input(step), environment, streaming)
 
     def _project(self, node: Node, fed: _Fed) -> _Fed:
-        wanted = self.columns.needed[node.place]
+        wanted = self.columns.needed[id(node)]
         # Only what is put out: both sides of a self-join have the same numbers below.
         environment = {
             id_of(one): self.expressions.read(one, fed.environment)
@@ -142,7 +150,8 @@ class _Reader:
 
     def _filter(self, node: Node, fed: _Fed) -> _Fed:
         condition = self.expressions.read(node.raw["condition"], fed.environment)
-        said = [one for one in _conjuncts(condition) if not _is_true(one)]
+        marked = [mark.column for mark in fed.input.watermarks]
+        said = [_placed(one, marked) for one in _conjuncts(condition) if not _is_true(one)]
         found = in_order((*fed.input.conditions, *said))
         return _Fed(
             Input(fed.input.step, found, fed.input.watermarks), fed.environment, fed.streaming
@@ -163,7 +172,7 @@ class _Reader:
 
     def _aggregate(self, node: Node, fed: _Fed) -> _Fed:
         number = self.number("Aggregate")
-        wanted = self.columns.needed[node.place]
+        wanted = self.columns.needed[id(node)]
         keys = [
             self.expressions.read(e, fed.environment)
             for e in node.expressions("groupingExpressions")
@@ -215,7 +224,7 @@ class _Reader:
 
     def _expand(self, node: Node, fed: _Fed) -> _Fed:
         number = self.number("Expand")
-        places = self.columns.wanted_places(node, self.columns.needed[node.place])
+        places = self.columns.wanted_places(node, self.columns.needed[id(node)])
         rows = [
             tuple(self.expressions.read(row[at], fed.environment) for at in places)
             for row in node.expressions("projections")
@@ -243,7 +252,7 @@ class _Reader:
 
     def _union(self, node: Node) -> _Fed:
         number = self.number("Union")
-        places = self.columns.wanted_places(node, self.columns.needed[node.place])
+        places = self.columns.wanted_places(node, self.columns.needed[id(node)])
         fed = [self.build(child) for child in node.children]
         expressions = []
         for at, (child, found) in enumerate(zip(node.children, fed, strict=True)):
@@ -277,7 +286,7 @@ class _Reader:
                 ("left columns", node.children[0], left),
                 ("right columns", node.children[1], right),
             ):
-                wanted = self.columns.needed[child.place]
+                wanted = self.columns.needed[id(child)]
                 columns = (one for one in self.columns.outputs(child) if one in wanted)
                 expressions.append((name, tuple(self._named(one, fed) for one in columns)))
         kind = node.raw.get("joinType")
@@ -316,12 +325,15 @@ class _Reader:
             one.kind == "Sort" for below in fed for one in below.input.step.walk()
         )
         stateful = streaming and ("WithState" in node.kind or limits)
+        names_seen: list[tuple[str, str]] = []  # a function takes its columns by their names
         if "WithState" in node.kind or node.kind.startswith(("MapIn", "FlatMap", "MapPartitions")):
             for at, (child, one) in enumerate(zip(node.children, fed, strict=True)):
                 columns = (
                     one.environment.get(i, _nameless(i)) for i in self.columns.outputs(child)
                 )
                 expressions.append((f"columns {at}" if at else "columns", tuple(columns)))
+                seen = [self.names.get(i) for i in self.columns.outputs(child)]
+                names_seen.append((f"names {at}" if at else "names", json.dumps(seen)))
         made = dict(environment)
         fresh = [one for one in self.columns.outputs(node) if one not in environment]
         for at, one_id in enumerate(fresh):
@@ -331,7 +343,7 @@ class _Reader:
         extra = as_fields(self.facts.details.get(node.place, {}))
         step = Step(
             node.kind,
-            (*fields, *extra),
+            (*fields, *extra, *names_seen),
             tuple(expressions),
             tuple(one.input for one in fed),
             stateful,
@@ -375,6 +387,12 @@ def _replaced(one: Expression, change: Any) -> Expression:
 
 def _is_true(condition: Expression) -> bool:
     return condition.name == LITERAL and condition.field("value") == '"true"'
+
+
+def _placed(condition: Expression, marked: list[Expression]) -> Expression:
+    """Spark leaves it where it stands: rows of next year move the watermark, or do not."""
+    above = any(one in marked for one in condition.walk())
+    return Expression(ABOVE, (), (condition,)) if above else condition
 
 
 def _conjuncts(condition: Expression) -> tuple[Expression, ...]:

@@ -18,6 +18,8 @@ COLUMN, OUTPUT = "column", "output"
 LITERAL = "Literal"
 NAMED = "named"
 """A column of rows that a state keeps: its label is the name that the state has for it."""
+ABOVE = "above"
+"""A condition on event time that does not keep the watermark from moving."""
 _TEXTS = ('"string"', '"binary"')
 _HIDDEN = "text:"
 _LONGEST = 400
@@ -348,12 +350,14 @@ def _words(one: Expression, budget: list[int], texts: bool) -> str:
     budget[0] -= 1
     if budget[0] < 0:
         return "…"
-    if one.name in (COLUMN, OUTPUT):
+    if one.name in (COLUMN, OUTPUT, "NamedLambdaVariable"):
         return one.label
     if one.name == LITERAL:
         return _literal(one, texts)
     if one.name == NAMED:
         return _words(one.children[0], budget, texts)
+    if one.name == ABOVE:
+        return f"{_words(one.children[0], budget, texts)} above the watermark"
     inner = [_words(child, budget, texts) for child in one.children]
     if one.name in _SIGNS and len(inner) >= 2:
         return "(" + f" {_SIGNS[one.name]} ".join(inner) + ")"
@@ -366,7 +370,8 @@ def _words(one: Expression, budget: list[int], texts: bool) -> str:
     if one.name == "GetStructField":
         return f"{inner[0]}.{json.loads(one.field('name') or 'null') or one.field('ordinal')}"
     if one.name in ("PythonUDF", "PythonUDAF"):
-        return f"{json.loads(one.field('name') or '0')}({', '.join(inner)})"
+        name = one.label or json.loads(one.field("name") or "0")
+        return f"{name}({', '.join(inner)})"
     flags = [key for key, value in one.fields if value == "true" and key.startswith("ignore")]
     return f"{function_name(one)}({', '.join([*inner, *flags])})"
 

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from floodmark.checkpoint.plan_json import KNOWN_BY_OTHER_MEANS
+from floodmark.checkpoint.plan_json import KNOWN_BY_OTHER_MEANS, expression_id
 from floodmark.checkpoint.plan_reading import Facts, read_plan
 from floodmark.checkpoint.plan_tree import Input, PlanTree, Step
 from floodmark.engine.python_code import function_digest
@@ -25,8 +25,10 @@ from floodmark.engine.static_rows import rows_digest
 _DEEPEST = 20_000
 _DELAY = "spark.watermarkDelayMs"
 _MOST_FIELDS = "spark.sql.debug.maxToStringFields"
+_SUBQUERIES = ("ScalarSubquery", "ListQuery", "Exists", "LateralSubquery")
 _NODE_ID = re.compile(r"(EventTimeWatermark )[0-9a-f-]{36}")
 _TRY = re.compile(r"\btry_\w+(?=\()")
+_MAY_TRY = re.compile(r'"(?:evalMode|evalContext)"')
 _NUMBERS = re.compile(r'"(?:jvmId|nodeId)":"[^"]*",?')
 
 
@@ -35,7 +37,7 @@ def read_tree(spark: Any, plan: Any) -> PlanTree:
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEPEST))
     text = str(plan.toJSON())
     nodes = json.loads(text)
-    _fill_options(plan, nodes)
+    _fill(plan, nodes)
     with _whole_texts(spark):
         facts = _facts(spark, plan, text, nodes)
     try:
@@ -71,9 +73,14 @@ def _facts(spark: Any, plan: Any, text: str, nodes: list[Mapping[str, Any]]) -> 
     return Facts(details, functions, hashlib.sha256(whole.encode()).hexdigest(), tries)
 
 
-def _fill_options(plan: Any, nodes: list[Mapping[str, Any]]) -> None:
-    """Options of from_json and its like: the JSON has null in their place."""
-    wanted = {at: found for at, node in enumerate(nodes) if (found := _without_options(node))}
+def _fill(plan: Any, nodes: list[dict[str, Any]]) -> None:
+    """What the JSON does not tell of expressions: asked for where a node has such a one."""
+    tries = "try_" in str(plan.toString()) if _MAY_TRY.search(json.dumps(nodes)) else False
+    wanted = {
+        at
+        for at, node in enumerate(nodes)
+        if any(_is_half_told(one, tries) for one in _expressions(node))
+    }
     if not wanted:
         return
     for at, node in enumerate(_nodes(plan)):
@@ -84,12 +91,56 @@ def _fill_options(plan: Any, nodes: list[Mapping[str, Any]]) -> None:
         if len(mine) != len(told):
             continue  # what is left out then counts as not seen
         for raw, expression in zip(told, mine, strict=True):
-            if "options" in raw and raw["options"] is None:
-                raw["options"] = scala_map(expression.options())
+            if _is_half_told(raw, tries):
+                _tell(raw, expression)
 
 
-def _without_options(node: Mapping[str, Any]) -> bool:
-    return any("options" in one and one["options"] is None for one in _expressions(node))
+def _is_half_told(raw: Mapping[str, Any], tries: bool) -> bool:
+    return (
+        raw.get("options", "") is None
+        or str(raw.get("value")).startswith("[B@")
+        or isinstance(raw.get("plan"), list)
+        or (tries and ("evalMode" in raw or "evalContext" in raw))
+    )
+
+
+def _tell(raw: dict[str, Any], expression: Any) -> None:
+    if raw.get("options", "") is None:  # of from_json and its like
+        raw["options"] = scala_map(expression.options())
+    if str(raw.get("value")).startswith("[B@"):
+        raw["value"] = bytes(expression.value()).hex()
+    for name in ("evalMode", "evalContext"):
+        if name in raw and raw[name] is None and "TRY" in str(getattr(expression, name)()):
+            raw[name] = "TRY"
+    if isinstance(raw.get("plan"), list):
+        _tell_subquery(raw["plan"], expression.plan())
+
+
+def _tell_subquery(nodes: list[dict[str, Any]], plan: Any) -> None:
+    _fill(plan, nodes)
+    _number(nodes, {})
+    for raw, node in zip(nodes, _nodes(plan), strict=False):
+        asked = _asks(raw)
+        if asked == "static":
+            raw.update(_static(node))
+        elif asked == "rows":
+            raw["rows"] = rows_digest(node)
+        if raw["class"].endswith(".View"):  # with the time at which it was made
+            raw.pop("desc", None)
+            raw.pop("options", None)
+
+
+def _number(value: Any, places: dict[int, int]) -> None:
+    """Columns of a subquery by their order, as Spark's numbers are others in each session."""
+    if isinstance(value, list):
+        for one in value:
+            _number(one, places)
+    elif isinstance(value, dict):
+        if str(value.get("class", "")).endswith(".AttributeReference"):
+            number = expression_id(value)
+            value["place"] = places.setdefault(number, len(places))
+        for one in value.values():
+            _number(one, places)
 
 
 def _expressions(value: Any) -> Iterator[dict[str, Any]]:
@@ -174,6 +225,9 @@ def _functions(node: Any) -> dict[int, str]:
         for one in _nodes(expression):
             if str(one.getClass().getSimpleName()) in ("PythonUDF", "PythonUDAF", "PythonUDTF"):
                 found[int(one.resultId().id())] = _python_function(one.func())
+            elif str(one.getClass().getSimpleName()) in _SUBQUERIES:
+                for below in _nodes(one.plan()):
+                    found.update(_functions(below))
     return found
 
 

@@ -78,7 +78,8 @@ def differences(old: PlanTree, new: PlanTree) -> tuple[Difference, ...]:
         found.append(_tries(old, new))
     if not found and old.columns != new.columns:
         found.append(_output(old.columns, new.columns))
-    if not found and old.canonical != new.canonical and (old.unseen or new.unseen):
+    fed = any(one.feeds is not None for one in found)
+    if not fed and old.canonical != new.canonical and (old.unseen or new.unseen):
         found.append(_unseen(old, new))
     return tuple(found)
 
@@ -312,7 +313,7 @@ def _without_body(found: tuple[Expression, ...]) -> tuple[Expression, ...]:
 
 
 def _body_words(before: tuple[Expression, ...], after: tuple[Expression, ...]) -> str:
-    names = [json.loads(one.field("name") or '"?"') for one in after]
+    names = [one.label or json.loads(one.field("name") or '"?"') for one in after]
     detail = next((f for pair in zip(before, after, strict=False) if (f := _detail(*pair))), "")
     if "another Python" in detail:
         return f"{', '.join(names)}() cannot be compared: it was written by another Python."
