@@ -47,6 +47,12 @@ class Streams:
     def static(self, rows: tuple[tuple[str, int], ...] = (("a", 7),)) -> Any:
         return self.spark.createDataFrame(list(rows), "k2 STRING, u LONG")
 
+    def database(self, key: str) -> Any:
+        query = f"(SELECT CAST('{key}' AS VARCHAR(9)) k2, 1 u FROM sysibm.sysdummy1) t"
+        read = self.spark.read.format("jdbc").option("dbtable", query)
+        read = read.option("driver", "org.apache.derby.jdbc.EmbeddedDriver")
+        return read.option("url", "jdbc:derby:memory:looked_up;create=true").load()
+
     def sql(self, query: str) -> Any:
         self().createOrReplaceTempView("s")
         self.static().createOrReplaceTempView("looked_up")
@@ -400,6 +406,11 @@ CHANGED: dict[str, tuple[Query, Query, Kind]] = {
     "names of columns for a function": (
         lambda s: _mapped(s, "v", "w"),
         lambda s: _mapped(s, "v AS w", "w AS v"),
+        Kind.ROWS,
+    ),
+    "a table of a database": (
+        lambda s: _looked_up(s, s.database("a")),
+        lambda s: _looked_up(s, s.database("b")),
         Kind.ROWS,
     ),
     "a text": (

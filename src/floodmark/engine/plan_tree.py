@@ -26,6 +26,7 @@ _DEEPEST = 20_000
 _DELAY = "spark.watermarkDelayMs"
 _MOST_FIELDS = "spark.sql.debug.maxToStringFields"
 _SUBQUERIES = ("ScalarSubquery", "ListQuery", "Exists", "LateralSubquery")
+_ADDRESS = re.compile(r"@[0-9a-f]+")
 _NODE_ID = re.compile(r"(EventTimeWatermark )[0-9a-f-]{36}")
 _TRY = re.compile(r"\btry_\w+(?=\()")
 _MAY_TRY = re.compile(r'"(?:evalMode|evalContext)"')
@@ -206,7 +207,16 @@ def _static(leaf: Any) -> dict[str, Any]:
         paths = [str(one.toString()) for one in sequence(relation.location().rootPaths())]
         return {"reads": paths, "format": _format(relation)}
     except (Py4JError, TypeError):
-        return {"reads": str(leaf.simpleString(1000)).partition("[")[0]}
+        text = str(leaf.simpleString(1_000_000))
+        return {"reads": text.partition("[")[0], "format": _told_by(leaf, text.partition("]")[2])}
+
+
+def _told_by(leaf: Any, words: str) -> str:
+    """A table of a database or a connector: by what stands after its columns.
+
+    A digest, as a query may hold what nobody should see.
+    """
+    return hashlib.sha256(_ADDRESS.sub("", words).encode()).hexdigest()
 
 
 def _format(relation: Any) -> str:
