@@ -473,6 +473,14 @@ SAME: dict[str, tuple[Query, Query]] = {
         lambda s: s.sql("SELECT DISTINCT k FROM s WHERE k IN (SELECT k2 FROM looked_up)"),
         lambda s: s.sql("SELECT DISTINCT k FROM s WHERE k IN (SELECT k2 FROM looked_up)"),
     ),
+    "random numbers of Python's functions": (
+        lambda s: s().groupBy((f.rand() * 10).cast("int"), f.uuid()).count(),
+        lambda s: s().groupBy((f.rand() * 10).cast("int"), f.uuid()).count(),
+    ),
+    "a sample": (
+        lambda s: s().sample(0.5).groupBy("k").count(),
+        lambda s: s().sample(0.5).groupBy("k").count(),
+    ),
     "a seed that Spark draws": (
         lambda s: s().where("rand() < 0.5").groupBy("k").count(),
         lambda s: s().where("rand() < 0.5").groupBy("k").count(),

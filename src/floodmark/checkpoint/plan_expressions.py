@@ -35,7 +35,9 @@ COMMUTATIVE = frozenset(
 )
 _MIRRORED = {"GreaterThan": "LessThan", "GreaterThanOrEqual": "LessThanOrEqual"}
 _LAMBDA, _VARIABLE = "LambdaFunction", "NamedLambdaVariable"
-_RANDOM = ("Rand", "Randn")
+_SEEDED = ("Rand", "Randn")
+_RANDOM = (*_SEEDED, "Uuid", "Shuffle", "RandStr", "Uniform")
+_SEEDS = ("hideSeed", "randomSeed", "seed", "seedExpression")
 _REPLACED = ("Between", "Nvl", "ParseToDate")
 """Other words for what Spark puts in their place, which says all."""
 _FLAT = frozenset({"And", "Or"})
@@ -110,8 +112,10 @@ class ExpressionReader:
             return _written_out(Expression(kind, tuple(sorted(fields)), tuple(children)))
         if kind in _REPLACED and raw.get("replacement") == 0:
             return children[0]
-        if kind in _RANDOM and raw.get("hideSeed") is True:
-            children = []  # a seed that Spark draws anew for each plan
+        if kind in _RANDOM:
+            # A seed is drawn anew for each plan where the code gives none, and does not say so.
+            children = [] if kind in _SEEDED else children
+            fields = [one for one in fields if one[0] not in _SEEDS]
         if kind.startswith("Python"):
             digest = self._functions.get(result_id(raw))
             fields.append(("function", json.dumps(digest)))
@@ -128,7 +132,7 @@ class ExpressionReader:
 
     def fields(self, kind: str, raw: Mapping[str, Any], without: Iterable[str]) -> Fields:
         found = []
-        skipped = {*VOLATILE, *without}
+        skipped = {*VOLATILE, *without, *(_SEEDS if kind == "Sample" else ())}
         for name, value in raw.items():
             if name in skipped:
                 continue
