@@ -283,6 +283,11 @@ CHANGED: dict[str, tuple[Query, Query, Kind]] = {
         lambda s: s().where("v > 1").groupBy("k").count(),
         Kind.FILTER,
     ),
+    "a branch of a case": (
+        lambda s: s().groupBy(f.when(f.col("v") > 1, "a").when(f.col("w") > 1, "b")).count(),
+        lambda s: s().groupBy(f.when(f.col("v") > 1, "a").when(f.col("w") > 2, "b")).count(),
+        Kind.KEYS,
+    ),
     "an input redefined": (
         lambda s: s().withColumn("x", f.col("v")).groupBy("k").agg(f.sum("x")),
         lambda s: s().withColumn("x", f.col("v") * 100).groupBy("k").agg(f.sum("x")),
@@ -476,6 +481,26 @@ SAME: dict[str, tuple[Query, Query]] = {
     "random numbers of Python's functions": (
         lambda s: s().groupBy((f.rand() * 10).cast("int"), f.uuid()).count(),
         lambda s: s().groupBy((f.rand() * 10).cast("int"), f.uuid()).count(),
+    ),
+    "a renamed column under a window": (
+        lambda s: s.late().groupBy(f.window("at", "10 minutes")).count(),
+        lambda s: (
+            s.late()
+            .withColumnRenamed("at", "ts")
+            .alias("x")
+            .groupBy(f.window("ts", "10 minutes"))
+            .count()
+        ),
+    ),
+    "a renamed column in a case": (
+        lambda s: s().groupBy(f.when(f.col("v") > 1, f.col("w"))).count(),
+        lambda s: (
+            s()
+            .withColumnRenamed("v", "u")
+            .alias("x")
+            .groupBy(f.when(f.col("u") > 1, f.col("w")))
+            .count()
+        ),
     ),
     "a sample": (
         lambda s: s().sample(0.5).groupBy("k").count(),

@@ -101,6 +101,8 @@ class ExpressionReader:
                 fields.append((name, json.dumps(str(value).lower())))  # as written: r.A, r.a
             elif is_expressions(value):
                 children.append(self.read(value, environment))
+            elif kind == "CaseWhen" and name == "branches":
+                continue  # the same conditions and values are its children
             else:
                 fields.append((name, json.dumps(plain(value), sort_keys=True)))
         if kind == _VARIABLE:
