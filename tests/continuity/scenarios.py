@@ -186,7 +186,6 @@ _SCENARIOS = (
         "an input renamed",
         _sum(S),
         'events.withColumnRenamed("v", "amount").groupBy("k").agg(F.sum("amount").alias("s"))',
-        options={"rename": ["v=amount"]},
     ),
     Scenario(
         "aggregation",

@@ -199,17 +199,19 @@ def _refuse_other_expiry(before: Store, after: Store, ledger: Ledger) -> None:
 
 def _lost(old: Struct, new: Struct, told: Told) -> list[str]:
     """Fields of the old value that the new code has no place for."""
-    sources = set(told.renames.values())
-    found = []
-    names = {one.name: one for one in distinct(new).fields}
-    for one in distinct(old).fields:
-        if one.name in (_TIMEOUT, _TTL) or one.name in sources:
-            continue
-        other = names.get(one.name)
-        if other is None:
-            found.append(one.name)
-        elif isinstance(one.type, Struct) and isinstance(other.type, Struct):
-            found += _lost(one.type, other.type, told)
+    sources = {one.rsplit(".", 1)[-1] for one in told.renames.values()}
+    kept = {*sources, _TIMEOUT, _TTL}
+    before, after = distinct(old), distinct(new)
+    gone = [one for one in before.fields if one.name not in after.names and one.name not in kept]
+    came = [one for one in after.fields if one.name not in before.names]
+    # One field for one of the same type is taken for a new name of it, and said.
+    renamed = len(gone) == len(came) == 1 and gone[0].type == came[0].type
+    found = [] if renamed else [one.name for one in gone]
+    for one in before.fields:
+        if one.name in after.names:
+            other = after.field(one.name)
+            if isinstance(one.type, Struct) and isinstance(other.type, Struct):
+                found += _lost(one.type, other.type, told)
     return found
 
 

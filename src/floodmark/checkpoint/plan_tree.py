@@ -334,7 +334,16 @@ _WRAPPERS = ("AggregateExpression", "KnownNullable", "PreciseTimestampConversion
 _NAMES = {
     "ApproximatePercentile": "percentile_approx",
     "Average": "avg",
-    "CollectList": "collect_list",
+    "BitAndAgg": "bit_and",
+    "BitOrAgg": "bit_or",
+    "BitXorAgg": "bit_xor",
+    "CountMinSketchAgg": "count_min_sketch",
+    "CovPopulation": "covar_pop",
+    "CovSample": "covar_samp",
+    "HyperLogLogPlusPlus": "approx_count_distinct",
+    "ListAgg": "listagg",
+    "VariancePop": "var_pop",
+    "VarianceSamp": "var_samp",
 }
 
 
