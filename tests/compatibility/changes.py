@@ -553,8 +553,9 @@ _add(
     "a variable added",
     "transformed",
     partial(q.transformed, more=True),
-    FITS,
+    UNKNOWN,
     "state-variables-changed",
+    "state-function-changed",
     conf=_TWS,
 )
 _add(
