@@ -48,6 +48,15 @@ def quiet(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr("floodmark.changes.use.maybe_running", lambda *_: None)
 
 
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The secrets that one test gives are not the next one's."""
+    from floodmark import secret_text
+
+    monkeypatch.setattr(secret_text, "_known", {})
+    secret_text._known_values.cache_clear()
+
+
 @pytest.fixture(scope="session")
 def fetched() -> ModuleType:
     """scripts/services.py, whose functions fetch what they return."""

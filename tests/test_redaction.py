@@ -21,13 +21,6 @@ from planted import KINDS, Planted
 SALT = Redaction("5a17")
 
 
-@pytest.fixture(autouse=True)
-def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Free text is judged by itself, and not by what an earlier test has given."""
-    monkeypatch.setattr(secret_text, "_known", {})
-    secret_text._known_values.cache_clear()
-
-
 def _kinds() -> list[object]:
     return [pytest.param(one, id=one.kind) for one in KINDS]
 
@@ -205,6 +198,21 @@ def test_the_environments_secrets_are_known() -> None:
     assert redacted("403 for wJalrXUtnFEMI in /home/me") == "403 for *** in /home/me"
     secret_text.remember_environment({"PWD": "/srv/streams", "OLDPWD": "/srv/other"})
     assert redacted("/srv/streams/cp and /srv/other/cp") == "/srv/streams/cp and /srv/other/cp"
+
+
+def test_a_password_that_is_a_topics_name_does_not_change_the_topic() -> None:
+    """Hidden from text, and still the topic that a note is compared by."""
+    secret_text.remember("db_password", "orders")
+    assert redacted("no answer for orders") == "no answer for ***"
+    assert SALT.options({"subscribe": "orders-15"}) == {"subscribe": "orders-15"}
+    secret_text.remember("db_token", "k3yAb9zQ")
+    assert SALT.options({"path": "/in/k3yAb9zQ"}) == {"path": "/in/***"}
+
+
+def test_only_the_secret_of_a_connection_string_is_one() -> None:
+    secret_text.remember("dsn", "host=db-main dbname=orders user=reporting password=correcthorse")
+    assert redacted("orders of reporting on db-main") == "orders of reporting on db-main"
+    assert redacted("no: correcthorse") == "no: ***"
 
 
 @given(st.text())

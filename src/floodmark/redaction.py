@@ -171,7 +171,8 @@ def _public(name: str, value: str) -> str:
     if name == "kafka.bootstrap.servers":
         return public_servers(value)
     # An address of JDBC may hold spaces, and is none in the middle of a text here.
-    return redacted(public_url(value) if value[:5].lower() == "jdbc:" else value)
+    address = public_url(value) if value[:5].lower() == "jdbc:" else value
+    return redacted(address, keep_words=True)
 
 
 def shown_servers(servers: str | None) -> str | None:

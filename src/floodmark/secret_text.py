@@ -106,8 +106,13 @@ def remember(name: str, value: object) -> None:
     if len(text) < shortest or text in _known or text.lower() in _COMMON.split():
         return
     if names_secret(name):
-        # A connection string, a JAAS entry or a key in PEM may be quoted in parts.
-        parts = re.findall(r"=\s*[\"']?([^\s\"';&]{6,})", text)
+        # A connection string, a JAAS entry or a key in PEM may be quoted in parts. Its user,
+        # its host and its database are no secrets, and stand in many an ordinary text.
+        parts = [
+            part
+            for label, part in re.findall(r"([\w.-]*)\s*=\s*[\"']?([^\s\"';&]{6,})", text)
+            if names_secret(label) or _looks_random(part)
+        ]
         lines = [line.strip() for line in text.splitlines()[1:] if len(line.strip()) >= _LINE]
         _know(text, *parts, *lines)
     elif name != _MASTER and _looks_random(text):
@@ -148,10 +153,15 @@ def remember_environment(variables: Mapping[str, str]) -> None:
     )
 
 
-def redacted(text: str) -> str:
-    """The text with `***` in place of its secrets."""
-    if _known:
-        text = _known_values().sub(HIDDEN, text)
+def redacted(text: str, *, keep_words: bool = False) -> str:
+    """The text with `***` in place of its secrets.
+
+    With `keep_words` a known secret that looks like a word stays, for values that are compared
+    later: a password that is also a topic's name must not make another topic of it.
+    """
+    known = _known_values(keep_words)
+    if known is not None:
+        text = known.sub(HIDDEN, text)
     if _signs().search(text) is None:
         return text
     patterns = _patterns()
@@ -172,10 +182,11 @@ def _hide_value(match: re.Match[str]) -> str:
     return f"{match[1]}{quote}{HIDDEN}{quote}"
 
 
-@lru_cache(maxsize=1)
-def _known_values() -> re.Pattern[str]:
-    longest_first = sorted(_known, key=len, reverse=True)
-    return re.compile("|".join(re.escape(value) for value in longest_first))
+@lru_cache(maxsize=2)
+def _known_values(keep_words: bool) -> re.Pattern[str] | None:
+    values = [value for value in _known if not keep_words or _looks_random(value)]
+    longest_first = sorted(values, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first))) if values else None
 
 
 def _looks_random(text: str) -> bool:
