@@ -1,7 +1,7 @@
 """Begins a rule: its file and its broken example. `python scripts/new_rule.py NAME [FAMILY]`.
 
 NAME is the bad thing, in words with hyphens: `orphan-side-file`. FAMILY is checkpoint,
-compatibility or, if it is left out, pipeline: a rule of lint. The example fails its test
+compatibility, start or, if it is left out, pipeline: a rule of lint. The example fails its test
 until the rule is written.
 """
 
@@ -18,8 +18,14 @@ _FAMILIES = {
     "checkpoint": ("Evidence", "evidence"),
     "pipeline": ("Code", "code"),
     "compatibility": ("Comparison", "comparison"),
+    "start": ("Situation", "situation"),
 }
-_FOUND = {"checkpoint": "Finding", "pipeline": "Finding", "compatibility": "Reason"}
+_FOUND = {
+    "checkpoint": "Finding",
+    "pipeline": "Finding",
+    "compatibility": "Reason",
+    "start": "Finding",
+}
 _IMPORTS = {
     "checkpoint": """from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity""",
@@ -28,6 +34,8 @@ from floodmark.rules.finding import Finding, Rule, Severity""",
     "compatibility": """from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason""",
+    "start": """from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.starts.situation import Situation""",
 }
 _RULE = '''"""{title}."""
 
@@ -69,6 +77,10 @@ orders.writeStream.format("console").start()  # bad
     "compatibility": """from broken.meeting import meeting
 
 MEETING = meeting(new={"output_mode": "Complete"})
+""",
+    "start": """from broken.starting import situation
+
+SITUATION = situation(master="yarn")
 """,
 }
 

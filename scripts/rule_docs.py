@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from floodmark.rules.finding import Rule
 from floodmark.rules.registry import Known, all_rules
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "rules"
@@ -13,23 +12,22 @@ _HEADINGS = {
     "checkpoint": "Of checkpoints: `floodmark doctor`",
     "pipeline": "Of code: `floodmark lint`",
     "compatibility": "Of new code under an old checkpoint: `floodmark check`",
+    "start": "Before a start: `floodmark run` and `floodmark.start`",
 }
 
 
 def pages() -> dict[str, str]:
     """File name → its text."""
     rules = all_rules()
-    return {"README.md": _index(rules)} | {
-        f"{known.rule.name}.md": _page(known.rule, known.family) for known in rules
-    }
+    return {"README.md": _index(rules)} | {f"{known.rule.name}.md": _page(known) for known in rules}
 
 
 def _index(rules: tuple[Known, ...]) -> str:
     lines = [
         "# Rules",
         "",
-        "What `floodmark doctor`, `floodmark lint` and `floodmark check` look for. `floodmark "
-        "explain FM101` prints a rule's story; these pages are made from it by "
+        "What `floodmark doctor`, `floodmark lint`, `floodmark check` and `floodmark run` look "
+        "for. `floodmark explain FM101` prints a rule's story; these pages are made from it by "
         "`scripts/rule_docs.py`.",
     ]
     for family, heading in _HEADINGS.items():
@@ -52,7 +50,8 @@ def _cell(words: str) -> str:
     return words.replace("|", "\\|")
 
 
-def _page(rule: Rule, family: str) -> str:
+def _page(known: Known) -> str:
+    rule, family = known.rule, known.family
     example = f"tests/broken/{family}/{rule.name.replace('-', '_')}.py"
     parts = [
         f"# {rule.name} ({rule.code})",
@@ -64,6 +63,8 @@ def _page(rule: Rule, family: str) -> str:
     ]
     if family == "pipeline":
         parts.append(f"To allow it on a line: `# floodmark: allow {rule.name}`.")
+    if known.check_start or known.check_starts or family == "compatibility":
+        parts.append(f"`floodmark run` refuses it. To start all the same: `--allow {rule.name}`.")
     return "\n\n".join(parts) + "\n"
 
 

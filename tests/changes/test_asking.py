@@ -46,7 +46,7 @@ def test_a_table_that_has_what_comes_next_is_sound(tmp_path: Path) -> None:
         (range(8, 12), TABLE_ID, "begins at 8"),
         (range(5), TABLE_ID, "ends at 4"),
         (range(5, 10), "other", "another table (other)"),
-        (range(0), TABLE_ID, "has no log of Delta"),
+        (range(0), TABLE_ID, "it has no _delta_log"),
     ],
 )
 def test_a_table_that_has_not(versions: range, table_id: str, words: str, tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 import samples
 from floodmark import api
-from floodmark.changes.broker import Bounds
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying
+from floodmark.checkpoint.outside import Bounds
 from floodmark.engine.starting import read_start
 from floodmark.errors import BatchPurged, NoAnswer, WouldLose, WrongUse
 

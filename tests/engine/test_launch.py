@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,12 +15,10 @@ from floodmark.checkpoint.start_note import unpacked_tree
 from floodmark.engine.hadoop import HadoopFiles, checkpoint_files, qualified
 from floodmark.engine.launch import start
 from floodmark.engine.lease import PATH as LEASE
-from floodmark.engine.look import look_names
-from floodmark.engine.looks import place
-from floodmark.engine.looks.writer import is_misspelt
 from floodmark.engine.query import read_query
 from floodmark.engine.saved import read_saved
 from floodmark.errors import FileGone, Refused, WrongUse
+from floodmark.rules.registry import names_to_allow
 
 pytestmark = pytest.mark.spark
 
@@ -99,11 +96,6 @@ def test_a_misspelt_checkpoint_option_is_refused(
     assert not (tmp_path / "ck").exists()
 
 
-def test_other_options_are_not_taken_for_it() -> None:
-    for option in ("checkpointLocation", "path", "mergeSchema", "checkpointInterval", "location"):
-        assert not is_misspelt(option)
-
-
 def test_what_is_allowed_by_name_starts(session: Any, orders: Path, tmp_path: Path) -> None:
     writer = totals(session, orders).option("checkPoint", "/tmp/elsewhere")
     run(writer, tmp_path / "ck", allow=["misspelt-checkpoint-option"])
@@ -115,7 +107,7 @@ def test_an_unknown_name_to_allow_is_a_misspelling(
 ) -> None:
     with pytest.raises(WrongUse, match="no such thing to allow"):
         start(totals(session, orders), tmp_path / "ck", allow=["everything"])
-    assert "checkpoint-in-use" in look_names()
+    assert "checkpoint-in-use" in names_to_allow()
 
 
 def test_a_second_checkpoint_on_the_writer_is_refused(
@@ -147,18 +139,6 @@ def test_a_socket_cannot_be_read_again(session: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "ck").exists()
 
 
-def test_a_local_checkpoint_under_a_cluster_is_refused() -> None:
-    def judged(master: str, location: str) -> list[str]:
-        spark = SimpleNamespace(sparkContext=SimpleNamespace(master=master))
-        situation: Any = SimpleNamespace(spark=spark, location=location)
-        return [objection.name for objection in place.judge(situation)]
-
-    assert judged("yarn", "file:/data/ck") == ["local-checkpoint-on-cluster"]
-    assert judged("spark://host:7077", "file:/data/ck") == ["local-checkpoint-on-cluster"]
-    assert judged("yarn", "hdfs://host/data/ck") == []
-    assert judged("local[2]", "file:/data/ck") == []
-
-
 def test_a_pinned_setting_that_the_session_contradicts_is_refused(
     session: Any, orders: Path, tmp_path: Path
 ) -> None:
@@ -185,7 +165,7 @@ def test_input_files_that_the_next_batch_needs_and_that_are_gone(
     (checkpoint / "commits" / "1").unlink()
     (checkpoint / "commits" / ".1.crc").unlink()
     (orders / "b.csv").rename(tmp_path / "b.csv")
-    with pytest.raises(Refused, match=r"1 input files .* are gone.*b\.csv"):
+    with pytest.raises(Refused, match=r"1 input file .* is gone: .*b\.csv"):
         start(totals(session, orders), checkpoint)
     (tmp_path / "b.csv").rename(orders / "b.csv")
     # A file that a committed batch has read may go.

@@ -12,9 +12,10 @@ import pytest
 
 import samples
 from floodmark import api
-from floodmark.changes.broker import Bounds, Cluster, reach
+from floodmark.changes.broker import Cluster, reach
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying
+from floodmark.checkpoint.outside import Bounds
 from floodmark.checkpoint.sources import parse_kafka_initial, parse_kafka_offset
 from floodmark.errors import CannotRead, WouldLose, WrongUse
 

@@ -26,7 +26,12 @@ def script(name):
 def test_codes_and_names_are_unique_and_in_their_hundred():
     rules = [known.rule for known in all_rules()]
     assert len({rule.code for rule in rules}) == len({rule.name for rule in rules}) == len(rules)
-    for family, digit in (("checkpoint", "1"), ("pipeline", "2"), ("compatibility", "3")):
+    for family, digit in (
+        ("checkpoint", "1"),
+        ("pipeline", "2"),
+        ("compatibility", "3"),
+        ("start", "4"),
+    ):
         assert all(known.rule.code.startswith(f"FM{digit}") for known in rules_of(family))
 
 
@@ -56,7 +61,7 @@ def test_the_pages_are_current():
     assert script("rule_docs").stale() == []
 
 
-@pytest.mark.parametrize("family", ["checkpoint", "pipeline", "compatibility"])
+@pytest.mark.parametrize("family", ["checkpoint", "pipeline", "compatibility", "start"])
 def test_the_scaffold_makes_a_rule_that_loads(tmp_path, family):
     rule, example = script("new_rule").begin("water-in-the-cellar", family, tmp_path)
     assert rule.name == example.name == "water_in_the_cellar.py"

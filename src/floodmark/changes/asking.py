@@ -1,11 +1,12 @@
-"""Asks the real sources and the sink what they still have, for `doctor --sources`. No Spark.
+"""Asks the real sources and the sink what they still have. Clients and storage are given.
 
-Where they are stands in the notes of the last start, or the user says it.
+`doctor --sources` asks without Spark; a start asks with Spark's own clients and credentials.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
@@ -14,6 +15,7 @@ from floodmark.changes.mends.sink import known_sink
 from floodmark.changes.sinklog import FOLDER
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.filelog import SourceFile
+from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outside import Bounds, Outside, Places, SinkLog, TableLog
 from floodmark.checkpoint.sources import (
     BASE_INDEXES,
@@ -24,83 +26,122 @@ from floodmark.checkpoint.sources import (
     parse_kafka_offset,
     parse_log_offset,
 )
+from floodmark.connectors.kafka.subscription import subscribed_topics
 from floodmark.errors import CannotRead, FloodmarkError, MalformedFile
 from floodmark.storage import delta_log
 from floodmark.storage.files import Files
 from floodmark.storage.inputs import read_source_log
 
 Open = Callable[[str], Files]
+AskKafka = Callable[[Mapping[str, str], Iterable[str]], Mapping[str, Mapping[int, Bounds]]]
+"""A source's options and topics → the bounds of those topics that are there."""
 _FILES_LOOKED_AT = 2000
 _COMMITS_LOOKED_AT = 20
+
+
+@dataclass(frozen=True)
+class SourceToAsk:
+    position: SourceOffset
+    """Where the next batch begins; its offset is None where that is the source's start."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """As the code, the last start note or the user gives them; keys in lower case."""
 
 
 def ask(
     files: Files, evidence: Evidence, note: Mapping[str, Any] | None, places: Places, opened: Open
 ) -> Outside:
-    """Everything that answers; what does not is said, and stops nothing."""
+    """For `doctor`: everything that answers; what does not is said, and stops nothing."""
+    batch = evidence.begins_after
+    newest = max(evidence.positions, default=-1)
+    known = evidence.positions.get(newest if batch is None else batch, ())
+    asked = [
+        SourceToAsk(source, _with_places(_noted(note, source.id), places))
+        for source in known
+        if places.asks_sources
+    ]
+    done = None if batch is not None else -1
+    found = ask_sources(files, evidence.checkpoint, asked, _cluster_bounds, opened, done)
+    sink = _sink(evidence, note, places, opened)
+    return Outside(found.kafka, found.tables, found.inputs, found.silent, sink)
+
+
+def ask_sources(
+    files: Files,
+    checkpoint: Checkpoint,
+    sources: Iterable[SourceToAsk],
+    ask_kafka: AskKafka,
+    opened: Open,
+    done: int | None = None,
+) -> Outside:
+    """`done` is the last entry of file sources that counts as read, in place of the offsets'."""
     kafka: dict[str, Mapping[str, Mapping[int, Bounds]]] = {}
     tables: dict[str, TableLog] = {}
     inputs: dict[str, tuple[str, ...]] = {}
     silent: dict[str, str] = {}
-    batch = evidence.begins_after
-    newest = max(evidence.positions, default=-1)
-    known = evidence.positions.get(newest if batch is None else batch, ())
-    for source in known if places.asks_sources else ():
-        noted = _noted(note, source.id)
+    for source in sources:
+        position = source.position
         try:
-            if source.kind is SourceKind.KAFKA:
-                kafka[source.id] = _kafka(source, noted, places)
-            elif source.kind is SourceKind.DELTA:
-                tables[source.id] = _table(source, noted, places, opened)
-            elif source.kind is SourceKind.FILE:
-                inputs[source.id] = _inputs(files, evidence, source, opened)
+            if position.kind is SourceKind.KAFKA:
+                kafka[position.id] = ask_kafka(source.options, _topics(source))
+            elif position.kind is SourceKind.DELTA:
+                tables[position.id] = _table(source, opened)
+            elif position.kind is SourceKind.FILE:
+                inputs[position.id] = _inputs(files, checkpoint, position, opened, done)
         except FloodmarkError as error:
-            silent[source.id] = error.what
-    return Outside(kafka, tables, inputs, silent, _sink(evidence, note, places, opened))
+            silent[position.id] = error.what
+    return Outside(kafka, tables, inputs, silent)
 
 
-def _noted(note: Mapping[str, Any] | None, source: str) -> Mapping[str, Any]:
+def _noted(note: Mapping[str, Any] | None, source: str) -> dict[str, str]:
     """The options that the last start gave a source."""
     sources = (note or {}).get("sources")
     if isinstance(sources, list) and source.isdecimal() and int(source) < len(sources):
         options = sources[int(source)].get("options")
         if isinstance(options, dict):
-            return {str(key).lower(): value for key, value in options.items()}
+            return {str(key).lower(): str(value) for key, value in options.items()}
     return {}
 
 
-def _kafka(
-    source: SourceOffset, noted: Mapping[str, Any], places: Places
+def _with_places(options: dict[str, str], places: Places) -> dict[str, str]:
+    """What the user says goes before what a note says."""
+    if places.bootstrap_servers:
+        options["kafka.bootstrap.servers"] = places.bootstrap_servers
+    if places.table:
+        options["path"] = places.table
+    return options
+
+
+def _topics(source: SourceToAsk) -> tuple[str, ...]:
+    offset = source.position.offset
+    known = () if offset is None else parse_kafka_offset(offset)
+    return tuple(sorted({*known, *subscribed_topics(source.options)}))
+
+
+def _cluster_bounds(
+    options: Mapping[str, str], topics: Iterable[str]
 ) -> Mapping[str, Mapping[int, Bounds]]:
-    servers = places.bootstrap_servers or noted.get("kafka.bootstrap.servers")
+    servers = options.get("kafka.bootstrap.servers")
     if not servers:
         raise MalformedFile("nothing says where its brokers are (--bootstrap-servers HOST:PORT)")
-    cluster = Cluster(str(servers))
+    cluster = Cluster(servers)
     try:
-        return {
-            topic: {
-                partition: (bounds.earliest, bounds.end)
-                for partition, bounds in cluster.bounds(topic).items()
-            }
-            for topic in parse_kafka_offset(source.offset)
-        }
+        found = {topic: cluster.bounds(topic) for topic in topics}
     finally:
         cluster.close()
+    return {topic: bounds for topic, bounds in found.items() if bounds}
 
 
-def _table(
-    source: SourceOffset, noted: Mapping[str, Any], places: Places, opened: Open
-) -> TableLog:
-    place = places.table or noted.get("path")
+def _table(source: SourceToAsk, opened: Open) -> TableLog:
+    place = source.options.get("path")
     if not place:
         raise MalformedFile("nothing says where its table is (--table PATH)")
-    files = opened(str(place))
+    files = opened(place)
     versions = delta_log.versions(files)
     if not versions:
-        return TableLog(str(place), None, -1, -1)
-    offset = parse_delta_offset(source.offset)
+        return TableLog(place, None, -1, -1)
+    offset = parse_delta_offset(source.position.offset)
     gone = () if offset.is_starting_version else _vacuumed(files, offset, versions)
-    return TableLog(str(place), delta_log.table_id(files), versions[0], versions[-1], gone)
+    return TableLog(place, delta_log.table_id(files), versions[0], versions[-1], gone)
 
 
 def _vacuumed(files: Files, offset: DeltaOffset, versions: list[int]) -> tuple[str, ...]:
@@ -131,13 +172,12 @@ def _absent(files: Files, paths: list[str]) -> tuple[str, ...]:
 
 
 def _inputs(
-    files: Files, evidence: Evidence, source: SourceOffset, opened: Open
+    files: Files, checkpoint: Checkpoint, source: SourceOffset, opened: Open, done: int | None
 ) -> tuple[str, ...]:
     """The files after the last finished batch: in flight, or seen and waiting."""
-    done = -1
-    if evidence.begins_after is not None and source.offset is not None:
-        done = parse_log_offset(source.offset)
-    seen = read_source_log(files, evidence.checkpoint, source.id)
+    if done is None:
+        done = -1 if source.offset is None else parse_log_offset(source.offset)
+    seen = read_source_log(files, checkpoint, source.id)
     pending = [file for file in seen if file.batch_id > done][:_FILES_LOOKED_AT]
     by_folder: dict[str, list[SourceFile]] = {}
     for file in pending:
@@ -154,10 +194,9 @@ def _inputs(
 
 
 def _address(folder: str) -> str:
+    """As `opened` takes it: Spark writes file names as URIs, with %20 for a space."""
     scheme, colon, rest = folder.partition(":")
-    if scheme == "file" and colon:
-        return "/" + unquote(rest).lstrip("/")
-    return f"s3:{rest}" if scheme in ("s3a", "s3n") else folder
+    return "/" + unquote(rest).lstrip("/") if scheme == "file" and colon else folder
 
 
 def _sink(

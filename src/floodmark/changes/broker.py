@@ -14,19 +14,13 @@ from floodmark.changes.cluster_by_time import by_batch_time, by_record_time
 from floodmark.changes.course import Wish, choose_course
 from floodmark.changes.reach import Reach, require_reach
 from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.outside import Bounds
 from floodmark.checkpoint.sources import SourceKind, SourceOffset, parse_kafka_offset
+from floodmark.connectors.kafka.reach import Topics, added_partitions, shortfalls
 from floodmark.errors import CannotRead, WrongUse
 
-Topics = Mapping[str, Mapping[int, int]]
 Notes = tuple[str, ...]
 _PATIENCE_SECONDS = 15.0
-
-
-@dataclass(frozen=True)
-class Bounds:
-    earliest: int
-    end: int
-    """The next offset to be written."""
 
 
 class Cluster:
@@ -221,29 +215,10 @@ def reach_of(sources: Sequence[Topics], cluster: Cluster) -> Reach:
 
 def reach(offsets: Topics, bounds: Mapping[str, Mapping[int, Bounds]]) -> Reach:
     """What of the records after these offsets the cluster cannot give any more. Pure."""
-    lost, notes, records = [], [], 0
-    for topic, partitions in offsets.items():
-        there = bounds.get(topic, {})
-        if not there:
-            lost.append(f"topic {topic} is not there")
-            continue
-        for partition, at in sorted(partitions.items()):
-            found = there.get(partition)
-            if found is None:
-                lost.append(f"{topic} partition {partition} is gone")
-            elif at < found.earliest:
-                records += found.earliest - at
-                lost.append(
-                    f"{topic} partition {partition}: {found.earliest - at} records from offset "
-                    f"{at} on are out of reach; the oldest is {found.earliest}"
-                )
-            elif at > found.end:
-                lost.append(
-                    f"{topic} partition {partition} ends at {found.end}, before offset {at}: it "
-                    "was made anew, or is another cluster's"
-                )
-        added = sorted(set(there) - set(partitions))
-        if added:
-            names = ", ".join(map(str, added))
-            notes.append(f"{topic} has new partitions ({names}): Spark reads them from the start.")
-    return Reach(tuple(lost), tuple(notes), records)
+    found = tuple(shortfalls(offsets, bounds))
+    notes = (
+        f"{topic} has new partitions ({', '.join(map(str, partitions))}): Spark reads them from "
+        "the start."
+        for topic, partitions in added_partitions(offsets, bounds).items()
+    )
+    return Reach(tuple(one.words for one in found), tuple(notes), sum(one.records for one in found))

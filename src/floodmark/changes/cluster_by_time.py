@@ -18,8 +18,9 @@ from floodmark.checkpoint.text import moment
 from floodmark.errors import WouldLose, WrongUse
 
 if TYPE_CHECKING:
-    from floodmark.changes.broker import Bounds, Cluster
+    from floodmark.changes.broker import Cluster
     from floodmark.changes.course import Wish
+    from floodmark.checkpoint.outside import Bounds
 
 Found = tuple[tuple[tuple[str, str], ...], tuple[str, ...]]
 """source → offset, and notes for the plan."""

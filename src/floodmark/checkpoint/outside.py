@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
-Bounds = tuple[int, int]
-"""The earliest offset that is still there, and the next one to be written."""
+
+
+class Bounds(NamedTuple):
+    """What a Kafka cluster has of a partition."""
+
+    earliest: int
+    end: int
+    """The next offset to be written."""
 
 
 @dataclass(frozen=True)

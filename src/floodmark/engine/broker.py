@@ -10,19 +10,18 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
-Bounds = Mapping[int, tuple[int, int]]
-"""partition → (earliest offset, the next offset to be written)."""
+from floodmark.checkpoint.outside import Bounds
+from floodmark.errors import CannotRead
+
 _PREFIX = "kafka."
 _PATIENCE_MS = 10_000
 # Options of the consumer that an admin client does not know and would warn about.
 _CONSUMER_ONLY = ("group.id", "enable.auto.commit", "auto.offset.reset")
 
 
-class Unreachable(Exception):
-    """The cluster does not answer, or does not let us in."""
-
-
 class Broker:
+    """Raises CannotRead where the cluster does not answer, or does not let us in."""
+
     def __init__(self, spark: Any, client: Any) -> None:
         self._spark = spark
         self._client = client
@@ -41,7 +40,7 @@ class Broker:
         try:
             client = spark._jvm.org.apache.kafka.clients.admin.AdminClient.create(conf)
         except (Py4JError, TypeError) as error:  # TypeError: there is no such class in the JVM
-            raise Unreachable(_words(error)) from None
+            raise CannotRead(_words(error)) from None
         return Broker(spark, client)
 
     def __enter__(self) -> Broker:
@@ -55,14 +54,16 @@ class Broker:
     ) -> None:
         self._client.close(self._spark._jvm.java.time.Duration.ofSeconds(2))
 
-    def bounds(self, topics: Iterable[str]) -> dict[str, Bounds]:
-        """For each topic that is there."""
+    def bounds(self, topics: Iterable[str]) -> dict[str, dict[int, Bounds]]:
+        """Of each topic that is there, by partition."""
         partitions = self._partitions(list(topics))
         spec = self._spark._jvm.org.apache.kafka.clients.admin.OffsetSpec
         earliest = self._offsets(partitions, spec.earliest())
         latest = self._offsets(partitions, spec.latest())
         return {
-            topic: {number: (earliest[topic, number], latest[topic, number]) for number in numbers}
+            topic: {
+                number: Bounds(earliest[topic, number], latest[topic, number]) for number in numbers
+            }
             for topic, numbers in partitions.items()
         }
 
@@ -80,7 +81,7 @@ class Broker:
             except Py4JJavaError as error:
                 if "UnknownTopic" in _words(error) or "InvalidTopic" in _words(error):
                     continue
-                raise Unreachable(_words(error)) from None
+                raise CannotRead(_words(error)) from None
             found[topic] = [int(one.partition()) for one in described.partitions()]
         return found
 
@@ -99,7 +100,7 @@ class Broker:
         try:
             answer = self._client.listOffsets(wanted).all().get()
         except Py4JJavaError as error:
-            raise Unreachable(_words(error)) from None
+            raise CannotRead(_words(error)) from None
         return {place: int(answer.get(key).offset()) for place, key in keys.items()}
 
 

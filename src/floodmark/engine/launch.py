@@ -13,13 +13,13 @@ from typing import Any
 from floodmark.checkpoint.layout import COMMITS, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.start_note import packed_tree
+from floodmark.engine.before_start import IN_USE, allowed_rules, judge_start
 from floodmark.engine.exactly_once import told_to_sinks
 from floodmark.engine.hadoop import checkpoint_files, qualified
 from floodmark.engine.lease import Lease, NoLease, take
-from floodmark.engine.look import Situation, look, require_known
-from floodmark.engine.looks.use import IN_USE
 from floodmark.engine.notes import SourceNote, StartNote, write_note
 from floodmark.engine.query import read_query, require_writer, sql_conf
+from floodmark.engine.query_to_start import QueryToStart
 from floodmark.engine.saved import read_saved
 from floodmark.engine.stopping import runs
 from floodmark.errors import CannotRead, FloodmarkError, WrongUse
@@ -49,7 +49,7 @@ class Prepared:
     """A query that was looked at and may start."""
 
     writer: Any
-    situation: Situation
+    starting: QueryToStart
     origin: Origin
     warnings: tuple[str, ...]
     takes_over: bool = False
@@ -60,7 +60,7 @@ class Prepared:
 class Launched:
     query: Any
     """PySpark's StreamingQuery."""
-    situation: Situation
+    starting: QueryToStart
     """As it was found before the start."""
     lease: Lease | NoLease
     warnings: tuple[str, ...]
@@ -101,12 +101,12 @@ def _fingerprint(path: str | None) -> str | None:
 
 def prepare(writer: Any, checkpoint: str, origin: Origin, allowed: frozenset[str]) -> Prepared:
     """Looks, and refuses with a reason. Nothing is made."""
-    require_known(allowed)
+    allowed = allowed_rules(allowed)
     spark = writer._spark
     location = qualified(spark, checkpoint)
     files = checkpoint_files(spark, location)
     query = read_query(writer)
-    situation = Situation(
+    starting = QueryToStart(
         spark,
         origin.pipeline,
         location,
@@ -116,31 +116,31 @@ def prepare(writer: Any, checkpoint: str, origin: Origin, allowed: frozenset[str
         writer,
         origin.fingerprint,
     )
-    warnings = look(situation, allowed)
-    return Prepared(writer, situation, origin, warnings, IN_USE in allowed)
+    warnings = judge_start(starting, allowed)
+    return Prepared(writer, starting, origin, warnings, IN_USE in allowed)
 
 
 def begin(prepared: Prepared, name: str | None = None) -> Launched:
     """Starts; a start that fails leaves no half-made checkpoint."""
-    situation, origin, warnings = prepared.situation, prepared.origin, prepared.warnings
-    spark, files = situation.spark, situation.files
+    starting, origin, warnings = prepared.starting, prepared.origin, prepared.warnings
+    spark, files = starting.spark, starting.files
     lease, unleased = _take(files, origin.pipeline, spark, prepared.takes_over)
     warnings += unleased
-    named = name if situation.query.name is None else None
+    named = name if starting.query.name is None else None
     try:
-        _clear_first_write(situation)
+        _clear_first_write(starting)
         with told_to_sinks(spark, lease):
-            started = _start(prepared.writer, situation.location, named)
+            started = _start(prepared.writer, starting.location, named)
     except BaseException:
         lease.release()
-        remove_half_made(situation)
+        remove_half_made(starting)
         raise
     lease.hold(lambda: _is_active(started), lambda: _stop_superseded(started, origin.pipeline))
     try:
-        write_note(files, _note(situation, origin, started))
+        write_note(files, _note(starting, origin, started))
     except FloodmarkError as error:
         warnings += (f"no note of this start was written: {error.what}",)
-    return Launched(started, situation, lease, warnings)
+    return Launched(started, starting, lease, warnings)
 
 
 def _take(
@@ -185,25 +185,25 @@ def _sentence(error: BaseException) -> str:
     return (useful or lines or [type(error).__name__])[0].lstrip(": ")
 
 
-def _clear_first_write(situation: Situation) -> None:
+def _clear_first_write(starting: QueryToStart) -> None:
     """What a driver left that was killed while it wrote its very first log entry.
 
     Spark never reads these files, and since 4.1 refuses to begin beside them.
     """
-    if situation.saved.resumes:
+    if starting.saved.resumes:
         return
     for folder in (OFFSETS, COMMITS):
-        names = situation.files.level(folder).files
+        names = starting.files.level(folder).files
         left = [name for name in names if name.startswith(".") and ".tmp" in name]
-        situation.files.delete(f"{folder}/{name}" for name in left)
+        starting.files.delete(f"{folder}/{name}" for name in left)
 
 
-def remove_half_made(situation: Situation) -> None:
+def remove_half_made(starting: QueryToStart) -> None:
     """What a first start left behind before it planned any batch."""
-    spark = situation.spark
-    if situation.saved.exists or situation.files.level("offsets").files:
+    spark = starting.spark
+    if starting.saved.exists or starting.files.level("offsets").files:
         return
-    path = spark._jvm.org.apache.hadoop.fs.Path(situation.location)
+    path = spark._jvm.org.apache.hadoop.fs.Path(starting.location)
     conf = spark._jsparkSession.sessionState().newHadoopConf()
     path.getFileSystem(conf).delete(path, True)
 
@@ -223,8 +223,8 @@ def _jvm_process(spark: Any) -> Process:
     return process(int(name.partition("@")[0]))
 
 
-def _note(situation: Situation, origin: Origin, started: Any) -> StartNote:
-    spark, query = situation.spark, situation.query
+def _note(starting: QueryToStart, origin: Origin, started: Any) -> StartNote:
+    spark, query = starting.spark, starting.query
     jvm = spark._jvm.java.lang.System
     redaction = Redaction.fresh()
     return StartNote(
@@ -258,7 +258,7 @@ def _note(situation: Situation, origin: Origin, started: Any) -> StartNote:
         host_name(),
         this_process().pid,
         packed_tree(query.tree.hidden(redaction.salt)),
-        next_batch(situation.saved.checkpoint),
+        next_batch(starting.saved.checkpoint),
         redaction.salt,
     )
 

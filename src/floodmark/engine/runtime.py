@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from floodmark.checkpoint.layout import NOTES
 from floodmark.engine.application import Application
+from floodmark.engine.before_start import allowed_rules, refuse
 from floodmark.engine.building import call_pipeline, configure
 from floodmark.engine.carried import Carried, NewJvmNeeded
 from floodmark.engine.failure import Failure, FailureKind, failure_of, in_flight
@@ -22,7 +23,6 @@ from floodmark.engine.health import Health, HealthView
 from floodmark.engine.jvm import child_of, end_words, has_stopped, is_gone, last_words
 from floodmark.engine.launch import Launched, Prepared, begin, next_batch, prepare, remove_half_made
 from floodmark.engine.lease import superseded
-from floodmark.engine.look import SHARED_CHECKPOINT, Objection, refuse, require_known
 from floodmark.engine.parameters import refuse_unknown
 from floodmark.engine.pipeline import Pipeline
 from floodmark.engine.progress import ProgressFile, ProgressReader
@@ -41,6 +41,7 @@ from floodmark.engine.stream import RunReport, Stream
 from floodmark.engine.triggers import Trigger
 from floodmark.engine.view import View, choose_view
 from floodmark.errors import FailedForGood, FloodmarkError, StoppedMidway, WrongUse
+from floodmark.rules.registry import all_rules
 from floodmark.storage.files import place_name
 from floodmark.storage.local import LocalFiles
 
@@ -67,10 +68,10 @@ class RunWish:
 def run_application(application: Application, wish: RunWish, view: View | None = None) -> RunReport:
     """Runs every pipeline of the application to its end."""
     pipelines = application.pipelines
-    require_known(wish.allowed)
+    allowed = allowed_rules(wish.allowed)
     refuse_unknown({one.name: one.parameters for one in pipelines}, wish.settings)
     streams = [Stream.of(one, application, wish.settings) for one in pipelines]
-    _refuse_shared([(one.pipeline.name, one.checkpoint) for one in streams], wish.allowed)
+    _refuse_shared([(one.pipeline.name, one.checkpoint) for one in streams], allowed)
     for stream in streams:
         if stream.name in wish.carried.streams:
             stream.go_on_from(wish.carried.streams[stream.name])
@@ -113,21 +114,9 @@ def _session_wish(pipelines: tuple[Pipeline, ...], wish: RunWish) -> SessionWish
 
 
 def _refuse_shared(checkpoints: list[tuple[str, str]], allowed: frozenset[str]) -> None:
-    first: dict[str, str] = {}
-    objections = []
-    for name, checkpoint in checkpoints:
-        place = place_name(checkpoint)
-        if place in first:
-            objections.append(
-                Objection(
-                    SHARED_CHECKPOINT,
-                    f"pipelines {first[place]} and {name} have one checkpoint: {checkpoint}",
-                    "A checkpoint belongs to one query: each would run the other's batches.",
-                    "Give each its own folder.",
-                )
-            )
-        first.setdefault(place, name)
-    refuse([one for one in objections if one.name not in allowed])
+    places = [(name, checkpoint, place_name(checkpoint)) for name, checkpoint in checkpoints]
+    checks = (known.check_starts for known in all_rules())
+    refuse([found for check in checks if check for found in check(places)], allowed)
 
 
 class _EngineGone(Exception):
@@ -245,8 +234,8 @@ class _Run:
         stream.query_id = str(stream.launched.query.id)
         stream.lease = stream.launched.lease.run
         stream.reader = ProgressReader(stream.name, stream.launched.query)
-        stream.lines = stream.lines or self._progress_file(stream, prepared.situation.location)
-        checkpoint = prepared.situation.saved.checkpoint
+        stream.lines = stream.lines or self._progress_file(stream, prepared.starting.location)
+        checkpoint = prepared.starting.saved.checkpoint
         if stream.first_batch is None:
             stream.first_batch = next_batch(checkpoint)
         if checkpoint is None or checkpoint.latest_batch is None:
@@ -299,7 +288,7 @@ class _Run:
 
     def _judge_end(self, stream: Stream, launched: Launched) -> None:
         self._read(stream)
-        failure = failure_of(launched.query, launched.situation.files)
+        failure = failure_of(launched.query, launched.starting.files)
         # The lease's own thread stops the query; and a batch fails where its sink is told so.
         taken_over = launched.lease.lost or (failure is not None and _is_superseded(launched))
         launched.lease.release()
@@ -316,7 +305,7 @@ class _Run:
             return
         stream.failures.append(failure)
         if not self._wish.restart.on_failure:
-            remove_half_made(launched.situation)
+            remove_half_made(launched.starting)
         self._decide(stream)
 
     def _decide(self, stream: Stream) -> None:
@@ -341,9 +330,9 @@ class _Run:
             launched, stream.launched = stream.launched, None
             if launched is None and stream.failures:
                 continue  # it waits for another start anyway
-            batch, offsets = (None, ()) if launched is None else in_flight(launched.situation.files)
+            batch, offsets = (None, ()) if launched is None else in_flight(launched.starting.files)
             if launched is not None:
-                stream.count_unreported(launched.situation.files)
+                stream.count_unreported(launched.starting.files)
                 launched.lease.release()
             stream.failures.append(Failure(batch, offsets, how, FailureKind.ENGINE))
             failed.append(stream)
@@ -378,12 +367,12 @@ class _Run:
             failure = (
                 None
                 if self._stop.hurried()
-                else failure_of(launched.query, launched.situation.files)
+                else failure_of(launched.query, launched.starting.files)
             )
             if failure is not None:
                 stream.failures.append(failure)
                 self._view.say(stream.name, f"{failure.batch_words} failed: {failure.cause}")
-            stream.count_unreported(launched.situation.files)
+            stream.count_unreported(launched.starting.files)
             launched.lease.release()
             stream.launched = None
             if stream.ended is None:

@@ -48,6 +48,8 @@ class Rule:
     """What Spark does when the query is started like this."""
     instead: str
     repairable: bool = False
+    passing: bool = False
+    """Time alone may mend it: a broker that does not answer now."""
 
     def finding(
         self,

@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import STATE
 from floodmark.errors import WrongUse
 from floodmark.rules.finding import Finding, Rule, in_order
+from floodmark.rules.starts.situation import Situation
 
-FAMILIES = ("checkpoint", "pipeline", "compatibility")
+FAMILIES = ("checkpoint", "pipeline", "compatibility", "start")
+_FORMER_NAMES = {
+    "local-checkpoint-on-cluster": "checkpoint-on-local-disk",
+    "unreplayable-source": "non-replayable-source",
+}
 
 
 class Known(NamedTuple):
@@ -27,9 +32,13 @@ class Known(NamedTuple):
     """Gives findings; of compatibility, reasons."""
     together: bool
     """Lint: it looks at every file at once."""
+    check_start: Callable[[Situation], Iterator[Finding]] | None = None
+    """Of a rule that also judges a query before it starts."""
+    check_starts: Callable[[Sequence[tuple[str, str, str]]], Iterator[Finding]] | None = None
+    """Of a rule that also judges all pipelines of a run together."""
 
 
-@lru_cache(maxsize=len(FAMILIES))
+@cache
 def rules_of(family: str) -> tuple[Known, ...]:
     package = importlib.import_module(f"floodmark.rules.{family}")
     found = []
@@ -37,12 +46,36 @@ def rules_of(family: str) -> tuple[Known, ...]:
         loaded = importlib.import_module(f"{package.__name__}.{module.name}")
         together = hasattr(loaded, "check_together")
         check = loaded.check_together if together else loaded.check
-        found.append(Known(loaded.RULE, family, check, together))
+        found.append(
+            Known(
+                loaded.RULE,
+                family,
+                check,
+                together,
+                check if family == "start" else getattr(loaded, "check_start", None),
+                getattr(loaded, "check_starts", None),
+            )
+        )
     return tuple(sorted(found, key=lambda known: known.rule.code))
 
 
 def all_rules() -> tuple[Known, ...]:
     return tuple(known for family in FAMILIES for known in rules_of(family))
+
+
+def start_checks() -> tuple[Callable[[Situation], Iterator[Finding]], ...]:
+    """What judges a query before it starts, of every family."""
+    return tuple(known.check_start for known in all_rules() if known.check_start is not None)
+
+
+def names_to_allow() -> dict[str, str]:
+    """What `--allow` takes → the rule's name: former names lead to today's."""
+    names = {
+        known.rule.name
+        for known in all_rules()
+        if known.check_start or known.check_starts or known.family == "compatibility"
+    }
+    return {name: name for name in sorted(names)} | _FORMER_NAMES
 
 
 def examine(evidence: Evidence) -> tuple[Finding, ...]:
@@ -66,7 +99,7 @@ def _with_advice(finding: Finding, evidence: Evidence) -> Finding:
 
 def find_rule(name: str) -> Known:
     """By code or by name."""
-    wanted = name.strip()
+    wanted = _FORMER_NAMES.get(name.strip().lower(), name.strip())
     for known in all_rules():
         if wanted.upper() == known.rule.code or wanted.lower() == known.rule.name:
             return known

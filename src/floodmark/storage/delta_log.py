@@ -112,17 +112,18 @@ def _saved(files: Files, paths: list[str] | tuple[str, ...]) -> Iterator[tuple[s
 
 
 def table_id(files: Files) -> str | None:
-    """The table's identity, from the newest commit that still says it."""
-    for version in reversed(versions(files)):
+    """The table's identity, from the newest commit or log checkpoint that says it."""
+    checkpoints = _checkpoints(files)
+    since = max(checkpoints, default=-1)
+    # A checkpoint of the log holds what all commits up to it say.
+    for version in reversed([one for one in versions(files) if one > since]):
         try:
             for action in actions(files, version):
                 if isinstance(action.get("metaData"), dict):
                     return str(action["metaData"].get("id"))
         except FloodmarkError:
             continue
-    for paths in [files_ for _, files_ in sorted(_checkpoints(files).items())][-1:]:
-        return _saved_id(files, paths)
-    return None
+    return _saved_id(files, checkpoints[since]) if checkpoints else None
 
 
 def _saved_id(files: Files, paths: list[str]) -> str | None:

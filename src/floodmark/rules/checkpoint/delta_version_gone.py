@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.outside import TableLog
-from floodmark.checkpoint.sources import DeltaOffset, SourceKind, parse_delta_offset
+from floodmark.checkpoint.sources import SourceKind, parse_delta_offset
+from floodmark.connectors.delta.reach import DeltaTrouble, shortfall
 from floodmark.errors import MalformedFile
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.starts.situation import Situation
+from floodmark.rules.starts.tables import shortfalls
 
 RULE = Rule(
     "FM147",
@@ -33,26 +35,21 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if table is None or source.kind is not SourceKind.DELTA or source.offset is None:
             continue
         try:
-            offset = parse_delta_offset(source.offset)
+            found = shortfall(parse_delta_offset(source.offset), table)
         except MalformedFile:
             continue
-        what = _wrong(offset, table)
-        if what:
-            yield RULE.finding(f"offsets/{batch}", f"Source {source.id}: {what}.")
+        if found is not None:
+            yield RULE.finding(f"offsets/{batch}", f"Source {source.id}: {found.words}.")
 
 
-def _wrong(offset: DeltaOffset, table: TableLog) -> str | None:
-    needed = offset.reservoir_version
-    if table.last < 0:
-        return f"{table.place} has no log of Delta"
-    if table.id is not None and table.id != offset.reservoir_id:
-        return f"{table.place} is another table ({table.id}) than was read ({offset.reservoir_id})"
-    if needed < table.first:
-        return (
-            f"it goes on in version {needed}, and the log of {table.place} begins at {table.first}"
-        )
-    if needed > table.last + 1:
-        return f"it goes on in version {needed}, and {table.place} ends at {table.last}"
-    if table.gone:
-        return f"{len(table.gone)} files that come next were vacuumed, the first {table.gone[0]}"
-    return None
+def check_start(situation: Situation) -> Iterator[Finding]:
+    for found in shortfalls(situation):
+        if found.trouble is DeltaTrouble.VERSION_GONE:
+            yield RULE.finding(
+                situation.location,
+                found.words,
+                why="The log's retention (delta.logRetentionDuration) removed versions that the "
+                "stream had not read. Spark fails, or skips them where failOnDataLoss is false.",
+                do="Begin with a new checkpoint that reads the table anew, or, to go on with what "
+                'is left, set .option("failOnDataLoss", "false") as well.',
+            )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.starts.situation import Situation
 
 RULE = Rule(
     "FM148",
@@ -28,4 +29,18 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             more = f" and {len(files) - 1} more are" if len(files) > 1 else " is"
             yield RULE.finding(
                 f"sources/{source}", f"Source {source}: {files[0]}{more} listed and not there."
+            )
+
+
+def check_start(situation: Situation) -> Iterator[Finding]:
+    for files in situation.outside.inputs.values():
+        if files:
+            many = f"{len(files):,} input files" if len(files) > 1 else "1 input file"
+            are = "are gone, the first" if len(files) > 1 else "is gone:"
+            yield RULE.finding(
+                situation.location,
+                f"{many} that the next batch reads {are} {files[0]}",
+                why="They were seen and not yet committed. Spark fails on them, or skips them "
+                "silently where spark.sql.files.ignoreMissingFiles is set.",
+                do="Put them back under the same names.",
             )

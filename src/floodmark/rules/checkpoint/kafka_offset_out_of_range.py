@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.outside import Bounds
-from floodmark.checkpoint.sources import SourceKind, SourceOffset, parse_kafka_offset
+from floodmark.checkpoint.sources import SourceKind, parse_kafka_offset
+from floodmark.connectors.kafka.reach import shortfalls
 from floodmark.errors import MalformedFile
 from floodmark.rules.finding import Finding, Rule, Severity
 
@@ -33,30 +33,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         bounds = evidence.outside.kafka.get(source.id)
         if bounds is None or source.kind is not SourceKind.KAFKA or source.offset is None:
             continue
-        for what in _wrong(source, bounds):
-            yield RULE.finding(f"offsets/{batch}", f"Source {source.id}: {what}.")
-
-
-def _wrong(source: SourceOffset, bounds: Mapping[str, Mapping[int, Bounds]]) -> Iterator[str]:
-    try:
-        needed = parse_kafka_offset(source.offset)
-    except MalformedFile:
-        return
-    for topic, partitions in needed.items():
-        there = bounds.get(topic, {})
-        if not there:
-            yield f"the broker has no topic {topic}"
+        try:
+            needed = parse_kafka_offset(source.offset)
+        except MalformedFile:
             continue
-        for partition, offset in sorted(partitions.items()):
-            where = f"{topic}, partition {partition}"
-            if partition not in there:
-                yield f"the broker has no {where}"
-                continue
-            earliest, end = there[partition]
-            if offset < earliest:
-                yield (
-                    f"{where} goes on at offset {offset}, and the broker's earliest is "
-                    f"{earliest}: {earliest - offset:,} records are gone"
-                )
-            elif offset > end:
-                yield f"{where} goes on at offset {offset}, and the broker ends at {end}"
+        for found in shortfalls(needed, bounds):
+            yield RULE.finding(f"offsets/{batch}", f"Source {source.id}: {found.words}.")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from floodmark.rules.code.facts import Code
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.starts.situation import Situation
 
 RULE = Rule(
     "FM203",
@@ -37,3 +38,16 @@ def check(code: Code) -> Iterator[Finding]:
             yield RULE.finding(
                 code.path, f"The checkpoint is on a local disk: {shown}.", line=option.line
             )
+
+
+def check_start(situation: Situation) -> Iterator[Finding]:
+    if situation.location.startswith("file:") and not situation.master.startswith("local"):
+        yield RULE.finding(
+            situation.location,
+            f"the checkpoint {situation.location} lies on a local disk, and the master is "
+            f"{situation.master}",
+            why="Each executor would write its state to its own disk, and a driver that starts on "
+            "another machine would find no checkpoint.",
+            do="Use storage that all machines reach: hdfs://, s3a://, abfss://, gs://. A disk that "
+            "is mounted on all of them can be allowed.",
+        )

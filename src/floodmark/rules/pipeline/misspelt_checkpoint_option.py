@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.rules.code.facts import Code
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.starts.situation import Situation
 
 RULE = Rule(
     "FM201",
@@ -37,13 +38,31 @@ _FEW = 3
 def check(code: Code) -> Iterator[Finding]:
     for stream in code.streams:
         for option in stream.options:
-            plain = "".join(letter for letter in option.key.lower() if letter.isalnum())
-            if option.key.lower() != _RIGHT and (plain in _WRONG or _distance(plain) <= _FEW):
+            if is_misspelt(option.key):
                 yield RULE.finding(
                     code.path,
                     f"{option.key!r} is not an option of Spark; it is checkpointLocation.",
                     line=option.line,
                 )
+
+
+def check_start(situation: Situation) -> Iterator[Finding]:
+    for key, value in situation.sink_options.items():
+        if is_misspelt(key):
+            yield RULE.finding(
+                situation.location,
+                f"pipeline {situation.pipeline}: the writer has an option {key!r}, which Spark "
+                "ignores",
+                why="A query's checkpoint is the option checkpointLocation; nothing would be kept "
+                f"in {value}, and a restart would begin from zero.",
+                do="Remove the option: the pipeline's own checkpoint is set for you.",
+            )
+
+
+def is_misspelt(key: str) -> bool:
+    """`checkPoint`, `checkpoint_location`, `checkpointLocaton`… but not the name itself."""
+    plain = "".join(letter for letter in key.lower() if letter.isalnum())
+    return key.lower() != _RIGHT and (plain in _WRONG or _distance(plain) <= _FEW)
 
 
 def _distance(word: str) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.rules.code.facts import Code
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.starts.situation import Situation
 
 RULE = Rule(
     "FM207",
@@ -18,6 +19,12 @@ RULE = Rule(
     "nothing to the new connection.",
     instead="Kafka, files or a Delta table; a socket for trying things only.",
 )
+_CANNOT = {
+    "socket": "A socket forgets what it sent",
+    "textsocket": "A socket forgets what it sent",
+    "memory": "A memory stream ends with its process",
+    "memorystream": "A memory stream ends with its process",
+}
 _FOR_EYES = frozenset({"console", "memory", "noop"})
 
 
@@ -38,4 +45,18 @@ def check(code: Code) -> Iterator[Finding]:
                 "socketTextStream cannot replay what was received before a crash.",
                 line=line,
                 do="Kafka or files; or spark.streaming.receiver.writeAheadLog.enable=true.",
+            )
+
+
+def check_start(situation: Situation) -> Iterator[Finding]:
+    for source in situation.sources:
+        reason = _CANNOT.get(source.kind)
+        if reason is not None:
+            yield RULE.finding(
+                situation.location,
+                f"pipeline {situation.pipeline} reads a {source.kind} source, which cannot be "
+                "read again",
+                why=f"{reason}, so the batch that a crash interrupts is lost, and a restart from "
+                "the checkpoint fails.",
+                do="Read from Kafka, files or a Delta table.",
             )

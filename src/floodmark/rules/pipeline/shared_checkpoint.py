@@ -51,6 +51,20 @@ def check_together(codes: Sequence[Code]) -> Iterator[Finding]:
                     break
 
 
+def check_starts(checkpoints: Sequence[tuple[str, str, str]]) -> Iterator[Finding]:
+    """Of an application's pipelines: name, checkpoint, and one name for the place."""
+    first: dict[str, str] = {}
+    for name, checkpoint, place in checkpoints:
+        if place in first:
+            yield RULE.finding(
+                checkpoint,
+                f"pipelines {first[place]} and {name} have one checkpoint: {checkpoint}",
+                why="A checkpoint belongs to one query: each would run the other's batches.",
+                do="Give each its own folder.",
+            )
+        first.setdefault(place, name)
+
+
 def _both(code: Code, stream: Stream, other_code: Code, other: Stream, place: str) -> bool:
     if code is not other_code:
         # A relative path is another folder for another application.

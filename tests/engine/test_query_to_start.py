@@ -1,4 +1,4 @@
-"""By which id a look finds a source of the query in the checkpoint."""
+"""By which id a rule finds a source of the query in the checkpoint."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import cast
 import pytest
 
 import samples
-from floodmark.engine.look import Situation
 from floodmark.engine.query import Query, Source
+from floodmark.engine.query_to_start import QueryToStart
 from floodmark.engine.saved import Saved
 from floodmark.storage.files import Files
 
 
-def situation(log: bytes | None) -> Situation:
+def starting(log: bytes | None) -> QueryToStart:
     tree = samples.sales(1) | ({"offsets/0": log} if log else {})
     sources = (Source("rate", {}, "rate"), Source("kafka", {}, "kafka", name="orders"))
     query = Query(None, sources, "noop", {}, "append", "once", "", "")
     saved = Saved(log is not None, samples.checkpoint(tree) if log else None, False)
-    return Situation(None, "sales", "file:/ck", cast(Files, None), saved, query)
+    return QueryToStart(None, "sales", "file:/ck", cast(Files, None), saved, query)
 
 
 META = b'{"batchWatermarkMs":0,"batchTimestampMs":1}'
@@ -35,4 +35,4 @@ META = b'{"batchWatermarkMs":0,"batchTimestampMs":1}'
 def test_a_named_log_knows_sources_by_name_and_a_positional_one_by_place(
     log: bytes | None, ids: list[str]
 ) -> None:
-    assert [known_as for known_as, _ in situation(log).sources] == ids
+    assert [known_as for known_as, _ in starting(log).sources] == ids

@@ -11,48 +11,46 @@ from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outline import EVALUATING
 from floodmark.checkpoint.start_note import LastStart, last_start
 from floodmark.engine.checking import compare
-from floodmark.engine.look import Objection, Situation
 from floodmark.engine.query import sql_conf
+from floodmark.engine.query_to_start import QueryToStart
 from floodmark.errors import FloodmarkError
+from floodmark.rules.finding import Finding, Severity
 from floodmark.rules.judging import judge_restart
-from floodmark.rules.registry import rules_of
+from floodmark.rules.registry import find_rule
 from floodmark.rules.restarts.differences import differences
 from floodmark.rules.restarts.reason import Reason, Verdict
 from floodmark.storage.load import load
 from floodmark.storage.starts import acting_note
 
-NAMES = tuple(known.rule.name for known in rules_of("compatibility"))
 _STOPPING = (Verdict.NEEDS_MIGRATION, Verdict.NEEDS_NEW_CHECKPOINT)
 _UNNOTED = "last-start-unknown"
 _CHECKPOINT_OPTION = "checkpointlocation"
 
 
-def judge(situation: Situation) -> Iterator[Objection]:
-    checkpoint = situation.saved.checkpoint
-    if checkpoint is None or not situation.saved.resumes or _is_unchanged(situation, checkpoint):
+def judge_code(start: QueryToStart) -> Iterator[Finding]:
+    checkpoint = start.saved.checkpoint
+    if checkpoint is None or not start.saved.resumes or _is_unchanged(start, checkpoint):
         return
     try:
-        comparison = compare(
-            situation.writer, situation.files, load(situation.files), situation.fingerprint
-        )
+        comparison = compare(start.writer, start.files, load(start.files), start.fingerprint)
     except FloodmarkError as error:
-        yield Objection(
-            "last-start-unknown",
+        yield find_rule(_UNNOTED).rule.finding(
+            start.location,
             f"the code was not compared with the checkpoint: {error.what}",
-            error.why,
-            error.do,
-            remark=True,
+            why=error.why,
+            do=error.do,
+            severity=Severity.ADVICE,
         )
         return
     for reason in judge_restart(comparison).reasons:
         stops = _stops(reason)
         if stops or reason.verdict is Verdict.UNKNOWN or reason.silent:
-            yield Objection(
-                reason.rule,
+            yield find_rule(reason.rule).rule.finding(
+                start.location,
                 f"{reason.what} ({reason.code}, {reason.where})",
-                reason.why,
-                reason.do,
-                remark=not stops,
+                why=reason.why,
+                do=reason.do,
+                severity=Severity.ERROR if stops else Severity.ADVICE,
             )
 
 
@@ -63,17 +61,17 @@ def _stops(reason: Reason) -> bool:
     return reason.verdict is Verdict.UNKNOWN and reason.silent and reason.rule != _UNNOTED
 
 
-def _is_unchanged(situation: Situation, checkpoint: Checkpoint) -> bool:
-    note = last_start(acting_note(situation.files, checkpoint.committed_batch))
+def _is_unchanged(start: QueryToStart, checkpoint: Checkpoint) -> bool:
+    note = last_start(acting_note(start.files, checkpoint.committed_batch))
     if note is None or note.tree is None:
         return False
-    query, redaction = situation.query, note.redaction
-    if note.spark_version != str(situation.spark.version) or differences(note.tree, query.tree):
+    query, redaction = start.query, note.redaction
+    if note.spark_version != str(start.spark.version) or differences(note.tree, query.tree):
         return False
-    now = redaction.conf(sql_conf(situation.spark))
+    now = redaction.conf(sql_conf(start.spark))
     if any(note.conf.get(key) != now.get(key) for key in EVALUATING):
         return False
-    if _keeps_own_state(situation) and note.fingerprint != situation.fingerprint:
+    if _keeps_own_state(start) and note.fingerprint != start.fingerprint:
         return False  # its variables are in the code, and not in the plan
     return (
         [(one.kind, dict(one.options), one.schema_ddl) for one in note.sources]
@@ -83,8 +81,8 @@ def _is_unchanged(situation: Situation, checkpoint: Checkpoint) -> bool:
     )
 
 
-def _keeps_own_state(situation: Situation) -> bool:
-    return any("WithState" in step.kind for step in situation.query.tree.stateful)
+def _keeps_own_state(start: QueryToStart) -> bool:
+    return any("WithState" in step.kind for step in start.query.tree.stateful)
 
 
 def _sink_options(note: LastStart) -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""Delta tables: which versions and files a table still has."""

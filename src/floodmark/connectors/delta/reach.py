@@ -1,0 +1,58 @@
+"""Which part of a stream's Delta table is gone: the one answer for all verbs. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from floodmark.checkpoint.outside import TableLog
+from floodmark.checkpoint.sources import DeltaOffset
+
+
+class DeltaTrouble(str, Enum):
+    NO_TABLE = "no-table"
+    ANOTHER_TABLE = "another-table"
+    VERSION_GONE = "version-gone"
+    VERSION_AHEAD = "version-ahead"
+    FILES_GONE = "files-gone"
+
+
+@dataclass(frozen=True)
+class DeltaShortfall:
+    trouble: DeltaTrouble
+    words: str
+
+
+def shortfall(offset: DeltaOffset, table: TableLog) -> DeltaShortfall | None:
+    """What the table lacks of what the stream reads next."""
+    needed = offset.reservoir_version
+    if table.last < 0:
+        return DeltaShortfall(
+            DeltaTrouble.NO_TABLE, f"{table.place} is not a Delta table: it has no _delta_log"
+        )
+    if table.id is not None and table.id != offset.reservoir_id:
+        return DeltaShortfall(
+            DeltaTrouble.ANOTHER_TABLE,
+            f"{table.place} is another table ({table.id}) than the stream read "
+            f"({offset.reservoir_id})",
+        )
+    if needed < table.first:
+        # A snapshot being read needs its version rebuilt, which a later checkpoint file cannot do.
+        return DeltaShortfall(
+            DeltaTrouble.VERSION_GONE,
+            f"the stream goes on in version {needed}, and the log of {table.place} begins at "
+            f"{table.first}",
+        )
+    if needed > table.last + 1:
+        return DeltaShortfall(
+            DeltaTrouble.VERSION_AHEAD,
+            f"the stream goes on in version {needed}, and {table.place} ends at {table.last}",
+        )
+    if table.gone:
+        many = f"{len(table.gone):,} data files" if len(table.gone) > 1 else "1 data file"
+        are = "are gone, the first" if len(table.gone) > 1 else "is gone:"
+        return DeltaShortfall(
+            DeltaTrouble.FILES_GONE,
+            f"{table.place}: {many} that the stream reads next {are} {table.gone[0]}",
+        )
+    return None

@@ -1,0 +1,1 @@
+"""Kafka: what a subscription reads, and which records a cluster still has."""

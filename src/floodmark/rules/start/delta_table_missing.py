@@ -1,0 +1,28 @@
+"""A Delta source without a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.connectors.delta.reach import DeltaTrouble
+from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.starts.situation import Situation
+from floodmark.rules.starts.tables import shortfalls
+
+RULE = Rule(
+    "FM408",
+    "delta-table-missing",
+    Severity.ERROR,
+    finds="A Delta source whose folder has no _delta_log, under a checkpoint that goes on in it.",
+    matters="The table was dropped, or the path is another one.",
+    restart="The query fails at its start.",
+    instead="Put the table back, or begin with a new checkpoint.",
+)
+
+
+def check(situation: Situation) -> Iterator[Finding]:
+    for found in shortfalls(situation):
+        if found.trouble is DeltaTrouble.NO_TABLE:
+            yield RULE.finding(
+                situation.location, found.words, why="The checkpoint goes on in this table."
+            )

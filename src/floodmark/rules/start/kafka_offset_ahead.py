@@ -1,0 +1,34 @@
+"""A Kafka partition that ends before the checkpoint's offset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.connectors.kafka.reach import KafkaTrouble, shortfalls
+from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.starts.situation import Situation
+from floodmark.rules.starts.topics import needed_topics
+
+RULE = Rule(
+    "FM407",
+    "kafka-offset-ahead",
+    Severity.ERROR,
+    finds="Offsets of the checkpoint that lie after the latest that Kafka has.",
+    matters="The topic was deleted and recreated, or this is another cluster.",
+    restart="Spark fails on its first batch; where failOnDataLoss is false it reads other records "
+    "in place of those that the offsets mean.",
+    instead="Point the source at the cluster that the checkpoint was made with, or begin with a "
+    "new checkpoint.",
+)
+
+
+def check(situation: Situation) -> Iterator[Finding]:
+    for source in situation.of_kind("kafka"):
+        bounds = situation.outside.kafka.get(source.id, {})
+        for found in shortfalls(needed_topics(source), bounds):
+            if found.trouble is KafkaTrouble.AHEAD:
+                yield RULE.finding(
+                    situation.location,
+                    f"the checkpoint is at offset {found.offset} of {found.topic}, partition "
+                    f"{found.partition}, and Kafka's latest is {found.end}",
+                )

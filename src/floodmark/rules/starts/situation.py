@@ -1,0 +1,57 @@
+"""Everything that a rule before a start may ask. Pure: the engine gathers it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.outside import Outside
+from floodmark.checkpoint.sources import SourceOffset
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class StartingSource:
+    id: str
+    """The id that the checkpoint knows the source by."""
+    kind: str
+    """As format() names it: kafka, delta, csv, rate, socket…"""
+    options: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    """Keys in lower case."""
+    position: SourceOffset | None = None
+    """Where the next batch begins; None for a stream that begins anew."""
+
+
+@dataclass(frozen=True)
+class LeaseHolder:
+    """A run that holds the checkpoint's lease, in words."""
+
+    what: str
+    why: str
+    do: str
+
+
+@dataclass(frozen=True)
+class Situation:
+    pipeline: str
+    location: str
+    """The checkpoint with its scheme, as Spark resolves it."""
+    master: str = "local"
+    checkpoint: Checkpoint | None = None
+    stateful: bool = False
+    """The checkpoint holds state."""
+    sources: tuple[StartingSource, ...] = ()
+    sink_options: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    """Of the writer; keys in lower case."""
+    writer_checkpoint: str | None = None
+    """The writer's own checkpointLocation, resolved as `location` is."""
+    conf: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    """Of the keys that the checkpoint pins: what the session sets, defaults left out."""
+    outside: Outside = field(default_factory=Outside)
+    holder: LeaseHolder | None = None
+
+    def of_kind(self, kind: str) -> Iterator[StartingSource]:
+        return (source for source in self.sources if source.kind == kind)

@@ -1,0 +1,23 @@
+"""What the Delta tables of a query lack of what it reads next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.sources import parse_delta_offset
+from floodmark.connectors.delta.reach import DeltaShortfall, shortfall
+from floodmark.errors import MalformedFile
+from floodmark.rules.starts.situation import Situation
+
+
+def shortfalls(situation: Situation) -> Iterator[DeltaShortfall]:
+    for source in situation.of_kind("delta"):
+        table = situation.outside.tables.get(source.id)
+        if table is None or source.position is None:
+            continue
+        try:
+            found = shortfall(parse_delta_offset(source.position.offset), table)
+        except MalformedFile:
+            continue  # the doctor's to tell
+        if found is not None:
+            yield found

@@ -1,0 +1,3 @@
+from broken.starting import outside
+
+SITUATION = outside(kafka={}, silent={"0": "TimeoutException: no answer"})

@@ -1,0 +1,3 @@
+from broken.starting import situation
+
+SITUATION = situation(writer_checkpoint="file:/checkpoints/other")
