@@ -338,6 +338,7 @@ def evil_plans(cp: Path, home: Path) -> dict[str, bytes]:
     }
     odd: dict[str, Any] = {"steps": 5, "options": [1], "origin": 5, "verb": "rm", "sink": 7}
     odd |= {"notes": [1], "preconditions": [{"name": 1, "words": 2}], "block": -1, "extra": 1}
+    odd |= {"consequences": [["x"]]}
     found |= {name: edited(**{name: value}) for name, value in odd.items()}
     found["step"] = edited(steps=[{"do": "chmod", "path": "a", "why": "x"}])
     found["base64"] = edited(steps=[{"do": "write", "path": "a", "why": "x", "base64": "!"}])

@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import faulthandler
 import fcntl
+import gc
 import importlib
 import io
 import json
@@ -43,11 +44,14 @@ from fuzz_places import (
     NEW,
     PLAN,
     REPO,
+    TEMPORARY,
     Template,
     clear,
     digest,
     lay_bait,
+    make_temporary,
     put,
+    signs,
     templates,
 )
 
@@ -60,7 +64,7 @@ MEMORY = 1 << 30
 SEED = 2026
 _CASES_A_PROCESS = 2000
 # What steers a terminal; a file's name that is not text comes as U+DC80 to U+DCFF.
-_STEERING = re.compile(r".{0,40}[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069].{0,40}")
+_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _PLACES = (CHECKPOINT, NEW, REPO, PLAN)
 _SHARED = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path("/tmp")
 
@@ -76,6 +80,7 @@ class Failure:
 class Result:
     seed: int
     cases: int = 0
+    mutations: int = 0
     commands: int = 0
     seconds: float = 0.0
     statuses: Counter[int] = field(default_factory=Counter)
@@ -84,7 +89,8 @@ class Result:
     def words(self) -> str:
         statuses = ", ".join(f"{n} ended with {s}" for s, n in sorted(self.statuses.items()))
         lines = [
-            f"seed {self.seed}: {self.cases} cases, {self.commands} commands in "
+            f"seed {self.seed}: {self.cases} cases, {self.mutations} mutations, "
+            f"{self.commands} commands in "
             f"{self.seconds:.0f} s: {statuses}; {len(self.failures)} failures"
         ]
         kinds = Counter(failure.what for failure in self.failures)
@@ -147,6 +153,7 @@ def _warm_up() -> None:
     import cramjam  # noqa: F401
     import lz4.block  # noqa: F401
     import numpy  # noqa: F401
+    import pandas  # noqa: F401
     import pyarrow.parquet  # noqa: F401
     import rocksdict  # noqa: F401
     import xxhash  # noqa: F401
@@ -155,6 +162,8 @@ def _warm_up() -> None:
         package = importlib.import_module(f"floodmark.{layer}")
         for module in pkgutil.walk_packages(package.__path__, f"floodmark.{layer}."):
             importlib.import_module(module.name)
+    gc.collect()
+    gc.freeze()  # or every worker's collector goes through all modules again and again
 
 
 class _Worker:
@@ -202,6 +211,8 @@ class _Worker:
                 self.left = self.left[at + 1 :]
             self._now = int(number), words
             self._began = time.monotonic()
+        elif kind == "M":
+            result.mutations += int(rest)
         elif kind == "S":
             result.commands += 1
             result.statuses[int(rest)] += 1
@@ -246,6 +257,7 @@ def _work(cases: range, seed: int, pipe: int) -> None:
         os.dup2(silent, stream)
     with _place() as place:
         lay_bait(place)
+        make_temporary(place)
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         every = templates(place)
         bait = digest(place / BAIT)
@@ -265,11 +277,12 @@ def _case(
     template = rng.choice(every)
     tree = dict(template.tree)
     changes = [mutate(rng, tree, str(place)) for _ in range(rng.choice([1, 1, 1, 2, 3]))]
+    os.write(pipe, f"M {len(changes)}\n".encode())
     commands = draw(rng, template, str(place))
     if not _targets_a_place_of_ours(tree.get(PLAN), place):
         commands.pop()  # where a saved plan goes is the word of the user who gives it
     put(place, tree)
-    before = digest(*(place / name for name in _PLACES))
+    before = signs(*(place / name for name in _PLACES))
     for command in commands:
         words = f"{template.name}: {'; '.join(changes)}: {' '.join(command.arguments)}"
         told = f"B {number} {time.process_time()} {_flat(words)[:1000]}\n"
@@ -279,11 +292,14 @@ def _case(
         words = words.encode("utf-8", "backslashreplace").decode()[:1000]
         if trouble:
             yield Failure(number, trouble, words)
-        if not command.changes and digest(*(place / name for name in _PLACES)) != before:
+        if not command.changes and signs(*(place / name for name in _PLACES)) != before:
             yield Failure(number, "a command that only looks has changed its place", words)
-        if digest(place / BAIT) != bait or set(os.listdir(place)) - {*_PLACES, BAIT}:  # noqa: PTH208
+        if digest(place / BAIT) != bait or set(os.listdir(place)) - {*_PLACES, BAIT, TEMPORARY}:  # noqa: PTH208
             yield Failure(number, "something outside of the place was changed", words)
             lay_bait(place)
+        if os.listdir(place / TEMPORARY):  # noqa: PTH208
+            yield Failure(number, "a temporary file is left", words)
+            make_temporary(place)
 
 
 def _targets_a_place_of_ours(plan: object, place: Path) -> bool:
@@ -311,8 +327,12 @@ def _run(command: Command) -> tuple[int, str]:
         return status, f"exit {status}: {err.getvalue()[-500:]}"
     if "not enough memory" in err.getvalue():
         return status, "memory ran out before a limit was met"
-    steering = _STEERING.search(out.getvalue() + err.getvalue())
-    return status, f"{steering[0]!r} is printed as it is" if steering else ""
+    printed = out.getvalue() + err.getvalue()
+    steering = _STEERING.search(printed)
+    if steering is None:
+        return status, ""
+    around = printed[max(steering.start() - 40, 0) : steering.end() + 40]
+    return status, f"{around!r} is printed as it is"
 
 
 def _told(error: BaseException) -> str:
@@ -329,6 +349,7 @@ def again(number: int, seed: int) -> int:
     reading, writing = os.pipe()
     with _place() as place:
         lay_bait(place)
+        make_temporary(place)
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         every = templates(place)
         os.environ["FLOODMARK_DEBUG"] = "1"

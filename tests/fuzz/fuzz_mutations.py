@@ -9,7 +9,20 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from fuzz_places import BAIT, CHECKPOINT, NEW, PLAN, REPO, Content, Fifo, Link, Sparse, Tree
+from fuzz_places import (
+    BAIT,
+    CHECKPOINT,
+    NEW,
+    PLAN,
+    REPO,
+    Content,
+    Fifo,
+    HardLink,
+    Link,
+    Socket,
+    Sparse,
+    Tree,
+)
 
 from floodmark.changes.plan import digest_of
 from floodmark.errors import FloodmarkError
@@ -158,6 +171,11 @@ def _loaded(text: str) -> Any:
 
 def _dumped(rng: Random, value: Any) -> bytes:
     text = json.dumps(value, ensure_ascii=rng.random() < 0.8, separators=(",", ":"))
+    if isinstance(value, dict) and value and rng.random() < 0.03:
+        twice = json.dumps(rng.choice(sorted(value)))
+        again = json.dumps(rng.choice([*_NUMBERS, *_TEXTS, None, [], {}]))
+        text = f"{{{twice}:{again},{text[1:]}" if rng.random() < 0.5 else text
+        text = f"{text[:-1]},{twice}:{again}}}"
     if rng.random() < 0.03:
         deep = rng.choice(["[", '{"a":']) * 100_000
         at = rng.randrange(len(text) + 1)
@@ -319,7 +337,9 @@ def _kind(rng: Random, path: str, tree: Tree, place: str) -> str:
         "link upwards": lambda: Link(".."),
         "link to itself": lambda: Link(path.rpartition("/")[2]),
         "link to nothing": lambda: Link(f"{bait}/nothing"),
+        "second name of a file": lambda: HardLink(f"{bait}/thesis.txt"),
         "fifo": Fifo,
+        "socket": Socket,
         "sparse": lambda: Sparse(rng.choice([100 << 20, 6 << 30, 1 << 40])),
     }
     if path == PLAN:  # the user names it in the command: what it is, is the user's choice

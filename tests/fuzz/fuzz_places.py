@@ -12,6 +12,8 @@ import json
 import os
 import random
 import shutil
+import stat
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ from floodmark.cli.main import run
 GOLDEN = Path(__file__).parents[1] / "golden"
 LONG_AGO = 1_700_000_000
 CHECKPOINT, NEW, REPO, PLAN, BAIT = "cp", "new", "repo", "plan.json", "home"
+TEMPORARY = "tmp"
 _WITH_HISTORY = ("sales-hdfs", "sales-rocksdb", "files", "kafka", "join-v3", "windowed")
 BAITS = {
     "thesis.txt": b"the only copy",
@@ -48,11 +51,22 @@ class Sparse:
     size: int
 
 
+@dataclass(frozen=True)
+class HardLink:
+    """A second name of a file elsewhere."""
+
+    to: str
+
+
 class Fifo:
     """A named pipe that nobody writes into."""
 
 
-Content = bytes | Link | Sparse | Fifo
+class Socket:
+    """A socket that nobody listens on."""
+
+
+Content = bytes | Link | HardLink | Sparse | Fifo | Socket
 Tree = dict[str, Content]
 
 
@@ -227,8 +241,14 @@ def _put(path: bytes, content: Content, folders: set[bytes]) -> None:
     if isinstance(content, Link):
         os.symlink(content.to, path)  # noqa: PTH211
         return
+    if isinstance(content, HardLink):
+        os.link(content.to, path)
+        return
     if isinstance(content, Fifo):
         os.mkfifo(path)
+        return
+    if isinstance(content, Socket):
+        os.mknod(path, stat.S_IFSOCK | 0o600)
         return
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW)
     try:
@@ -252,6 +272,13 @@ def lay_bait(place: Path) -> None:
         os.utime(path, (LONG_AGO, LONG_AGO))
 
 
+def make_temporary(place: Path) -> None:
+    """Temporary files lie in memory as well, and it shows which are left."""
+    shutil.rmtree(place / TEMPORARY, ignore_errors=True)
+    (place / TEMPORARY).mkdir()
+    tempfile.tempdir = str(place / TEMPORARY)
+
+
 def digest(*folders: Path) -> list[tuple[str, ...]]:
     """What is below, in a form that any change shows in: names, kinds, modes, times, contents."""
     return sorted(entry for folder in folders for entry in _entries(os.fsencode(folder)))
@@ -270,6 +297,26 @@ def _entries(path: bytes) -> Iterator[tuple[str, ...]]:
     if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
         for name in os.listdir(path):  # noqa: PTH208
             yield from _entries(path + b"/" + name)
+
+
+def signs(*folders: Path) -> list[tuple[bytes | int, ...]]:
+    """As `digest`, without contents: all times were set to LONG_AGO, so a write shows in them."""
+    found: list[tuple[bytes | int, ...]] = []
+    for folder in folders:
+        _signs(os.fsencode(folder), found)
+    return found
+
+
+def _signs(path: bytes, found: list[tuple[bytes | int, ...]]) -> None:
+    try:
+        about = os.lstat(path)
+    except FileNotFoundError:
+        return
+    times = (about.st_mtime_ns, about.st_ctime_ns)
+    found.append((path, about.st_mode, about.st_ino, about.st_size, about.st_nlink, *times))
+    if stat.S_ISDIR(about.st_mode):
+        for name in os.listdir(path):  # noqa: PTH208
+            _signs(path + b"/" + name, found)
 
 
 class Clock:

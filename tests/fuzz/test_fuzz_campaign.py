@@ -34,7 +34,9 @@ def _campaign(cases: int) -> None:
     )
     print(ended.stdout)
     assert ended.returncode == 0, ended.stdout[-20_000:]
-    told = re.search(r"(\d+) cases, (\d+) commands .*?(\d+) ended with 0", ended.stdout)
+    told = re.search(
+        r"(\d+) cases, \d+ mutations, (\d+) commands .*?(\d+) ended with 0", ended.stdout
+    )
     assert told is not None
     assert int(told[1]) == cases
     # Many commands must have come through to an answer, or the campaign tries nothing.

@@ -171,6 +171,18 @@ def test_lint_of_nothing_bad_exits_0(tmp_path, capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_lint_does_not_go_through_links_to_folders(tmp_path, capsys):
+    """Two links upwards make more paths than anybody can walk."""
+    inside = tmp_path / "code/a"
+    inside.mkdir(parents=True)
+    shutil.copy(BAD, inside / "app.py")
+    for name in ("b", "c"):
+        (inside / name).symlink_to("..")
+    assert run(["lint", str(tmp_path / "code"), "--json"]) == 1
+    findings = json_of(capsys)["findings"]
+    assert {finding["path"] for finding in findings} == {str(inside / "app.py")}
+
+
 def test_lint_wants_something_that_is_there(tmp_path, capsys):
     assert run(["lint"]) == 2
     assert run(["lint", str(tmp_path / "none.py")]) == 3

@@ -139,7 +139,8 @@ def _plan(value: dict[str, Any]) -> Plan:
     return plan
 
 
-def _consequence(value: dict[str, Any]) -> Consequence:
+def _consequence(value: Any) -> Consequence:
+    _need(isinstance(value, dict), "a consequence is no object")
     ranges = {name: tuple(value[name]) for name in ("again", "skips", "lost") if value.get(name)}
     for numbers in ranges.values():
         _need(len(numbers) == 2 and all(map(_is_number, numbers)), "a range is none")

@@ -34,6 +34,9 @@ def _files(path: Path) -> Iterator[Path]:
         raise unreadable(str(path), error) from None
     for item in inside:
         if item.is_dir():
+            # A linked folder is elsewhere, or a way back up: it is linted where it lies.
+            if item.is_symlink():
+                continue
             if not item.name.startswith(".") and item.name not in _PASSED_OVER:
                 yield from _files(item)
         elif item.suffix in SUFFIXES and item.is_file():
