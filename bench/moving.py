@@ -30,6 +30,7 @@ from measure import (
 
 from floodmark import api
 from floodmark.changes.verbs import Carrying
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.storage.files import open_files
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -154,7 +155,7 @@ def on_s3(claims: Claims, folder: Path) -> None:
             places[name] = server.place(name)
             remote = open_files(places[name], options)
             for file in open_files(str(local)).list().files:
-                remote.write(file.path, (local / file.path).read_bytes())
+                remote.write(RelativePath(file.path), (local / file.path).read_bytes())
 
         def cpu(name: str) -> float:
             target = server.place("fork")

@@ -36,6 +36,7 @@ from floodmark.changes.plan import (
 )
 from floodmark.changes.use import Clock, refuse_in_use
 from floodmark.checkpoint.layout import NOTES
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import (
     CannotRead,
     CannotWrite,
@@ -319,7 +320,7 @@ def _do(step: Step, places: Places) -> Step:
         data = fetch_object(places.origin, step.origin or "", step.path)
         restore_file(files, step.path, data, step.mode)
     elif step.do == DELETE:
-        files.delete([step.path])
+        files.delete([RelativePath(step.path)])
     return step
 
 
@@ -344,7 +345,7 @@ def verify(plan: Plan, places: Places, rewriter: Rewriter | None = None) -> None
                 found = f"{sizes[path]} bytes" if path in sizes else "missing"
                 raise StoppedMidway(f"{path} is {found}, not {step.size} bytes", "", _AGAIN)
         written = {path: step for path, step in final.items() if step.do == WRITE}
-        for path, data in files.read_many(written).items():
+        for path, data in files.read_many(map(RelativePath, written)).items():
             if data != written[path].data:
                 raise StoppedMidway(f"{path} does not hold what was written", "", _AGAIN)
 
@@ -356,4 +357,4 @@ def sweep(target: Files) -> None:
         for file in target.list().files
         if _is_ours(file.path) and not file.path.startswith(f"{NOTES}/kept/")
     ]
-    target.delete(left)
+    target.delete(map(RelativePath, left))

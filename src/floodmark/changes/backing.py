@@ -49,6 +49,7 @@ from floodmark.checkpoint.layout import (
 )
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.query import new_metadata, parse_metadata, render_metadata
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import (
     BatchPurged,
     CannotRead,
@@ -89,7 +90,7 @@ def take_backup(
     repository = private(repository)
     backup.open_repository(repository, create=True)
     mark = uuid.uuid4().hex
-    repository.write(f"{backup.RUNNING}/{mark}", str(now).encode())
+    repository.write(RelativePath(f"{backup.RUNNING}/{mark}"), str(now).encode())
     try:
         earlier = [s for s in backup.snapshots(repository) if s.location == location]
         store = Store(repository, earlier[-1].files if earlier else ())
@@ -102,7 +103,7 @@ def take_backup(
             keep = backup.retained(mine, retention.keep_last, retention.keep_daily, _day)
             removed = backup.sweep(repository, keep | others, now, mark)
     finally:
-        repository.delete([f"{backup.RUNNING}/{mark}"])
+        repository.delete([RelativePath(f"{backup.RUNNING}/{mark}")])
     return BackupResult(snapshot, store.written, *removed)
 
 
@@ -190,7 +191,7 @@ def _stored(files: Files, checkpoint: Checkpoint, store: Store) -> Iterator[Stor
             yield replace(unchanged, mode=mode_of(files, file.path))
             continue
         try:
-            data = files.read(file.path)
+            data = files.read(RelativePath(file.path))
         except FileGone:
             if file.path in needed or not file.path.startswith("state/"):
                 raise

@@ -14,6 +14,7 @@ from floodmark.changes.needed_state import StoreState, named_snapshot, needed_st
 from floodmark.changes.origin import Origin
 from floodmark.changes.plan import COPY, RESTORE, Plan, Step
 from floodmark.checkpoint.layout import StateFile
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import FileGone, FloodmarkError, MalformedFile, StoppedMidway
 from floodmark.storage.files import Files
 
@@ -72,7 +73,7 @@ def compare_contents(plan: Plan, origin: Files, target: Files) -> int:
     for step in steps.values():
         if step.do not in (COPY, RESTORE):
             continue
-        if _sha256(target.read(step.path)) != _wanted(step, origin):
+        if _sha256(target.read(RelativePath(step.path))) != _wanted(step, origin):
             raise StoppedMidway(
                 f"{step.path} does not hold what it was copied from",
                 "It has the right size, and another content: the storage or the way to it has "
@@ -86,7 +87,9 @@ def compare_contents(plan: Plan, origin: Files, target: Files) -> int:
 def _wanted(step: Step, origin: Files) -> str:
     path = step.origin or step.path
     # A repository names each content by its SHA-256.
-    return path.rsplit("/", 1)[-1] if step.do == RESTORE else _sha256(origin.read(path))
+    return (
+        path.rsplit("/", 1)[-1] if step.do == RESTORE else _sha256(origin.read(RelativePath(path)))
+    )
 
 
 def _sha256(data: bytes) -> str:

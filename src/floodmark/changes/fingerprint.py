@@ -10,6 +10,7 @@ import hashlib
 from dataclasses import dataclass
 
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, SOURCES, batch_id
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import FileGone, FloodmarkError
 from floodmark.storage.files import Files
 
@@ -29,7 +30,7 @@ def fingerprint(files: Files) -> Fingerprint:
     commits = _numbers(files, COMMITS)
     read = [f"{OFFSETS}/{batch}" for batch in offsets[-_NEWEST - 1 :]]
     read += [f"{COMMITS}/{batch}" for batch in commits[-_NEWEST:]]
-    contents = files.read_many([METADATA, *read])
+    contents = files.read_many([METADATA, *map(RelativePath, read)])
     blocks = {path for path, data in contents.items() if _is_block(data)}
     planned = [batch for batch in offsets if f"{OFFSETS}/{batch}" not in blocks]
     kept = {f"{OFFSETS}/{batch}" for batch in planned[-_NEWEST:]}

@@ -19,7 +19,7 @@ from floodmark.changes.fingerprint import BLOCK
 from floodmark.changes.plan import Plan, plan_to_json
 from floodmark.changes.plan_parsing import plan_from_json
 from floodmark.checkpoint.layout import NOTES, OFFSETS, batch_id
-from floodmark.checkpoint.relative_path import shown
+from floodmark.checkpoint.relative_path import RelativePath, shown
 from floodmark.errors import FileGone, MalformedFile, NoAnswer, StalePlan, Unfinished
 from floodmark.storage.files import Files
 from floodmark.wire import json_text
@@ -50,8 +50,8 @@ class Record:
         return self.stage in (Stage.BEGUN, Stage.UNDOING)
 
 
-def path_of(plan: Plan) -> str:
-    return f"{FOLDER}/{plan.id}.json"
+def path_of(plan: Plan) -> RelativePath:
+    return RelativePath(f"{FOLDER}/{plan.id}.json")
 
 
 def kept_folder(plan: Plan) -> str:
@@ -84,7 +84,7 @@ def read_record(files: Files, plan: Plan) -> Record | None:
 
 
 def _parse(files: Files, path: str) -> Record:
-    data = files.read(path)
+    data = files.read(RelativePath(path))
     try:
         value = json.loads(data)
         return Record(
@@ -149,8 +149,8 @@ def unfinished(files: Files, record: Record) -> Unfinished:
     )
 
 
-def block_path(number: int) -> str:
-    return f"{OFFSETS}/{number}"
+def block_path(number: int) -> RelativePath:
+    return RelativePath(f"{OFFSETS}/{number}")
 
 
 def block(files: Files, plan: Plan) -> None:
@@ -160,7 +160,7 @@ def block(files: Files, plan: Plan) -> None:
         f"{BLOCK.decode()}an unfinished `{plan.verb}` ({plan.id}) holds this checkpoint. Finish "
         "it by repeating the command, or take it back: floodmark undo"
     )
-    if files.create(path, text.encode()) or _is_ours(files, path, plan):
+    if files.create(RelativePath(path), text.encode()) or _is_ours(files, path, plan):
         return
     raise StalePlan(
         f"{files.root}/{path} is there now, and was not when the plan was made",
@@ -180,7 +180,7 @@ def unblock(files: Files, plan: Plan) -> None:
 
 def _is_ours(files: Files, path: str, plan: Plan) -> bool:
     try:
-        data = files.read(path)
+        data = files.read(RelativePath(path))
     except FileGone:
         return False
     return data.startswith(BLOCK) and f"({plan.id})".encode() in data
@@ -192,7 +192,7 @@ def blocks(files: Files) -> frozenset[str]:
         batch for name in files.level(OFFSETS).files if (batch := batch_id(name)) is not None
     )
     newest = [f"{OFFSETS}/{batch}" for batch in numbers[-2:]]
-    found = files.read_many(newest)
+    found = files.read_many(map(RelativePath, newest))
     return frozenset(
         path for path, data in found.items() if isinstance(data, bytes) and data.startswith(BLOCK)
     )

@@ -25,6 +25,7 @@ from floodmark.checkpoint.layout import COMMITS, OFFSETS
 from floodmark.checkpoint.model import PROVIDER_CLASS, SHUFFLE_PARTITIONS, Checkpoint
 from floodmark.checkpoint.offsets import parse_offsets, render_offsets, with_conf
 from floodmark.checkpoint.plan_tree import Expression, PlanTree, words
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import STARTS
 from floodmark.errors import WrongUse
 from floodmark.state.operators import JOIN_STORES, Reading
@@ -143,7 +144,7 @@ def drawn_checkpoint(
     spark: str = "",
 ) -> Drawn:
     describing = {
-        file.path: files.read(file.path)
+        file.path: files.read(RelativePath(file.path))
         for file in checkpoint.files
         if file.path.startswith("state/")
         and not file.path.rsplit("/", 1)[-1].startswith(".")

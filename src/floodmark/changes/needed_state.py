@@ -15,13 +15,14 @@ from floodmark.checkpoint.commits import StateIds
 from floodmark.checkpoint.layout import DEFAULT_STORE, FileInfo, StateFile, store_folder
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.partitions import partition_count
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import BatchPurged, MalformedFile
 from floodmark.storage.state_chain import Chain, StateFileMissing, chain_of
 
 if TYPE_CHECKING:
     from floodmark.state.rocksdb import RocksSnapshot
 
-Read = Callable[[str], bytes]
+Read = Callable[[RelativePath], bytes]
 # The order in which a join's stores stand in a commit's unique ids.
 _JOIN_STORES = (
     "left-keyToNumValues",
@@ -123,7 +124,7 @@ def _lineage(read: Read) -> Callable[[StateFile], tuple[tuple[int, str], ...]]:
     def lineage(file: StateFile) -> tuple[tuple[int, str], ...]:
         from floodmark.state.rocksdb import parse_changelog
 
-        return tuple(parse_changelog(read(file.path)).lineage)
+        return tuple(parse_changelog(read(RelativePath(file.path))).lineage)
 
     return lineage
 
@@ -150,7 +151,7 @@ def named_snapshot(path: str, read: Read) -> RocksSnapshot:
     from floodmark.state.rocksdb import read_snapshot
 
     try:
-        return read_snapshot(read(path))
+        return read_snapshot(read(RelativePath(path)))
     except MalformedFile as error:
         raise MalformedFile(
             f"{path} cannot be read: {error.what}",

@@ -17,6 +17,7 @@ from floodmark.checkpoint.layout import (
     is_dstreams_checkpoint,
 )
 from floodmark.checkpoint.model import Checkpoint, Kind
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import MalformedFile, NotACheckpoint, Refused
 from floodmark.storage.files import Files, Listing
 from floodmark.storage.load import Entries, load_listed
@@ -34,7 +35,7 @@ class Origin:
     sizes: Mapping[str, int]
 
     def read(self, path: str) -> bytes:
-        return self.files.read(path)
+        return self.files.read(RelativePath(path))
 
     def size(self, path: str) -> int:
         return self.sizes[path]

@@ -24,6 +24,7 @@ from floodmark.changes.sinklog import SinkPlace, trim_sink_log
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, batch_id
 from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.query import parse_metadata
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import STARTS
 from floodmark.errors import FloodmarkError
 from floodmark.storage.backup import Snapshot, fetch
@@ -223,7 +224,10 @@ def _height(files: Files, snapshot: Snapshot, top: int) -> int | None:
 
 def _same_entry(files: Files, snapshot: Snapshot, path: str) -> bool:
     stored = next((file for file in snapshot.files if file.path == path), None)
-    return stored is None or hashlib.sha256(files.read(path)).hexdigest() == stored.sha256
+    return (
+        stored is None
+        or hashlib.sha256(files.read(RelativePath(path))).hexdigest() == stored.sha256
+    )
 
 
 def _numbers(paths: Any) -> Iterator[int]:

@@ -13,6 +13,7 @@ from floodmark.changes.belonging import sidecar
 from floodmark.changes.plan import SINK, SINK_LOG, Step, delete, write
 from floodmark.changes.rehome import Moves, moved_sink_log
 from floodmark.checkpoint.filelog import COMPACT, log_id
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.storage.files import Files
 
 FOLDER = SINK_LOG
@@ -63,7 +64,7 @@ def rehome_sink_log(sink: Files, moves: Moves) -> Iterator[Step]:
     """Readers and Spark itself follow the absolute paths in it, wherever the folder lies."""
     names = sink.level(FOLDER).files
     entries = [f"{FOLDER}/{name}" for name in names if log_id(name) is not None]
-    for path, data in sink.read_many(entries).items():
+    for path, data in sink.read_many(map(RelativePath, entries)).items():
         if not isinstance(data, bytes):
             raise data
         moved, count = moved_sink_log(data, moves)

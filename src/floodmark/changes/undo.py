@@ -32,6 +32,7 @@ from floodmark.changes.plan import (
 )
 from floodmark.changes.use import Clock, refuse_in_use
 from floodmark.checkpoint.layout import COMMITS, OFFSETS, batch_id
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.text import several
 from floodmark.errors import FloodmarkError, NoAnswer, StalePlan, StoppedMidway
 from floodmark.storage.copying import copy_file, drop_empty_folders
@@ -245,9 +246,10 @@ def _put_back(plan: Plan, places: Places) -> None:
         if kept_path(plan, step) in kept:
             copy_file(places.target, kept_path(plan, step), files, step.path)
         elif step.do == REWRITE:
-            files.delete([file.path for file in files.list(step.path).files])
+            files.delete(RelativePath(file.path) for file in files.list(step.path).files)
         elif step.do != DELETE and not step.replaces:
-            files.delete([step.path, *([sidecar(step.path)] if step.place == TARGET else [])])
+            made = [step.path, *([sidecar(step.path)] if step.place == TARGET else [])]
+            files.delete(map(RelativePath, made))
 
 
 def _kept(target: Files, plan: Plan) -> frozenset[str]:
@@ -257,7 +259,7 @@ def _kept(target: Files, plan: Plan) -> frozenset[str]:
 
 
 def _clean(plan: Plan, target: Files) -> None:
-    target.delete(_kept(target, plan))
+    target.delete(map(RelativePath, _kept(target, plan)))
     sweep(target)
     _unblock(target, plan)
     if not plan.in_place:
@@ -319,5 +321,5 @@ def require_same_kept(target: Files, location: str, saved: Plan) -> None:
 
 
 def forget(target: Files, plan: Plan) -> Outcome:
-    target.delete(step.path for step in plan.steps)
+    target.delete(RelativePath(step.path) for step in plan.steps)
     return Outcome(plan, f"Removed {several(len(plan.steps), 'file')}.")

@@ -21,6 +21,7 @@ from floodmark.changes import journal
 from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.plan import NEEDED, NOT_IN_USE, Consequence, Plan, seal
 from floodmark.checkpoint.layout import COMMITS, NOTES, OFFSETS, FileInfo, batch_ids
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import FloodmarkError, InUse
 from floodmark.storage.files import Files
 from floodmark.storage.holder import (
@@ -60,9 +61,9 @@ class Clock:
             return self.now_ms()
         name = f"{NOTES}/.clock.{os.urandom(16).hex()}.tmp"
         try:
-            files.write(name, b"clock")
+            files.write(RelativePath(name), b"clock")
             times = [file.mtime_ms for file in files.list(NOTES).files if file.path == name]
-            files.delete([name])
+            files.delete([RelativePath(name)])
         except FloodmarkError:
             return self.now_ms()
         return next((mtime for mtime in times if mtime is not None), self.now_ms())

@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-METADATA = "metadata"
+from floodmark.checkpoint.relative_path import RelativePath
+
+METADATA = RelativePath("metadata")
 OFFSETS = "offsets"
 COMMITS = "commits"
 SOURCES = "sources"

@@ -12,8 +12,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from floodmark import limits
 from floodmark.checkpoint.layout import FileInfo
-from floodmark.checkpoint.relative_path import RelativePath, folder_path
+from floodmark.checkpoint.relative_path import (
+    ODD_NAME,
+    RelativePath,
+    folder_path,
+    is_name,
+    is_path,
+    shown,
+)
 from floodmark.errors import CannotRead, FileGone, FloodmarkError
 from floodmark.storage.files import Files, Folder, Listing, open_files
 
@@ -21,6 +29,7 @@ _Result = TypeVar("_Result")
 # Here `create` without overwriting is one step; S3A looks first and writes later.
 _ATOMIC = {"hdfs", "viewfs", "webhdfs", "abfs", "abfss", "gs"}
 _SETTLED_SECONDS = 2.0
+_LONGEST_ARRAY = 2**31 - 16  # of a JVM
 
 
 def qualified(spark: Any, location: str) -> str:
@@ -56,6 +65,8 @@ class HadoopFiles:
         path = self._path(folder)
         base = len(str(self.fs.makeQualified(self._path("")).toString())) + 1
 
+        odd: list[tuple[str, str]] = []
+
         def walk() -> list[FileInfo]:
             found: list[FileInfo] = []
             statuses = self.fs.listFiles(path, True)
@@ -63,14 +74,18 @@ class HadoopFiles:
                 status = statuses.next()
                 name = str(status.getPath().toString())[base:]
                 size, modified = int(status.getLen()), int(status.getModificationTime())
-                found.append(FileInfo(name, size, modified))
+                if is_path(name):
+                    found.append(FileInfo(name, size, modified))
+                else:
+                    odd.append((shown(name), ODD_NAME))
             return found
 
         try:
             files = _asked(folder, walk)
         except FileGone:
             files = []
-        return Listing(tuple(files), most is None or len(files) < most)
+        whole = not odd and (most is None or len(files) < most)
+        return Listing(tuple(files), whole, tuple(odd))
 
     def level(self, folder: str = "") -> Folder:
         try:
@@ -79,21 +94,27 @@ class HadoopFiles:
             return Folder((), ())
         named = [(str(status.getPath().getName()), status.isDirectory()) for status in statuses]
         return Folder(
-            tuple(sorted(name for name, is_folder in named if is_folder)),
-            tuple(sorted(name for name, is_folder in named if not is_folder)),
+            tuple(sorted(name for name, is_folder in named if is_folder and is_name(name))),
+            tuple(sorted(name for name, is_folder in named if not is_folder and is_name(name))),
+            tuple(sorted((shown(name), ODD_NAME) for name, _ in named if not is_name(name))),
         )
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: RelativePath) -> bytes:
         def whole() -> bytes:
             stream = self.fs.open(self._path(RelativePath(path)))
             try:
-                return bytes(self.spark._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+                return bytes(stream.readNBytes(most + 1))
             finally:
                 stream.close()
 
-        return _asked(path, whole)
+        kind = limits.kind_of(path)
+        most = min(limits.current().of(kind), _LONGEST_ARRAY)
+        data = _asked(path, whole)
+        if len(data) > most:
+            raise limits.over_limit(path, None, kind)
+        return data
 
-    def read_many(self, paths: Iterable[str]) -> dict[str, bytes | FloodmarkError]:
+    def read_many(self, paths: Iterable[RelativePath]) -> dict[str, bytes | FloodmarkError]:
         found: dict[str, bytes | FloodmarkError] = {}
         for path in paths:
             try:
@@ -102,17 +123,17 @@ class HadoopFiles:
                 found[path] = error
         return found
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: RelativePath, data: bytes) -> None:
         _asked(path, lambda: self._put(path, data, overwrite=True))
 
-    def put(self, path: str, local: str) -> None:
+    def put(self, path: RelativePath, local: str) -> None:
         source = self.spark._jvm.org.apache.hadoop.fs.Path(f"file:{local}")
         _asked(
             path,
             lambda: self.fs.copyFromLocalFile(False, True, source, self._path(RelativePath(path))),
         )
 
-    def create(self, path: str, data: bytes) -> bool:
+    def create(self, path: RelativePath, data: bytes) -> bool:
         if _asked(path, lambda: self.fs.exists(self._path(RelativePath(path)))):
             return False
         try:
@@ -127,23 +148,23 @@ class HadoopFiles:
     def _creates_atomically(self) -> bool:
         return self.root.partition(":")[0] in _ATOMIC
 
-    def _stayed(self, path: str, data: bytes) -> bool:
+    def _stayed(self, path: RelativePath, data: bytes) -> bool:
         """Where two creates may both succeed, the later one stays: looked at when both are done."""
         time.sleep(_SETTLED_SECONDS)
         return self.read(path) == data
 
-    def _put(self, path: str, data: bytes, overwrite: bool) -> None:
+    def _put(self, path: RelativePath, data: bytes, overwrite: bool) -> None:
         stream = self.fs.create(self._path(RelativePath(path)), overwrite)
         try:
             stream.write(bytearray(data))
         finally:
             stream.close()
 
-    def delete(self, paths: Iterable[str]) -> None:
+    def delete(self, paths: Iterable[RelativePath]) -> None:
         for path in paths:
             _asked(path, lambda path=path: self.fs.delete(self._path(RelativePath(path)), False))  # type: ignore[misc]
 
-    def below(self, folder: str) -> HadoopFiles:
+    def below(self, folder: RelativePath) -> HadoopFiles:
         return HadoopFiles(f"{self.root.rstrip('/')}/{RelativePath(folder)}", self.spark, self.fs)
 
     def _path(self, relative: str) -> Any:

@@ -134,7 +134,8 @@ class Lease:
             with contextlib.suppress(FloodmarkError, OSError):
                 if not self.superseded():
                     self._files.write(
-                        claim_path(self.epoch), render(replace(self._holder, ended=True))
+                        claim_path(self.epoch),
+                        render(replace(self._holder, ended=True)),
                     )
                     self._files.delete([PATH])
 

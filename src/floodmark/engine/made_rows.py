@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from floodmark.changes.matching import DROPPED_KEYS
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.engine.merging_rows import merged_by_function
 from floodmark.errors import FloodmarkError, WrongUse
 from floodmark.state.given_rows import MAP_KEY, given_key, given_value, identity, kept
@@ -326,7 +327,7 @@ def _read(files: Files, path: str, reading: Reading) -> Rows:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    found = pq.ParquetFile(pa.BufferReader(files.read(path)))
+    found = pq.ParquetFile(pa.BufferReader(files.read(RelativePath(path))))
     for batch in found.iter_batches():
         yield kept(
             reading,

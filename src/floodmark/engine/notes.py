@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from floodmark.checkpoint.outline import Outline
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import KIND, STARTS, packed_tree
 from floodmark.redaction import Redaction
 from floodmark.storage.files import Files
@@ -70,8 +71,8 @@ def write_note(files: Files, note: StartNote) -> str:
     """Adds the note; the oldest ones go once there are many."""
     numbers = note_numbers(files)
     path = f"{STARTS}/{(numbers[-1] if numbers else 0) + 1}.json"
-    files.write(path, dumps(note).encode())
-    files.delete(f"{STARTS}/{number}.json" for number in numbers[: 1 - KEPT])
+    files.write(RelativePath(path), dumps(note).encode())
+    files.delete(RelativePath(f"{STARTS}/{number}.json") for number in numbers[: 1 - KEPT])
     return path
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.sources import SourceKind, kind_of
 from floodmark.errors import FloodmarkError
 from floodmark.secret_text import redacted
@@ -193,7 +194,7 @@ class ProgressFile:
 
     def _opened(self) -> int:
         if self._checkpoint is not None:
-            return self._checkpoint.append_to(self._below)
+            return self._checkpoint.append_to(RelativePath(self._below))
         self.path.parent.mkdir(parents=True, exist_ok=True)
         # Not blocking: a pipe that nobody reads must not hold the stream.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK

@@ -27,6 +27,7 @@ from floodmark.checkpoint.layout import COMMITS, METADATA, NOTES, OFFSETS, SOURC
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import render_offsets
 from floodmark.checkpoint.operators import parse_operator_metadata
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.engine.empty_leaves import EmptyLeaves, frame_of, replace_leaves
 from floodmark.engine.failure import cause_of, condition_of
 from floodmark.engine.outline import clone_session
@@ -176,12 +177,15 @@ def _fork(files: Files, checkpoint: Checkpoint, fork: Files, place: Path) -> Non
             continue
         if is_operator_metadata(path):
             # One that names another place must not lead Spark there.
-            data = files.read(path)
+            data = files.read(RelativePath(path))
             goal = _ELSEWHERE if _is_of_another_place(files.root, data) else "fork"
             data = moved_operator_metadata(data, str(place / goal))
-            fork.write(path, data)
+            fork.write(RelativePath(path), data)
         elif is_schema_log(path):
-            fork.write(path, moved_schema_log(files.read(path), str(place / "fork")))
+            fork.write(
+                RelativePath(path),
+                moved_schema_log(files.read(RelativePath(path)), str(place / "fork")),
+            )
         else:
             copy_file(files, path, fork, path)
 
@@ -232,8 +236,10 @@ def _point_to_nothing(
         if entry is not None:
             at = json.dumps({"logOffset": 1 if batch == latest else 0}, separators=(",", ":"))
             entry = replace(entry, offsets=tuple((name, at) for name, _ in entry.offsets))
-            fork.write(f"{OFFSETS}/{batch}", render_offsets(entry))
-    fork.delete(file.path for file in fork.list().files if file.path.startswith(SOURCES + "/"))
+            fork.write(RelativePath(f"{OFFSETS}/{batch}"), render_offsets(entry))
+    fork.delete(
+        RelativePath(file.path) for file in fork.list().files if file.path.startswith(SOURCES + "/")
+    )
     now = int(time.time() * 1000)
     for place, folder in enumerate(folders):
         source = query.sources[place].name if place < len(query.sources) else None
@@ -244,7 +250,9 @@ def _point_to_nothing(
                 "batchId": number,
             }
             line = json.dumps(entry_json, separators=(",", ":"))
-            fork.write(f"{SOURCES}/{source or place}/{number}", f"v1\n{line}".encode())
+            fork.write(
+                RelativePath(f"{SOURCES}/{source or place}/{number}"), f"v1\n{line}".encode()
+            )
 
 
 def _run(

@@ -31,7 +31,7 @@ from floodmark.errors import (
 )
 from floodmark.storage.files import Files
 
-CONFIG = "floodmark-backup.json"
+CONFIG = RelativePath("floodmark-backup.json")
 OBJECTS, SNAPSHOTS, RUNNING = "objects", "snapshots", "running"
 VERSION = 1
 _AT_ONCE = 16
@@ -79,8 +79,8 @@ class ContentLost(CannotRead):
     """A repository does not have what one of its snapshots names."""
 
 
-def object_path(sha256: str) -> str:
-    return f"{OBJECTS}/{sha256[:2]}/{sha256}"
+def object_path(sha256: str) -> RelativePath:
+    return RelativePath(f"{OBJECTS}/{sha256[:2]}/{sha256}")
 
 
 def open_repository(files: Files, create: bool = False) -> None:
@@ -124,7 +124,7 @@ def is_repository(files: Files) -> bool:
 def snapshots(files: Files) -> tuple[Snapshot, ...]:
     """Every snapshot, oldest first."""
     names = [name for name in files.level(SNAPSHOTS).files if _is_snapshot(name)]
-    found = files.read_many(f"{SNAPSHOTS}/{name}" for name in names)
+    found = files.read_many(RelativePath(f"{SNAPSHOTS}/{name}") for name in names)
     parsed = [_parse(path, data) for path, data in found.items()]
     return tuple(sorted(parsed, key=lambda snapshot: (snapshot.made_ms, snapshot.id)))
 
@@ -210,7 +210,7 @@ def _digest(body: Mapping[str, Any]) -> str:
 def write_snapshot(files: Files, snapshot: Snapshot) -> None:
     body = {**asdict(snapshot), "files": [asdict(file) for file in snapshot.files]}
     value = {"floodmark": "snapshot", **body, "digest": _digest(body)}
-    files.write(f"{SNAPSHOTS}/{snapshot.id}.json", json.dumps(value).encode())
+    files.write(RelativePath(f"{SNAPSHOTS}/{snapshot.id}.json"), json.dumps(value).encode())
 
 
 class Store:
@@ -243,7 +243,7 @@ class Store:
 def fetch_object(files: Files, name: str, path: str) -> bytes:
     """The content of an object, checked against its name. `path` is whose content it is."""
     try:
-        data = files.read(name)
+        data = files.read(RelativePath(name))
     except FileGone:
         raise ContentLost(
             f"{path}: its content is gone from the repository",
@@ -305,12 +305,12 @@ def sweep(files: Files, keep: set[str], now_ms: int, mine: str) -> tuple[int, in
     """Removes other snapshots, then the contents that none names: (snapshots, objects)."""
     there = snapshots(files)
     gone = [snapshot for snapshot in there if snapshot.id not in keep]
-    files.delete(f"{SNAPSHOTS}/{snapshot.id}.json" for snapshot in gone)
+    files.delete(RelativePath(f"{SNAPSHOTS}/{snapshot.id}.json") for snapshot in gone)
     if _others_run(files, now_ms, mine):
         return len(gone), 0  # their contents are not named by a snapshot yet
     named = {object_path(f.sha256) for s in there if s.id in keep for f in s.files}
     loose = [file.path for file in files.list(OBJECTS).files if file.path not in named]
-    files.delete(loose)
+    files.delete(map(RelativePath, loose))
     return len(gone), len(loose)
 
 
@@ -319,7 +319,7 @@ def _others_run(files: Files, now_ms: int, mine: str) -> bool:
         if name == mine or name.startswith("."):
             continue
         try:
-            began = int(files.read(f"{RUNNING}/{name}"))
+            began = int(files.read(RelativePath(f"{RUNNING}/{name}")))
         except (FileGone, ValueError):
             continue
         if now_ms - began < _LEFT_BEHIND_MS:

@@ -38,7 +38,7 @@ def _copied_by_store(origin: Files, path: str, target: Files, to: str) -> bool:
         return False
     if origin.fs is not target.fs:
         return False
-    source, goal = origin.file_path(path), target.file_path(to)
+    source, goal = origin.file_path(RelativePath(path)), target.file_path(RelativePath(to))
     try:
         if "s3" not in target.fs.protocol:  # object stores have no folders
             target.fs.makedirs(goal.rsplit("/", 1)[0], exist_ok=True)
@@ -62,7 +62,7 @@ def _copy_on_disk(origin: LocalFiles, path: str, target: LocalFiles, to: str) ->
             folder, _, name = origin.inner(path).rpartition("/")
             if not _linked(source, descent.folder(folder), name, target, to):
                 mode = taken_over(os.fstat(source).st_mode)
-                with target.beside(to, mode) as beside:
+                with target.beside(RelativePath(to), mode) as beside:
                     beside.take(source)
                     beside.replace()
         finally:
@@ -91,9 +91,9 @@ def _linked(source: int, folder: int, name: str, target: LocalFiles, to: str) ->
 def restore_file(target: Files, path: str, data: bytes, mode: int | None) -> None:
     """Writes a file with the mode that it had when it was stored, where storage has modes."""
     if isinstance(target, LocalFiles):
-        target.write(path, data, None if mode is None else taken_over(mode) & 0o666)
+        target.write(RelativePath(path), data, None if mode is None else taken_over(mode) & 0o666)
     else:
-        target.write(path, data)
+        target.write(RelativePath(path), data)
 
 
 def private(files: Files) -> Files:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import FloodmarkError, MalformedFile
 from floodmark.storage.files import Files
 
@@ -29,7 +30,7 @@ def versions(files: Files) -> list[int]:
 
 def actions(files: Files, version: int) -> list[dict[str, Any]]:
     """What one commit did, a JSON object each."""
-    data = files.read(f"{LOG}/{version:020d}.json")
+    data = files.read(RelativePath(f"{LOG}/{version:020d}.json"))
     try:
         found = [json.loads(line) for line in data.decode().splitlines() if line.strip()]
     except (ValueError, RecursionError) as error:
@@ -105,7 +106,9 @@ def _saved(files: Files, paths: list[str] | tuple[str, ...]) -> Iterator[tuple[s
     import pyarrow.parquet
 
     for path in paths:
-        table = pyarrow.parquet.read_table(io.BytesIO(files.read(path)), columns=["txn"])
+        table = pyarrow.parquet.read_table(
+            io.BytesIO(files.read(RelativePath(path))), columns=["txn"]
+        )
         for txn in table.column("txn").to_pylist():
             if txn and txn.get("appId") is not None:
                 yield str(txn["appId"]), int(txn["version"])
@@ -130,7 +133,9 @@ def _saved_id(files: Files, paths: list[str]) -> str | None:
     import pyarrow.parquet
 
     for path in paths:
-        table = pyarrow.parquet.read_table(io.BytesIO(files.read(path)), columns=["metaData"])
+        table = pyarrow.parquet.read_table(
+            io.BytesIO(files.read(RelativePath(path))), columns=["metaData"]
+        )
         for found in table.column("metaData").to_pylist():
             if found and found.get("id") is not None:
                 return str(found["id"])
@@ -145,8 +150,8 @@ def version_times(files: Files) -> dict[int, int]:
         if (found := _COMMIT.fullmatch(file.path.rpartition("/")[2]))
     }
     times = {version: file.mtime_ms or 0 for version, file in commits.items()}
-    if commits and _in_commit_ms(files.read(commits[max(commits)].path)) is not None:
-        contents = files.read_many(file.path for file in commits.values())
+    if commits and _in_commit_ms(files.read(RelativePath(commits[max(commits)].path))) is not None:
+        contents = files.read_many(RelativePath(file.path) for file in commits.values())
         for version, file in commits.items():
             data = contents[file.path]
             inside = _in_commit_ms(data) if isinstance(data, bytes) else None

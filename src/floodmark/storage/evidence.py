@@ -46,6 +46,7 @@ from floodmark.checkpoint.needs import StateIndex, next_batch
 from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.operators import parse_operator_metadata
 from floodmark.checkpoint.query import parse_metadata
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.sidefiles import agrees, is_itself_damaged, without_flips
 from floodmark.checkpoint.sources import (
     SourceKind,
@@ -127,15 +128,15 @@ class _Kept:
         return self._files.level(folder)
 
     def read(self, path: str) -> bytes:
-        return self._files.read(path)
+        return self._files.read(RelativePath(path))
 
     def read_many(self, paths: Iterable[str]) -> dict[str, bytes | FloodmarkError]:
-        found = self._files.read_many(paths)
+        found = self._files.read_many(map(RelativePath, paths))
         self.contents.update((path, data) for path, data in found.items() if type(data) is bytes)
         return found
 
     def plain_path(self, path: str) -> str | None:
-        return plain_path(self._files, path)
+        return plain_path(self._files, RelativePath(path))
 
     def write(self, path: str, data: bytes) -> None:
         raise NotImplementedError("the doctor changes nothing")
@@ -150,7 +151,7 @@ class _Kept:
         raise NotImplementedError("the doctor changes nothing")
 
     def below(self, folder: str) -> Files:
-        return self._files.below(folder)
+        return self._files.below(RelativePath(folder))
 
 
 class Gathering:

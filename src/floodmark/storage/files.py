@@ -1,7 +1,8 @@
 """One folder on some storage, behind one small interface.
 
-Paths given to `Files` are relative to its root, with `/` between their parts: every method makes
-a `RelativePath` of what it is given, and so refuses a name that leads out of the root.
+Paths given to `Files` are relative to its root, with `/` between their parts. Their type is
+`RelativePath`, which no name can have that leads out of the root; the places make sure of it once
+more when they run, since nobody checks the types of a caller's script.
 There is no rename: object stores have none, so nothing above may need one.
 """
 
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.place import plain_place
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import CannotRead, FloodmarkError, NotACheckpoint, WrongUse
 from floodmark.secret_text import remember_all
 
@@ -50,24 +52,24 @@ class Files(Protocol):
     def level(self, folder: str = "") -> Folder:
         """One level of a folder; an absent one is empty."""
 
-    def read(self, path: str) -> bytes: ...
+    def read(self, path: RelativePath) -> bytes: ...
 
-    def read_many(self, paths: Iterable[str]) -> dict[str, bytes | FloodmarkError]:
+    def read_many(self, paths: Iterable[RelativePath]) -> dict[str, bytes | FloodmarkError]:
         """Many at once, in parallel where that helps; a failure stands in its place."""
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: RelativePath, data: bytes) -> None:
         """The whole file or nothing; replaces what is there."""
 
-    def put(self, path: str, local: str) -> None:
+    def put(self, path: RelativePath, local: str) -> None:
         """As `write`, from a file on this machine's disk, which may be larger than memory."""
 
-    def create(self, path: str, data: bytes) -> bool:
+    def create(self, path: RelativePath, data: bytes) -> bool:
         """The whole file or nothing; False, and no change, if it is there already."""
 
-    def delete(self, paths: Iterable[str]) -> None:
+    def delete(self, paths: Iterable[RelativePath]) -> None:
         """Gone already counts as deleted."""
 
-    def below(self, folder: str) -> Files:
+    def below(self, folder: RelativePath) -> Files:
         """The same storage, rooted further down."""
 
 
@@ -101,7 +103,7 @@ def local_path(location: str) -> str | None:
     return None if separator and scheme.replace("+", "").isalnum() else location
 
 
-def plain_path(files: Files, path: str) -> str | None:
+def plain_path(files: Files, path: RelativePath) -> str | None:
     """Where a regular file lies on this machine's disk, reached without a link; or None."""
     found = getattr(files, "plain_path", None)
     return found(path) if found is not None else None

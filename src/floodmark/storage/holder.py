@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from floodmark.checkpoint.layout import NOTES, batch_id
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import FileGone
 from floodmark.storage.files import Files
 from floodmark.storage.process import (
@@ -30,7 +31,7 @@ from floodmark.storage.process import (
     this_process,
 )
 
-PATH = f"{NOTES}/lease.json"
+PATH = RelativePath(f"{NOTES}/lease.json")
 EPOCHS = f"{NOTES}/epochs"
 BEAT_SECONDS = 10.0
 # Three beats may be missed, by a slow storage or a long pause of the machine.
@@ -107,8 +108,8 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def claim_path(epoch: int) -> str:
-    return f"{EPOCHS}/{epoch}.json"
+def claim_path(epoch: int) -> RelativePath:
+    return RelativePath(f"{EPOCHS}/{epoch}.json")
 
 
 def claimed_epochs(files: Files) -> list[int]:
@@ -128,7 +129,7 @@ def read_lease(files: Files) -> Holder | None:
 
 def _read(files: Files, path: str) -> Holder | None:
     try:
-        return parse(files.read(path))
+        return parse(files.read(RelativePath(path)))
     except FileGone:
         return None
 

@@ -11,6 +11,7 @@ from floodmark.checkpoint.filelog import (
 )
 from floodmark.checkpoint.layout import SOURCES, names_in
 from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import FloodmarkError, MalformedFile
 from floodmark.storage.files import Files
 
@@ -26,7 +27,7 @@ def read_source_log(files: Files, checkpoint: Checkpoint, source: str) -> tuple[
             "Without it the list of seen files has a hole, and Spark does not start either.",
             "Restore the file from a backup, or move on with `floodmark upgrade`.",
         )
-    found = files.read_many(f"{folder}/{name}" for name in names_to_read(names))
+    found = files.read_many(RelativePath(f"{folder}/{name}") for name in names_to_read(names))
     return merge_source_logs(
         {path.rsplit("/", 1)[1]: _parse(checkpoint, path, data) for path, data in found.items()}
     )
@@ -39,7 +40,7 @@ def seen_file(files: Files, checkpoint: Checkpoint, source: str) -> str | None:
     if not names:
         return None
     try:
-        found = parse_source_log(files.read(f"{folder}/{names[-1]}"))
+        found = parse_source_log(files.read(RelativePath(f"{folder}/{names[-1]}")))
     except FloodmarkError:
         return None  # damage is the doctor's to tell
     return found[-1].readable_path if found else None

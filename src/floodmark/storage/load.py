@@ -27,6 +27,7 @@ from floodmark.checkpoint.model import Checkpoint, Kind, Unreadable
 from floodmark.checkpoint.offsets import OffsetEntry, parse_offsets
 from floodmark.checkpoint.operators import parse_operator_metadata
 from floodmark.checkpoint.query import parse_metadata
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.sources import read_source_offset
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, MalformedFile, NotACheckpoint
 from floodmark.storage.files import Files, Listing
@@ -319,7 +320,9 @@ class _Reading:
         } | dict(listing.unreadable)
 
     def fetch(self, paths: Iterable[str]) -> None:
-        self._read.update(self._files.read_many(path for path in paths if path not in self._failed))
+        self._read.update(
+            self._files.read_many(RelativePath(path) for path in paths if path not in self._failed)
+        )
 
     def data(self, path: str) -> bytes | None:
         found = self._read.get(path)

@@ -79,11 +79,11 @@ class LocalFiles:
             except OSError as error:
                 raise unreadable(self.path_of(folder), error) from None
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: RelativePath) -> bytes:
         with self.descent() as descent:
             return self._read(descent, path)
 
-    def read_many(self, paths: Iterable[str]) -> dict[str, bytes | FloodmarkError]:
+    def read_many(self, paths: Iterable[RelativePath]) -> dict[str, bytes | FloodmarkError]:
         # A disk's small reads gain nothing from threads that share one interpreter lock.
         found: dict[str, bytes | FloodmarkError] = {}
         held = Held()
@@ -95,7 +95,7 @@ class LocalFiles:
                     found[path] = error
         return found
 
-    def _read(self, descent: Descent, path: str) -> bytes:
+    def _read(self, descent: Descent, path: RelativePath) -> bytes:
         # os.read needs a third of the time of open().read() on the small files of a log.
         path = RelativePath(path)
         try:
@@ -117,25 +117,25 @@ class LocalFiles:
             os.close(descriptor)
         return data
 
-    def write(self, path: str, data: bytes, mode: int | None = None) -> None:
+    def write(self, path: RelativePath, data: bytes, mode: int | None = None) -> None:
         """`mode`: of a file that is restored; else it is as the file before it, or its folder."""
         with self.beside(path, mode) as beside:
             beside.fill(data)
             beside.replace()
 
-    def put(self, path: str, local: str) -> None:
+    def put(self, path: RelativePath, local: str) -> None:
         with self.beside(path) as beside:
             with open(local, "rb") as source:
                 beside.take(source.fileno())
             beside.replace()
 
-    def create(self, path: str, data: bytes) -> bool:
+    def create(self, path: RelativePath, data: bytes) -> bool:
         with self.beside(path) as beside:
             beside.fill(data)
             return beside.link()
 
     @contextlib.contextmanager
-    def beside(self, path: str, mode: int | None = None) -> Iterator[Beside]:
+    def beside(self, path: RelativePath, mode: int | None = None) -> Iterator[Beside]:
         """A temporary file beside the path, which is gone or in its place afterwards."""
         path = RelativePath(path)
         with refusals(path), self.descent(path) as descent:
@@ -149,7 +149,7 @@ class LocalFiles:
             finally:
                 beside.close()
 
-    def append_to(self, path: str) -> int:
+    def append_to(self, path: RelativePath) -> int:
         """A file open for appending, which is made where it is missing; the caller closes it."""
         path = RelativePath(path)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -168,14 +168,14 @@ class LocalFiles:
             os.close(descriptor)
         raise refused(path, why)
 
-    def delete(self, paths: Iterable[str]) -> None:
+    def delete(self, paths: Iterable[RelativePath]) -> None:
         with self.descent() as descent:
             for path in paths:
                 folder, _, name = self.inner(RelativePath(path)).rpartition("/")
                 with refusals(path), contextlib.suppress(FileNotFoundError):
                     os.unlink(name, dir_fd=descent.folder(folder))
 
-    def below(self, folder: str) -> LocalFiles:
+    def below(self, folder: RelativePath) -> LocalFiles:
         within = self.inner(RelativePath(folder))
         return replace(self, root=f"{self.root.rstrip('/')}/{folder}", within=within)
 
@@ -184,7 +184,7 @@ class LocalFiles:
         inner = self.inner(folder_path(relative))
         return f"{self.folder}/{inner}" if inner else self.folder
 
-    def plain_path(self, path: str) -> str | None:
+    def plain_path(self, path: RelativePath) -> str | None:
         """As `path_of`, of a regular file that is reached without a link; None: it is not one."""
         with self.descent() as descent:
             try:

@@ -44,14 +44,14 @@ class Overlay:
             below.others,
         )
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: RelativePath) -> bytes:
         if path in self.written:
             return self.written[path]
         if path in self.removed:
             raise FileGone(f"{path} is not there")
         return self._files.read(path)
 
-    def read_many(self, paths: Iterable[str]) -> dict[str, bytes | FloodmarkError]:
+    def read_many(self, paths: Iterable[RelativePath]) -> dict[str, bytes | FloodmarkError]:
         wanted = list(paths)
         untouched = [p for p in wanted if p not in self.written and p not in self.removed]
         below = self._files.read_many(untouched)
@@ -65,29 +65,29 @@ class Overlay:
                 found[path] = FileGone(f"{path} is not there")
         return found
 
-    def plain_path(self, path: str) -> str | None:
+    def plain_path(self, path: RelativePath) -> str | None:
         touched = path in self.written or path in self.removed
         return None if touched else plain_path(self._files, path)
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: RelativePath, data: bytes) -> None:
         path = RelativePath(path)
         self.written[path] = data
         self.removed.discard(path)
 
-    def put(self, path: str, local: str) -> None:
+    def put(self, path: RelativePath, local: str) -> None:
         self.write(path, Path(local).read_bytes())
 
-    def create(self, path: str, data: bytes) -> bool:
+    def create(self, path: RelativePath, data: bytes) -> bool:
         folder, _, name = path.rpartition("/")
         if name in self.level(folder).files:
             return False
         self.write(path, data)
         return True
 
-    def delete(self, paths: Iterable[str]) -> None:
+    def delete(self, paths: Iterable[RelativePath]) -> None:
         for path in map(RelativePath, paths):
             self.written.pop(path, None)
             self.removed.add(path)
 
-    def below(self, folder: str) -> Files:
+    def below(self, folder: RelativePath) -> Files:
         return Overlay(self._files.below(folder))

@@ -116,34 +116,34 @@ class RemoteFiles:
             elif self.large:
                 self.large.pop(name, None)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: RelativePath) -> bytes:
         place = self.file_path(path)
         check_size(path, self.large.get(place, 0))
         data: bytes = self._ask(path, lambda: self.fs.cat_file(place))
         return data
 
-    def read_many(self, paths: Iterable[str]) -> dict[str, bytes | FloodmarkError]:
+    def read_many(self, paths: Iterable[RelativePath]) -> dict[str, bytes | FloodmarkError]:
         wanted = list(paths)
         with ThreadPoolExecutor(min(_AT_ONCE, len(wanted) or 1)) as pool:
             held = Held()
             read = pool.map(lambda path: self._read_or_error(path, held), wanted)
             return dict(zip(wanted, read, strict=True))
 
-    def _read_or_error(self, path: str, held: Held) -> bytes | FloodmarkError:
+    def _read_or_error(self, path: RelativePath, held: Held) -> bytes | FloodmarkError:
         try:
             return held.add(path, self.read(path))
         except FloodmarkError as error:
             return error
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: RelativePath, data: bytes) -> None:
         self._make_parent(path)
         self._ask(path, lambda: self.fs.pipe_file(self.file_path(path), data))
 
-    def put(self, path: str, local: str) -> None:
+    def put(self, path: RelativePath, local: str) -> None:
         self._make_parent(path)
         self._ask(path, lambda: self.fs.put_file(local, self.file_path(path)))
 
-    def create(self, path: str, data: bytes) -> bool:
+    def create(self, path: RelativePath, data: bytes) -> bool:
         place = self.file_path(path)
         self._make_parent(path)
         try:
@@ -154,20 +154,20 @@ class RemoteFiles:
             raise unreadable(path, error) from None
         return True
 
-    def _make_parent(self, path: str) -> None:
+    def _make_parent(self, path: RelativePath) -> None:
         # Object stores have no folders; HDFS and the memory file system do.
         if "s3" not in _protocols(self.fs):
             parent = self.file_path(path).rsplit("/", 1)[0]
             self._ask(path, lambda: self.fs.makedirs(parent, exist_ok=True))
 
-    def delete(self, paths: Iterable[str]) -> None:
+    def delete(self, paths: Iterable[RelativePath]) -> None:
         for path in paths:
             try:
                 self._ask(path, lambda path=path: self.fs.rm_file(self.file_path(path)))  # type: ignore[misc]
             except FileGone:
                 continue
 
-    def below(self, folder: str) -> RemoteFiles:
+    def below(self, folder: RelativePath) -> RemoteFiles:
         place = self._path(RelativePath(folder))
         return RemoteFiles(f"{self.root}/{folder}", self.fs, place, self.reads_cost, self.large)
 
@@ -185,7 +185,7 @@ class RemoteFiles:
         relative = folder_path(relative)
         return f"{self.folder}/{relative}" if relative else self.folder
 
-    def file_path(self, path: str) -> str:
+    def file_path(self, path: RelativePath) -> str:
         """The file as its driver names it."""
         return f"{self.folder}/{RelativePath(path)}"
 

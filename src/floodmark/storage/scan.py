@@ -16,6 +16,7 @@ from floodmark.checkpoint.layout import (
     STATE,
     is_dstreams_checkpoint,
 )
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import CannotRead, FloodmarkError
 from floodmark.storage.files import Files, Folder
 from floodmark.storage.load import load
@@ -43,10 +44,10 @@ def find_checkpoints(files: Files) -> Iterator[Files]:
             level = files.level(folder)
         except CannotRead:
             # What lies below is not known: reading it as a checkpoint says what is wrong.
-            yield files.below(folder) if folder else files
+            yield files.below(RelativePath(folder)) if folder else files
             continue
         if looks_like_checkpoint(level):
-            yield files.below(folder) if folder else files
+            yield files.below(RelativePath(folder)) if folder else files
             continue
         waiting.extend(
             f"{folder}/{name}" if folder else name

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from floodmark.checkpoint.layout import COMMITS, batch_id
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import STARTS, acting, is_note
 from floodmark.errors import FloodmarkError
 from floodmark.storage.files import Files
@@ -33,7 +34,7 @@ def note_numbers(files: Files) -> list[int]:
 def _notes(files: Files) -> Iterator[dict[str, Any]]:
     for number in reversed(note_numbers(files)):
         try:
-            value = json.loads(files.read(f"{STARTS}/{number}.json"))
+            value = json.loads(files.read(RelativePath(f"{STARTS}/{number}.json")))
         except (FloodmarkError, ValueError, RecursionError):
             continue
         if is_note(value):

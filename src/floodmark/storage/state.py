@@ -22,6 +22,7 @@ from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.operators import OperatorMetadata, parse_operator_metadata
 from floodmark.checkpoint.outline import FamilyOutline, OperatorOutline
 from floodmark.checkpoint.partitions import partition_count
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import FloodmarkError, NoAnswer, WrongUse
 from floodmark.state.fitting import same_bytes
 from floodmark.state.operators import JOIN_STORES, Reading, readings
@@ -212,7 +213,7 @@ def _conf(files: Files, checkpoint: Checkpoint, batch: int) -> Mapping[str, str]
     entry = checkpoint.offsets.get(batch)
     if entry is None and batch in checkpoint.offset_ids:
         with named(f"offsets/{batch}"):
-            entry = parse_offsets(files.read(f"offsets/{batch}"))
+            entry = parse_offsets(files.read(RelativePath(f"offsets/{batch}")))
     if entry is None or entry.metadata is None:
         return checkpoint.conf
     return entry.metadata.conf
@@ -234,7 +235,7 @@ def _metadata(
 ) -> OperatorMetadata | None:
     for path in operator_metadata_paths(listed, operator, batch):
         with named(path):
-            return parse_operator_metadata(files.read(path))
+            return parse_operator_metadata(files.read(RelativePath(path)))
     return None
 
 
@@ -257,7 +258,7 @@ def _schemas(
             paths = [path for path in (f"{folder}/_metadata/schema",) if path in there]
         for path in paths:
             with named(path):
-                schemas[store] = parse_schema(files.read(path))
+                schemas[store] = parse_schema(files.read(RelativePath(path)))
             for family in schemas[store].families:
                 written.setdefault(family.name, {})[family.value_id or 0] = family.value
     return schemas, written
@@ -347,7 +348,7 @@ def _unique_ids(
     commit = checkpoint.commits.get(batch)
     if commit is None and batch in checkpoint.commit_ids:
         with named(f"commits/{batch}"):
-            commit = parse_commit(files.read(f"commits/{batch}"))
+            commit = parse_commit(files.read(RelativePath(f"commits/{batch}")))
     return commit.state_unique_ids.get(operator, ()) if commit else ()
 
 

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterable
 
 from floodmark.checkpoint.layout import FileInfo
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.state.crc32c import crc_rows
 from floodmark.state.encoding import with_checksums
 from floodmark.state.framing import compress
@@ -46,7 +47,7 @@ def write_change(
     rows.update(dict.fromkeys(_removals(gone, style)))
     path = f"{folder}/{version}.{'delta' if style.provider == HDFS else 'changelog'}"
     data = _rendered(rows, style)
-    files.write(path, data)
+    files.write(RelativePath(path), data)
     return WrittenStore((FileInfo(path, len(data)),), counted)
 
 

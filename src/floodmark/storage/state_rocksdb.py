@@ -16,6 +16,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.text import shorten
 from floodmark.errors import CannotRead, FloodmarkError, MalformedFile
 from floodmark.state.records import Records
@@ -177,7 +178,7 @@ def _with_delimiter(options: bytes, delimiter: bytes) -> bytes:
 
 
 def _bring(files: Files, source: str, target: Path, size: int) -> None:
-    plain = plain_path(files, source)
+    plain = plain_path(files, RelativePath(source))
     if plain is not None:
         # RocksDB never writes to a table: a link saves the copy.
         local = Path(plain).absolute()
@@ -185,7 +186,7 @@ def _bring(files: Files, source: str, target: Path, size: int) -> None:
         target.symlink_to(local)
         return
     try:
-        content = files.read(source)
+        content = files.read(RelativePath(source))
     except CannotRead as error:
         raise StateFileMissing(
             f"{source} is missing",

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from floodmark.checkpoint.layout import StateFile, store_folder
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import FloodmarkError, MalformedFile
 from floodmark.state.crc32c import crc_of
 from floodmark.state.hdfs import StateSource, hdfs_source, live_records
@@ -59,9 +60,9 @@ class StoreAt:
 
     def read(self, path: str) -> bytes:
         """A state file's bytes, checked against Spark's checksum of it where there is one."""
-        data = self.files.read(path)
+        data = self.files.read(RelativePath(path))
         if path + ".crc" in self.checksums:
-            _check_file(path, data, self.files.read(path + ".crc"))
+            _check_file(path, data, self.files.read(RelativePath(path + ".crc")))
         return data
 
     def _changelog(self, file: StateFile) -> Changelog:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from floodmark.checkpoint.layout import FileInfo
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import CannotRead
 from floodmark.state.encoding import with_checksums
 from floodmark.state.framing import compressed
@@ -109,7 +110,7 @@ def _write_hdfs(
     local = place / "snapshot"
     with local.open("wb") as out:
         _write_all(out, compressed(content(), style.codec))
-    files.put(path, str(local))
+    files.put(RelativePath(path), str(local))
     return WrittenStore((FileInfo(path, local.stat().st_size),), counted.tally)
 
 
@@ -136,7 +137,7 @@ def _write_rocksdb(
         # A name that is the same each time this very store is written.
         unique = uuid.uuid5(uuid.NAMESPACE_URL, f"{folder} {version} {unique_id} {table.name}")
         stored, size = f"{table.stem}-{unique}.sst", table.stat().st_size
-        files.put(f"{folder}/SSTs/{stored}", str(table))
+        files.put(RelativePath(f"{folder}/SSTs/{stored}"), str(table))
         found.append(FileInfo(f"{folder}/SSTs/{stored}", size))
         tables.append(TableFile(table.name, stored, size))
     snapshot = RocksSnapshot(
@@ -151,7 +152,7 @@ def _write_rocksdb(
     data = render_snapshot(snapshot, internal_rows)
     # The zip comes last: a version is there when its tables are.
     path = f"{folder}/{version}{f'_{unique_id}' if unique_id else ''}.zip"
-    files.write(path, data)
+    files.write(RelativePath(path), data)
     return WrittenStore((*found, FileInfo(path, len(data))), counted.tally)
 
 

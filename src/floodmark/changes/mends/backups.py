@@ -10,6 +10,7 @@ from floodmark.changes.mends.patient import Patient
 from floodmark.checkpoint.evidence import main_file
 from floodmark.checkpoint.filelog import COMPACT
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, STATE
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import FloodmarkError
 from floodmark.storage.backup import Snapshot, Stored, fetch
 from floodmark.storage.files import Files
@@ -39,7 +40,7 @@ class Backup:
             if mine and self._is_of(patient, snapshot, stored):
                 for path in mine:
                     data = fetch(self.repository, stored[path])
-                    if not patient.has(path) or data != patient.files.read(path):
+                    if not patient.has(path) or data != patient.files.read(RelativePath(path)):
                         patient.restore(stored[path], data, f"as of snapshot {snapshot.id}")
                         done = True
         return done
@@ -57,7 +58,7 @@ class Backup:
             and path not in patient.evidence.faults
             and path not in patient.evidence.disagreeing
         ]
-        here = patient.files.read_many(sound)
+        here = patient.files.read_many(map(RelativePath, sound))
         try:
             return all(here[path] == fetch(self.repository, stored[path]) for path in sound)
         except FloodmarkError:

@@ -8,6 +8,7 @@ from floodmark.changes.mends.patient import SAME_QUERY, Patient
 from floodmark.changes.rehome import is_operator_metadata, moved_operator_metadata
 from floodmark.checkpoint.layout import OFFSETS
 from floodmark.checkpoint.model import PROVIDER_CLASS, SHUFFLE_PARTITIONS, STATE_CODEC
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.wire import compact_json
 
 
@@ -17,7 +18,9 @@ def schema_paths(patient: Patient) -> bool:
         return False
     for path in patient.evidence.sizes:
         if is_operator_metadata(path) and not path.rsplit("/", 1)[1].startswith("."):
-            data = moved_operator_metadata(patient.files.read(path), patient.evidence.places[0])
+            data = moved_operator_metadata(
+                patient.files.read(RelativePath(path)), patient.evidence.places[0]
+            )
             patient.write(path, data, "the paths of its schemas lead to this place")
     return True
 
@@ -58,7 +61,7 @@ def settings(patient: Patient) -> bool:
 def _say(patient: Patient, batch: int, key: str, value: str, why: str) -> None:
     """One setting of an entry; the rest of it stays as Spark wrote it."""
     path = f"{OFFSETS}/{batch}"
-    head, line, rest = patient.files.read(path).decode().split("\n", 2)
+    head, line, rest = patient.files.read(RelativePath(path)).decode().split("\n", 2)
     fields = json.loads(line)
     fields["conf"][key] = value
     patient.write(path, f"{head}\n{compact_json(fields)}\n{rest}".encode(), why)

@@ -16,6 +16,7 @@ from floodmark.changes.plan import Step
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.sidefiles import agrees
 from floodmark.rules.finding import Finding, Severity
 from floodmark.storage.backup import Stored
@@ -139,11 +140,11 @@ class Patient:
         return path in self.evidence.sizes
 
     def write(self, path: str, data: bytes, why: str) -> None:
-        self.files.write(path, data)
+        self.files.write(RelativePath(path), data)
         self.reasons[path] = why
         side = sidecar(path)
         there = self.has(side) and side not in self.files.removed
-        if there and not agrees(self.files.read(side), data):
+        if there and not agrees(self.files.read(RelativePath(side)), data):
             self._drop(side, _REPLACED)
 
     def restore(self, stored: Stored, data: bytes, why: str) -> None:
@@ -159,7 +160,7 @@ class Patient:
                     self._drop(each, why)
 
     def _drop(self, path: str, why: str) -> None:
-        self.files.delete([path])
+        self.files.delete([RelativePath(path)])
         self.restored.pop(path, None)
         self.reasons[path] = why
 

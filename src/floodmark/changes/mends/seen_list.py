@@ -19,6 +19,7 @@ from floodmark.checkpoint.filelog import (
     parse_source_log,
 )
 from floodmark.checkpoint.layout import SOURCES, names_in
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.text import decode
 from floodmark.errors import FloodmarkError, MalformedFile
 
@@ -70,7 +71,7 @@ def seen_list(patient: Patient, source: str, last: int) -> SeenList:
 def readable(patient: Patient, path: str) -> tuple[SourceFile, ...]:
     """The lines of an entry that are whole."""
     try:
-        lines = decode(patient.files.read(path)).split("\n")[1:]
+        lines = decode(patient.files.read(RelativePath(path))).split("\n")[1:]
     except FloodmarkError:
         return ()
     name = path.rsplit("/", 1)[1]

@@ -7,6 +7,7 @@ from floodmark.changes.mends.state_files import sink_may_have
 from floodmark.changes.mends.telling_the_sink import new_number_space
 from floodmark.checkpoint.evidence import log_entry, main_file, side_file
 from floodmark.checkpoint.layout import OFFSETS
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.sidefiles import agrees, is_itself_damaged, side_file_of
 
 _ONE_BIT = "as it was: its side file tells which bit flipped"
@@ -56,8 +57,8 @@ def side_files(patient: Patient) -> bool:
         path, side = finding.path, side_file(finding.path)
         if path in broken or path in patient.evidence.cures:
             continue
-        data = patient.files.read(path)
-        if not is_itself_damaged(patient.files.read(side), data):
+        data = patient.files.read(RelativePath(path))
+        if not is_itself_damaged(patient.files.read(RelativePath(side)), data):
             patient.risk(
                 CHANGES,
                 f"{path} is not what Spark wrote, and it reads well. It is taken as it is: if "
@@ -85,4 +86,6 @@ def checksums(patient: Patient) -> bool:
 
 def _vouched_for(patient: Patient, path: str) -> bool:
     side = side_file(path)
-    return patient.has(side) and agrees(patient.files.read(side), patient.files.read(path))
+    if not patient.has(side):
+        return False
+    return agrees(patient.files.read(RelativePath(side)), patient.files.read(RelativePath(path)))

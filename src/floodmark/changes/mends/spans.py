@@ -8,6 +8,7 @@ from floodmark.changes.mends.patient import SINK, Patient, Repeat
 from floodmark.changes.mends.seen_list import seen_list, unlisted
 from floodmark.checkpoint.filelog import files_between
 from floodmark.checkpoint.layout import SOURCES
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.sources import (
     SourceKind,
     SourceOffset,
@@ -69,7 +70,7 @@ def _records(
     if ended.offset is None or (not first and (begun is None or begun.offset is None)):
         return None
     if first:
-        data = patient.files.read(f"{SOURCES}/{ended.id}/0")
+        data = patient.files.read(RelativePath(f"{SOURCES}/{ended.id}/0"))
         starts: dict[str, dict[str, int]] = {
             topic: {str(partition): at for partition, at in partitions.items()}
             for topic, partitions in parse_kafka_initial(data).offset.items()
