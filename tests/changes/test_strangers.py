@@ -307,6 +307,16 @@ def test_a_handed_over_repository(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("said", [{"batch": "1"}, {"batch": -1}, {"query_id": 5}], ids=str)
+def test_a_snapshot_that_says_odd_things(said: dict[str, Any], cp: Path, tmp_path: Path) -> None:
+    api.backup(str(cp), str(tmp_path / "repo"), carrying=GO)
+    repo = open_files(str(tmp_path / "repo"))
+    snapshot = backup.snapshots(repo)[-1]
+    backup.write_snapshot(repo, replace(snapshot, **said))
+    with pytest.raises(MalformedFile, match="not a snapshot"):
+        api.restore(str(tmp_path / "repo"), str(cp), carrying=PLAN)
+
+
 def evil_plans(cp: Path, home: Path) -> dict[str, bytes]:
     location = str(cp)
 
@@ -567,3 +577,20 @@ def test_a_snapshot_list_that_is_none(
     for command in (["--list", repo], ["--check", repo]):
         assert run(["backup", *map(str, command)]) == 3
         assert "not a snapshot" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"5", b"null", b'{"a":' * 50_000, b"\xff", b'{"version": []}'])
+def test_a_repository_that_says_odd_things_of_itself(
+    content: bytes, cp: Path, tmp_path: Path
+) -> None:
+    repo = tmp_path / "repo"
+    api.backup(str(cp), str(repo), carrying=GO)
+    (repo / "floodmark-backup.json").write_bytes(content)
+    for attempt in (
+        lambda: api.restore(str(repo), str(tmp_path / "new"), carrying=GO),
+        lambda: api.repair(str(cp), from_backup=str(repo), carrying=GO),
+        lambda: api.backup(str(cp), str(repo), carrying=GO),
+        lambda: api.check_backups(str(repo)),
+    ):
+        with pytest.raises(MalformedFile):
+            attempt()

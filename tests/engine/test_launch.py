@@ -17,7 +17,7 @@ from floodmark.engine.launch import start
 from floodmark.engine.lease import PATH as LEASE
 from floodmark.engine.query import read_query
 from floodmark.engine.saved import read_saved
-from floodmark.errors import FileGone, Refused, WrongUse
+from floodmark.errors import FileGone, OverLimit, Refused, WrongUse
 from floodmark.rules.registry import names_to_allow
 
 pytestmark = pytest.mark.spark
@@ -216,7 +216,9 @@ def test_a_start_in_another_thread_holds_the_lease_too(
     assert sorted(type(result).__name__ for result in results) == ["Refused", "StreamingQuery"]
 
 
-def test_hadoops_file_systems_give_what_local_files_give(session: Any, tmp_path: Path) -> None:
+def test_hadoops_file_systems_give_what_local_files_give(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     location = qualified(session, str(tmp_path / "ck"))
     local = checkpoint_files(session, location)
     conf = session._jsparkSession.sessionState().newHadoopConf()
@@ -236,6 +238,13 @@ def test_hadoops_file_systems_give_what_local_files_give(session: Any, tmp_path:
         hadoop.read("commits/0")
     hadoop.delete(["offsets/0", "offsets/1"])
     assert hadoop.level("offsets").files == ()
+    (tmp_path / "ck/offsets/a\x07b").write_bytes(b"")
+    assert [path for path, _ in hadoop.list().unreadable] == [r"'offsets/a\x07b'"]
+    assert not hadoop.list().complete
+    assert hadoop.level("offsets").files == ()
+    monkeypatch.setenv("FLOODMARK_LIMITS", "metadata=255")
+    with pytest.raises(OverLimit):
+        hadoop.read("metadata")
 
 
 def test_where_two_creates_may_both_succeed_the_one_that_stays_counts(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -239,7 +240,7 @@ def _in_zip(rng: Random, data: bytes, place: str) -> tuple[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             entries = {name: archive.read(name) for name in archive.namelist()}
-    except (zipfile.BadZipFile, ValueError):
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, NotImplementedError):
         return _bytes(rng, data)
     if not entries:
         return _bytes(rng, data)

@@ -8,6 +8,7 @@ from floodmark.changes.asking import SourceToAsk, ask_sources
 from floodmark.checkpoint.layout import SOURCES
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.outside import Bounds, Outside
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.sources import SourceKind, SourceOffset, parse_kafka_initial
 from floodmark.engine.broker import Broker
 from floodmark.engine.hadoop import checkpoint_files
@@ -51,7 +52,9 @@ def _first(start: QueryToStart, planned: SourceOffset) -> SourceOffset:
     if planned.kind is not SourceKind.KAFKA:
         return SourceOffset(planned.id, planned.kind, None, None)
     try:
-        initial = parse_kafka_initial(start.files.read(f"{SOURCES}/{planned.id}/0")).offset
+        initial = parse_kafka_initial(
+            start.files.read(RelativePath(f"{SOURCES}/{planned.id}/0"))
+        ).offset
     except FileGone:
         return SourceOffset(planned.id, planned.kind, None, None)
     offset = {

@@ -12,6 +12,7 @@ from typing import Any
 
 from floodmark.checkpoint.layout import COMMITS, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import packed_tree
 from floodmark.engine.before_start import IN_USE, allowed_rules, judge_start
 from floodmark.engine.exactly_once import told_to_sinks
@@ -195,7 +196,7 @@ def _clear_first_write(starting: QueryToStart) -> None:
     for folder in (OFFSETS, COMMITS):
         names = starting.files.level(folder).files
         left = [name for name in names if name.startswith(".") and ".tmp" in name]
-        starting.files.delete(f"{folder}/{name}" for name in left)
+        starting.files.delete(RelativePath(f"{folder}/{name}") for name in left)
 
 
 def remove_half_made(starting: QueryToStart) -> None:

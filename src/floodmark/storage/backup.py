@@ -104,7 +104,7 @@ def open_repository(files: Files, create: bool = False) -> None:
             ) from None
         files.write(CONFIG, json.dumps({"floodmark": "backup", "version": VERSION}).encode())
         return
-    except ValueError:
+    except (ValueError, RecursionError):
         raise MalformedFile(
             f"{files.root}/{CONFIG} is not JSON",
             "It says what the folder is, and was cut short or changed.",
@@ -187,6 +187,10 @@ def _checked(snapshot: Snapshot) -> Snapshot:
         raise TypeError("a field is of another type")
     if not (_is_mode(snapshot.folder_mode) and RelativePath(snapshot.id)):
         raise TypeError("a field is of another type")
+    if not isinstance(snapshot.query_id, (str, type(None))):
+        raise TypeError("`query_id` is no text")
+    if snapshot.batch is not None and (type(snapshot.batch) is not int or snapshot.batch < 0):
+        raise TypeError("`batch` is no number of a batch")
     return snapshot
 
 
