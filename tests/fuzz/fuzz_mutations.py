@@ -153,12 +153,12 @@ def _json(rng: Random, data: bytes, place: str) -> bytes | None:
     lines = data.decode("utf-8", "surrogateescape").split("\n")
     whole = _loaded("\n".join(lines))
     if isinstance(whole, (dict, list)):
-        return _dumped(rng, _changed(rng, whole, place))
+        return _dumped(rng, changed(rng, whole, place))
     fitting = [n for n, line in enumerate(lines) if isinstance(_loaded(line), (dict, list, int))]
     if not fitting:
         return None
     number = rng.choice(fitting)
-    text = _dumped(rng, _changed(rng, _loaded(lines[number]), place))
+    text = _dumped(rng, changed(rng, _loaded(lines[number]), place))
     lines[number] = text.decode("utf-8", "surrogateescape")
     return "\n".join(lines).encode("utf-8", "surrogateescape")
 
@@ -184,12 +184,12 @@ def _dumped(rng: Random, value: Any) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _changed(rng: Random, value: Any, place: str) -> Any:
+def changed(rng: Random, value: Any, place: str) -> Any:
     """The value with one node, anywhere in it, replaced."""
     if isinstance(value, str) and rng.random() < 0.6:
         inner = _loaded(value)
         if isinstance(inner, (dict, list)) and inner:
-            return json.dumps(_changed(rng, inner, place))
+            return json.dumps(changed(rng, inner, place))
     if isinstance(value, dict) and value and rng.random() < 0.85:
         key = rng.choice(sorted(value))
         return rng.choice([_in_place, _in_place, _in_place, _less, _renamed])(
@@ -202,12 +202,12 @@ def _changed(rng: Random, value: Any, place: str) -> Any:
             return others
         if rng.random() < 0.15:
             return value * rng.choice([2, 50])
-        return [*value[:at], _changed(rng, value[at], place), *value[at + 1 :]]
+        return [*value[:at], changed(rng, value[at], place), *value[at + 1 :]]
     return _odd(rng, value, place)
 
 
 def _in_place(rng: Random, value: dict[str, Any], key: str, place: str) -> Any:
-    return {**value, key: _changed(rng, value[key], place)}
+    return {**value, key: changed(rng, value[key], place)}
 
 
 def _less(rng: Random, value: dict[str, Any], key: str, place: str) -> Any:

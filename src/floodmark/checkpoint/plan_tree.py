@@ -21,6 +21,8 @@ NAMED = "named"
 ABOVE = "above"
 """A condition on event time that does not keep the watermark from moving."""
 _TEXTS = ('"string"', '"binary"')
+_OF_ANOTHER = (NAMED, ABOVE, "Cast", "GetStructField")
+"""Expressions that are nothing without the one that they are of."""
 _HIDDEN = "text:"
 _LONGEST = 400
 
@@ -266,7 +268,7 @@ def _tree_from_json(value: object) -> PlanTree:
     table: list[Expression] = []
     for name, fields, children, label in value["expressions"]:
         below = tuple(table[_index(at)] for at in children)
-        table.append(Expression(str(name), _texts(fields), below, str(label)))
+        table.append(_sound(Expression(str(name), _texts(fields), below, str(label))))
 
     def at(number: object) -> Expression:
         return table[_index(number)]
@@ -299,6 +301,15 @@ def _tree_from_json(value: object) -> PlanTree:
         tuple(str(one) for one in value.get("unseen", ())),
         salt if isinstance(salt, str) else None,
     )
+
+
+def _sound(one: Expression) -> Expression:
+    """What readers of an expression rely on, whoever wrote it."""
+    for _, value in one.fields:
+        json.loads(value)
+    if not one.children and one.name in _OF_ANOTHER:
+        raise ValueError
+    return one
 
 
 def _index(number: object) -> int:

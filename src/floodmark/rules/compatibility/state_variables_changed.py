@@ -95,6 +95,6 @@ def _variables(operator: OperatorOutline) -> dict[str, str]:
         return {}
     return {
         str(one.get("stateName")): str(one.get("stateVariableType"))
-        for one in found
+        for one in (found if isinstance(found, list) else ())
         if isinstance(one, dict) and not str(one.get("stateName")).startswith("$")
     }
