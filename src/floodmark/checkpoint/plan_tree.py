@@ -21,6 +21,7 @@ NAMED = "named"
 ABOVE = "above"
 """A condition on event time that does not keep the watermark from moving."""
 _TEXTS = ('"string"', '"binary"')
+_READ_AS_JSON = ("name", "value", "type", "dataType")
 _OF_ANOTHER = (NAMED, ABOVE, "Cast", "GetStructField")
 """Expressions that are nothing without the one that they are of."""
 _HIDDEN = "text:"
@@ -305,8 +306,9 @@ def _tree_from_json(value: object) -> PlanTree:
 
 def _sound(one: Expression) -> Expression:
     """What readers of an expression rely on, whoever wrote it."""
-    for _, value in one.fields:
-        json.loads(value)
+    for name, value in one.fields:
+        if name in _READ_AS_JSON:
+            json.loads(value)
     if not one.children and one.name in _OF_ANOTHER:
         raise ValueError
     return one
