@@ -61,6 +61,10 @@ class FileGone(CannotRead):
     """A file is not there: never was, or a running query purged it after we listed it."""
 
 
+class NotThere(CannotRead):
+    """The folder that was asked for does not exist."""
+
+
 class OverLimit(CannotRead):
     """It is larger, or would grow larger, than what is read of its kind."""
 
@@ -86,6 +90,18 @@ class UnknownVersion(MalformedFile):
         )
         self.found = found
         self.newest = newest
+
+
+class UnknownProvider(FloodmarkError):
+    """The state is kept by a class that is not Spark's own."""
+
+    status = 3
+
+
+class CannotOutline(FloodmarkError):
+    """Spark does not take the new code, or not without its data."""
+
+    status = 2
 
 
 class BatchPurged(FloodmarkError):
@@ -126,6 +142,10 @@ class NotEmpty(Refused):
 
 class WouldLose(Refused):
     """It could be done, and records or state would be lost or counted twice."""
+
+
+class NotCarried(Refused):
+    """The state of the old code has no one meaning for the new."""
 
 
 class CannotWrite(Refused):

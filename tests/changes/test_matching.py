@@ -11,9 +11,9 @@ from floodmark.changes.aggregates import with_columns
 from floodmark.changes.fields import Told
 from floodmark.changes.matching import Matching, MatchWish, match
 from floodmark.changes.shapes import Aggregate, Operator, Store
-from floodmark.errors import FloodmarkError, WrongUse
+from floodmark.errors import FloodmarkError, NotCarried, WrongUse
 from floodmark.state.ddl import struct_json
-from floodmark.state.reshape import NotCarried, Reshaping, recipe_from_json
+from floodmark.state.reshape import Reshaping, recipe_from_json
 from floodmark.state.types import Struct, arrow_type, parse_struct
 from floodmark.wire import to_wire
 

@@ -393,7 +393,7 @@ def test_the_installed_command(sales: Path, tmp_path: Path) -> None:
     assert json.loads(done.stdout)["in_flight_batch"] == 7
     missing = _command("inspect", tmp_path / "nowhere", "--json")
     assert (missing.returncode, missing.stdout) == (3, "")
-    assert missing.stderr.startswith("CannotRead: ")
+    assert missing.stderr.startswith("NotThere: ")
     assert len(missing.stderr.splitlines()) == 2
     assert _command("--version").stdout.startswith("floodmark ")
     debug = _command("inspect", tmp_path / "nowhere", FLOODMARK_DEBUG="1")

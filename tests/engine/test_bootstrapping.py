@@ -17,9 +17,8 @@ from floodmark.engine import bootstrapping, migrating
 from floodmark.engine.bootstrapping import kafka_beginnings
 from floodmark.engine.migration import load_migration
 from floodmark.engine.starting import parse_start
-from floodmark.errors import FloodmarkError, NotEmpty, WrongUse
+from floodmark.errors import FloodmarkError, NotCarried, NotEmpty, WrongUse
 from floodmark.state.operators import Shape
-from floodmark.state.reshape import NotCarried
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 from rules.examples import golden

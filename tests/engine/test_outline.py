@@ -13,8 +13,8 @@ from streams import put_orders, read_orders
 
 from floodmark.checkpoint.plan_tree import words
 from floodmark.engine.building import built
-from floodmark.engine.outline import CannotOutline, outline
-from floodmark.errors import WrongUse
+from floodmark.engine.outline import outline
+from floodmark.errors import CannotOutline, WrongUse
 
 pytestmark = pytest.mark.spark
 

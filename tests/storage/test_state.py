@@ -15,7 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from floodmark.errors import CannotRead, FloodmarkError, MalformedFile, NoAnswer, WrongUse
+from floodmark.errors import (
+    CannotRead,
+    FloodmarkError,
+    MalformedFile,
+    NoAnswer,
+    UnknownProvider,
+    WrongUse,
+)
 from floodmark.state.hdfs import write_delta, write_snapshot_rows
 from floodmark.state.partitioning import partition_of
 from floodmark.state.rowbytes import RowBytes
@@ -24,7 +31,7 @@ from floodmark.state.types import Struct, arrow_type, parse_struct
 from floodmark.state.unsafewrite import encode_rows
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import load
-from floodmark.storage.state import UnknownProvider, open_state
+from floodmark.storage.state import open_state
 from floodmark.storage.state_chain import StateFileMissing, StatePurged
 from floodmark.storage.state_diff import state_changes
 from floodmark.storage.state_view import KeyNotThere, StateView

@@ -15,7 +15,8 @@ from floodmark.changes.fields import Ledger, Told, dropped, fill, match_struct, 
 from floodmark.changes.shapes import Aggregate, Operator, Store
 from floodmark.checkpoint.plan_meaning import meanings
 from floodmark.checkpoint.plan_tree import Expression
-from floodmark.state.reshape import KEY, VALUE, Column, NotCarried
+from floodmark.errors import NotCarried
+from floodmark.state.reshape import KEY, VALUE, Column
 from floodmark.state.types import Struct, distinct
 
 

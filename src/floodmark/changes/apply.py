@@ -44,6 +44,7 @@ from floodmark.errors import (
     FloodmarkError,
     NotACheckpoint,
     NotEmpty,
+    NotThere,
     StalePlan,
     StoppedMidway,
     WrongUse,
@@ -191,10 +192,8 @@ def held(target: Files) -> frozenset[str]:
         return frozenset(file.path for file in target.list().files)
     except NotACheckpoint as error:
         raise NotEmpty(error.what, "A checkpoint is a folder.", "Name another place.") from None
-    except CannotRead as error:
-        if "no such file" in error.what:
-            return frozenset()
-        raise
+    except NotThere:
+        return frozenset()
 
 
 def _is_ours(path: str) -> bool:

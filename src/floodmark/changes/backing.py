@@ -57,6 +57,7 @@ from floodmark.errors import (
     FloodmarkError,
     NotACheckpoint,
     NotEmpty,
+    NotThere,
     StalePlan,
     WouldLose,
 )
@@ -334,10 +335,8 @@ def _refuse_other_content(
 def _there(target: Files) -> tuple[FileInfo, ...]:
     try:
         found = target.list().files
-    except CannotRead as error:
-        if "no such file" in error.what:
-            return ()
-        raise
+    except NotThere:
+        return ()
     return tuple(file for file in found if not file.path.startswith("_floodmark/"))
 
 

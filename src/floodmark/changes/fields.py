@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from floodmark.state.reshape import KEY, VALUE, Column, NotCarried
+from floodmark.errors import NotCarried
+from floodmark.state.reshape import KEY, VALUE, Column
 from floodmark.state.types import Field, Struct, ddl, distinct, stored
 from floodmark.state.widening import widens
 

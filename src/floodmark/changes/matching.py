@@ -23,8 +23,8 @@ from floodmark.changes.shapes import (
     Operator,
     Store,
 )
-from floodmark.errors import WrongUse
-from floodmark.state.reshape import VALUE, Column, NotCarried, Recipe
+from floodmark.errors import NotCarried, WrongUse
+from floodmark.state.reshape import VALUE, Column, Recipe
 from floodmark.state.types import Struct, distinct
 
 MERGES = ("sum", "min", "max", "any")

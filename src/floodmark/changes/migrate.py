@@ -27,9 +27,8 @@ from floodmark.checkpoint.offsets import parse_offsets, render_offsets, with_con
 from floodmark.checkpoint.plan_tree import Expression, PlanTree, words
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import STARTS
-from floodmark.errors import WrongUse
+from floodmark.errors import NotCarried, WrongUse
 from floodmark.state.operators import JOIN_STORES, Reading
-from floodmark.state.reshape import NotCarried
 from floodmark.state.schema import PLAIN, render_encoding
 from floodmark.storage.files import Files
 from floodmark.storage.state import ENCODING, MERGE_VERSION, ROW_CHECKSUMS

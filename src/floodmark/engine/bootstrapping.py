@@ -23,11 +23,10 @@ from floodmark.engine.made_rows import Made, check_rows, fitted, is_void, rows_o
 from floodmark.engine.migrating import scratch_place
 from floodmark.engine.migration import TO_BEGIN, family_of, require_given, variables
 from floodmark.engine.starting import DeltaStart, KafkaStart, Start, read_start
-from floodmark.errors import NoAnswer, WrongUse
+from floodmark.errors import NoAnswer, NotCarried, WrongUse
 from floodmark.redaction import Redaction
 from floodmark.secret_text import redacted
 from floodmark.state.given_rows import given_key, given_value
-from floodmark.state.reshape import NotCarried
 from floodmark.state.types import Struct, ddl, distinct
 from floodmark.storage.files import local_path
 from floodmark.storage.state_goal import Part

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 from floodmark.changes.matching import DROPPED_KEYS
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.engine.merging_rows import merged_by_function
-from floodmark.errors import FloodmarkError, WrongUse
+from floodmark.errors import FloodmarkError, NotCarried, WrongUse
 from floodmark.state.given_rows import MAP_KEY, given_key, given_value, identity, kept
 from floodmark.state.operators import Reading, Shape
-from floodmark.state.reshape import NotCarried
 from floodmark.state.types import Array, Atom, DataType, Map, Struct, ddl, distinct, parse_struct
 from floodmark.state.widening import widens
 from floodmark.storage.files import Files, open_files

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from floodmark.state.reshape import NotCarried
+from floodmark.errors import NotCarried
 
 _MARK = "floodmark merge: "
 

@@ -34,13 +34,12 @@ from floodmark.engine.migration import MigrationCode, load_migration, read_migra
 from floodmark.engine.notes import note_of
 from floodmark.engine.reshape import SparkReshaper
 from floodmark.engine.state import reshaped_frame, state_frame
-from floodmark.errors import NoAnswer, WrongUse
+from floodmark.errors import NoAnswer, NotCarried, WrongUse
 from floodmark.redaction import Redaction
 from floodmark.rules.judging import other_sources
 from floodmark.rules.restarts.carrying import KEYS, unaccounted
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.state.operators import Reading, Shape
-from floodmark.state.reshape import NotCarried
 from floodmark.storage.starts import acting_note
 from floodmark.storage.state import open_state
 from floodmark.storage.state_goal import Goal, Part, goal_from_json

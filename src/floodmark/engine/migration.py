@@ -19,10 +19,9 @@ from floodmark.changes.matching import MERGES
 from floodmark.changes.migrate import Drawn
 from floodmark.changes.shapes import JOIN, Operator
 from floodmark.engine.made_rows import Merge
-from floodmark.errors import WrongUse
+from floodmark.errors import NotCarried, WrongUse
 from floodmark.state.given_rows import GIVEN
 from floodmark.state.operators import TIMERS, Reading
-from floodmark.state.reshape import NotCarried
 
 _PREFIX, _MERGE = "operator_", "merge"
 _TTL = "$ttl_"

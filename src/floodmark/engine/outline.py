@@ -17,7 +17,7 @@ from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.outline import OperatorOutline, Outline, SourceOutline
 from floodmark.engine.empty_leaves import EmptyLeaves, frame_of, replace_leaves
 from floodmark.engine.query import Query, jvm_field, read_query, sql_conf
-from floodmark.errors import FloodmarkError
+from floodmark.errors import CannotOutline
 from floodmark.redaction import Redaction
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
@@ -38,12 +38,6 @@ _UNNAMED = {
     "spark.sql.streaming.queryEvolution.enableSourceEvolution": "false",
     "spark.sql.streaming.queryEvolution.enableSinkEvolution": "false",
 }
-
-
-class CannotOutline(FloodmarkError):
-    """Spark does not take the new code, or not without its data."""
-
-    status = 2
 
 
 def outline(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from floodmark.errors import Refused
+from floodmark.errors import NotCarried
 from floodmark.state.types import DataType, Field, Struct, arrow_type, ddl, distinct, stored
 from floodmark.state.values import coerce, plain
 
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 
 KEY, VALUE = "key", "value"
 _SHOWN = 5
-
-
-class NotCarried(Refused):
-    """The state of the old code has no one meaning for the new."""
 
 
 @dataclass(frozen=True)

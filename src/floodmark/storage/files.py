@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.place import plain_place
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.errors import CannotRead, FloodmarkError, NotACheckpoint, WrongUse
+from floodmark.errors import CannotRead, FloodmarkError, NotACheckpoint, NotThere, WrongUse
 from floodmark.secret_text import remember_all
 
 
@@ -130,7 +130,7 @@ def unreadable(location: str, error: BaseException) -> CannotRead:
         why = ""
         if location.startswith("file://") and not location.startswith("file:///"):
             why = "A file:// address is a whole path, from the root: file:///data/checkpoint."
-        return CannotRead(
+        return NotThere(
             f"{location}: no such file or folder",
             why,
             "Check the path; relative paths start at the folder you are in.",
@@ -142,7 +142,7 @@ def unreadable(location: str, error: BaseException) -> CannotRead:
             "Run as a user who may, or pass credentials with --storage KEY=VALUE.",
         )
     if isinstance(error, NotADirectoryError):
-        return CannotRead(
+        return NotThere(
             f"{location}: no such file or folder",
             "A part of the path is a file, not a folder.",
             "Check the path.",

@@ -23,7 +23,7 @@ from floodmark.checkpoint.operators import OperatorMetadata, parse_operator_meta
 from floodmark.checkpoint.outline import FamilyOutline, OperatorOutline
 from floodmark.checkpoint.partitions import partition_count
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.errors import FloodmarkError, NoAnswer, WrongUse
+from floodmark.errors import FloodmarkError, NoAnswer, UnknownProvider, WrongUse
 from floodmark.state.fitting import same_bytes
 from floodmark.state.operators import JOIN_STORES, Reading, readings
 from floodmark.state.schema import ColumnFamily, StateSchema, is_keyed, parse_schema
@@ -38,12 +38,6 @@ ENCODING = "spark.sql.streaming.stateStore.encodingFormat"
 MERGE_VERSION = "spark.sql.streaming.stateStore.rocksdb.mergeOperatorVersion"
 _PROVIDERS = ("HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider")
 _LISTED = "`floodmark batches CP` lists them."
-
-
-class UnknownProvider(FloodmarkError):
-    """The state is kept by a class that is not Spark's own."""
-
-    status = 3
 
 
 def open_state(
