@@ -68,15 +68,17 @@ def test_kafka_is_asked_for_a_time_before_the_log(
     assert "already" in again.words
 
 
-def test_the_cluster_is_known_from_an_earlier_run(
+def test_a_cluster_that_only_a_note_names_is_proposed_and_not_asked(
     tmp_path: Path, cluster: type[FakeCluster]
 ) -> None:
     note = {"sources": [{"kind": "kafka", "options": {"kafka.bootstrap.servers": "noted:9092"}}]}
     tree = samples.logs(range(3, 8), range(3, 8))
     tree["_floodmark/starts/1.json"] = json.dumps(note).encode()
     samples.write(tmp_path, tree)
-    api.rewind(str(tmp_path), to_time=THEN)
-    assert cluster.asked == ["noted:9092"]
+    with pytest.raises(BatchPurged) as refused:
+        api.rewind(str(tmp_path), to_time=THEN)
+    assert "--kafka noted:9092" in refused.value.do
+    assert cluster.asked == []
 
 
 def test_the_log_is_enough_where_it_reaches(tmp_path: Path) -> None:

@@ -52,10 +52,13 @@ def evidence(
         from dataclasses import replace
 
         from floodmark.changes.asking import ask
+        from floodmark.storage.noted_places import opener
         from floodmark.storage.starts import latest_note
 
         note = latest_note(files)
-        outside = ask(files, found, note, places, lambda place: open_files(place, storage))
+        named = [str(path), places.table, places.sink]
+        opened = opener(named, storage, any_host=places.asks_sources)
+        outside = ask(files, found, note, places, opened)
         found = replace(found, outside=outside)
     return found
 

@@ -12,9 +12,11 @@ from urllib.parse import unquote
 
 from floodmark.changes.broker import Cluster
 from floodmark.changes.mends.sink import known_sink
+from floodmark.changes.past import noted_options
 from floodmark.changes.sinklog import FOLDER
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.filelog import SourceFile
+from floodmark.checkpoint.layout import batch_id
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outside import Bounds, Outside, Places, SinkLog, TableLog
 from floodmark.checkpoint.sources import (
@@ -94,12 +96,8 @@ def ask_sources(
 
 def _noted(note: Mapping[str, Any] | None, source: str) -> dict[str, str]:
     """The options that the last start gave a source."""
-    sources = (note or {}).get("sources")
-    if isinstance(sources, list) and source.isdecimal() and int(source) < len(sources):
-        options = sources[int(source)].get("options")
-        if isinstance(options, dict):
-            return {str(key).lower(): str(value) for key, value in options.items()}
-    return {}
+    number = batch_id(source)
+    return {} if number is None else noted_options(note or {}, number)
 
 
 def _with_places(options: dict[str, str], places: Places) -> dict[str, str]:

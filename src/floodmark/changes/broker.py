@@ -122,7 +122,8 @@ class Asked:
 def ask_kafka(checkpoint: Checkpoint, wish: Wish, noted: str | None = None) -> Asked:
     """The wish, with the offsets of another cluster where that is asked for, and what to know.
 
-    `noted`: the cluster that the stream has read, as its last start has noted it.
+    `noted`: the cluster that the stream has read, as its last start has noted it. It is named and
+    not asked: anybody may have written the note.
     """
     bootstrap = wish.kafka
     if bootstrap is None:
@@ -156,11 +157,11 @@ def _by_time(
     cluster: Cluster,
     noted: str | None,
 ) -> tuple[tuple[tuple[str, str], ...], Notes]:
-    old = wish.old_kafka or noted
     renamed = dict(wish.map_topic)
-    if old is None:
-        return by_batch_time(checkpoint.offsets[batch], batch, sources, renamed, cluster, wish)
-    left = Cluster(old)
+    if wish.old_kafka is None:
+        entry = checkpoint.offsets[batch]
+        return by_batch_time(entry, batch, sources, renamed, cluster, wish, noted)
+    left = Cluster(wish.old_kafka)
     try:
         return by_record_time(sources, renamed, left, cluster, wish)
     finally:

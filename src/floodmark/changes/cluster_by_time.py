@@ -8,11 +8,13 @@ the first record of that time.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from floodmark.changes.reach import SKIPS
 from floodmark.checkpoint.offsets import OffsetEntry
+from floodmark.checkpoint.relative_path import shown
 from floodmark.checkpoint.sources import SourceOffset, parse_kafka_offset, render_json
 from floodmark.checkpoint.text import moment
 from floodmark.errors import WouldLose, WrongUse
@@ -126,6 +128,7 @@ def by_batch_time(
     renamed: Mapping[str, str],
     new: Cluster,
     wish: Wish,
+    noted: str | None = None,
 ) -> Found:
     """Without the old cluster only the time of the batch is known: a backlog is older."""
     if entry.metadata is None:
@@ -149,8 +152,9 @@ def by_batch_time(
             "--by-time: the times of the records are not known, only that of the batch",
             f"Batch {batch} was planned at {moment(time_ms)}. Records that were older then and not "
             "read yet, as of a stream that lags, would be left out.",
-            "Name the cluster that the stream has read, and it is asked: --old-kafka HOST:PORT. Or "
-            f"accept it by name: --accept {SKIPS}.",
+            "Name the cluster that the stream has read, and it is asked: --old-kafka "
+            f"{'HOST:PORT' if noted is None else shlex.quote(shown(noted))}. Or accept it by name: "
+            f"--accept {SKIPS}.",
         )
     note = (
         f"Kafka at {new.bootstrap} is read from the time of batch {batch}, {moment(time_ms)}: "

@@ -6,7 +6,8 @@ was read before the log's oldest entry is found there; only a stream without sta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from floodmark.changes.broker import Cluster
 from floodmark.changes.origin import Origin
 from floodmark.changes.reach import Reach
 from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.relative_path import shown
 from floodmark.checkpoint.sources import (
     SourceKind,
     SourceOffset,
@@ -24,7 +26,8 @@ from floodmark.checkpoint.sources import (
 from floodmark.checkpoint.text import moment
 from floodmark.errors import BatchPurged, NoAnswer, WouldLose, WrongUse
 from floodmark.storage.delta_log import is_delta_table, table_id, version_times
-from floodmark.storage.files import Files, open_files
+from floodmark.storage.files import Files
+from floodmark.storage.noted_places import opener
 from floodmark.storage.starts import latest_note
 
 _BEFORE_FIRST_FILE = -1
@@ -33,7 +36,7 @@ _IN_THE_LOG = "`floodmark batches CP` shows the times that the log holds."
 
 @dataclass(frozen=True)
 class Whom:
-    """Whom to ask; what is not said is taken from the notes of `floodmark run`."""
+    """Whom to ask, as the user says. A note may name a table; a broker it can only propose."""
 
     kafka: str | None = None
     table: str | None = None
@@ -59,7 +62,7 @@ def offsets_at(origin: Origin, time_ms: int, whom: Whom) -> Past:
     notes: list[str] = []
     for number, source in enumerate(checkpoint.sources_of(batch)):
         options = noted_options(note, number)
-        found = _place(source, time_ms, whom, options)
+        found = _place(source, time_ms, whom, options, origin.files.root)
         offsets[source.id] = found.text
         lost += found.lost
         notes += found.notes
@@ -86,11 +89,14 @@ class _Place:
     notes: Sequence[str] = ()
 
 
-def _place(source: SourceOffset, time_ms: int, whom: Whom, options: Mapping[str, str]) -> _Place:
+def _place(
+    source: SourceOffset, time_ms: int, whom: Whom, options: Mapping[str, str], root: str
+) -> _Place:
     if source.kind is SourceKind.KAFKA:
-        return _kafka_place(source, time_ms, whom.kafka or options.get("kafka.bootstrap.servers"))
+        return _kafka_place(source, time_ms, whom.kafka, options.get("kafka.bootstrap.servers"))
     if source.kind is SourceKind.DELTA:
-        return _delta_place(source, time_ms, whom.table or options.get("path"), whom.storage)
+        opened = opener([root, whom.table], whom.storage)
+        return _delta_place(source, time_ms, whom.table or options.get("path"), opened)
     raise NoAnswer(
         f"--to-time: the log holds no batch of {moment(time_ms)} any more, and source {source.id} "
         f"({source.kind.value}) cannot be asked where it stood then",
@@ -104,15 +110,22 @@ def noted_options(note: Mapping[str, Any], number: int) -> dict[str, str]:
     if not isinstance(sources, list) or number >= len(sources):
         return {}
     options = sources[number].get("options") if isinstance(sources[number], dict) else None
-    return {str(key).lower(): str(value) for key, value in (options or {}).items()}
+    if not isinstance(options, dict):
+        return {}
+    return {str(key).lower(): str(value) for key, value in options.items()}
 
 
-def _kafka_place(source: SourceOffset, time_ms: int, bootstrap: str | None) -> _Place:
+def _kafka_place(
+    source: SourceOffset, time_ms: int, bootstrap: str | None, noted: str | None
+) -> _Place:
     if bootstrap is None:
         raise BatchPurged(
             f"no batch of {moment(time_ms)} is logged any more, and Kafka was not asked",
-            "Nothing says where it is: this stream was not started by `floodmark run`.",
-            f"Have it asked for that time: --kafka HOST:PORT. {_IN_THE_LOG}",
+            "Nothing says where it is: this stream was not started by `floodmark run`."
+            if noted is None
+            else "Only a note in the checkpoint says where it is, and anybody may have written it.",
+            "Have it asked for that time: --kafka "
+            f"{'HOST:PORT' if noted is None else shlex.quote(shown(noted))}. {_IN_THE_LOG}",
         )
     now = parse_kafka_offset(source.offset)
     cluster = Cluster(bootstrap)
@@ -143,7 +156,7 @@ def _kafka_place(source: SourceOffset, time_ms: int, bootstrap: str | None) -> _
 
 
 def _delta_place(
-    source: SourceOffset, time_ms: int, table: str | None, storage: Mapping[str, Any] | None
+    source: SourceOffset, time_ms: int, table: str | None, opened: Callable[[str], Files]
 ) -> _Place:
     if table is None:
         raise BatchPurged(
@@ -159,7 +172,7 @@ def _delta_place(
             "version would leave out what of the snapshot is not read yet.",
             "Choose a batch that is logged: --to-batch N. `floodmark batches CP` lists them.",
         )
-    times = version_times(_table(table, now.reservoir_id, storage))
+    times = version_times(_table(opened(table), table, now.reservoir_id))
     oldest = min(times)
     later = [version for version, at_ms in sorted(times.items()) if at_ms >= time_ms]
     version = later[0] if later else max(times) + 1
@@ -182,8 +195,7 @@ def _delta_place(
     return _Place(render_json(place), lost, (note,))
 
 
-def _table(location: str, wanted: str, storage: Mapping[str, Any] | None) -> Files:
-    files = open_files(location, storage)
+def _table(files: Files, location: str, wanted: str) -> Files:
     if not is_delta_table(files):
         raise NoAnswer(
             f"{location} is not a Delta table: it has no log",

@@ -17,6 +17,7 @@ from floodmark.changes.repair import RepairWish, mend, plan_repair, refuse_unacc
 from floodmark.changes.verbs import Carrying, Change, absolute, doubted, places_of
 from floodmark.storage.backup import open_repository, snapshots
 from floodmark.storage.files import Files, open_files
+from floodmark.storage.noted_places import opener
 from floodmark.storage.starts import latest_note
 
 if TYPE_CHECKING:
@@ -34,10 +35,7 @@ def repair(path: str, wish: RepairWish, carrying: Carrying) -> Change:
     given = None
     if wish.sink is not None:
         given = (absolute(wish.sink), open_files(absolute(wish.sink), carrying.storage))
-
-    def opened(place: str) -> Files:
-        return open_files(place, carrying.storage)
-
+    opened = opener([location, wish.sink, wish.backup], carrying.storage)
     sink = known_sink(latest_note(files), given, opened)
     backup = None
     if wish.backup is not None:

@@ -37,6 +37,7 @@ from floodmark.checkpoint.sources import SourceOffset, read_source_offset
 from floodmark.errors import BatchPurged, WrongUse
 from floodmark.redaction import shown_servers
 from floodmark.storage.files import open_files
+from floodmark.storage.noted_places import opener
 
 
 def rewind(path: str, aim: Aim, carrying: Carrying) -> Change:
@@ -67,7 +68,7 @@ def rewind(path: str, aim: Aim, carrying: Carrying) -> Change:
         files,
         origin.checkpoint,
         goal.entry,
-        lambda place: open_files(place, carrying.storage),
+        opener([location, sink], carrying.storage),
     )
     unnamed = unnamed_sink(origin) if sink is None else ()
     notes = (*read, *require_reach(gone, aim.accept), *unnamed, *plan.notes)

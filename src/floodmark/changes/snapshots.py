@@ -36,6 +36,7 @@ from floodmark.storage.backup import (
     snapshots,
 )
 from floodmark.storage.files import open_files
+from floodmark.storage.noted_places import opener
 
 
 def back_up(path: str, repository: str, retention: Retention, carrying: Carrying) -> Change:
@@ -121,8 +122,7 @@ def restore(repository: str, path: str, options: RestoreOptions, carrying: Carry
     if again is not None and _is_of(again, chosen):
         return carried(again, carrying)
     journal.refuse_unfinished(target)
-    since = look_since(
-        files, chosen, target, goal, options, lambda place: open_files(place, carrying.storage)
-    )
+    opened = opener([repository, goal, options.sink], carrying.storage)
+    since = look_since(files, chosen, target, goal, options, opened)
     plan = plan_restore(files, absolute(repository), target, goal, chosen, since, options)
     return carried(seal(plan), carrying)

@@ -55,6 +55,7 @@ from floodmark.limits import check_size
 from floodmark.storage.copying import with_folder_mode, with_modes_of
 from floodmark.storage.files import Files, local_path, open_files, place_name
 from floodmark.storage.modes import open_private
+from floodmark.storage.noted_places import opener
 from floodmark.storage.starts import latest_note
 
 Storage = Mapping[str, Any]
@@ -189,7 +190,7 @@ def _ask_input(origin: Origin, wish: Wish, course: Course, carrying: Carrying) -
         origin.files,
         origin.checkpoint,
         begins,
-        lambda place: open_files(place, carrying.storage),
+        opener([origin.files.root], carrying.storage),
     )
     return require_reach(gone, wish.accept)
 

@@ -33,7 +33,11 @@ def _share(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
     callback=_share,
     help="Read that part of the state files, the same part each time.",
 )
-@click.option("--sources", is_flag=True, help="Also ask Kafka, the Delta table, the input folder.")
+@click.option(
+    "--sources",
+    is_flag=True,
+    help="Also ask Kafka, the Delta table, the input folder, where the notes say that they are.",
+)
 @click.option(
     "--bootstrap-servers",
     "--kafka",

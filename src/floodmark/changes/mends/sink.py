@@ -70,8 +70,11 @@ def known_sink(
     complete = str((note or {}).get("output_mode")).lower() == "complete"
     remembers = noted is not None and (noted.kind == "delta" or noted.kind in FILE_SINKS)
     named = given is not None
-    if given is None and remembers and noted is not None and noted.path is not None:
-        given = (noted.path, opened(noted.path))
+    try:
+        if given is None and remembers and noted is not None and noted.path is not None:
+            given = (noted.path, opened(noted.path))
+    except FloodmarkError:
+        given = None
     if given is None:
         return KnownSink(noted.kind if noted else None, complete=complete)
     place, files = given
