@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench soak services golden rule clean java
+.PHONY: help setup demo test quick lint bench soak services golden rule clean java
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -40,6 +40,10 @@ lint: setup ## Style, types, the walls between the layers, and known weaknesses
 
 test: lint services ## Everything that has to hold, real servers included
 	@$(BIN)/python -m pytest
+
+quick: setup ## What needs neither Spark nor servers: run it while you work
+	@$(BIN)/ruff check .
+	@$(BIN)/python -m pytest -q -n 2 -m 'not spark and not services and not soak' --deselect tests/fuzz
 
 bench: setup java services ## Measure what the README claims, side by side
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
