@@ -26,7 +26,7 @@ ENDS_WITHIN = 120.0
 JVM_ENDS_WITHIN = 30.0
 AWAY_SECONDS = 12.0
 _KAFKA_MS = "2000"
-_DISK_MB = 16
+_DISK_MB = 64
 
 
 class Deed(str, Enum):

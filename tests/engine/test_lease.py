@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -213,6 +214,27 @@ def test_a_lease_is_taken_renewed_and_released(files: Files) -> None:
     held.release()
     assert lease.read_holder(files) is None
     assert not (Path(files.root) / lease.PATH).exists()
+
+
+def test_a_lease_that_a_full_disk_keeps_does_not_hold_up_its_own_restart(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = lease.take(files, "sales", None)
+
+    def no_room(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(type(files), "write", no_room)
+        full.setattr(type(files), "delete", no_room)
+        first.release()
+    assert lease.read_holder(files) is not None, "the storage took no change"
+
+    assert lease.live_holder(files, no_pause) is None
+    second = lease.take(files, "sales", None)
+    assert second.epoch > first.epoch
+    second.release()
+    assert lease.read_holder(files) is None
 
 
 def test_the_number_only_grows(files: Files) -> None:

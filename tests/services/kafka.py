@@ -171,7 +171,9 @@ class KafkaServer(Server):
 
     def _format(self, properties: Path) -> None:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-        tool = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
+        # With "=": an id may begin with a dash.
+        tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster}"]
+        tool += ["--config", str(properties)]
         done = subprocess.run(
             java(self._jars, *tool), capture_output=True, text=True, timeout=READY_WITHIN
         )

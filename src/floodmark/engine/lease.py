@@ -131,13 +131,15 @@ class Lease:
                 return
             self._ended.set()
             _held.pop(self.run, None)
+            # A full or read-only disk may keep the files: to this process the run is over.
+            leave_behind(self.run)
             with contextlib.suppress(FloodmarkError, OSError):
                 if not self.superseded():
+                    self._files.delete([PATH])  # first: it needs no room, and makes some
                     self._files.write(
                         claim_path(self.epoch),
                         render(replace(self._holder, ended=True)),
                     )
-                    self._files.delete([PATH])
 
 
 class NoLease:
@@ -174,9 +176,10 @@ _found_gone: dict[str, int] = {}
 
 
 def leave_behind(run: str) -> None:
-    """A lease of this process from before it began anew: its JVM died and could not give it back.
+    """A run of this very process that is over, though its lease may still be there.
 
-    The process is the same to the system, so nothing else tells that this lease is over.
+    Its JVM died, or the storage took no change. The process is the same to the system, so
+    nothing else tells that this lease is over.
     """
     _left_behind.add(run)
 
