@@ -6,7 +6,7 @@ import json
 import random
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +32,7 @@ from floodmark import api
 if TYPE_CHECKING:
     from services.kafka import KafkaServer
     from services.postgres import PostgresServer
+    from services.s3 import S3Server
 
 PORTIONS = 3
 """Fed before each run, so that a kill in its second batch leaves some to go on with."""
@@ -77,15 +78,20 @@ class Campaign:
         seed: str,
         kafka: KafkaServer | None = None,
         postgres: PostgresServer | None = None,
+        s3: S3Server | None = None,
+        conf: Mapping[str, str] | None = None,
     ) -> None:
         self.scenario = scenario
         self._base = base
         self._rng = random.Random(f"{seed} {scenario.name}")
-        self._checkpoint = base / "checkpoint"
+        where = s3.place("chaos") if s3 else str(base)
+        self._checkpoint = (s3.objects(where) if s3 else base) / "checkpoint"
+        self._conf = {**scenario.conf, **(conf or {})}
         (base / "held").mkdir(parents=True)
         self.events = Events(self._rng)
         self._settings = {
             "base": str(base),
+            "where": where.replace("s3://", "s3a://"),
             "source": scenario.source,
             "shape": scenario.shape,
             "sink": scenario.sink,
@@ -155,7 +161,7 @@ class Campaign:
         return Driver(
             self._base,
             self._settings,
-            self.scenario.conf,
+            self._conf,
             available_now=available_now,
             environment=environment,
             arguments=arguments,

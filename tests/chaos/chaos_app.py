@@ -19,12 +19,13 @@ EVENT = "id BIGINT, key STRING, amount BIGINT"
 HELD_SECONDS = 120.0
 
 
-@pipeline(checkpoint="{base}/{place}", needs=("kafka", "delta"))
+@pipeline(checkpoint="{where}/{place}", needs=("kafka", "delta"))
 def chaos(
     spark: Any,
     start: Any,
     *,
     base: str,
+    where: str,
     source: str,
     shape: str,
     sink: str,

@@ -7,7 +7,7 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from floodmark.storage.process import Process, family, is_running, process
 if TYPE_CHECKING:
     from services.kafka import KafkaServer
     from services.postgres import PostgresServer
+    from services.s3 import S3Server
 
 GETS_ON_WITHIN = 240.0
 ENDS_WITHIN = 120.0
@@ -36,6 +37,7 @@ class Deed(str, Enum):
     GROUP_INTERRUPTED = "Ctrl-C"
     BROKER_AWAY = "broker away"
     DATABASE_AWAY = "database away"
+    STORAGE_AWAY = "storage away"
     DISK_READ_ONLY = "checkpoint read-only"
     DISK_FULL = "checkpoint's disk full"
 
@@ -51,11 +53,12 @@ ENDING = {
 """The exit status that the driver ends with; after the other deeds it goes on by itself."""
 
 
-def possible(scenario: Scenario, can_mount: bool) -> list[Deed]:
+def possible(scenario: Scenario, can_mount: bool, on_s3: bool = False) -> list[Deed]:
     found = [*ENDING, Deed.JVM_KILLED]
     found += [Deed.BROKER_AWAY] if scenario.source == "kafka" else []
     found += [Deed.DATABASE_AWAY] if scenario.sink == "postgres" else []
-    found += [Deed.DISK_READ_ONLY, Deed.DISK_FULL] if can_mount else []
+    found += [Deed.STORAGE_AWAY] * 3 if on_s3 else []
+    found += [Deed.DISK_READ_ONLY, Deed.DISK_FULL] if can_mount and not on_s3 else []
     return found
 
 
@@ -67,9 +70,12 @@ class Deeds(Campaign):
         seed: str,
         kafka: KafkaServer | None,
         postgres: PostgresServer | None,
+        s3: S3Server | None = None,
+        conf: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(scenario, base, seed, kafka, postgres)
+        super().__init__(scenario, base, seed, kafka, postgres, s3, conf)
         self._kafka = kafka
+        self._s3 = s3
         self._postgres = postgres
         self._moments = random.Random(f"{seed} moments")
         self.done: list[Deed] = []
@@ -95,7 +101,7 @@ class Deeds(Campaign):
         return Driver(
             self._base,
             self._settings,
-            self.scenario.conf,
+            self._conf,
             available_now=False,
             environment={"FLOODMARK_CHAOS_KAFKA_MS": _KAFKA_MS},
             arguments=("--restart", "on-failure", "--trigger", "200ms"),
@@ -129,6 +135,7 @@ class Deeds(Campaign):
             Deed.GROUP_INTERRUPTED: lambda driver: os.killpg(driver.pid, signal.SIGINT),
             Deed.BROKER_AWAY: lambda _: _away(self._kafka),
             Deed.DATABASE_AWAY: lambda _: _away(self._postgres),
+            Deed.STORAGE_AWAY: lambda _: _away(self._s3),
             Deed.DISK_READ_ONLY: lambda _: self._read_only(),
             Deed.DISK_FULL: lambda _: self._full(),
         }[deed]
@@ -191,7 +198,7 @@ def _jvm_of(driver: Driver) -> int:
     raise AssertionError("the driver has no JVM")
 
 
-def _away(server: KafkaServer | PostgresServer | None) -> None:
+def _away(server: KafkaServer | PostgresServer | S3Server | None) -> None:
     assert server is not None
     server.stop()
     time.sleep(AWAY_SECONDS)

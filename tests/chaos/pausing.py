@@ -21,7 +21,7 @@ from floodmark.storage.holder import read_holder
 SLOW_MS = 60
 _POLL_SECONDS = 0.02
 # A paused transaction keeps the other driver waiting in the database until it goes on.
-_GIVEN_TO_COMMIT = 45.0
+_GIVEN_TO_COMMIT = 20.0
 _SUPERSEDED = 5
 # The last write of a paused driver may land in the log after the takeover: Spark then ends the
 # other one ("Multiple streaming jobs detected"), and it starts again.

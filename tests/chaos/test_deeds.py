@@ -27,6 +27,14 @@ LONG = [
     Scenario("files", "totals", "hdfs", "postgres"),
     Scenario("delta", "all", "none", "delta-batch"),
 ]
+ON_S3 = Scenario("files", "totals", "hdfs", "postgres")
+# Hadoop gets over an outage of minutes by itself, unless it is told to be less patient.
+IMPATIENT = {
+    "spark.hadoop.fs.s3a.attempts.maximum": "1",
+    "spark.hadoop.fs.s3a.retry.limit": "1",
+    "spark.hadoop.fs.s3a.retry.interval": "100ms",
+    "spark.hadoop.fs.s3a.connection.establish.timeout": "2s",
+}
 
 
 def can_mount(place: Path) -> bool:
@@ -61,6 +69,18 @@ def deeds(request: pytest.FixtureRequest, fetched: ModuleType, tmp_path: Path) -
             server.__exit__(None, None, None)
 
 
+@pytest.fixture
+def deeds_on_s3(fetched: ModuleType, tmp_path: Path) -> Iterator[Deeds]:
+    from services.postgres import PostgresServer
+    from services.s3 import S3Server
+
+    jars = ",".join(map(str, fetched.spark_s3()))
+    postgres_server = PostgresServer(fetched.postgres_programs())
+    with postgres_server as postgres, S3Server(fetched.s3_server()) as s3:
+        conf = {**s3.spark_conf, **IMPATIENT, "spark.jars": jars}
+        yield Deeds(ON_S3, tmp_path / "campaign", SEED, None, postgres, s3, conf)
+
+
 @pytest.mark.spark
 @pytest.mark.services
 @pytest.mark.timeout(1800)
@@ -90,3 +110,16 @@ def test_all_deeds_lose_and_repeat_nothing(deeds: Deeds, tmp_path: Path) -> None
     finally:
         if mounts:
             deeds.unmount_checkpoint()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_all_deeds_on_s3_lose_and_repeat_nothing(deeds_on_s3: Deeds) -> None:
+    chosen = possible(ON_S3, can_mount=False, on_s3=True)
+    random.Random(f"{SEED} s3").shuffle(chosen)
+    deeds_on_s3.run(chosen)
+    print(
+        f"\nseed {SEED}, {ON_S3} on S3: {len(deeds_on_s3.done)} deeds, "
+        f"{deeds_on_s3.restarts} restarts"
+    )
+    assert deeds_on_s3.done == chosen

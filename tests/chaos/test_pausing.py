@@ -1,6 +1,7 @@
 """Drivers that were paused and come back write nothing, and stop by themselves.
 
-`make test` pauses a few; `make soak` fifty and more. FLOODMARK_PAUSES is how many a sink.
+`make test` pauses a few; `make soak` fifty and more. FLOODMARK_PAUSES is how many a sink;
+with FLOODMARK_PAUSES_ON=s3 the checkpoint lies on S3.
 """
 
 from __future__ import annotations
@@ -8,14 +9,19 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
 
 from chaos.pausing import Pausing
 from chaos.scenario import Scenario
 
+if TYPE_CHECKING:
+    from services.s3 import S3Server
+
 SEED = os.environ.get("FLOODMARK_CHAOS_SEED", "2026")
 PAUSES = int(os.environ.get("FLOODMARK_PAUSES", "14"))
+ON_S3 = os.environ.get("FLOODMARK_PAUSES_ON") == "s3"
 SCENARIOS = [Scenario("files", "all", "none", sink) for sink in ("postgres", "delta-batch")] + [
     Scenario("files", "all", "none", sink) for sink in ("delta", "parquet")
 ]
@@ -26,7 +32,11 @@ def pausing(request: pytest.FixtureRequest, fetched: ModuleType, tmp_path: Path)
     scenario: Scenario = request.param
     fetched.spark_connectors()  # so that no driver waits for a download
     postgres = request.getfixturevalue("postgres") if scenario.sink == "postgres" else None
-    return Pausing(scenario, tmp_path / "campaign", SEED, None, postgres)
+    if not ON_S3:
+        return Pausing(scenario, tmp_path / "campaign", SEED, None, postgres)
+    s3: S3Server = request.getfixturevalue("s3")
+    conf = {**s3.spark_conf, "spark.jars": ",".join(map(str, fetched.spark_s3()))}
+    return Pausing(scenario, tmp_path / "campaign", SEED, None, postgres, s3, conf)
 
 
 @pytest.mark.spark
@@ -45,5 +55,6 @@ def test_a_paused_driver_that_comes_back_writes_nothing(pausing: Pausing) -> Non
 @pytest.mark.parametrize("pausing", SCENARIOS, indirect=True, ids=str)
 def test_pauses_at_random_moments(pausing: Pausing) -> None:
     found = pausing.run(PAUSES)
-    print(f"\nseed {SEED}, {pausing.scenario}: {found.words()}", flush=True)
+    on = "S3" if ON_S3 else "a disk"
+    print(f"\nseed {SEED}, {pausing.scenario}, on {on}: {found.words()}", flush=True)
     assert found.number == PAUSES

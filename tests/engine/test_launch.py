@@ -12,6 +12,7 @@ import pytest
 from streams import put_orders, read_orders
 
 from floodmark.checkpoint.start_note import unpacked_tree
+from floodmark.engine import lease
 from floodmark.engine.hadoop import HadoopFiles, checkpoint_files, qualified
 from floodmark.engine.launch import start
 from floodmark.engine.lease import PATH as LEASE
@@ -19,6 +20,7 @@ from floodmark.engine.query import read_query
 from floodmark.engine.saved import read_saved
 from floodmark.errors import FileGone, OverLimit, Refused, WrongUse
 from floodmark.rules.registry import names_to_allow
+from floodmark.storage.files import open_files
 
 pytestmark = pytest.mark.spark
 
@@ -195,6 +197,21 @@ def test_a_query_that_spark_refuses_leaves_no_half_made_checkpoint(
     with pytest.raises(WrongUse, match="Spark refuses the query"):
         start(rows.writeStream.outputMode("complete").format("noop"), tmp_path / "ck")
     assert not (tmp_path / "ck").exists()
+
+
+def test_a_query_of_start_ends_when_another_run_takes_its_checkpoint(
+    session: Any, orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "BEAT_SECONDS", 0.1)
+    query = start(totals(session, orders, processingTime="1 second"), tmp_path / "ck")
+    other = lease.take(open_files(str(tmp_path / "ck")), "other", None, force=True)
+    try:
+        assert query.awaitTermination(60), "it stops by itself"
+        assert not query.isActive
+        assert not other.superseded()
+    finally:
+        query.stop()
+        other.release()
 
 
 def test_a_start_in_another_thread_holds_the_lease_too(

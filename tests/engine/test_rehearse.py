@@ -10,7 +10,7 @@ import pytest
 from streams import put_orders, read_orders
 
 from floodmark.engine.query import read_query, source_folders
-from floodmark.engine.rehearse import _require_one_machine, capped, rehearse
+from floodmark.engine.rehearse import capped, rehearse, require_one_machine
 from floodmark.errors import WrongUse
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
@@ -37,7 +37,7 @@ def test_sources_are_capped_and_do_not_tidy_up(spark: Any, tmp_path: Path) -> No
 def test_a_fork_does_not_reach_other_machines() -> None:
     spark = SimpleNamespace(sparkContext=SimpleNamespace(master="yarn"))
     with pytest.raises(WrongUse, match="the master is yarn"):
-        _require_one_machine(spark)
+        require_one_machine(spark)
 
 
 def test_where_nothing_is_new_the_state_is_rehearsed_all_the_same(

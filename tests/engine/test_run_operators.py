@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -31,7 +32,7 @@ from floodmark import pipeline
 SCHEMA = "customerId STRING, amountPaid DECIMAL(12, 2)"
 
 @pipeline(checkpoint="ck")
-def sales(spark, start, *, slow: float = 0.0, fails: bool = False):
+def sales(spark, start, *, slow: float = 0.0, fails: bool = False, fills: bool = False):
     reader = spark.readStream.schema(SCHEMA).option("header", True)
     orders = reader.option("maxFilesPerTrigger", 1).csv("orders")
 
@@ -43,6 +44,8 @@ def sales(spark, start, *, slow: float = 0.0, fails: bool = False):
             time.sleep(slow)
             if fails:
                 raise ValueError("no such region")
+            if fills:
+                rows.selectExpr("length(repeat(customerId, 900000000))").collect()
         with open("sink", "a") as file:
             file.write("".join(f"{batch} {row.customerId}\\n" for row in rows.collect()))
         print("batch", batch, "is written", flush=True)
@@ -114,6 +117,56 @@ def test_a_jvm_that_is_killed_is_a_failure_and_the_run_goes_on_with_a_new_one(
     assert written(place) == ALL
     assert not (place / "ck/_floodmark/lease.json").exists()
     assert gone_within(first, 1)
+
+
+def test_a_jvm_whose_heap_is_full_is_replaced_and_its_last_words_are_told(place: Path) -> None:
+    small = ("--conf", "spark.driver.memory=512m", "--set", "fills=true")
+    found = floodmark(*NOW, *small, "--restart", "on-failure", cwd=place)
+    assert found.returncode == 0, found.stderr
+    said = found.stdout + found.stderr
+    assert "batch 1 failed: the JVM ended because its heap was full" in said
+    (log,) = [line for line in said.splitlines() if "its log, " in line]
+    assert "java.lang.OutOfMemoryError: Java heap space" in log
+    assert "runs batch 1 again, which was in flight" in said
+    assert written(place) == ALL
+    assert not (place / "ck/_floodmark/lease.json").exists()
+
+
+POISON = """
+from floodmark import pipeline
+
+@pipeline(checkpoint="ck")
+def sales(spark, start, *, most: int):
+    orders = spark.readStream.schema("customerId STRING, amountPaid INT").csv("orders")
+    rows = orders.selectExpr(
+        f"if(amountPaid > {most}, raise_error('too much: ' || amountPaid), amountPaid) AS amount"
+    )
+    return rows.writeStream.format("parquet").option("path", "sink")
+"""
+
+
+def test_a_batch_that_fails_for_good_is_told_with_the_command_that_names_the_record(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "app.py").write_text(POISON)
+    (tmp_path / "orders").mkdir()
+    (tmp_path / "orders/a.csv").write_text("c1,1\nc2,2\nc3,99\nc4,4\n")
+    found = floodmark(*NOW, "--restart", "on-failure", "--set", "most=50", cwd=tmp_path)
+    assert found.returncode == 1, found.stderr
+    assert "failed 3 times in the same way: batch 0" in found.stderr
+    assert 'source 0 (file): its start → {"logOffset":0}' in found.stderr
+    (hint,) = [line for line in found.stderr.splitlines() if "Which record it fails at: " in line]
+    command = shlex.split(hint.partition("at: ")[2])
+    assert (command[0], command[-1]) == ("floodmark", "--bisect")
+
+    named = floodmark(*command[1:], cwd=tmp_path)
+
+    assert named.returncode == 1, named.stderr
+    file = f"file://{tmp_path}/orders/a.csv"
+    assert f"This record alone fails: source 0 (csv): {file}, line 3" in named.stdout
+    assert "the rest of the batch does not fail in this way" in named.stdout
+    assert not list((tmp_path / "sink").glob("*.parquet")), "nothing is written"
+    assert not (tmp_path / "ck/commits/0").exists(), "and nothing skipped"
 
 
 def test_without_a_restart_its_end_is_told_with_the_log_and_the_batch(

@@ -22,10 +22,10 @@ class S3Server(Server):
         super().__init__()
         self._jars = jars
         self._numbers = count(1)
-        self.port = 0
+        self.port = free_port()
 
     def start(self) -> None:
-        self.port = free_port()
+        """Also after `stop`: the same port, and all that was put is still there."""
         objects = self.folder / "objects"
         # A folder below the root is a bucket.
         (objects / self.bucket).mkdir(parents=True, exist_ok=True)
@@ -60,6 +60,23 @@ class S3Server(Server):
             "endpoint_url": self.endpoint,
             "client_kwargs": {"region_name": "us-east-1"},
         }
+
+    @property
+    def spark_conf(self) -> dict[str, str]:
+        """For a session whose checkpoint lies at s3a://…"""
+        settings = {
+            "endpoint": self.endpoint,
+            "endpoint.region": "us-east-1",
+            "access.key": "floodmark",
+            "secret.key": "floodmark",
+            "path.style.access": "true",
+            "connection.ssl.enabled": "false",
+        }
+        return {f"spark.hadoop.fs.s3a.{key}": value for key, value in settings.items()}
+
+    def objects(self, place: str) -> Path:
+        """The folder in which the objects of a place lie as files."""
+        return self.folder / "objects" / place.partition("://")[2]
 
     def place(self, name: str = "place") -> str:
         """The URL of a prefix that nothing else uses."""

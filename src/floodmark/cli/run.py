@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,6 +57,16 @@ from floodmark.errors import StoppedMidway
 @click.option(
     "--health-host", default="127.0.0.1", show_default=True, help="The address of --health-port."
 )
+@click.option(
+    "--bisect",
+    is_flag=True,
+    help="Run nothing; name the record that the batch in flight fails at, by trials on a fork.",
+)
+@click.option(
+    "--bisect-sink",
+    is_flag=True,
+    help="The trials call the foreachBatch function as well: what it writes, it writes.",
+)
 @options.spark
 @options.as_json
 def command(
@@ -72,6 +83,8 @@ def command(
     spark_log: str | None,
     health_port: int | None,
     health_host: str,
+    bisect: bool,
+    bisect_sink: bool,
     master: str | None,
     conf: tuple[str, ...],
     as_json: bool,
@@ -98,6 +111,18 @@ def command(
     start = read_start(start_file) if start_file is not None else Start()
     source = application_file(application)
     log = _log_file(spark_log, source.stem, carried.log)
+    if bisect or bisect_sink:
+        from floodmark.cli.run_bisect import bisected, show
+
+        with (
+            _kept_if_it_tells(log, spark_log is None),
+            contextlib.redirect_stdout(sys.stderr),  # what the pipeline prints
+        ):
+            with for_own_sessions(source, spark_conf, log, True):
+                loaded = load_application(application)
+            found = bisected(loaded, given, spark_conf, log, bisect_sink)
+        show(found, as_json)
+        return
     with contextlib.ExitStack() as closing:
         closing.enter_context(unbreakable_output())
         if as_json:
@@ -121,6 +146,7 @@ def command(
             as_json,
             carried,
             health,
+            _bisecting(),
         )
         if sys.stderr.isatty():
             echo("Spark is starting …", err=True)
@@ -135,6 +161,11 @@ def command(
         last = "" if one.last_batch is None else f", the last is batch {one.last_batch}"
         batches = "1 batch" if one.batches == 1 else f"{one.batches} batches"
         echo(f"{one.pipeline} {one.ended}: {batches}, {one.rows:,} rows read{last}")
+
+
+def _bisecting() -> str:
+    """The command that looks into a batch that fails for good: this one, and one word more."""
+    return shlex.join(["floodmark", *sys.argv[1:], "--bisect"])
 
 
 def _log_file(chosen: str | None, name: str, carried: str | None) -> Path | None:

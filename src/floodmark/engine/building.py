@@ -30,7 +30,7 @@ class Built:
 
 @contextlib.contextmanager
 def built(
-    target: str,
+    target: str | Application,
     settings: Mapping[str, str] | None = None,
     *,
     checkpoint: str | None = None,
@@ -39,12 +39,12 @@ def built(
     log: Path | None = None,
     stdout_to_stderr: bool = False,
 ) -> Iterator[Built]:
-    """The one pipeline of `APP.py`, or `APP.py:NAME`; nothing is started.
+    """The one pipeline of `APP.py`, of `APP.py:NAME`, or of what was loaded; nothing is started.
 
     Of several, the one whose checkpoint is `checkpoint`. A session that this process has
     already is used, and left as it was.
     """
-    application = load_application(target)
+    application = load_application(target) if isinstance(target, str) else target
     given = dict(settings or {})
     refuse_unknown({one.name: one.parameters for one in application.pipelines}, given)
     pipeline, values = _chosen(application, given, checkpoint)

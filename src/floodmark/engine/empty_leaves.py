@@ -64,11 +64,11 @@ class EmptyLeaves:
         kind = str(leaf.getClass().getSimpleName())
         if not leaf.isStreaming():
             # A table that a stream is joined with may be large, and is the user's.
-            return self._as(leaf, self._no_rows(leaf)) if "Relation" in kind else None
+            return as_leaf(self._session, leaf, self._no_rows(leaf)) if "Relation" in kind else None
         for one, other in self._made:
             if one.equals(leaf):
                 return other
-        other = self._as(leaf, self._stream(leaf))
+        other = as_leaf(self._session, leaf, self._stream(leaf))
         self._made.append((leaf, other))
         return other
 
@@ -78,7 +78,7 @@ class EmptyLeaves:
         self.folders.append(folder)
         for number in range(self._files):
             (folder / f"{number}.json").write_bytes(b"")
-        reader = self._session.readStream.schema(_schema(leaf))
+        reader = self._session.readStream.schema(schema_of(leaf))
         # Where executors have disks of their own, the file is missing: no rows all the same.
         reader = reader.option("ignoreMissingFiles", True)
         reader = reader.option("columnNameOfCorruptRecord", "floodmark corrupt record")
@@ -90,28 +90,29 @@ class EmptyLeaves:
     def _no_rows(self, leaf: Any) -> Any:
         # Not a local relation: the optimizer would see that it is empty, and leave out the join.
         return self._session.createDataFrame(
-            self._session.sparkContext.emptyRDD(), _schema(leaf), verifySchema=False
+            self._session.sparkContext.emptyRDD(), schema_of(leaf), verifySchema=False
         )
 
-    def _as(self, leaf: Any, frame: Any) -> Any:
-        """The frame under the leaf's own column ids: what stands above it goes on to fit."""
-        jvm = self._session._jvm
-        expressions = jvm.org.apache.spark.sql.catalyst.expressions
-        plan = frame._jdf.queryExecution().analyzed()
-        columns = []
-        for old, new in zip(sequence(leaf.output()), sequence(plan.output()), strict=True):
-            # Files may hold nulls; a source that says it has none must go on to say so.
-            child = new if old.nullable() else expressions.KnownNotNull(new)
-            metadata = jvm.scala.Option.apply(old.metadata())
-            columns.append(
-                expressions.Alias(
-                    child, old.name(), old.exprId(), old.qualifier(), metadata, scala_seq([])
-                )
+
+def as_leaf(session: Any, leaf: Any, frame: Any) -> Any:
+    """The frame under the leaf's own column ids: what stands above it goes on to fit."""
+    jvm = session._jvm
+    expressions = jvm.org.apache.spark.sql.catalyst.expressions
+    plan = frame._jdf.queryExecution().analyzed()
+    columns = []
+    for old, new in zip(sequence(leaf.output()), sequence(plan.output()), strict=True):
+        # Files may hold nulls; a source that says it has none must go on to say so.
+        child = new if old.nullable() else expressions.KnownNotNull(new)
+        metadata = jvm.scala.Option.apply(old.metadata())
+        columns.append(
+            expressions.Alias(
+                child, old.name(), old.exprId(), old.qualifier(), metadata, scala_seq([])
             )
-        return jvm.org.apache.spark.sql.catalyst.plans.logical.Project(scala_seq(columns), plan)
+        )
+    return jvm.org.apache.spark.sql.catalyst.plans.logical.Project(scala_seq(columns), plan)
 
 
-def _schema(leaf: Any) -> Any:
+def schema_of(leaf: Any) -> Any:
     from pyspark.sql.types import StructType
 
     return StructType.fromJson(json.loads(str(leaf.schema().asNullable().json())))

@@ -28,6 +28,7 @@ from floodmark.storage.files import place_name
 _QUERY_ID = "sql.streaming.queryId"
 _RUN_ID = "spark.jobGroup.id"
 _LEASE = "floodmark.lease.run"
+_FORK = "floodmark.fork"
 
 BatchFunction = Callable[[Any, int], None]
 
@@ -54,6 +55,16 @@ def told_to_sinks(spark: Any, lease: Lease | NoLease) -> Iterator[None]:
         spark.sparkContext.setLocalProperty(_LEASE, None)
 
 
+@contextlib.contextmanager
+def on_a_fork(spark: Any) -> Iterator[None]:
+    """A query that is started in here is a trial: these sinks keep nothing of its batches."""
+    spark.sparkContext.setLocalProperty(_FORK, "true")
+    try:
+        yield
+    finally:
+        spark.sparkContext.setLocalProperty(_FORK, None)
+
+
 @dataclass(frozen=True)
 class _Turn:
     """One batch of one run of a query."""
@@ -62,13 +73,14 @@ class _Turn:
     run: str
     batch: int
     lease: Lease | None
+    on_fork: bool = False
 
     @staticmethod
     def of(batch: Any, batch_id: int) -> _Turn:
         asked = batch.sparkSession.sparkContext.getLocalProperty
         query, lease = query_id(batch), held_lease(asked(_LEASE))
         run = f"{asked(_RUN_ID)} {lease.run if lease else ''}"
-        return _Turn(query, run, batch_id, lease)
+        return _Turn(query, run, batch_id, lease, asked(_FORK) == "true")
 
     def require_lease(self) -> None:
         if self.lease is None:
@@ -141,6 +153,9 @@ def delta(
             _compute_only(batch)
             return
         rows = batch if transform is None else transform(batch)
+        if turn.on_fork:
+            _compute_only(rows)
+            return
         writer = rows.write.format("delta").mode(mode).options(**options)
         writer = writer.option("txnAppId", _application(turn, name)).option("txnVersion", batch_id)
         # From here Delta decides: of two commits with one txnAppId the later one fails.
@@ -208,6 +223,9 @@ def sql(
         turn = _Turn.of(batch, batch_id)
         if not books:  # not before the first batch: a pipeline is built without a database
             books.append(Ledger(target, ledger))
+        if turn.on_fork:
+            books[0].try_out(lambda at: write(at, batch, batch_id))
+            return
         first = _uses.note(turn, books[0].place, name, "once.sql on this database")
         turn.require_lease()
         lease = turn.lease

@@ -105,6 +105,16 @@ class Ledger:
             self._require_there(entry, conflict)
         return conflict is None
 
+    def try_out(self, write: Callable[[Any], None]) -> None:
+        """Writes in a transaction that is always rolled back."""
+        with self._engine.connect() as connection:
+            transaction = connection.begin()
+            try:
+                with _refused_commits(connection):
+                    write(connection)
+            finally:
+                transaction.rollback()
+
     def _require_there(self, entry: Entry, conflict: BaseException) -> None:
         """Another driver was quicker with this entry; anything else is not 'already there'."""
         with self._engine.connect() as connection:

@@ -141,23 +141,27 @@ def _attempt(
     writer: Any, query: Query, files: Files, checkpoint: Checkpoint, empty: bool
 ) -> Rehearsal | None:
     """None where there was nothing to run."""
-    _require_one_machine(writer._spark)
+    require_one_machine(writer._spark)
     with tempfile.TemporaryDirectory(
         prefix="floodmark-rehearsal-", ignore_cleanup_errors=True
     ) as made:
         place = Path(made)
         fork = open_files(str(place / "fork"))
-        _fork(files, checkpoint, fork, place)
+        fork_checkpoint(files, checkpoint, fork, place)
         session = clone_session(writer._spark, {})
         plan = jvm_field(writer._jwrite, "ds").queryExecution().analyzed()
         if empty:
             leaves = EmptyLeaves(session, place, files=3)
             plan = replace_leaves(plan, leaves.instead_of)
             _point_to_nothing(fork, checkpoint, leaves.folders, query)
-        return _run(frame_of(session, plan), query, place / "fork", checkpoint, not empty)
+        latest, batch = checkpoint.latest_batch, checkpoint.in_flight_batch
+        assert latest is not None
+        batch = latest + 1 if batch is None else batch
+        frame = frame_of(session, plan)
+        return run_batch(to_nowhere(frame, query), query, place / "fork", batch, not empty)
 
 
-def _require_one_machine(spark: Any) -> None:
+def require_one_machine(spark: Any) -> None:
     master = str(spark.sparkContext.master)
     if not master.startswith("local"):
         raise WrongUse(
@@ -167,7 +171,7 @@ def _require_one_machine(spark: Any) -> None:
         )
 
 
-def _fork(files: Files, checkpoint: Checkpoint, fork: Files, place: Path) -> None:
+def fork_checkpoint(files: Files, checkpoint: Checkpoint, fork: Files, place: Path) -> None:
     """What a start needs: the newest logs, the sources' own, and the state of the last commit."""
     listed = belonging(checkpoint.files if checkpoint.complete else files.list().files)
     needed = _needed_state(files, checkpoint)
@@ -255,15 +259,22 @@ def _point_to_nothing(
             )
 
 
-def _run(
-    frame: Any, query: Query, fork: Path, checkpoint: Checkpoint, real: bool
+def to_nowhere(frame: Any, query: Query) -> Any:
+    """A sink that keeps nothing, and that has every row computed."""
+    return frame.writeStream.format("noop").outputMode(query.output_mode.lower())
+
+
+def run_batch(
+    writer: Any,
+    query: Query,
+    fork: Path,
+    batch: int,
+    real: bool,
+    enough: float = _ENOUGH_SECONDS,
 ) -> Rehearsal | None:
+    """One batch on the fork; None where there was nothing to run, or not enough time for it."""
     from pyspark.errors import PySparkException
 
-    in_flight, latest = checkpoint.in_flight_batch, checkpoint.latest_batch
-    assert latest is not None
-    batch = latest + 1 if in_flight is None else in_flight
-    writer = frame.writeStream.format("noop").outputMode(query.output_mode.lower())
     for key, value in query.sink_options.items():
         if key.startswith("asyncprogress"):  # it decides which entries of the logs are needed
             writer = writer.option(key, value)
@@ -274,7 +285,7 @@ def _run(
     except PySparkException as error:
         return Rehearsal(False, batch, real, None, redacted(str(error)).splitlines()[0])
     try:
-        ended = _wait(started, fork / COMMITS / str(batch))
+        ended = _wait(started, fork / COMMITS / str(batch), enough)
         exception = started._jsq.exception()
         if exception.isDefined():
             cause = exception.get().getCause() or exception.get()
@@ -297,9 +308,9 @@ def _rows(query: Any, batch: int) -> int:
     return 0
 
 
-def _wait(query: Any, commit: Path) -> bool:
+def _wait(query: Any, commit: Path, enough: float) -> bool:
     """True for a batch that was committed, False for a trigger that had nothing to do."""
-    end = time.monotonic() + _ENOUGH_SECONDS
+    end = time.monotonic() + enough
     idle = 0
     while query.isActive and time.monotonic() < end:
         if commit.exists():

@@ -42,6 +42,7 @@ from floodmark.engine.triggers import Trigger
 from floodmark.engine.view import View, choose_view
 from floodmark.errors import FailedForGood, FloodmarkError, StoppedMidway, WrongUse
 from floodmark.rules.registry import all_rules
+from floodmark.secret_text import redacted
 from floodmark.storage.files import place_name
 from floodmark.storage.local import LocalFiles
 
@@ -63,6 +64,8 @@ class RunWish:
     carried: Carried = field(default_factory=Carried)
     """What this run did before its JVM died."""
     health: Health | None = None
+    bisecting: str | None = None
+    """The command that looks for the record that a batch fails at."""
 
 
 def run_application(application: Application, wish: RunWish, view: View | None = None) -> RunReport:
@@ -402,6 +405,9 @@ class _Run:
             f"Correct the cause, then start again. `floodmark inspect {stream.checkpoint}` shows "
             "where it stands.",
         ]
+        if for_good and failure.kind is FailureKind.CODE and failure.batch is not None:
+            command = self._wish.bisecting or "floodmark run APP.py --bisect"
+            do.insert(1, f"Which record it fails at: {redacted(command)}")
         if log is not None:
             do.append(f"Spark's log is {log}.")
         kind = FailedForGood if for_good else StoppedMidway

@@ -1,0 +1,85 @@
+"""`floodmark run --bisect`: what its report says."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from floodmark.cli import options
+from floodmark.cli.words import echo
+
+if TYPE_CHECKING:
+    from floodmark.engine.application import Application
+    from floodmark.engine.bisect import BisectReport
+
+
+def bisected(
+    application: Application,
+    settings: Mapping[str, str],
+    conf: Mapping[str, str],
+    log: Path | None,
+    sink: bool,
+) -> BisectReport:
+    from floodmark.engine.bisect import bisect_application
+
+    def say(words: str) -> None:
+        echo(words, err=True)
+
+    return bisect_application(application, settings, conf, log, sink, say)
+
+
+def show(report: BisectReport, as_json: bool) -> None:
+    """Ends with status 1 where the batch fails, whether or not a record is to blame."""
+    if as_json:
+        options.show_json(report)
+    else:
+        for line in words_of(report):
+            echo(line)
+    if report.cause is not None:
+        sys.exit(1)
+
+
+def words_of(report: BisectReport) -> list[str]:
+    tried = "1 trial" if report.trials == 1 else f"{report.trials} trials"
+    head = [f"{report.checkpoint}: batch {report.batch}, {tried} on a fork", *report.offsets, ""]
+    if report.cause is None:
+        return [*head, *_not_failing(report)]
+    told = [*head, f"The batch fails with: {report.cause}", ""]
+    if not report.needs_records:
+        return [*told, "It fails in the same way without any record: no record is to blame."]
+    for culprit in report.culprits:
+        if len(culprit.records) == 1:
+            told.append(f"This record alone fails: {culprit.records[0].words}")
+        else:
+            told.append(f"No single record: these {len(culprit.records)} fail together only:")
+            told += [f"  {record.words}" for record in culprit.records]
+    if not report.culprits:
+        told.append("No few records could be found that fail without the others.")
+    elif report.whole:
+        told.append("Without what is named here, the rest of the batch does not fail in this way.")
+    else:
+        told.append("The rest of the batch still fails in this way: there are more.")
+    if report.unreadable:
+        told.append("A file that cannot be read row by row is named as a whole.")
+    if report.other_failures:
+        told.append("Trials that failed in another way were not counted:")
+        told += [f"  {one}" for one in report.other_failures[:5]]
+    told += [
+        "",
+        "Nothing was skipped or changed: the next start runs the same batch again. Let the code",
+        "accept or filter the record, or correct it at its source, then start again.",
+    ]
+    return told
+
+
+def _not_failing(report: BisectReport) -> list[str]:
+    said = ["The batch does not fail on a fork with this code."]
+    if report.sink == "noop":
+        said += [
+            "The trials computed all rows and wrote none. If the failure comes from the sink, they",
+            "cannot show it. --bisect-sink calls a foreachBatch function as well; once.sql is then",
+            "rolled back and once.delta writes nothing; all else that the function does is done.",
+        ]
+    return said
