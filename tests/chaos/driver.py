@@ -99,9 +99,9 @@ class Driver:
                 raise RuntimeError(f"the driver {self._process.pid} outlives SIGKILL")
             time.sleep(0.01)
 
-    def pause(self) -> None:
-        """SIGSTOP to Python and its JVM, as a machine that stands still."""
-        self._paused = family(self._process.pid)
+    def pause(self, jvm_alone: bool = False) -> None:
+        """SIGSTOP to Python and its JVM, as a machine that stands still; or to the JVM alone."""
+        self._paused = family(self._process.pid)[1 if jvm_alone else 0 :]
         for pid in self._paused:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)

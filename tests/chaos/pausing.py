@@ -1,8 +1,9 @@
 """Drivers that stand still in the middle of a batch and come back after another took over.
 
-One driver runs; at a random moment it is paused with SIGSTOP, Python and JVM. A second one
-takes the checkpoint, commits at least one batch, and the first goes on with SIGCONT: it has
-to stop by itself, with exit status 5. Then the second is the one to be paused, and so on.
+One driver runs; at a random moment it is paused with SIGSTOP, Python and JVM, at times the JVM
+alone. A second one takes the checkpoint, commits at least one batch, and the first goes on with
+SIGCONT: it has to stop by itself, with exit status 5. Then the second is the one to be paused,
+and so on.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ _POLL_SECONDS = 0.02
 # A paused transaction keeps the other driver waiting in the database until it goes on.
 _GIVEN_TO_COMMIT = 20.0
 _SUPERSEDED = 5
+_REFUSED = 4
+_JVM_ALONE = 0.25
 # The last write of a paused driver may land in the log after the takeover: Spark then ends the
 # other one ("Multiple streaming jobs detected"), and it starts again.
 _OPTIONS = ("--allow", "checkpoint-in-use", "--restart", "on-failure")
@@ -68,6 +71,20 @@ class Pausing(Campaign):
         self.finish()
         return found
 
+    def start_two(self) -> str:
+        """Two runs over what is there, at one instant: one does it, the other is refused."""
+        self.feed(2)
+        both = [self._driver(available_now=True, environment={}) for _ in range(2)]
+        try:
+            statuses = sorted(one.wait(ENDS_WITHIN) for one in both)
+        finally:
+            for one in both:
+                one.kill()
+        # The slower one may look after the other has come to its end, and finds nothing to do.
+        assert statuses in ([0, _REFUSED], [0, 0]), f"{statuses}\n{both[0].last_words()}"
+        self.require_equal()
+        return "one refused" if statuses[1] == _REFUSED else "one after the other"
+
     def _start(self) -> Driver:
         environment = {"FLOODMARK_CHAOS_SLOW_MS": str(SLOW_MS)}
         return self._driver(available_now=False, environment=environment, arguments=_OPTIONS)
@@ -77,9 +94,11 @@ class Pausing(Campaign):
         self.feed(2)
         self._wait(first, lambda: bool(self._logs()[0] - before), ENDS_WITHIN)
         time.sleep(self._rng.uniform(0, 1.5))
-        first.pause()
+        jvm_alone = self._rng.random() < _JVM_ALONE
+        first.pause(jvm_alone)
         planned, committed = self._logs()
-        found.at["in a batch" if planned - committed else "between batches"] += 1
+        where = "in a batch" if planned - committed else "between batches"
+        found.at[where + (", the JVM alone" if jvm_alone else "")] += 1
         self.feed(1)  # so that there is something to commit, wherever the first one stands
         second = self._start()
         try:

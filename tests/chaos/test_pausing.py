@@ -7,6 +7,7 @@ with FLOODMARK_PAUSES_ON=s3 the checkpoint lies on S3.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 SEED = os.environ.get("FLOODMARK_CHAOS_SEED", "2026")
 PAUSES = int(os.environ.get("FLOODMARK_PAUSES", "14"))
+STARTS = 3
 ON_S3 = os.environ.get("FLOODMARK_PAUSES_ON") == "s3"
 SCENARIOS = [Scenario("files", "all", "none", sink) for sink in ("postgres", "delta-batch")] + [
     Scenario("files", "all", "none", sink) for sink in ("delta", "parquet")
@@ -58,3 +60,15 @@ def test_pauses_at_random_moments(pausing: Pausing) -> None:
     on = "S3" if ON_S3 else "a disk"
     print(f"\nseed {SEED}, {pausing.scenario}, on {on}: {found.words()}", flush=True)
     assert found.number == PAUSES
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("pausing", SCENARIOS, indirect=True, ids=str)
+def test_two_starts_at_one_instant(pausing: Pausing) -> None:
+    starts = Counter(pausing.start_two() for _ in range(STARTS))
+    pausing.finish()
+    print(
+        f"\nseed {SEED}, {pausing.scenario}: {STARTS} times two starts: {dict(starts)}", flush=True
+    )
+    assert sum(starts.values()) == STARTS
