@@ -134,6 +134,7 @@ SPARK_S3 = (
     "software.amazon.awssdk:utils-lite:2.35.4",
     "software.amazon.awssdk:utils:2.35.4",
     "software.amazon.eventstream:eventstream:1.0.1",
+    "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1",
 )
 # Shaded, beside what pyspark brings; its cluster class asks JUnit whether a folder is there.
 HDFS = (

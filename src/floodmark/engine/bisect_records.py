@@ -20,6 +20,7 @@ from floodmark.checkpoint.inputs import Taken, input_files
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, SOURCES
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import render_offsets
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.text import shorten
 from floodmark.engine.bisect_search import Ranges
 from floodmark.engine.empty_leaves import as_leaf, frame_of, schema_of
@@ -146,13 +147,13 @@ def capture(
         own = replace(entry, offsets=(entry.offsets[place.position],))
         put(alone / OFFSETS / str(number), render_offsets(own))
     put(alone / METADATA, json.dumps({"id": str(uuid.uuid4())}).encode())
-    for file in fork.list().files:
-        own_log = f"{SOURCES}/{place.folder}/"
-        if file.path.startswith(own_log):
+    own_log = f"{SOURCES}/{place.folder}/"
+    for path in (RelativePath(file.path) for file in fork.list().files):
+        if path.startswith(own_log):
             name = place.folder if place.source.name else "0"
-            put(alone / SOURCES / name / file.path[len(own_log) :], fork.read(file.path))
-        elif file.path == f"{COMMITS}/{batch - 1}":
-            put(alone / file.path, fork.read(file.path))
+            put(alone / SOURCES / name / path[len(own_log) :], fork.read(path))
+        elif path == f"{COMMITS}/{batch - 1}":
+            put(alone / path, fork.read(path))
     frame = frame_of(place.session, place.leaf)
     columns = [f"c{number}" for number in range(len(frame.columns))]
     frame = frame.toDF(*columns).withColumn("file", functions.input_file_name())
