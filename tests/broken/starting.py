@@ -7,7 +7,8 @@ from typing import Any
 
 import samples
 from floodmark.checkpoint.outside import Bounds, Outside, TableLog
-from floodmark.checkpoint.sources import SourceKind, SourceOffset
+from floodmark.checkpoint.source_kinds import SourceKind
+from floodmark.checkpoint.sources import (SourceOffset)
 from floodmark.rules.starts.situation import Situation, StartingSource
 
 TOPICS = {"orders": {"0": 5, "1": 9}}

@@ -24,8 +24,8 @@ from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.offsets import parse_offsets, render_offsets
 from floodmark.checkpoint.operators import parse_operator_metadata, render_operator_metadata
 from floodmark.checkpoint.query import parse_metadata, render_metadata
+from floodmark.checkpoint.source_kinds import SourceKind
 from floodmark.checkpoint.sources import (
-    SourceKind,
     parse_kafka_initial,
     parse_rate_initial,
     render_kafka_initial,

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
 import samples
@@ -10,7 +13,7 @@ from floodmark.checkpoint.position import (
     position,
     starting_option,
 )
-from floodmark.checkpoint.sources import SourceKind
+from floodmark.checkpoint.source_kinds import SourceKind
 from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, WrongUse
 
 
@@ -20,8 +23,6 @@ def _with_lines(*lines: str) -> Checkpoint:
 
 
 def _delta(**changes: object) -> str:
-    import json
-
     return json.dumps({**json.loads(samples.DELTA_OFFSET), **changes}, separators=(",", ":"))
 
 
@@ -85,8 +86,31 @@ def test_kafka() -> None:
     (source,) = at.sources
     text = '{"orders":{"0":448,"1":554}}'
     assert source.option == StartOption("startingOffsets", text, text)
-    assert source.note is None
+    assert source.note is not None
+    assert "--source-kind 0=eventhubs" in source.note
+    sure = replace(found, said_kinds={"0": SourceKind.KAFKA})
+    assert position(sure, 6).sources[0].note is None
     assert starting_option(at).form == text
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [('{"eh":{"0":23,"1":-1}}', {}), ('{"eh":{"0":23,"1":0}}', {"0": SourceKind.EVENTHUBS})],
+)
+def test_event_hubs_have_an_option_of_their_own(line: str, said: dict[str, SourceKind]) -> None:
+    """Sequence numbers are no Kafka offsets: its connector takes eventhubs.startingPositions."""
+    at = position(replace(_with_lines(line), said_kinds=said), 0)
+    option = starting_option(at)
+    assert option.name == "eventhubs.startingPositions"
+    places = {json.loads(key)["partitionId"]: one for key, one in json.loads(option.form).items()}
+    assert places[0] == {
+        "offset": None,
+        "seqNo": 23,
+        "enqueuedTime": None,
+        "isInclusive": True,
+    }
+    assert places[1]["seqNo"] == json.loads(line)["eh"]["1"]
+    assert {json.loads(key)["ehName"] for key in json.loads(option.form)} == {"eh"}
 
 
 def test_kafkas_text_is_printed_as_it_was_written() -> None:
@@ -133,7 +157,13 @@ def test_a_first_snapshot_has_no_start_that_skips_nothing() -> None:
         ('{"offset":10,"timestamp":1000}', SourceKind.RATE, "rate source"),
         ("12", SourceKind.MEMORY, "memory stream or a socket"),
         ('{"s-0":{"iteratorType":"LATEST"}}', SourceKind.KINESIS, "Kinesis"),
-        ('{"pos": 2}', SourceKind.UNKNOWN, "does not know"),
+        ('{"pos": 2}', SourceKind.PYTHON, "its own code"),
+        ('{"a":"b"}', SourceKind.UNKNOWN, "does not know"),
+        (
+            '{"version":1,"snapshot_id":1,"position":0,"scan_all_files":false}',
+            SourceKind.ICEBERG,
+            "coarser",
+        ),
         ("-", SourceKind.UNKNOWN, "no offset yet"),
     ],
 )

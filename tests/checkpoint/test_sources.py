@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from floodmark.checkpoint.source_kinds import SourceKind
 from floodmark.checkpoint.sources import (
     DeltaOffset,
-    SourceKind,
     parse_delta_offset,
     parse_kafka_initial,
     parse_kafka_offset,
@@ -46,11 +46,36 @@ KINESIS_DATABRICKS = (
         (KINESIS_QUBOLE, SourceKind.KINESIS),
         (KINESIS_AWS, SourceKind.KINESIS),
         (KINESIS_DATABRICKS, SourceKind.KINESIS),
-        ('{"pos": 2, "tag": "x y"}', SourceKind.UNKNOWN),
-        ('{"seqNum":234,"sourceVersion":1,"lastBackfillStartTimeMs":1}', SourceKind.UNKNOWN),
+        ('{"eh":{"0":23,"1":-1}}', SourceKind.EVENTHUBS),
+        # PySpark writes json.dumps(offset): with spaces, as nothing of the JVM does.
+        ('{"pos": 2, "tag": "x y"}', SourceKind.PYTHON),
+        ('{"offset": {"0": 5}}', SourceKind.PYTHON),
+        ('{"offset": 5, "timestamp": 3}', SourceKind.PYTHON),
+        ('["a", "b"]', SourceKind.PYTHON),
+        ('{"offset":"five","timestamp":3}', SourceKind.UNKNOWN),
+        # By hand or by a script: fields that are nobody else's stay what they are.
+        ('{"logOffset": 12}', SourceKind.FILE),
+        ('{"seqNum":234,"sourceVersion":1,"lastBackfillStartTimeMs":1}', SourceKind.AUTO_LOADER),
+        (
+            '{"seqNum":234,"sourceVersion":3,"lastInputPath":"abfss://x@y/z"}',
+            SourceKind.AUTO_LOADER,
+        ),
         (
             '{"version":1,"snapshot_id":123,"position":0,"scan_all_files":false}',
-            SourceKind.UNKNOWN,
+            SourceKind.ICEBERG,
+        ),
+        ('{"version":1,"snapshot_id":-1,"position":-1,"scan_all_files":true}', SourceKind.ICEBERG),
+        ('{"commitTime":"20261116054001000"}', SourceKind.HUDI),
+        ('{"offsetCommitTime":"20261116054001000"}', SourceKind.HUDI),
+        ('{"snapshotId":5,"index":1,"scanSnapshot":false}', SourceKind.PAIMON),
+        (
+            '{"snapshotId":5,"index":1,"scanSnapshot":false,"totalSplits":2}',
+            SourceKind.PAIMON,
+        ),
+        (
+            '{"sourceVersion":1,"tableId":"4c","tableVersion":7,"index":-1,'
+            '"isStartingVersion":false}',
+            SourceKind.DELTA_SHARING,
         ),
         (
             '{"activeSourceName":"a","allSourceNames":["a"],"completedSourceNames":[]}',
@@ -93,6 +118,12 @@ def test_a_bare_number_is_told_by_what_the_source_left(initial: bytes, kind: Sou
 def test_kafka_never_writes_a_bare_number(initial: bytes) -> None:
     assert read_source_offset("0", None, initial).kind is SourceKind.KAFKA
     assert read_source_offset("0", "12", initial).kind is SourceKind.UNKNOWN
+
+
+def test_kafkas_own_start_tells_an_edited_offset_from_pythons() -> None:
+    edited = '{"t": {"0": 12}}'
+    assert read_source_offset("0", edited, b'\0v1\n{"t":{"0":1}}').kind is SourceKind.KAFKA
+    assert read_source_offset("0", edited).kind is SourceKind.PYTHON
 
 
 def test_no_offset_yet() -> None:

@@ -436,3 +436,19 @@ def test_inspect_sees_that_a_partition_of_the_state_is_gone(sales: Path, capsys:
     shutil.rmtree(sales / "state/0/1")
     text = _text(capsys, 0, "inspect", sales)
     assert "the state that it starts from is missing: state/0/1. `floodmark doctor`" in text
+
+
+def test_a_source_is_what_the_user_or_a_note_says_where_two_look_alike(
+    sales: Path, capsys: Capture
+) -> None:
+    assert _json(capsys, 0, "inspect", sales)["could_be"] == {"0": ["eventhubs"]}
+    said = _json(capsys, 0, "inspect", sales, "--source-kind", "0=eventhubs")
+    assert (said["sources"][0]["kind"], said["could_be"]) == ("eventhubs", {})
+    for wrong in ("0=pulsar", "7=kafka", "kafka"):
+        assert run(["inspect", str(sales), "--source-kind", wrong]) == 2
+    assert "only kafka and eventhubs look alike" in capsys.readouterr().err
+    note = {"sources": [{"kind": "eventhubs", "options": {}}], "next_batch": 0}
+    samples.write(sales, {"_floodmark/starts/1.json": json.dumps(note).encode()})
+    noted = _json(capsys, 0, "offsets", sales)["sources"][0]
+    assert noted["option"]["name"] == "eventhubs.startingPositions"
+    assert noted["note"] is None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -73,9 +73,37 @@ def missing_state(found: Checkpoint, storage: Storage | None = None) -> tuple[st
     return tuple(finding.what for finding in check(evidence))
 
 
-def look(path: str, storage: Storage | None = None) -> Checkpoint:
-    """A checkpoint with its newest entries: enough for most questions, at a fixed cost."""
-    return load(open_files(str(path), storage))
+def look(
+    path: str, storage: Storage | None = None, source_kinds: Mapping[str, str] | None = None
+) -> Checkpoint:
+    """A checkpoint with its newest entries: enough for most questions, at a fixed cost.
+
+    `source_kinds` names sources whose offsets look like another kind's: `{"0": "eventhubs"}`.
+    """
+    return _with_kinds(load(open_files(str(path), storage)), source_kinds)
+
+
+def _with_kinds(checkpoint: Checkpoint, said: Mapping[str, str] | None) -> Checkpoint:
+    if not said:
+        return checkpoint
+    from floodmark.checkpoint.source_kinds import said_kind
+
+    ids = [source.id for source in checkpoint.sources]
+    kinds = dict(checkpoint.said_kinds)
+    for source, name in said.items():
+        kind = said_kind(name)
+        if kind is None:
+            raise WrongUse(
+                f"--source-kind {source}={name}: only kafka and eventhubs look alike",
+                do="Name one of these two; every other kind is told by its offsets.",
+            )
+        if source not in ids:
+            raise WrongUse(
+                f"--source-kind {source}={name}: there is no source {source!r}",
+                f"The checkpoint has sources: {', '.join(ids) or 'none'}.",
+            )
+        kinds[source] = kind
+    return replace(checkpoint, said_kinds=kinds)
 
 
 def batches(
@@ -107,6 +135,7 @@ def offsets(
     batch: int | None = None,
     at: datetime | str | None = None,
     storage: Storage | None = None,
+    source_kinds: Mapping[str, str] | None = None,
 ) -> Position:
     """Where the stream stood after a batch: by default the last committed one."""
     from floodmark.checkpoint.position import choose_batch, position
@@ -122,7 +151,7 @@ def offsets(
         if committed is not None and committed not in checkpoint.offsets:
             # Two or more batches are planned beyond it, or its entry is gone.
             checkpoint = load(files, batches=[committed])
-    structured(checkpoint)
+    checkpoint = _with_kinds(structured(checkpoint), source_kinds)
     return position(checkpoint, choose_batch(checkpoint, batch, milliseconds(at)))
 
 

@@ -19,10 +19,10 @@ from floodmark.checkpoint.filelog import SourceFile
 from floodmark.checkpoint.layout import batch_id
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outside import Bounds, Outside, Places, SinkLog, TableLog
+from floodmark.checkpoint.source_kinds import SourceKind
 from floodmark.checkpoint.sources import (
     BASE_INDEXES,
     DeltaOffset,
-    SourceKind,
     SourceOffset,
     parse_delta_offset,
     parse_kafka_offset,

@@ -15,7 +15,8 @@ from floodmark.changes.course import Wish, choose_course
 from floodmark.changes.reach import Reach, require_reach
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outside import Bounds
-from floodmark.checkpoint.sources import SourceKind, SourceOffset, parse_kafka_offset
+from floodmark.checkpoint.source_kinds import SourceKind
+from floodmark.checkpoint.sources import SourceOffset, parse_kafka_offset
 from floodmark.connectors.kafka.reach import Topics, added_partitions, shortfalls
 from floodmark.errors import CannotRead, WrongUse
 

@@ -29,7 +29,7 @@ from floodmark.checkpoint.layout import (
     source_ids,
 )
 from floodmark.checkpoint.needs import StateIndex, StoreNeed
-from floodmark.checkpoint.sources import SourceKind
+from floodmark.checkpoint.source_kinds import SourceKind
 from floodmark.checkpoint.text import several
 from floodmark.errors import NoAnswer, WouldLose, WrongUse
 from floodmark.storage.files import Files

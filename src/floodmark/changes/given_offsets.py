@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.source_kinds import SourceKind, kind_of
 from floodmark.checkpoint.sources import (
     BASE_INDEXES,
-    SourceKind,
     SourceOffset,
-    kind_of,
     parse_delta_offset,
     parse_kafka_offset,
     parse_log_offset,

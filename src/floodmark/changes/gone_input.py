@@ -12,12 +12,8 @@ from floodmark.changes.reach import Reach
 from floodmark.checkpoint.filelog import SourceFile, files_between
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry
-from floodmark.checkpoint.sources import (
-    SourceKind,
-    parse_log_offset,
-    parse_offset_text,
-    read_source_offset,
-)
+from floodmark.checkpoint.source_kinds import SourceKind
+from floodmark.checkpoint.sources import parse_log_offset, parse_offset_text, read_source_offset
 from floodmark.errors import FloodmarkError
 from floodmark.storage.files import Files
 from floodmark.storage.inputs import read_source_log

@@ -16,8 +16,8 @@ from floodmark.changes.origin import Origin
 from floodmark.changes.reach import Reach
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.relative_path import shown
+from floodmark.checkpoint.source_kinds import SourceKind
 from floodmark.checkpoint.sources import (
-    SourceKind,
     SourceOffset,
     parse_delta_offset,
     parse_kafka_offset,

@@ -35,7 +35,8 @@ from floodmark.checkpoint.layout import (
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_offset
 from floodmark.checkpoint.query import new_metadata, render_metadata
-from floodmark.checkpoint.sources import SourceKind, parse_log_offset, parse_offset_text
+from floodmark.checkpoint.source_kinds import SourceKind
+from floodmark.checkpoint.sources import parse_log_offset, parse_offset_text
 from floodmark.checkpoint.text import moment
 from floodmark.errors import NoAnswer, WouldLose, WrongUse
 

@@ -21,9 +21,9 @@ from floodmark.checkpoint.filelog import (
     render_log,
 )
 from floodmark.checkpoint.layout import SOURCES, names_in, source_ids
+from floodmark.checkpoint.source_kinds import SourceKind
 from floodmark.checkpoint.sources import (
     DeltaOffset,
-    SourceKind,
     SourceOffset,
     parse_delta_offset,
     parse_log_offset,

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.sources import SourceKind, SourceOffset
+from floodmark.checkpoint.source_kinds import SourceKind
+from floodmark.checkpoint.sources import SourceOffset
 from floodmark.errors import WouldLose
 
 
@@ -20,6 +21,20 @@ class Declared:
 
 
 _FILES = frozenset({"csv", "json", "parquet", "orc", "text", "avro", "xml", "binaryfile"})
+_ANY_NAME = frozenset(
+    {
+        SourceKind.UNKNOWN,
+        SourceKind.MEMORY,
+        SourceKind.SOCKET,
+        SourceKind.KINESIS,
+        SourceKind.PYTHON,
+    }
+)
+_NAMES = {
+    SourceKind.KAFKA: ("kafka", "eventhubs"),  # their offsets look the same
+    SourceKind.AUTO_LOADER: ("cloudfiles",),
+    SourceKind.DELTA_SHARING: ("deltasharing",),
+}
 _RATE = frozenset({"rate", "rate-micro-batch"})
 
 
@@ -63,8 +78,10 @@ def _check(app: str, source: SourceOffset, new: Declared, topics: Mapping[str, s
 
 
 def _fits(kind: SourceKind, declared: str) -> bool:
-    if kind in (SourceKind.UNKNOWN, SourceKind.MEMORY, SourceKind.SOCKET, SourceKind.KINESIS):
-        return True  # its offsets do not tell what it is
+    if kind in _ANY_NAME:
+        return True  # its offsets do not tell which format() reads it
+    if kind in _NAMES:
+        return declared in _NAMES[kind]
     if kind is SourceKind.FILE:
         return declared in _FILES
     if kind is SourceKind.RATE:

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from floodmark.checkpoint.offsets import OffsetEntry
+from floodmark.checkpoint.source_kinds import SourceKind, kind_of
 from floodmark.checkpoint.sources import (
-    SourceKind,
-    kind_of,
     parse_kafka_initial,
     parse_offset_text,
     render_json,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.sources import BASE_INDEXES, SourceKind, SourceOffset, render_json
+from floodmark.checkpoint.source_kinds import SourceKind
+from floodmark.checkpoint.sources import BASE_INDEXES, SourceOffset, render_json
 
 _PARTITIONS_SHOWN = 6
 
@@ -30,7 +31,7 @@ def advance(source: SourceOffset, before: SourceOffset | None) -> list[str]:
     if source.offset is None:
         return ["no offset yet"]
     start = before.offset if before and before.kind is source.kind else None
-    if source.kind is SourceKind.KAFKA:
+    if source.kind in (SourceKind.KAFKA, SourceKind.EVENTHUBS):
         return [
             f"{topic}   {_partitions(partitions, (start or {}).get(topic, {}))}"
             for topic, partitions in source.offset.items()

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.sources import SourceKind, SourceOffset
+from floodmark.checkpoint.source_kinds import SourceKind
+from floodmark.checkpoint.sources import SourceOffset
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def _sources(
             yield Difference(where, one and one.kind.value, other and other.kind.value)
         elif one.kind is not other.kind:
             yield Difference(f"{where} kind", one.kind.value, other.kind.value)
-        elif one.kind is SourceKind.KAFKA and one.offset and other.offset:
+        elif one.kind in (SourceKind.KAFKA, SourceKind.EVENTHUBS) and one.offset and other.offset:
             yield from _kafka(where, one.offset, other.offset)
         elif isinstance(one.offset, dict) and isinstance(other.offset, dict):
             yield from _maps(where, one.offset, other.offset)

@@ -13,7 +13,8 @@ from enum import Enum
 
 from floodmark.checkpoint.filelog import SourceFile
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.sources import SourceKind, parse_log_offset
+from floodmark.checkpoint.source_kinds import SourceKind
+from floodmark.checkpoint.sources import parse_log_offset
 
 
 class Taken(str, Enum):

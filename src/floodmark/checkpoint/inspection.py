@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint, Kind, StateOperator, Unreadable
-from floodmark.checkpoint.sources import SourceKind, SourceOffset
+from floodmark.checkpoint.source_kinds import SourceKind, look_alikes
+from floodmark.checkpoint.sources import SourceOffset
 from floodmark.checkpoint.timeline import Action, Batch, Restart, Status, restart
 
 
@@ -50,6 +51,8 @@ class Inspection:
     restart: Restart | None
     state_missing: tuple[str, ...] = ()
     """What the restart needs of the state and does not find, in sentences."""
+    could_be: Mapping[str, tuple[SourceKind, ...]] = field(default_factory=dict)
+    """Source → other kinds whose offsets look the same, where nobody has said what it is."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,13 @@ class ScanEntry:
 
 def summarize_sources(sources: tuple[SourceOffset, ...]) -> tuple[SourceSummary, ...]:
     return tuple(SourceSummary(source.id, source.kind, source.offset) for source in sources)
+
+
+def _could_be(checkpoint: Checkpoint) -> dict[str, tuple[SourceKind, ...]]:
+    """Kinds whose offsets look the same, of sources of which nobody has said what they are."""
+    unsaid = (one for one in checkpoint.sources if one.id not in checkpoint.said_kinds)
+    found = {one.id: look_alikes(one.kind) for one in unsaid if one.offset is not None}
+    return {source: kinds for source, kinds in found.items() if kinds}
 
 
 def summarize_batches(batches: Iterable[Batch]) -> list[BatchSummary]:
@@ -104,6 +114,7 @@ def inspection(checkpoint: Checkpoint, state_missing: tuple[str, ...] = ()) -> I
         checkpoint.unreadable,
         restart(checkpoint, state_missing) if structured else None,
         state_missing,
+        _could_be(checkpoint),
     )
 
 

@@ -7,7 +7,7 @@ of all that are there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from types import MappingProxyType
@@ -18,7 +18,8 @@ from floodmark.checkpoint.layout import FileInfo, StateFile, batch_id, source_id
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.operators import OperatorMetadata
 from floodmark.checkpoint.query import QueryMetadata
-from floodmark.checkpoint.sources import SourceKind, SourceOffset, read_source_offset
+from floodmark.checkpoint.source_kinds import SourceKind
+from floodmark.checkpoint.sources import SourceOffset, read_source_offset
 from floodmark.errors import MalformedFile
 
 PROVIDER_CLASS = "spark.sql.streaming.stateStore.providerClass"
@@ -71,6 +72,8 @@ class Checkpoint:
     unreadable: tuple[Unreadable, ...] = ()
     keyed: frozenset[int] = frozenset()
     """Operators with files in partition 0 alone whose schema has keys: the others are lost."""
+    said_kinds: Mapping[str, SourceKind] = field(default_factory=lambda: _NOTHING)
+    """What the user or the note of the last start says of sources whose offsets look alike."""
 
     @property
     def query_id(self) -> str | None:
@@ -163,7 +166,9 @@ class Checkpoint:
 
     def _source(self, source: str, text: str | None) -> SourceOffset:
         try:
-            return read_source_offset(source, text, self.initial.get(source))
+            found = read_source_offset(source, text, self.initial.get(source))
+            said = self.said_kinds.get(source, found.kind)
+            return found if said is found.kind else replace(found, kind=said)
         except MalformedFile:
             # Loading says so of the entries it checks; one of thousands must not hide the rest.
             return SourceOffset(source, SourceKind.UNKNOWN, text, text)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry
+from floodmark.checkpoint.source_kinds import SourceKind
 from floodmark.checkpoint.sources import (
     BASE_INDEXES,
-    SourceKind,
     SourceOffset,
     parse_delta_offset,
+    parse_kafka_offset,
     parse_offset_text,
     render_json,
 )
@@ -53,9 +55,19 @@ _NO_OPTION = {
     SourceKind.SOCKET: "A socket cannot be read again, so it has no starting option.",
     SourceKind.MEMORY: "A memory stream or a socket cannot be read again from an offset.",
     SourceKind.KINESIS: "Kinesis takes one starting position for all shards, not one each.",
+    SourceKind.ICEBERG: "Iceberg's only starting option is a time (stream-from-timestamp), which "
+    "is coarser than this offset.",
+    SourceKind.HUDI: "Hudi's starting instant reads its own commit again.",
+    SourceKind.PAIMON: "Paimon's scan options begin at a snapshot, not at a file inside it.",
+    SourceKind.DELTA_SHARING: "Delta Sharing's startingVersion begins at a version, not inside it.",
+    SourceKind.AUTO_LOADER: "Auto Loader's list of files lies in its own folder of the checkpoint.",
+    SourceKind.PYTHON: "A data source written in Python begins where its own code says.",
     SourceKind.UNKNOWN: "floodmark does not know this source's options.",
 }
 
+_KAFKA_NOTE = (
+    "Event Hubs' offsets look the same; if this is one, name it: --source-kind {}=eventhubs."
+)
 _LISTED = "`floodmark batches CP` lists them."
 
 
@@ -65,7 +77,10 @@ def position(checkpoint: Checkpoint, batch: int) -> Position:
         batch,
         batch in checkpoint.commit_ids,
         entry.metadata.batch_timestamp_ms if entry.metadata else None,
-        tuple(_source_position(source) for source in checkpoint.sources_of(batch)),
+        tuple(
+            _source_position(source, source.id in checkpoint.said_kinds)
+            for source in checkpoint.sources_of(batch)
+        ),
     )
 
 
@@ -177,8 +192,10 @@ def _require_sound_offsets(path: str, batch: int, entry: OffsetEntry) -> None:
         ) from None
 
 
-def _source_position(source: SourceOffset) -> SourcePosition:
+def _source_position(source: SourceOffset, is_sure: bool) -> SourcePosition:
     option, note = _option(source)
+    if source.kind is SourceKind.KAFKA and option is not None and not is_sure:
+        note = _KAFKA_NOTE.format(source.id)
     return SourcePosition(source.id, source.kind, source.offset, option, note)
 
 
@@ -187,9 +204,29 @@ def _option(source: SourceOffset) -> tuple[StartOption | None, str | None]:
         return None, "This source had no offset yet in this batch: begin it as you did at first."
     if source.kind is SourceKind.KAFKA:
         return StartOption("startingOffsets", source.text, source.text), None
+    if source.kind is SourceKind.EVENTHUBS:
+        form = event_positions(parse_kafka_offset(source.offset))
+        return StartOption("eventhubs.startingPositions", form, form), None
     if source.kind is SourceKind.DELTA:
         return _delta_option(source)
     return None, _NO_OPTION[source.kind]
+
+
+def event_positions(hubs: Mapping[str, Mapping[int, int]]) -> str:
+    """The option of the Event Hubs connector: a JSON object whose keys are JSON themselves."""
+    return render_json(
+        {
+            render_json({"ehName": hub, "partitionId": partition}): {
+                # A sequence number is the next one to read; -1 is before the first event.
+                "offset": "-1" if at < 0 else None,
+                "seqNo": max(at, -1),
+                "enqueuedTime": None,
+                "isInclusive": True,
+            }
+            for hub, partitions in hubs.items()
+            for partition, at in partitions.items()
+        }
+    )
 
 
 def _delta_option(source: SourceOffset) -> tuple[StartOption | None, str | None]:

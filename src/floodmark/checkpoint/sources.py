@@ -1,18 +1,18 @@
-"""What an offset means to the source that wrote it.
-
-Spark keeps no source's name beside its offset, so the kind is read from the
-offset's shape and, for a bare number, from what the source left in `sources/`.
-"""
+"""What an offset means to the source that wrote it; its kind is told by `source_kinds`."""
 
 from __future__ import annotations
 
 import json
 import re
 from dataclasses import dataclass
-from enum import Enum
-from functools import lru_cache
 from typing import Any
 
+from floodmark.checkpoint.source_kinds import (
+    SourceKind,
+    is_partition_offsets,
+    kind_of,
+    kind_of_initial,
+)
 from floodmark.checkpoint.text import (
     decode,
     long_of,
@@ -22,17 +22,6 @@ from floodmark.checkpoint.text import (
 )
 from floodmark.errors import MalformedFile
 from floodmark.wire import compact_json
-
-
-class SourceKind(str, Enum):
-    KAFKA = "kafka"
-    DELTA = "delta"
-    FILE = "file"
-    RATE = "rate"
-    SOCKET = "socket"
-    MEMORY = "memory"
-    KINESIS = "kinesis"
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
@@ -62,9 +51,7 @@ BASE_INDEXES = frozenset({-1, -100})
 METADATA_CHANGE_INDEX = -20
 POST_METADATA_CHANGE_INDEX = -19
 _NEWEST_DELTA_SOURCE = 3
-# A partition is a Java int; a longer run of digits is some other source's key.
 _EPOCH_MS = re.compile("[0-9]{1,18}")
-_PARTITION = re.compile("[0-9]{1,10}")
 # Python's json.dumps writes a Python source's NaN, which is not JSON: it comes out as text.
 _DECODER = json.JSONDecoder(parse_constant=str)
 
@@ -72,9 +59,9 @@ _DECODER = json.JSONDecoder(parse_constant=str)
 def read_source_offset(source: str, text: str | None, initial: bytes | None = None) -> SourceOffset:
     """The offset with its meaning. `initial` is the content of `sources/<id>/0`, if known."""
     if text is None:
-        return SourceOffset(source, _kind_of_initial(initial), None, None)
+        return SourceOffset(source, kind_of_initial(initial), None, None)
     value = parse_offset_text(text)
-    return SourceOffset(source, kind_of(value, initial), value, text)
+    return SourceOffset(source, kind_of(value, initial, text), value, text)
 
 
 def parse_offset_text(text: str) -> Any:
@@ -86,84 +73,9 @@ def parse_offset_text(text: str) -> Any:
         return text
 
 
-def kind_of(offset: Any, initial: bytes | None = None) -> SourceKind:
-    if isinstance(offset, dict):
-        return _kind_of_object(offset)
-    if isinstance(offset, list):
-        return SourceKind.KINESIS if _is_databricks_kinesis(offset) else SourceKind.UNKNOWN
-    if type(offset) is int:
-        return _kind_of_number(initial) if initial else SourceKind.MEMORY
-    return SourceKind.UNKNOWN
-
-
-def _kind_of_number(initial: bytes) -> SourceKind:
-    kind = _kind_of_initial(initial)
-    # Kafka never writes a bare number: the entry is another source's, or damaged.
-    return SourceKind.UNKNOWN if kind is SourceKind.KAFKA else kind
-
-
-def _kind_of_object(offset: dict[str, Any]) -> SourceKind:
-    keys = offset.keys()
-    if keys == {"logOffset"}:
-        return SourceKind.FILE
-    if "reservoirId" in keys and "reservoirVersion" in keys:
-        return SourceKind.DELTA
-    if keys == {"offset", "timestamp"}:
-        return SourceKind.RATE
-    if keys and all(map(_is_partition_offsets, offset.values())):
-        return SourceKind.KAFKA
-    if keys and all(map(_is_partition_values, offset.values())):
-        return SourceKind.RATE
-    if _is_kinesis(offset):
-        return SourceKind.KINESIS
-    return SourceKind.UNKNOWN
-
-
-def _is_partition_values(value: Any) -> bool:
-    """Continuous rate: partition → {"value", "runTimeMs"}."""
-    return isinstance(value, dict) and value.keys() == {"value", "runTimeMs"}
-
-
-def _is_partition_offsets(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and _are_partitions(tuple(value))
-        and {int}.issuperset(map(type, value.values()))
-    )
-
-
-@lru_cache(maxsize=64)
-def _are_partitions(keys: tuple[str, ...]) -> bool:
-    # A topic's partitions are the same in every entry of a long log.
-    return all(map(_PARTITION.fullmatch, keys))
-
-
-def _is_kinesis(offset: dict[str, Any]) -> bool:
-    shards = [value for key, value in offset.items() if key != "metadata"]
-    return bool(shards) and all(
-        isinstance(shard, dict) and "iteratorType" in shard for shard in shards
-    )
-
-
-def _is_databricks_kinesis(offset: list[Any]) -> bool:
-    return bool(offset) and all(isinstance(item, dict) and "shard" in item for item in offset)
-
-
-def _kind_of_initial(initial: bytes | None) -> SourceKind:
-    """A bare number: rate and the 2.1 file source leave something in sources/, others nothing."""
-    if initial is None:
-        return SourceKind.UNKNOWN
-    if initial[1:3] == b'{"' or initial[:1] == b"\0":
-        return SourceKind.KAFKA
-    body = initial.partition(b"\n")[2].strip()
-    if body.isdigit():
-        return SourceKind.RATE
-    return SourceKind.FILE if body.startswith(b'{"path"') else SourceKind.UNKNOWN
-
-
 def parse_kafka_offset(offset: Any) -> dict[str, dict[int, int]]:
     """topic → partition → the next offset to read."""
-    if not isinstance(offset, dict) or not all(map(_is_partition_offsets, offset.values())):
+    if not isinstance(offset, dict) or not all(map(is_partition_offsets, offset.values())):
         raise MalformedFile(f"not a Kafka offset: {shorten(repr(offset))}")
     return {
         topic: {int(partition): at for partition, at in partitions.items()}

@@ -25,6 +25,7 @@ from floodmark.visible import json_visible
     "--starting-offsets", is_flag=True, help="Print only what the source's starting option takes."
 )
 @click.option("--source", metavar="ID", help="Of this source, where there are several.")
+@options.source_kinds
 @options.storage
 @options.as_json
 def command(
@@ -33,11 +34,12 @@ def command(
     at: str | None,
     starting_offsets: bool,
     source: str | None,
+    source_kinds: dict[str, str],
     storage: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Print where the stream stood after a batch, and how a new stream begins right there."""
-    found = of_source(api.offsets(checkpoint, batch, at, storage), source)
+    found = of_source(api.offsets(checkpoint, batch, at, storage, source_kinds), source)
     if starting_offsets:
         option = starting_option(found)
         if not as_json:

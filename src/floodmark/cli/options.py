@@ -67,6 +67,24 @@ def as_json(function: _Function) -> _Function:
     )(function)
 
 
+def source_kinds(function: _Function) -> _Function:
+    return click.option(
+        "--source-kind",
+        "source_kinds",
+        multiple=True,
+        metavar="ID=KIND",
+        callback=_kind_pairs,
+        help="What a source is where its offsets do not tell: 0=eventhubs, 0=kafka.",
+    )(function)
+
+
+def _kind_pairs(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> Any:
+    for pair in given:
+        if "=" not in pair:
+            raise click.BadParameter(f"{pair!r}: give ID=KIND, such as 0=eventhubs.")
+    return {source: kind for source, _, kind in (pair.partition("=") for pair in given)}
+
+
 def settings(function: _Function) -> _Function:
     return click.option(
         "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A pipeline's parameter."

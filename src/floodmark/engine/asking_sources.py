@@ -9,7 +9,8 @@ from floodmark.checkpoint.layout import SOURCES
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.outside import Bounds, Outside
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.sources import SourceKind, SourceOffset, parse_kafka_initial
+from floodmark.checkpoint.source_kinds import SourceKind
+from floodmark.checkpoint.sources import SourceOffset, parse_kafka_initial
 from floodmark.engine.broker import Broker
 from floodmark.engine.hadoop import checkpoint_files
 from floodmark.engine.query_to_start import QueryToStart

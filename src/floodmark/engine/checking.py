@@ -11,7 +11,7 @@ from floodmark.checkpoint.filelog import COMPACT
 from floodmark.checkpoint.layout import batch_id
 from floodmark.checkpoint.model import SHUFFLE_PARTITIONS, Checkpoint
 from floodmark.checkpoint.outline import OperatorOutline, Outline
-from floodmark.checkpoint.sources import SourceKind
+from floodmark.checkpoint.source_kinds import SourceKind
 from floodmark.checkpoint.start_note import LastStart, last_start
 from floodmark.engine.application import load_application
 from floodmark.engine.building import built, call_pipeline

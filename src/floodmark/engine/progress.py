@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.sources import SourceKind, kind_of
+from floodmark.checkpoint.source_kinds import SourceKind, kind_of
 from floodmark.errors import FloodmarkError
 from floodmark.secret_text import redacted
 from floodmark.storage.local import LocalFiles

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from floodmark.checkpoint.sources import BASE_INDEXES, SourceKind, kind_of, render_json
+from floodmark.checkpoint.source_kinds import SourceKind, kind_of
+from floodmark.checkpoint.sources import BASE_INDEXES, render_json
 from floodmark.errors import MalformedFile, WrongUse
 
 VERSION = 1

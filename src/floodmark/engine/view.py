@@ -7,7 +7,7 @@ import sys
 from types import TracebackType
 from typing import Any, Protocol
 
-from floodmark.checkpoint.sources import SourceKind, kind_of
+from floodmark.checkpoint.source_kinds import SourceKind, kind_of
 from floodmark.checkpoint.text import shorten
 from floodmark.engine.progress import BatchProgress, SourceProgress
 from floodmark.secret_text import redacted

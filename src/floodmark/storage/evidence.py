@@ -48,8 +48,8 @@ from floodmark.checkpoint.operators import parse_operator_metadata
 from floodmark.checkpoint.query import parse_metadata
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.sidefiles import agrees, is_itself_damaged, without_flips
+from floodmark.checkpoint.source_kinds import SourceKind
 from floodmark.checkpoint.sources import (
-    SourceKind,
     SourceOffset,
     parse_kafka_initial,
     parse_rate_initial,

@@ -28,6 +28,7 @@ from floodmark.checkpoint.offsets import OffsetEntry, parse_offsets
 from floodmark.checkpoint.operators import parse_operator_metadata
 from floodmark.checkpoint.query import parse_metadata
 from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.source_kinds import SourceKind, look_alikes, said_kind
 from floodmark.checkpoint.sources import read_source_offset
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, MalformedFile, NotACheckpoint
 from floodmark.storage.files import Files, Listing
@@ -140,7 +141,32 @@ def load_listed(
         initial,
         reading.unreadable(),
         _keyed(reading, listing) if listing.complete else frozenset(),
+        _noted_kinds(files, listing.files, offsets, commit_ids),
     )
+
+
+def _noted_kinds(
+    files: Files,
+    listed: tuple[FileInfo, ...],
+    offsets: Mapping[int, OffsetEntry],
+    commit_ids: tuple[int, ...],
+) -> Mapping[str, SourceKind]:
+    """What the last start's note says of sources whose offsets look like another kind's."""
+    entry = offsets.get(max(offsets, default=-1))
+    if entry is None or not any(file.path.startswith(f"{NOTES}/starts/") for file in listed):
+        return MappingProxyType({})
+    from floodmark.storage.starts import acting_note
+
+    note = acting_note(files, commit_ids[-1] if commit_ids else None) or {}
+    noted = note.get("sources")
+    kinds = [one.get("kind") if isinstance(one, dict) else None for one in noted or ()]
+    found = {}
+    for at, (source, text) in enumerate(entry.offsets):
+        said = said_kind(str(kinds[at])) if at < len(kinds) else None
+        with suppress(MalformedFile):
+            if said and look_alikes(read_source_offset(source, text).kind):
+                found[source] = said
+    return MappingProxyType(found)
 
 
 def _has_logs(files: tuple[FileInfo, ...]) -> bool:
@@ -271,12 +297,12 @@ def _has_keys(schema: bytes | None) -> bool:
 def _initial_offsets(
     reading: _Reading, files: tuple[FileInfo, ...], entry: OffsetEntry | None
 ) -> Mapping[str, bytes]:
-    """`sources/<id>/0` where the offset, a bare number or none, says nothing of its kind."""
+    """`sources/<id>/0` where the offset does not tell its kind: a number, none, Python's JSON."""
     there = {file.path for file in files if file.path.startswith(SOURCES + "/")}
     asked = {
         source: path
         for source, text in (entry.offsets if entry else ())
-        if (text is None or text.lstrip("-").isdecimal())
+        if (text is None or text.lstrip("-").isdecimal() or ": " in text)
         and (path := f"{SOURCES}/{source}/0") in there
     }
     reading.fetch(asked.values())

@@ -10,7 +10,8 @@ from floodmark.changes.mends.patient import CHANGES, REPEATS, STREAM, Patient, R
 from floodmark.changes.mends.seen_list import SeenList, readable, seen_list, unlisted
 from floodmark.checkpoint.filelog import COMPACT, SourceFile, compact_interval, log_id, render_log
 from floodmark.checkpoint.layout import OFFSETS
-from floodmark.checkpoint.sources import SourceKind, parse_log_offset
+from floodmark.checkpoint.source_kinds import SourceKind
+from floodmark.checkpoint.sources import parse_log_offset
 from floodmark.errors import MalformedFile
 
 _TOLD = 5

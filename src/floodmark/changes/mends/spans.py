@@ -9,8 +9,8 @@ from floodmark.changes.mends.seen_list import seen_list, unlisted
 from floodmark.checkpoint.filelog import files_between
 from floodmark.checkpoint.layout import SOURCES
 from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.source_kinds import SourceKind
 from floodmark.checkpoint.sources import (
-    SourceKind,
     SourceOffset,
     parse_delta_offset,
     parse_kafka_initial,

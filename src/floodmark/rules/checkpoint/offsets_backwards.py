@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.sources import SourceKind, SourceOffset
+from floodmark.checkpoint.source_kinds import SourceKind
+from floodmark.checkpoint.sources import SourceOffset
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
@@ -54,7 +55,7 @@ def _steps(old: SourceOffset, new: SourceOffset) -> Iterator[tuple[str, Any, Any
         yield "", was, now
     elif not (isinstance(was, dict) and isinstance(now, dict)):
         return
-    elif new.kind is SourceKind.KAFKA:
+    elif new.kind in (SourceKind.KAFKA, SourceKind.EVENTHUBS):
         for topic in was.keys() & now.keys():
             for partition in sorted(was[topic].keys() & now[topic].keys(), key=int):
                 places = was[topic][partition], now[topic][partition]

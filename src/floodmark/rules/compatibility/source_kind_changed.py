@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.checkpoint.sources import SourceKind
+from floodmark.checkpoint.source_kinds import SourceKind, look_alikes
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -25,6 +25,12 @@ RULE = Rule(
 _FILES = frozenset(
     {"csv", "json", "parquet", "orc", "text", "avro", "xml", "binaryfile", "file", "cloudfiles"}
 )
+_SAME = {
+    "memorystream": "memory",
+    "textsocket": "socket",
+    "auto-loader": "file",
+    "deltasharing": "delta-sharing",
+}
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
@@ -33,7 +39,11 @@ def check(comparison: Comparison) -> Iterator[Reason]:
         return
     for at, (source, now) in enumerate(zip(held, new, strict=True)):
         before = source.kind.value
-        if source.kind is SourceKind.UNKNOWN or source.offset is None:
+        if (
+            source.kind in (SourceKind.UNKNOWN, SourceKind.PYTHON)
+            or source.offset is None
+            or (SourceKind.EVENTHUBS in look_alikes(source.kind) and now.kind == "eventhubs")
+        ):
             before = _noted(comparison, at)
         if before and _family(before) != _family(now.kind):
             yield reason(
@@ -57,4 +67,4 @@ def _family(kind: str) -> str:
     if kind in _FILES:
         return "file"
     # Both give a bare number, and both are for tests.
-    return {"memorystream": "memory", "textsocket": "socket"}.get(kind, kind)
+    return _SAME.get(kind, kind)
