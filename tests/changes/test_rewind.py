@@ -378,3 +378,18 @@ def test_a_delta_version_ahead_is_said_to_leave_records_out(tmp_path: Path) -> N
     ahead = samples.DELTA_OFFSET.replace(":7,", ":9,")
     plan = api.rewind(str(cp), to_offsets=given(tmp_path, f'{{"0": {ahead}}}')).plan
     assert plan.unaccepted == ("skips",)
+
+
+def test_a_source_that_keeps_a_list_of_its_own_does_not_go_back(tmp_path: Path) -> None:
+    """Auto Loader's RocksDB has seen the files: a replay is promised only where it is accepted."""
+    tree = samples.logs(range(4), range(4), lambda batch: f'{{"seqNum":{batch},"sourceVersion":1}}')
+    tree |= {"sources/0/rocksdb/000009.sst": b"x", "sources/0/metadata": b"{}"}
+    place = str(samples.write(tmp_path / "cp", tree))
+    with pytest.raises(WouldLose, match="out of reach") as refused:
+        api.rewind(place, to_batch=1)
+    assert "source 0 (auto-loader) keeps files of its own" in refused.value.why
+    with pytest.raises(WouldLose):
+        api.upgrade(place, str(tmp_path / "new"), from_batch=1)
+    api.upgrade(place, str(tmp_path / "new"))  # nothing is read again
+    change = api.rewind(place, to_batch=1, accept=["out-of-reach"])
+    assert any("OUT OF REACH" in note for note in change.plan.notes)

@@ -1,15 +1,16 @@
-"""Input files that a stream would read again, and that are not there any more.
+"""Input that a stream would read again, and cannot: files that are gone, or that it has seen.
 
 Spark computes on without them, and says nothing: the state then lacks their records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from urllib.parse import quote
 
 from floodmark.changes.reach import Reach
 from floodmark.checkpoint.filelog import SourceFile, files_between
+from floodmark.checkpoint.layout import SOURCES
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.source_kinds import SourceKind
@@ -27,7 +28,7 @@ def gone_input(
     files: Files, checkpoint: Checkpoint, begins: OffsetEntry | None, opened: Opened
 ) -> Reach:
     """What of the seen files after these offsets is gone; None: after the very beginning."""
-    lost: list[str] = []
+    lost = list(_own_lists(checkpoint))
     notes: list[str] = []
     for source, after in _file_sources(checkpoint, begins).items():
         seen = read_source_log(files, checkpoint, source)
@@ -39,6 +40,33 @@ def gone_input(
         if unseen:
             notes.append(f"Source {source}: {unseen} cannot be listed from here; look yourself.")
     return Reach(tuple(lost), tuple(notes), then=THEN)
+
+
+def _own_lists(checkpoint: Checkpoint) -> Iterator[str]:
+    """Sources that keep what they have seen in files of their own, as Auto Loader does."""
+    for source in checkpoint.sources:
+        if source.kind is SourceKind.FILE:
+            continue
+        folder = f"{SOURCES}/{source.id}/"
+        own = [file.path for file in checkpoint.files if _is_own(file.path, folder)]
+        if own:
+            yield (
+                f"source {source.id} ({source.kind.value}) keeps files of its own, such as "
+                f"{min(own)}: they do not go back, so it may not read again what they list"
+            )
+
+
+def _is_own(path: str, folder: str) -> bool:
+    """Not where the stream began (Kafka, rate, Iceberg), schemas (Delta) or shards (Kinesis)."""
+    if not path.startswith(folder):
+        return False
+    rest = path[len(folder) :]
+    return not (
+        rest in ("0", "offsets/0")
+        or rest.startswith((".", "shard-source/"))
+        or "/." in rest
+        or "_schema_log_" in rest
+    )
 
 
 def _file_sources(checkpoint: Checkpoint, begins: OffsetEntry | None) -> Mapping[str, int | None]:
