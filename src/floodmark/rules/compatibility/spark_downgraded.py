@@ -31,6 +31,9 @@ _SETTINGS = {
     ("spark.sql.streaming.stateStore.encodingFormat", "avro"): (4, 0),
     ("spark.sql.streaming.join.stateFormatVersion", "3"): (4, 1),
     ("spark.sql.streaming.join.stateFormatVersion", "4"): (4, 3),
+    # Without it, dropDuplicates puts more than four columns of a key in another order.
+    ("spark.sql.dropDuplicates.deterministicKeyOrder.enabled", "true"): (4, 3),
+    ("spark.sql.streaming.statefulOperator.alwaysNullableOutput.enabled", "true"): (4, 3),
 }
 
 
