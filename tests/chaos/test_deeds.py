@@ -1,7 +1,7 @@
 """Operators' deeds against a running driver: nothing lost, nothing twice, the right exit status.
 
 A short campaign runs with every `make test`, the longer one is `make soak`.
-FLOODMARK_DEEDS_SEED varies their order and moments.
+FLOODMARK_DEEDS_SEED varies their order and moments, FLOODMARK_DEEDS_ROUNDS how often each is done.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from chaos.deeds import Deed, Deeds, possible
 from chaos.scenario import Scenario
 
 SEED = os.environ.get("FLOODMARK_DEEDS_SEED", "2026")
+ROUNDS = int(os.environ.get("FLOODMARK_DEEDS_ROUNDS", "2"))
 SHORT = [Deed.JVM_KILLED, Deed.BROKER_AWAY, Deed.DATABASE_AWAY, Deed.GROUP_TERMINATED]
 LONG = [
     Scenario("kafka", "all", "none", "postgres"),
@@ -99,7 +100,7 @@ def test_all_deeds_lose_and_repeat_nothing(deeds: Deeds, tmp_path: Path) -> None
     if mounts:
         deeds.mount_checkpoint()
     try:
-        chosen = possible(deeds.scenario, mounts) * 2
+        chosen = possible(deeds.scenario, mounts) * ROUNDS
         random.Random(f"{SEED} {deeds.scenario}").shuffle(chosen)
         deeds.run(chosen)
         print(
