@@ -42,6 +42,23 @@ def test_the_users_own_error_is_found_inside_javas() -> None:
     assert python_cause(CHAINED) == "KeyError"
 
 
+def test_what_java_says_below_a_python_call_is_the_cause() -> None:
+    """A foreachBatch that writes with Spark: a full disk is an outage there, too."""
+    trace = (
+        "Traceback (most recent call last):\n"
+        '  File "app.py", line 9, in write\n    writer.save(path)\n'
+        "py4j.protocol.Py4JJavaError: An error occurred while calling o439.save.\n"
+        ": org.apache.spark.SparkException: Job aborted.\n"
+        "\tat org.apache.spark.sql.X.y(X.scala:1)\n"
+        "Caused by: java.io.IOException: No space left on device\n"
+        "\t... 42 more\n"
+    )
+    assert python_cause(trace) == "IOException: No space left on device"
+    assert is_outage(str(python_cause(trace)))
+    only = trace.partition("Caused by")[0]
+    assert python_cause(only) == "SparkException: Job aborted."
+
+
 def test_a_java_error_has_no_python_cause() -> None:
     assert python_cause("Job aborted due to stage failure: Task 3 failed") is None
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from floodmark.engine import lease
-from floodmark.errors import InUse, Superseded
+from floodmark.errors import CannotRead, InUse, Superseded
 from floodmark.storage.files import Files, open_files, place_name
 from floodmark.storage.holder import EPOCHS, parse
 from floodmark.storage.process import Process, host_name, is_running, process, this_process
@@ -33,7 +33,8 @@ def files(tmp_path: Path) -> Files:
 
 def holder(**changes: object) -> lease.Holder:
     now = int(time.time() * 1000)
-    made = lease.Holder("run-1", "sales", host_name(), (this_process(),), 3, now)
+    # Another process that lives: what is held by this one, it knows by itself.
+    made = lease.Holder("run-1", "sales", host_name(), (process(os.getppid()),), 3, now)
     lease._found_gone.clear()  # what another test has found
     return replace(made, **changes)  # type: ignore[arg-type]
 
@@ -67,7 +68,7 @@ def test_a_living_process_of_this_machine_holds_it(files: Files) -> None:
     put(files, holder())
     found = lease.live_holder(files, no_pause)
     assert found is not None
-    assert str(os.getpid()) in found.words
+    assert str(os.getppid()) in found.words
 
 
 def test_a_lease_from_before_this_process_began_anew_holds_nothing(files: Files) -> None:
@@ -235,6 +236,23 @@ def test_a_lease_that_a_full_disk_keeps_does_not_hold_up_its_own_restart(
     assert second.epoch > first.epoch
     second.release()
     assert lease.read_holder(files) is None
+
+
+def test_a_claim_of_a_start_that_found_no_room_for_its_lease_does_not_hold(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: object) -> None:
+        raise CannotRead("_floodmark/lease.json: the storage answered with an error")
+
+    with monkeypatch.context() as full:
+        full.setattr(type(files), "write", no_room)
+        with pytest.raises(CannotRead):
+            lease.take(files, "sales", None)
+    assert lease.read_holder(files) is not None, "the claim is there"
+    assert lease.live_holder(files, no_pause) is None
+    second = lease.take(files, "sales", None)
+    assert second.epoch == 2
+    second.release()
 
 
 def test_the_number_only_grows(files: Files) -> None:

@@ -14,6 +14,9 @@ from floodmark.secret_text import redacted
 from floodmark.storage.files import Files
 
 _TRACEBACK = "Traceback (most recent call last)"
+_JAVA = "Py4JJavaError"
+_JAVA_CAUSES = (": ", "Caused by: ")
+_PACKAGE = re.compile(r"^(?:Caused by)?: (?:[\w$]+\.)*")
 _CONDITION = re.compile(r"\s*\[([A-Z][A-Z0-9_.]+)\]")
 # Addresses, ports, ids, times, numbers of tasks: whatever has a digit in it.
 _CHANGING = re.compile(r"[\w.:-]*\d[\w.:-]*")
@@ -138,9 +141,16 @@ def python_cause(message: str) -> str | None:
         return None
     # The last of chained tracebacks is what came out; its frames are indented, its error is not.
     _, _, trace = message.rpartition(_TRACEBACK)
-    lines = (line for line in trace.splitlines()[1:] if line.strip())
-    error = next((line for line in lines if not line[0].isspace()), None)
-    return None if error is None else shorten(error.strip(), 400)
+    lines = [line for line in trace.splitlines()[1:] if line.strip()]
+    errors = [line for line in lines if not line[0].isspace()]
+    if not errors:
+        return None
+    # A call into the JVM that failed: the innermost of Java's own causes is what happened.
+    causes = (
+        [line for line in errors if line.startswith(_JAVA_CAUSES)] if _JAVA in errors[0] else []
+    )
+    error = errors[0] if not causes else _PACKAGE.sub("", causes[-1])
+    return shorten(error.strip(), 400)
 
 
 def _first_line(message: str) -> str:

@@ -33,7 +33,7 @@ from floodmark.storage.holder import (
     read_lease,
     render,
 )
-from floodmark.storage.process import Process
+from floodmark.storage.process import Process, boot_id, pid_namespace, this_process
 
 __all__ = ["PATH", "Holder", "Lease", "held_lease", "live_holder", "read_holder", "render", "take"]
 
@@ -49,10 +49,22 @@ def live_holder(files: Files, pause: Callable[[float], Any] = time.sleep) -> Hol
         return None
     if holder.run in _held:
         return holder if _held[holder.run].active() else None
+    if _is_of_this_process(holder):
+        return None  # all that this process holds is in _held
     found = living(files, holder, pause)
     if found is None:
         _found_gone[holder.run] = holder.beat
     return found
+
+
+def _is_of_this_process(holder: Holder) -> bool:
+    """A lease or claim that a full disk kept, or that could be taken only half."""
+    me = this_process()
+    return (
+        me.started is not None
+        and holder.processes[:1] == (me,)
+        and (holder.boot, holder.namespace) == (boot_id(), pid_namespace())
+    )
 
 
 class Lease:
