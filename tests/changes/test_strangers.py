@@ -42,6 +42,7 @@ from floodmark.changes.plan import (
 )
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying, save_plan
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.cli.main import run
 from floodmark.errors import (
     EditedPlan,
@@ -541,6 +542,23 @@ def test_progress_is_not_appended_through_a_link(cp: Path, bait: Bait) -> None:
     ProgressFile(path, said.append, place).close()
     assert len(said) == 2
     assert all("is a link" in words for words in said)
+    assert bait.untouched()
+
+
+def test_progress_is_not_appended_to_a_file_that_has_another_name(cp: Path, bait: Bait) -> None:
+    from floodmark.engine.progress import ProgressFile
+
+    path = Path("_floodmark/progress.jsonl")
+    (cp / path).parent.mkdir(exist_ok=True)
+    os.link(bait.folder / "thesis.txt", cp / path)
+    files = LocalFiles(str(cp), str(cp))
+    descriptor = files.append_to(RelativePath(str(path)))
+    os.write(descriptor, b"{}\n")
+    os.close(descriptor)
+    said: list[str] = []
+    ProgressFile(path, said.append, files).close()
+    assert not said
+    assert (cp / path).read_bytes() == b"{}\n"
     assert bait.untouched()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -453,6 +454,40 @@ def test_odd_names_on_a_disk_are_told_of(tmp_path: Path) -> None:
     assert [file.path for file in listing.files] == ["metadata"]
     assert sorted(path for path, _ in listing.unreadable) == ["'a\\nb'", "'c\\x1b[31m'"]
     assert files.level().folders == ()
+
+
+@pytest.mark.services
+def test_odd_names_in_a_bucket_are_told_of(s3: Any) -> None:
+    """An object's name is any text: these are no parts of a folder, and lead nowhere."""
+    files = open_files(s3.place("odd"), s3.storage_options)
+    assert isinstance(files, RemoteFiles)
+    bucket, _, prefix = files.folder.partition("/")
+    for name in ("metadata", "offsets/\x7f", "a\\b"):
+        files.fs.call_s3("put_object", Bucket=bucket, Key=f"{prefix}/{name}", Body=b"x")
+    listing = files.list()
+    assert [file.path for file in listing.files] == ["metadata"]
+    assert sorted(path for path, _ in listing.unreadable) == ["'offsets/\\x7f'", "a\\b"]
+    assert not listing.complete
+
+
+class _Bucket:
+    """A bucket whose objects have names that the server of the tests would make plain."""
+
+    protocol = "s3"
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def find(self, place: str, **_: object) -> dict[str, dict[str, object]]:
+        return {f"b/ck/{name}": {"type": "file", "size": 1} for name in self.names}
+
+
+def test_names_that_lead_elsewhere_in_a_bucket_are_told_of() -> None:
+    names = ("a/../../up", "a//b", "./c", "/d", "..", "c:/x")
+    files = RemoteFiles("s3://b/ck", _Bucket("metadata", *names), "b/ck")
+    listing = files.list()
+    assert [file.path for file in listing.files] == ["metadata"]
+    assert sorted(path for path, _ in listing.unreadable) == sorted(names)
 
 
 def test_folders_without_end(tmp_path: Path) -> None:

@@ -159,6 +159,13 @@ class LocalFiles:
             if is_link(name, parent):
                 raise refused(path, LINK)
             descriptor = os.open(name, flags | os.O_CLOEXEC, PRIVATE.file, dir_fd=parent)
+            if os.fstat(descriptor).st_nlink > 1:
+                # Another name of it lies elsewhere, in a copy or in somebody's home: it stays.
+                os.close(descriptor)
+                os.unlink(name, dir_fd=parent)
+                descriptor = os.open(
+                    name, flags | os.O_EXCL | os.O_CLOEXEC, PRIVATE.file, dir_fd=parent
+                )
             why = not_a_file(os.fstat(descriptor).st_mode)
             if why is None:
                 give_to_owner(descriptor, parent)
