@@ -198,6 +198,19 @@ def test_a_seen_file_that_lost_a_slash_does_not_make_repair_walk_the_disk(
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.parametrize("index", [[1], {}, None, "x", 2**70])
+def test_an_index_of_a_delta_offset_that_is_no_number(
+    index: object, tmp_path: Path, capsys: Capture
+) -> None:
+    folder = _golden(tmp_path, "4.2/delta")
+    entry = folder / "offsets/1"
+    *head, line = entry.read_text().split("\n")
+    entry.write_text("\n".join([*head, json.dumps({**json.loads(line), "index": index})]))
+    (folder / "offsets/.1.crc").unlink(missing_ok=True)
+    for verb in ("batches", "inspect", "offsets"):
+        assert _ends(capsys, verb, folder)[0] in (0, 1, 3)
+
+
 def test_json_of_half_a_character_is_json_again() -> None:
     value = {"a": "\ud800", "é": "\udcff😀"}
     text = json_text(value)

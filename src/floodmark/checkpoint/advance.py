@@ -68,7 +68,7 @@ def _delta(offset: Any) -> str | None:
         return None
     index = offset.get("index")
     words = f"version {offset.get('reservoirVersion')}"
-    if index not in BASE_INDEXES:
+    if not isinstance(index, int) or index not in BASE_INDEXES:
         words += f" file {index}"
     return words + (" of the first snapshot" if offset.get("isStartingVersion") else "")
 
