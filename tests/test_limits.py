@@ -173,6 +173,32 @@ def test_a_compact_file_of_tens_of_megabytes_is_read(tmp_path: Path, capsys: Cap
     assert "more than is read" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("path", "head", "line", "mebibytes", "verb"),
+    [
+        ("offsets/2", b"v1\n{}", b"\n", 31, "inspect"),
+        ("offsets/2", b"v1\n{}", b"\n-", 31, "doctor"),
+        ("sources/0/11", b"v1", b'\n{"path":"file:///x","timestamp":1,"batchId":11}', 300, "files"),
+        ("sources/0/11", b"v1", b"\n", 500, "files"),
+        ("_floodmark/journal/0123456789abcdef.json", b"[", b"[],", 400, "undo"),
+    ],
+)
+def test_what_takes_more_when_it_is_parsed(
+    path: str, head: bytes, line: bytes, mebibytes: int, verb: str, tmp_path: Path
+) -> None:
+    """Millions of short lines take ten times as much memory as the file has bytes."""
+    folder = _golden(tmp_path, "files")
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    with (folder / path).open("wb") as file:
+        file.write(head)
+        for _ in range(mebibytes):
+            file.write(line * (MIB // len(line)))
+    (folder / path).with_name(f".{(folder / path).name}.crc").unlink(missing_ok=True)
+    ended = _limited(verb, folder)
+    assert ended.returncode in (0, 1, 3), ended.stderr
+    assert "not enough memory" not in ended.stdout + ended.stderr
+
+
 @pytest.fixture
 def large_entry(tmp_path: Path) -> Iterator[Path]:
     offset = json.dumps({"orders": {str(at): at for at in range(20_000)}})

@@ -38,6 +38,9 @@ DEFAULTS: Mapping[str, int] = MappingProxyType(
         "memory": 0,  # what may be held at once; 0: half of what this process can have
     }
 )
+# What is parsed as a whole takes several times its size; a line of a file log becomes an object.
+_PARSED = MappingProxyType({"file-log": 8, "journal": 8, "plan": 8, "snapshot": 8})
+_LARGE = MIB
 FREE_OF_RATIO = 256 * MIB
 _SIZE = re.compile(r"(\d{1,15})\s*([kmgt]?)i?b?", re.IGNORECASE)
 _UNITS = {"": 1, "k": KIB, "m": MIB, "g": GIB, "t": GIB << 10}
@@ -51,7 +54,7 @@ class Limits:
 
     def of(self, kind: str) -> int:
         """The bytes that a file of a kind may have."""
-        budget = self.memory
+        budget = self.memory // _PARSED.get(kind, 1)
         return min(self.sizes.get(kind) or budget, budget)
 
     @property
@@ -127,9 +130,13 @@ def over_limit(what: str, size: int | None, kind: str) -> OverLimit:
     limits = current()
     most = limits.of(kind)
     by_memory = kind == "memory" or most < limits.sizes[kind]
-    words = "that is the half of what this process can have" if by_memory else "its kind's limit"
+    words = "its kind's limit"
+    if by_memory:
+        words = "that is the half of what this process can have"
+        if kind in _PARSED:
+            words = f"parsed, it takes some {_PARSED[kind]} times as much memory"
     has = "is" if size is None else f"has {shown(size)},"
-    needed = -(-2 * max(size or 0, most) // MIB)
+    needed = -(-2 * max(size or 0, most) // MIB) * (_PARSED.get(kind, 1) if by_memory else 1)
     return OverLimit(
         f"{what} {has} more than is read",
         f"No more than {shown(most)} are read: {words}. `floodmark --raise-limit "
@@ -153,12 +160,13 @@ class Held:
         self._most: int | None = None
 
     def add(self, path: str, data: bytes) -> bytes:
-        self._bytes += len(data)
+        size = len(data) * (_PARSED.get(kind_of(path), 1) if len(data) > _LARGE else 1)
+        self._bytes += size
         if self._bytes > _ALWAYS_HELD:
             if self._most is None:
                 self._most = current().memory
             if self._bytes > self._most:
-                self._bytes -= len(data)
+                self._bytes -= size
                 raise over_limit(f"{path} with what was read before it", None, "memory")
         return data
 

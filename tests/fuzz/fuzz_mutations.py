@@ -40,6 +40,7 @@ _TEXTS = [
     *("..", "/", "//", ".", "a/../../b", f"../{BAIT}/thesis.txt", f"../../{BAIT}/.bashrc"),
     *(f"..\\{BAIT}", f"file:///{BAIT}", "file://tmp/x", "file:/", "memory://x", "~", "C:\\x", " "),
 ]
+_DEEP = "as deep as can be"
 _RAW = [
     *(b"", b"\0", b"\xff\xfe", b"\xf0\x9f", b"\n", b"\r\n", b"\n\n\n", b"v1\n", b"v9\n", b"v1\n{}"),
     *(b"[" * 100_000, b'{"a":' * 50_000, b"9" * 5000, b"null", b"NaN", b"[]", b"{}", b'""', b"-"),
@@ -177,6 +178,11 @@ def _dumped(rng: Random, value: Any) -> bytes:
         again = json.dumps(rng.choice([*_NUMBERS, *_TEXTS, None, [], {}]))
         text = f"{{{twice}:{again},{text[1:]}" if rng.random() < 0.5 else text
         text = f"{text[:-1]},{twice}:{again}}}"
+    if _DEEP in text:
+        # Some are read without complaint, and are too deep for whoever goes through them.
+        depth = rng.choice([40, 150, 300, 450, 600, 800, 900, 960, 5000])
+        opening, closing = rng.choice([("[", "]"), ('{"a":', "}"), ('{"type":', "}")])
+        text = text.replace(f'"{_DEEP}"', f"{opening * depth}1{closing * depth}")
     if rng.random() < 0.03:
         deep = rng.choice(["[", '{"a":']) * 100_000
         at = rng.randrange(len(text) + 1)
@@ -232,6 +238,7 @@ def _odd(rng: Random, value: Any, place: str) -> Any:
         lambda: rng.choice([None, [], {}, [[]], [None], [{}], {"": None}, {"path": 5}, [5, "x"]]),
         lambda: [value],
         lambda: {"x": value},
+        lambda: _DEEP,
     ]
     return rng.choice(kinds)()
 

@@ -27,6 +27,7 @@ from floodmark.wire import compact_json
 
 NEWEST_VERSION = 2
 NO_OFFSET = "-"
+_MOST_LINES = 100_000
 # A long log repeats one conf thousands of times: it is parsed once and shared.
 _AS_SPARK_WRITES = re.compile(
     r'\{"batchWatermarkMs":(-?[0-9]{1,18}),"batchTimestampMs":(-?[0-9]{1,18}),"conf":'
@@ -74,6 +75,8 @@ def _parse_crlf(text: str) -> OffsetEntry:
 
 
 def _parse(text: str) -> OffsetEntry:
+    if text.count("\n") > _MOST_LINES:
+        raise MalformedFile(f"it has {text.count(chr(10)):,} lines; each is a source")
     version, rest = split_version(text, NEWEST_VERSION)
     lines = lines_of(rest)
     if not lines:
