@@ -41,11 +41,11 @@ def trim_sink_log(sink: Files, batch: int) -> Trim:
     kept = {name: at for name, at in ids.items() if at <= batch}
     base = max((at for name, at in kept.items() if name.endswith(COMPACT)), default=-1)
     plain = {at for name, at in kept.items() if not name.endswith(COMPACT)}
-    lost = [at for at in range(base + 1, batch + 1) if at not in plain]
-    if lost:
+    lost = next((at for at in range(base + 1, batch + 1) if at not in plain), None)
+    if lost is not None:
         return Trim(
             (),
-            f"the sink's log has compacted batch {lost[0]} into one after batch {batch}, so it "
+            f"the sink's log has compacted batch {lost} into one after batch {batch}, so it "
             "cannot be taken back to it",
             max(ids.values()),
         )

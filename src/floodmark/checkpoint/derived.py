@@ -70,15 +70,13 @@ def _unique_ids(checkpoint: Checkpoint, batch: int) -> dict[str, list[list[str]]
     ids: dict[str, list[list[str]]] = {}
     for operator in checkpoint.state_operators:
         stores = [name for name in JOIN_STORES if name in operator.stores] or operator.stores
-        mine = [
-            [found.get((operator.operator, partition, store), set()) for store in stores]
-            for partition in range(operator.partitions)
-        ]
-        if not all(len(each) == 1 for stores_ids in mine for each in stores_ids):
-            return None
-        ids[str(operator.operator)] = [
-            [str(next(iter(each))) for each in stores_ids] for stores_ids in mine
-        ]
+        mine: list[list[str]] = []
+        for partition in range(operator.partitions):
+            each = [found.get((operator.operator, partition, store), set()) for store in stores]
+            if not all(len(one) == 1 for one in each):
+                return None
+            mine.append([str(next(iter(one))) for one in each])
+        ids[str(operator.operator)] = mine
     return ids
 
 

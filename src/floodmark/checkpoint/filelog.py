@@ -24,6 +24,7 @@ from floodmark.errors import MalformedFile
 
 COMPACT = ".compact"
 _MISSING_TOLD = 1000
+_LONGEST_INTERVAL = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -143,8 +144,9 @@ def compact_interval(names: Iterable[str], configured: int = 10) -> int:
     first = compacted[0] + 1
     if first <= configured:
         return first
-    divisors = (n for n in range(configured, first + 1) if first % n == 0)
-    return next(divisors)
+    # A name may be any number: a large prime is not searched to its end.
+    until = min(first, _LONGEST_INTERVAL)
+    return next((n for n in range(configured, until + 1) if first % n == 0), first)
 
 
 def files_between(

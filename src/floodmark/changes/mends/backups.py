@@ -17,6 +17,7 @@ from floodmark.storage.files import Files
 
 _LOGS = (f"{OFFSETS}/", f"{COMMITS}/")
 _STATE = f"{STATE}/"
+_MOST = 100_000
 
 
 class Backup:
@@ -76,8 +77,11 @@ def _wanted(patient: Patient) -> list[str]:
     checkpoint = patient.checkpoint
     latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
     if latest is not None and committed is not None:
-        paths |= {f"{OFFSETS}/{batch}" for batch in range(latest + 1, committed + 1)}
-        paths |= {f"{COMMITS}/{batch}" for batch in range(committed + 1, latest)}
+        # A file's name may be any number: only so many before the newest are wanted.
+        first = max(latest + 1, committed - _MOST)
+        paths |= {f"{OFFSETS}/{batch}" for batch in range(first, committed + 1)}
+        first = max(committed + 1, latest - _MOST)
+        paths |= {f"{COMMITS}/{batch}" for batch in range(first, latest)}
     if patient.found("FM127", "FM129"):
         for source in evidence.seen_files:
             paths |= _entries(patient, source)
