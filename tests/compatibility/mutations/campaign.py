@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 import shutil
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -72,14 +74,41 @@ class Result:
 
 
 def in_order(all_of_them: list[Mutation], seed: int) -> list[Mutation]:
-    """The order of the campaign: one of each kind in turn, so that rare kinds are all there.
+    """The order of the campaign: one of each query in turn, so that all are reached evenly.
 
-    A mutation keeps its place among its kind when others are added.
+    Of a query, in turn: one of the kinds that few queries have, one of any kind, a harmless one.
     """
+    drawn = sorted(all_of_them, key=lambda one: _draw(seed, one.name))
+    having = Counter(kind for _, kind in {(one.query.name, one.kind) for one in drawn})
+    queries: dict[str, list[Mutation]] = {}
+    for one in drawn:
+        queries.setdefault(one.query.name, []).append(one)
+    return _in_turn(
+        [_of_query(mine, having, seed) for _, mine in sorted(queries.items())],
+    )
+
+
+def _of_query(mine: list[Mutation], having: Counter[str], seed: int) -> list[Mutation]:
+    meant = [one for one in mine if not one.harmless]
+    harmless = [one for one in mine if one.harmless]
+
+    def by_chance(kind: str) -> str:
+        return _draw(seed, f"{mine[0].query.name} {kind}")
+
+    rare = _by_kind(meant, lambda kind: f"{having[kind]:04} {by_chance(kind)}")
+    lanes = [rare, _by_kind(meant, by_chance), _by_kind(harmless, by_chance)]
+    return list({one.name: one for one in _in_turn(lanes)}.values())
+
+
+def _by_kind(mine: list[Mutation], order: Callable[[str], str]) -> list[Mutation]:
     kinds: dict[str, list[Mutation]] = {}
-    for one in sorted(all_of_them, key=lambda one: _draw(seed, one.name)):
+    for one in mine:
         kinds.setdefault(one.kind, []).append(one)
-    rounds = itertools.zip_longest(*(kinds[kind] for kind in sorted(kinds)))
+    return _in_turn([kinds[kind] for kind in sorted(kinds, key=order)])
+
+
+def _in_turn(groups: list[list[Mutation]]) -> list[Mutation]:
+    rounds = itertools.zip_longest(*groups)
     return [one for same in rounds for one in same if one is not None]
 
 

@@ -79,17 +79,21 @@ class Machine:
         return check(str(self.checkpoint(mutation.query)), str(application))
 
     def carried_on(self, mutation: Mutation, application: Path, checkpoint: Path) -> Emitted:
-        """The new code on a copy of this checkpoint, over the second half."""
+        """The new code on a copy of this checkpoint, over the second half.
+
+        The sink is left as the old code left it: `check` reads its log for the next mutation.
+        """
         place = self.place(mutation.query)
         output = place / "out"
-        _restore(output, place / "out-before")
         copied = _fresh(place / "run")
         shutil.copytree(checkpoint, copied)
         before = sinks.written(output)
         failure = _run(application, copied)
-        if mutation.query.sink != "rows":
-            return Emitted(_added(before, sinks.written(output)), failure)
-        return Emitted(sinks.rows_since(self._old[mutation.query.name]), failure)
+        if mutation.query.sink == "rows":
+            return Emitted(sinks.rows_since(self._old[mutation.query.name]), failure)
+        added = _added(before, sinks.written(output))
+        _restore(output, place / "out-before")
+        return Emitted(added, failure)
 
     def truth(self, mutation: Mutation) -> Emitted:
         """The new code from an empty checkpoint over both halves; what it emits in the second."""
