@@ -7,6 +7,7 @@ import json
 from floodmark.checkpoint.plan_tree import (
     COLUMN,
     LITERAL,
+    OUTPUT,
     Expression,
     Input,
     PlanTree,
@@ -19,7 +20,9 @@ SOURCE = Step("Source", (("number", "0"),))
 
 
 def expression(text: str) -> Expression:
-    """`sum(amount)`, `amount`, `1`, `greater_than(amount, 1)`."""
+    """`sum(amount)`, `amount`, `1`, `greater_than(amount, 1)`; `@key 0`: a result's column."""
+    if text.startswith("@"):
+        return Expression(OUTPUT, (("of", f"Aggregate 0 {text[1:]}"),), label=text)
     name, opening, rest = text.partition("(")
     if opening:
         inner = _arguments(rest.rstrip()[:-1])

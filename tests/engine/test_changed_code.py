@@ -85,3 +85,24 @@ def test_a_checkpoint_of_plain_spark_is_judged_too(
     with pytest.raises(Refused, match="FM321"):
         start(rows.writeStream.outputMode("update").format("noop"), checkpoint)
     run(totals(session, orders), checkpoint)
+
+
+def test_a_watermark_and_a_legacy_setting_are_looked_at_too(
+    session: Any, orders: Path, tmp_path: Path
+) -> None:
+    """They change no key and no aggregate, and decide which rows count, and as what."""
+    checkpoint = tmp_path / "ck"
+
+    def hours(marked: str) -> Any:
+        rows = read_orders(session, orders).selectExpr(
+            "customerId", "timestamp'2026-01-01' AS at", "timestamp'2026-01-02' AS seen"
+        )
+        rows = rows.withWatermark(marked, "1 hour").dropDuplicates(["customerId", "at", "seen"])
+        return rows.writeStream.format("noop").trigger(availableNow=True)
+
+    run(hours("at"), checkpoint)
+    with pytest.raises(Refused, match="FM326"):
+        start(hours("seen"), checkpoint)
+    session.conf.set("spark.sql.legacy.timeParserPolicy", "LEGACY")
+    with pytest.raises(Refused, match="FM355"):
+        start(hours("at"), checkpoint)

@@ -308,6 +308,33 @@ def test_a_filter_below_a_state_is_no_silent_yes():
     assert accepted.verdict is Verdict.COMPATIBLE
 
 
+def test_a_filter_on_keys_is_moved_below_the_state():
+    found = judged(meeting(new={"tree": plan(having=("equal_to(@key 0, 'a')",))}))
+    assert found.verdict is Verdict.UNKNOWN
+    assert [one.rule for one in found.reasons if one.silent] == ["filter-changed"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "verdict"), [(("user",), Verdict.COMPATIBLE), (("user", "at"), Verdict.UNKNOWN)]
+)
+def test_a_watermark_counts_where_a_state_depends_on_event_time(keys, verdict):
+    old, new = plan(keys=keys), plan(keys=keys, watermark=("at", 600_000))
+    found = judged(meeting(old={"tree": old}, new={"tree": new}))
+    (told,) = [one for one in found.reasons if one.rule == "watermark-added-or-removed"]
+    assert told.verdict is verdict
+
+
+def test_what_cannot_be_compared_is_unknown_in_changed_code():
+    hidden = replace(plan(), untold=("what the function f does",))
+    same = meeting(old={"tree": hidden}, new={"tree": hidden})
+    assert same.last is not None
+    unchanged = replace(same, fingerprint="f", last=replace(same.last, fingerprint="f"))
+    assert judged(unchanged).verdict is Verdict.SAME
+    found = judged(replace(unchanged, fingerprint="g"))
+    assert found.verdict is Verdict.UNKNOWN
+    assert "what the function f does" in " ".join(one.what for one in found.reasons)
+
+
 def test_what_nobody_has_compared_is_said():
     found = judged(meeting(old={"none": True}))
     assert found.verdict is Verdict.UNKNOWN

@@ -6,7 +6,7 @@ holds. Nothing here knows Spark.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from floodmark.checkpoint.plan_tree import PlanTree
@@ -19,8 +19,20 @@ EVALUATING = (
     "spark.sql.timestampType",
     "spark.sql.decimalOperations.allowPrecisionLoss",
     "spark.sql.parser.escapedStringLiterals",
+    "spark.sql.columnNameOfCorruptRecord",
+    "spark.sql.jsonGenerator.ignoreNullFields",
+    "spark.sql.json.enablePartialResults",
+    "spark.sql.files.ignoreCorruptFiles",
+    "spark.sql.files.ignoreMissingFiles",
+    "spark.sql.sources.partitionColumnTypeInference.enabled",
 )
 """Settings that change what the same expression gives; an outline has them always."""
+_LEGACY = ("spark.sql.legacy.", "spark.sql.ansi.")
+
+
+def evaluating(conf: Iterable[str]) -> set[str]:
+    """Of these settings, the ones that change what the same expression gives."""
+    return {key for key in conf if key in EVALUATING or key.startswith(_LEGACY)}
 
 
 @dataclass(frozen=True)

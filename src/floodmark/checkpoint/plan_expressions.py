@@ -40,6 +40,7 @@ _RANDOM = (*_SEEDED, "Uuid", "Shuffle", "RandStr", "Uniform")
 _SEEDS = ("hideSeed", "randomSeed", "seed", "seedExpression")
 _REPLACED = ("Between", "Nvl", "ParseToDate")
 """Other words for what Spark puts in their place, which says all."""
+_OF_THE_JVM = ("ScalaUDF", "ScalaUDAF", "ScalaAggregator")
 _FLAT = frozenset({"And", "Or"})
 
 
@@ -48,12 +49,27 @@ class ExpressionReader:
         self._functions = functions
         self.unseen: set[str] = set()
         """What Spark's JSON leaves out, as Class.field."""
+        self.untold: set[str] = set()
+        """Functions that are code of the JVM's: Spark knows them by a name."""
 
     def read(self, flat: Any, environment: Mapping[int, Expression]) -> Expression:
         if isinstance(flat, list) and flat and isinstance(flat[0], list):
             children = tuple(self.read(one, environment) for one in flat)
             return Expression("list", (), children)
         found, _ = self._parsed(flat, 0, environment)
+        return found
+
+    def conjuncts(self, flat: Any, environment: Mapping[int, Expression]) -> list[Expression]:
+        """The parts of A AND B AND C, in the order in which the code has them."""
+        found: list[Expression] = []
+        at, left = 0, 1
+        while left:
+            if simple_name(flat[at]["class"]) == "And":
+                at, left = at + 1, left + 1
+            else:
+                one, at = self._parsed(flat, at, environment)
+                found.append(one)
+                left -= 1
         return found
 
     def _parsed(
@@ -105,6 +121,10 @@ class ExpressionReader:
                 continue  # the same conditions and values are its children
             else:
                 fields.append((name, json.dumps(plain(value), sort_keys=True)))
+        if kind in _OF_THE_JVM or kind.startswith("Hive"):
+            self.untold.add(
+                f"what the function {raw.get('udfName') or raw.get('name') or kind} does"
+            )
         if kind == _VARIABLE:
             fields.append(("variable", str(expression_id(raw))))
             return Expression(kind, tuple(sorted(fields)), (), str(raw.get("name")))

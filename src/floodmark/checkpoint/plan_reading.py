@@ -34,6 +34,7 @@ from floodmark.checkpoint.plan_json import (
 from floodmark.checkpoint.plan_tree import (
     ABOVE,
     COLUMN,
+    KEY_ORDER,
     LITERAL,
     NAMED,
     OUTPUT,
@@ -60,6 +61,7 @@ class Facts:
     """Digests of Python functions, by the number of the result."""
     canonical: str = ""
     tries: tuple[str, ...] = ()
+    untold: tuple[str, ...] = ()
 
 
 def read_plan(nodes: list[Mapping[str, Any]], facts: Facts) -> PlanTree:
@@ -71,7 +73,8 @@ def read_plan(nodes: list[Mapping[str, Any]], facts: Facts) -> PlanTree:
     fed = reader.build(root)
     columns = tuple(fed.environment.get(one, _nameless(one)) for one in outputs)
     unseen = tuple(sorted(reader.expressions.unseen))
-    return PlanTree(fed.input, columns, facts.canonical, facts.tries, unseen)
+    untold = tuple(sorted({*facts.untold, *reader.expressions.untold}))
+    return PlanTree(fed.input, columns, facts.canonical, facts.tries, unseen, untold)
 
 
 def _nameless(number: int) -> Expression:
@@ -274,14 +277,14 @@ class _Reader:
             **self._put_out(node.children[1], right),
         }
         raw = node.raw.get("condition")
-        condition = (
-            in_order(_conjuncts(self.expressions.read(raw, environment)))
-            if isinstance(raw, list)
-            else ()
-        )
+        said = self.expressions.conjuncts(raw, environment) if isinstance(raw, list) else []
         stateful = left.streaming and right.streaming
-        expressions: list[tuple[str, tuple[Expression, ...]]] = [("condition", condition)]
-        if stateful:  # whole rows of both sides lie in the state
+        expressions: list[tuple[str, tuple[Expression, ...]]] = [
+            ("condition", in_order(tuple(said)))
+        ]
+        if stateful:  # whole rows of both sides lie in the state, by keys in the code's order
+            equal = tuple(one for one in said if one.name in ("EqualTo", "EqualNullSafe"))
+            expressions.append((KEY_ORDER, equal))
             for name, child, fed in (
                 ("left columns", node.children[0], left),
                 ("right columns", node.children[1], right),

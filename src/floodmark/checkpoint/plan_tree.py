@@ -20,6 +20,8 @@ NAMED = "named"
 """A column of rows that a state keeps: its label is the name that the state has for it."""
 ABOVE = "above"
 """A condition on event time that does not keep the watermark from moving."""
+KEY_ORDER = "key order"
+"""The equalities of a join of streams, in the order of its state's keys."""
 _TEXTS = ('"string"', '"binary"')
 _READ_AS_JSON = ("name", "value", "type", "dataType")
 _OF_ANOTHER = (NAMED, ABOVE, "Cast", "GetStructField")
@@ -133,6 +135,8 @@ class PlanTree:
     """Functions that give null where others fail, try_sum say: the JSON has them as sum."""
     unseen: tuple[str, ...] = ()
     """What Spark's JSON leaves out of this plan, as Class.field."""
+    untold: tuple[str, ...] = ()
+    """What neither Spark nor its objects tell: what a Java function does, say."""
     salt: str | None = None
     """Set where texts are hidden: what they are hashed with."""
 
@@ -251,6 +255,7 @@ def tree_to_json(tree: PlanTree) -> dict[str, object]:
         "canonical": tree.canonical,
         "tries": list(tree.tries),
         "unseen": list(tree.unseen),
+        "untold": list(tree.untold),
         "salt": tree.salt,
     }
 
@@ -300,6 +305,7 @@ def _tree_from_json(value: object) -> PlanTree:
         str(value.get("canonical", "")),
         tuple(str(one) for one in value.get("tries", ())),
         tuple(str(one) for one in value.get("unseen", ())),
+        tuple(str(one) for one in value.get("untold", ())),
         salt if isinstance(salt, str) else None,
     )
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.outline import EVALUATING
+from floodmark.checkpoint.outline import evaluating
+from floodmark.checkpoint.plan_tree import PlanTree
 from floodmark.checkpoint.start_note import LastStart, last_start
 from floodmark.engine.checking import compare
 from floodmark.engine.query import sql_conf
@@ -17,7 +18,7 @@ from floodmark.errors import FloodmarkError
 from floodmark.rules.finding import Finding, Severity
 from floodmark.rules.judging import judge_restart
 from floodmark.rules.registry import find_rule
-from floodmark.rules.restarts.differences import differences
+from floodmark.rules.restarts.differences import differences, untold
 from floodmark.rules.restarts.reason import Reason, Verdict
 from floodmark.storage.load import load
 from floodmark.storage.starts import acting_note
@@ -66,19 +67,25 @@ def _is_unchanged(start: QueryToStart, checkpoint: Checkpoint) -> bool:
     if note is None or note.tree is None:
         return False
     query, redaction = start.query, note.redaction
-    if note.spark_version != str(start.spark.version) or differences(note.tree, query.tree):
+    if note.spark_version != str(start.spark.version) or not _is_same(note.tree, query.tree):
         return False
     now = redaction.conf(sql_conf(start.spark))
-    if any(note.conf.get(key) != now.get(key) for key in EVALUATING):
+    if any(note.conf.get(key) != now.get(key) for key in evaluating({**note.conf, **now})):
         return False
-    if _keeps_own_state(start) and note.fingerprint != start.fingerprint:
-        return False  # its variables are in the code, and not in the plan
+    is_untold = _keeps_own_state(start) or untold(note.tree, query.tree) is not None
+    if is_untold and note.fingerprint != start.fingerprint:
+        return False  # variables of a state are in the code, and not in the plan
     return (
         [(one.kind, dict(one.options), one.schema_ddl) for one in note.sources]
         == [(one.kind, redaction.options(one.options), one.schema_ddl) for one in query.sources]
         and (note.sink, note.output_mode.lower()) == (query.sink, query.output_mode.lower())
         and _sink_options(note) == _without_checkpoint(redaction.options(query.sink_options))
     )
+
+
+def _is_same(old: PlanTree, new: PlanTree) -> bool:
+    now = new if old.salt is None else new.hidden(old.salt)
+    return not differences(old, now) and old.watermarks == now.watermarks
 
 
 def _keeps_own_state(start: QueryToStart) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from floodmark.engine.plan_tree import sequence
 from floodmark.engine.query import source_name
+from floodmark.engine.scala import sequence
 
 _NAMES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 

@@ -11,25 +11,27 @@ import hashlib
 import json
 import re
 import sys
-import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from floodmark.checkpoint.plan_json import KNOWN_BY_OTHER_MEANS, expression_id
+from floodmark.checkpoint.plan_json import KNOWN_BY_OTHER_MEANS, VOLATILE, expression_id
 from floodmark.checkpoint.plan_reading import Facts, read_plan
 from floodmark.checkpoint.plan_tree import Input, PlanTree, Step
-from floodmark.engine.python_code import function_digest
+from floodmark.engine.pickled_code import python_digest
+from floodmark.engine.scala import scala_map, sequence
 from floodmark.engine.static_rows import KINDS as GIVEN_ROWS
 from floodmark.engine.static_rows import rows_digest
+from floodmark.engine.static_tables import KINDS as TABLES
+from floodmark.engine.static_tables import UNTOLD, static_facts
 
 _DEEPEST = 20_000
 _DELAY = "spark.watermarkDelayMs"
 _MOST_FIELDS = "spark.sql.debug.maxToStringFields"
 _SUBQUERIES = ("ScalarSubquery", "ListQuery", "Exists", "LateralSubquery")
-_ADDRESS = re.compile(r"@[0-9a-f]+")
 _NODE_ID = re.compile(r"(EventTimeWatermark )[0-9a-f-]{36}")
 _TRY = re.compile(r"\btry_\w+(?=\()")
 _MAY_TRY = re.compile(r'"(?:evalMode|evalContext)"')
+_OF_A_SESSION = re.compile(r"@[0-9a-f]{3,}|#\d|\$Lambda|[0-9a-f]{8}-[0-9a-f]{4}-")
 _NUMBERS = re.compile(r'"(?:jvmId|nodeId)":"[^"]*",?')
 
 
@@ -60,9 +62,9 @@ def _facts(spark: Any, plan: Any, text: str, nodes: list[Mapping[str, Any]]) -> 
             if wanted[at] == "watermark":
                 details[at] = {"delay_ms": _delay(node)}
             elif wanted[at] == "static":
-                details[at] = _static(node)
+                details[at] = static_facts(node)
             elif wanted[at] == "rows":
-                details[at] = {"rows": rows_digest(node)}
+                details[at] = _rows(node)
             elif wanted[at] == "line":
                 details[at] = {"line": str(node.canonicalized().simpleString(1_000_000))}
             else:
@@ -71,7 +73,13 @@ def _facts(spark: Any, plan: Any, text: str, nodes: list[Mapping[str, Any]]) -> 
     words = _NODE_ID.sub(r"\1", str(canonical.toString()))
     whole = _NUMBERS.sub("", str(canonical.toJSON())) + words
     tries = tuple(_TRY.findall(words)) if "try_" in words else ()
-    return Facts(details, functions, hashlib.sha256(whole.encode()).hexdigest(), tries)
+    untold = tuple(str(one[UNTOLD]) for one in details.values() if UNTOLD in one)
+    return Facts(details, functions, hashlib.sha256(whole.encode()).hexdigest(), tries, untold)
+
+
+def _rows(leaf: Any) -> dict[str, Any]:
+    found = rows_digest(leaf)
+    return {"rows": found, **({} if found else {UNTOLD: "the rows that a job makes"})}
 
 
 def _fill(plan: Any, nodes: list[dict[str, Any]]) -> None:
@@ -98,7 +106,7 @@ def _fill(plan: Any, nodes: list[dict[str, Any]]) -> None:
 
 def _is_half_told(raw: Mapping[str, Any], tries: bool) -> bool:
     return (
-        raw.get("options", "") is None
+        bool(_hidden(raw))
         or str(raw.get("value")).startswith("[B@")
         or isinstance(raw.get("plan"), list)
         or (tries and ("evalMode" in raw or "evalContext" in raw))
@@ -106,8 +114,8 @@ def _is_half_told(raw: Mapping[str, Any], tries: bool) -> bool:
 
 
 def _tell(raw: dict[str, Any], expression: Any) -> None:
-    if raw.get("options", "") is None:  # of from_json and its like
-        raw["options"] = scala_map(expression.options())
+    for name in _hidden(raw):
+        raw[name] = _text(expression, name)
     if str(raw.get("value")).startswith("[B@"):
         raw["value"] = bytes(expression.value()).hex()
     for name in ("evalMode", "evalContext"):
@@ -117,15 +125,41 @@ def _tell(raw: dict[str, Any], expression: Any) -> None:
         _tell_subquery(raw["plan"], expression.plan())
 
 
+def _hidden(raw: Mapping[str, Any]) -> list[str]:
+    """Fields that Spark's JSON leaves empty: options of from_json, a schema of Protobuf."""
+    if str(raw.get("class")).endswith(".Literal"):
+        return []
+    known = VOLATILE | KNOWN_BY_OTHER_MEANS
+    return [name for name, value in raw.items() if value is None and name not in known]
+
+
+def _text(expression: Any, name: str) -> Any:
+    """None where it has no words of its own, or some that are others in each session."""
+    from py4j.protocol import Py4JError
+
+    try:
+        value = getattr(expression, name)()
+        if name == "options":
+            return scala_map(value)
+        if str(getattr(value, "getClass", lambda: "")()).endswith("scala.Some"):
+            value = value.get()
+    except (Py4JError, TypeError):
+        return None
+    if isinstance(value, (bytes, bytearray)):
+        return hashlib.sha256(value).hexdigest()
+    text = str(value.toString() if hasattr(value, "toString") else value)
+    return None if _OF_A_SESSION.search(text) else text
+
+
 def _tell_subquery(nodes: list[dict[str, Any]], plan: Any) -> None:
     _fill(plan, nodes)
     _number(nodes, {})
     for raw, node in zip(nodes, _nodes(plan), strict=False):
         asked = _asks(raw)
         if asked == "static":
-            raw.update(_static(node))
+            raw.update(static_facts(node))
         elif asked == "rows":
-            raw["rows"] = rows_digest(node)
+            raw.update(_rows(node))
         if raw["class"].endswith(".View"):  # with the time at which it was made
             raw.pop("desc", None)
             raw.pop("options", None)
@@ -160,20 +194,11 @@ def _listed(found: list[Any]) -> Iterator[dict[str, Any]]:
             yield one
 
 
-def scala_map(value: Any) -> dict[str, str]:
-    found: dict[str, str] = {}
-    pairs = value.iterator()
-    while pairs.hasNext():
-        pair = pairs.next()
-        found[str(pair._1()).lower()] = str(pair._2())
-    return found
-
-
 def _asks(node: Mapping[str, Any]) -> str | None:
     kind = str(node["class"]).rsplit(".", 1)[-1]
     if kind in ("EventTimeWatermark", "UpdateEventTimeWatermarkColumn"):
         return "watermark"
-    if kind in ("LogicalRelation", "DataSourceV2Relation"):
+    if kind in TABLES:
         return "static"
     if kind in GIVEN_ROWS and node.get("isStreaming") is not True:
         return "rows"
@@ -199,79 +224,20 @@ def _delay(node: Any) -> int | None:
     return None
 
 
-def _static(leaf: Any) -> dict[str, Any]:
-    from py4j.protocol import Py4JError
-
-    try:
-        relation = leaf.relation()
-        paths = [str(one.toString()) for one in sequence(relation.location().rootPaths())]
-        return {"reads": paths, "format": _format(relation)}
-    except (Py4JError, TypeError):
-        text = str(leaf.simpleString(1_000_000))
-        return {"reads": text.partition("[")[0], "format": _told_by(leaf, text.partition("]")[2])}
-
-
-def _told_by(leaf: Any, words: str) -> str:
-    """A table of a database or a connector: by what stands after its columns.
-
-    A digest, as a query may hold what nobody should see.
-    """
-    return hashlib.sha256(_ADDRESS.sub("", words).encode()).hexdigest()
-
-
-def _format(relation: Any) -> str:
-    """How files are read; a digest, as options may hold what nobody should see."""
-    kind = str(relation.fileFormat().getClass().getSimpleName())
-    options = {key: value for key, value in scala_map(relation.options()).items() if key != "path"}
-    # Columns of these files go by their place, those of others by their name.
-    columns = str(relation.dataSchema().simpleString()) if "CSV" in kind else ""
-    told = json.dumps([kind, options, columns], sort_keys=True)
-    return hashlib.sha256(told.encode()).hexdigest()
-
-
 def _functions(node: Any) -> dict[int, str]:
     found: dict[int, str] = {}
     for expression in sequence(node.expressions()):
         for one in _nodes(expression):
             if str(one.getClass().getSimpleName()) in ("PythonUDF", "PythonUDAF", "PythonUDTF"):
-                found[int(one.resultId().id())] = _python_function(one.func())
+                by_name = any(
+                    str(below.getClass().getSimpleName()) == "NamedArgumentExpression"
+                    for below in sequence(one.children())
+                )
+                found[int(one.resultId().id())] = python_digest(one.func(), by_name)
             elif str(one.getClass().getSimpleName()) in _SUBQUERIES:
                 for below in _nodes(one.plan()):
                     found.update(_functions(below))
     return found
-
-
-def _python_function(function: Any) -> str:
-    from py4j.protocol import Py4JError
-
-    try:
-        command = _bytes(function.command())
-    except (Py4JError, TypeError):
-        return f"not to be had: {uuid.uuid4()}"  # equal to nothing: it is never called the same
-    try:
-        from pyspark import cloudpickle
-
-        # This process pickled it a moment ago: it is the code that is about to run.
-        value = cloudpickle.loads(command)  # nosec B301
-    except Exception:
-        return hashlib.sha256(command).hexdigest()
-    return function_digest(value[0] if isinstance(value, tuple) and value else value)
-
-
-def _bytes(command: Any) -> bytes:
-    """Scala's wrapper around a byte[] has another name for it in Scala 2.12, with Spark 3."""
-    from py4j.protocol import Py4JError
-
-    if isinstance(command, (bytes, bytearray)):
-        return bytes(command)
-    try:
-        return bytes(command.unsafeArray())
-    except Py4JError:
-        return bytes(command.array())
-
-
-def sequence(items: Any) -> list[Any]:
-    return [items.apply(index) for index in range(items.size())]
 
 
 @contextlib.contextmanager

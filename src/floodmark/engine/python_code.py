@@ -2,7 +2,8 @@
 
 A plan holds a function as pickled bytes, in which line numbers and file names count. Here
 comments, docstrings, empty lines and the names of variables do not; closures, defaults and the
-globals that a function uses do, and so do the methods and values of objects that it holds.
+globals that a function uses do, and so do the methods and values of objects that it holds, and
+the modules that it imports. Names of parameters count where anything is called by them.
 """
 
 from __future__ import annotations
@@ -13,8 +14,12 @@ import json
 import re
 import sys
 import types
+import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+from floodmark.engine.python_modules import imported_name, is_package, is_users, module_code
+from floodmark.rules.restarts.differences import NOT_COMPARED
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 _DEEPEST = 100
@@ -29,16 +34,25 @@ _BUILT_IN = (
     types.GetSetDescriptorType,
     types.MemberDescriptorType,
 )
-_OF_A_MODULE = ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM")
-_KEEPS_MODULE = ("STORE_FAST", "CACHE", "PRECALL")
+_OF_A_MODULE = ("LOAD_ATTR", "LOAD_METHOD")
 _TAKES_ANY = 0x04 | 0x08  # *args and **kwargs
+_CALLED_BY_NAME = {"KW_NAMES", "CALL_KW", "CALL_FUNCTION_KW", "CALL_FUNCTION_EX"}
+_PARAMETERS, _NOT_FOUND = "parameters: ", "no module "
 
 
-def function_digest(function: Any) -> str:
-    """`3.11:5f3a…`: byte code differs with the minor release of Python."""
+def function_digest(function: Any, by_name: bool = False) -> str:
+    """`3.11:5f3a…`: byte code differs with the minor release of Python.
+
+    `by_name`: the query gives it its arguments by name.
+    """
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    text = json.dumps(list(_said(function, {}, 0)))
-    return f"{version}:{hashlib.sha256(text.encode()).hexdigest()}"
+    said = list(_said(function, {}, 0))
+    missing = sorted({one for one in said if one.startswith(_NOT_FOUND)})
+    if missing:  # equal to nothing: it is never called the same
+        return f"{version}:{NOT_COMPARED}{', '.join(missing)} is found here ({uuid.uuid4()})"
+    if not by_name and _CALLED_BY_NAME.isdisjoint(said):
+        said = [one for one in said if not one.startswith(_PARAMETERS)]
+    return f"{version}:{hashlib.sha256(json.dumps(said).encode()).hexdigest()}"
 
 
 def _said(value: Any, seen: Seen, depth: int) -> Iterator[str]:
@@ -75,13 +89,13 @@ def _said(value: Any, seen: Seen, depth: int) -> Iterator[str]:
     elif isinstance(value, type):
         yield from _class(value, seen, depth)
     elif isinstance(value, types.ModuleType):
-        yield value.__name__
+        yield from _module(value.__name__, seen, depth)
     else:
         yield from _object(value, seen, depth)
 
 
 def _function(function: types.FunctionType, seen: Seen, depth: int) -> Iterator[str]:
-    if not _is_users(function.__module__):
+    if not is_users(function.__module__):
         yield f"{function.__module__}.{function.__qualname__}"
         # A wrapper of Spark's own holds what the user wrote in its closure.
         for cell in function.__closure__ or ():
@@ -105,8 +119,11 @@ def _code(code: types.CodeType, names: Mapping[str, Any], seen: Seen, depth: int
     """Step by step: variables by their number, globals and constants by what they are."""
     yield f"{code.co_argcount} {code.co_posonlyargcount} {code.co_kwonlyargcount}"
     yield f"{code.co_flags & _TAKES_ANY} {getattr(code, 'co_exceptiontable', b'').hex()}"
+    taken = code.co_argcount + code.co_kwonlyargcount
+    yield f"{_PARAMETERS}{' '.join(code.co_varnames[:taken])}"
     module: Any = None
-    for step in dis.get_instructions(code):
+    steps = list(dis.get_instructions(code))
+    for at, step in enumerate(steps):
         yield step.opname
         before, module = module, None
         if isinstance(step.argval, types.CodeType):
@@ -115,28 +132,63 @@ def _code(code: types.CodeType, names: Mapping[str, Any], seen: Seen, depth: int
             yield from _said(step.argval, seen, depth + 1)
         elif step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval in names:
             module = names[step.argval]
-            yield from _said(module, seen, depth + 1)
+            if _is_users_module(module) and steps[at + 1].opname in _OF_A_MODULE:
+                yield module.__name__
+            else:
+                yield from _said(module, seen, depth + 1)
         elif step.opname == "IMPORT_NAME":
-            module = sys.modules.get(str(step.argval))
-            yield str(step.argval)
+            yield from _imported(steps, at, names, seen, depth)
         elif step.opname in _OF_A_MODULE and _is_users_module(before):
             # What the function uses of the module, and not all that stands in it.
             inner = getattr(before, str(step.argval), None)
             yield str(step.argval)
-            yield from _said(inner, seen, depth + 1)
-            module = before if step.opname == "IMPORT_FROM" else inner
-        elif step.opname in _KEEPS_MODULE and before is not None:
-            module = before
-            yield str(step.arg)
+            if not _is_users_module(inner) or steps[at + 1].opname not in _OF_A_MODULE:
+                yield from _said(inner, seen, depth + 1)
+            module = inner
         elif step.opcode in dis.hasname:
             yield str(step.argval)
         else:
             yield str(step.arg)
 
 
+def _imported(
+    steps: list[dis.Instruction], at: int, names: Mapping[str, Any], seen: Seen, depth: int
+) -> Iterator[str]:
+    """What is imported, with all modules that `from package import module` names."""
+    level = steps[at - 2].argval if at > 1 else 0
+    package = names.get("__package__")
+    name = imported_name(str(steps[at].argval), level if isinstance(level, int) else 0, package)
+    yield from _module(name, seen, depth)
+    for step in steps[at + 1 :]:
+        if step.opname == "IMPORT_FROM" and module_code(f"{name}.{step.argval}") is not None:
+            yield from _module(f"{name}.{step.argval}", seen, depth)
+        elif step.opname not in ("IMPORT_FROM", "STORE_FAST", "STORE_NAME", "STORE_DEREF"):
+            return
+
+
+def _module(name: str, seen: Seen, depth: int) -> Iterator[str]:
+    """The whole of a module that a function imports; of Python's own and Spark's the name."""
+    yield name
+    key = hash(name)
+    if not is_users(name) or key in seen or depth > _DEEPEST:
+        return
+    seen[key] = (len(seen), name)
+    found = module_code(name)
+    if isinstance(found, types.CodeType):
+        package = name if is_package(name) else name.rpartition(".")[0]
+        yield from _code(found, {"__package__": package}, seen, depth + 1)
+    elif found is not None:
+        yield found
+    elif name in sys.modules:  # made by hand, or in machine code
+        members = sorted(vars(sys.modules[name]).items())
+        yield from _said({k: v for k, v in members if not k.startswith("__")}, seen, depth + 1)
+    else:
+        yield f"{_NOT_FOUND}{name}"
+
+
 def _class(kind: type, seen: Seen, depth: int) -> Iterator[str]:
     yield f"{kind.__qualname__}"
-    if not _is_users(kind.__module__):
+    if not is_users(kind.__module__):
         yield str(kind.__module__)
         return
     for base in kind.__bases__:
@@ -175,22 +227,4 @@ def _sorted(attributes: Any) -> Any:
 
 
 def _is_users_module(value: Any) -> bool:
-    return isinstance(value, types.ModuleType) and _is_users(value.__name__)
-
-
-def _is_users(module: str | None) -> bool:
-    top = (module or "").partition(".")[0]
-    return (
-        top not in sys.stdlib_module_names
-        and top
-        not in (
-            "pyspark",
-            "py4j",
-            "pandas",
-            "numpy",
-            "pyarrow",
-            "floodmark",
-            "cloudpickle",
-            "builtins",
-        )
-    ) or top == "__main__"
+    return isinstance(value, types.ModuleType) and is_users(value.__name__)

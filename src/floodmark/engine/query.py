@@ -13,7 +13,8 @@ from typing import Any
 
 from floodmark.checkpoint.outline import EVALUATING
 from floodmark.checkpoint.plan_tree import PlanTree
-from floodmark.engine.plan_tree import read_tree, scala_map
+from floodmark.engine.plan_tree import read_tree
+from floodmark.engine.scala import scala_map
 from floodmark.errors import WrongUse
 
 

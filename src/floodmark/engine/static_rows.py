@@ -9,6 +9,8 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
+from floodmark.engine.pickled_code import python_digest
+
 KINDS = ("LocalRelation", "LogicalRDD")
 
 
@@ -25,7 +27,17 @@ def rows_digest(leaf: Any) -> str | None:
         if str(leaf.getClass().getSimpleName()) == "LocalRelation":
             found.update(str(leaf.data().mkString("\n")).encode())
             return found.hexdigest()
-        chunks = list(_given_chunks(leaf.rdd()))
+        steps = list(_steps(leaf.rdd()))
+        given = steps.pop()
+        if str(given.getClass().getSimpleName()) != "ParallelCollectionRDD":
+            return None
+        for step in steps:
+            kind = str(step.getClass().getSimpleName())
+            if kind == "PythonRDD":
+                found.update(python_digest(step.func()).encode())
+            elif kind != "MapPartitionsRDD" or step.dependencies().size() != 1:
+                return None
+        chunks = list(_given_chunks(given))
     except (Py4JError, TypeError):
         return None
     for row in (row for chunk in chunks for row in _rows(chunk)):
@@ -33,12 +45,16 @@ def rows_digest(leaf: Any) -> str | None:
     return found.hexdigest() if chunks else None
 
 
-def _given_chunks(rdd: Any) -> Iterator[bytes]:
-    """What Python gave to the JVM: pickled rows, as many at once as the partitions need."""
+def _steps(rdd: Any) -> Iterator[Any]:
+    """From the rows back to what they are made of; Spark's own steps only turn their form."""
+    yield rdd
     while not rdd.dependencies().isEmpty():
         rdd = rdd.dependencies().head().rdd()
-    if str(rdd.getClass().getSimpleName()) != "ParallelCollectionRDD":
-        return
+        yield rdd
+
+
+def _given_chunks(rdd: Any) -> Iterator[bytes]:
+    """What Python gave to the JVM: pickled rows, as many at once as the partitions need."""
     for partition in rdd.partitions():
         values = partition.iterator()
         while values.hasNext():

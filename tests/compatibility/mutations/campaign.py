@@ -19,12 +19,9 @@ from floodmark.rules.restarts.reason import Judgement, Verdict
 
 # A changed result is said where a rule names the change and says that the past stays as it was.
 _SAID_BY = {
-    "filter-changed",
     "watermark-delay-changed",
     "watermark-column-changed",
     "limit-changed",
-    "join-condition-changed",
-    "join-type-changed",
     "source-options-changed",
     "source-columns-changed",
     "output-mode-changed",

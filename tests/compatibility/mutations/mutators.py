@@ -17,6 +17,7 @@ from compatibility.mutations import surroundings
 from compatibility.mutations.applications import Version
 from compatibility.mutations.edits import EDITS, Edit
 from compatibility.mutations.harmless import HARMLESS
+from compatibility.mutations.more_queries import MORE
 from compatibility.mutations.queries import ALL, Query
 
 
@@ -33,12 +34,12 @@ class Mutation:
     """The truth has to stop between the halves, as the change moves the borders of batches."""
 
 
-def mutations(queries: Iterable[Query] = ALL) -> list[Mutation]:
+def mutations(queries: Iterable[Query] = (*ALL, *MORE)) -> list[Mutation]:
     return [one for query in queries for one in _of(query)]
 
 
 def named(name: str) -> Mutation:
-    query = next(one for one in ALL if one.name == name.partition("/")[0])
+    query = next(one for one in (*ALL, *MORE) if one.name == name.partition("/")[0])
     return next(one for one in _of(query) if one.name == name)
 
 

@@ -32,7 +32,7 @@ def _add(name: str, code: str, **more: object) -> None:
     ALL.append(Query(name, code, **more))  # type: ignore[arg-type]
 
 
-_LATE = 'late = read("events").withWatermark("at", "10 minutes")\n'
+LATE = 'late = read("events").withWatermark("at", "10 minutes")\n'
 
 # Aggregations
 _add(
@@ -125,18 +125,18 @@ _add(
 # Windows
 _add(
     "windows",
-    _LATE + 'out = late.groupBy(F.window("at", "10 minutes"), "k").agg(F.sum("v").alias("s"))',
+    LATE + 'out = late.groupBy(F.window("at", "10 minutes"), "k").agg(F.sum("v").alias("s"))',
     mode="append",
 )
 _add(
     "sliding",
-    _LATE
+    LATE
     + 'out = late.groupBy(F.window("at", "10 minutes", "5 minutes")).agg(F.count("*").alias("n"))'
     + '.select("window.start", "window.end", "n")',
 )
 _add(
     "offset-windows",
-    _LATE
+    LATE
     + 'wins = F.window("at", "10 minutes", "10 minutes", "2 minutes")\n'
     + 'out = late.groupBy(wins).agg(F.max("w").alias("m"), F.min("x").alias("low"))',
     mode="append",
@@ -144,13 +144,13 @@ _add(
 )
 _add(
     "sessions",
-    _LATE
+    LATE
     + 'out = late.groupBy(F.session_window("at", "5 minutes"), "k").agg(F.sum("w").alias("s"))',
     mode="append",
 )
 _add(
     "windows-of-windows",
-    _LATE
+    LATE
     + 'small = late.groupBy(F.window("at", "5 minutes"), "k").agg(F.sum("v").alias("s"))\n'
     + 'out = small.groupBy(F.window(F.window_time("window"), "20 minutes")).agg('
     + 'F.sum("s").alias("total"), F.count("*").alias("n"))',
@@ -165,12 +165,12 @@ _add(
 )
 _add(
     "unique-late",
-    _LATE + 'out = late.dropDuplicates(["k", "v", "at"]).select("k", "v", "w", "at")',
+    LATE + 'out = late.dropDuplicates(["k", "v", "at"]).select("k", "v", "w", "at")',
     mode="append",
 )
 _add(
     "unique-within",
-    _LATE
+    LATE
     + 'rows = late.where("v < 6")\n'
     + 'out = rows.dropDuplicatesWithinWatermark(["k", "v"]).select("k", "v", "w")',
     mode="append",
@@ -188,31 +188,31 @@ _add(
 )
 _add(
     "unique-then-totals",
-    _LATE
+    LATE
     + 'one = late.dropDuplicatesWithinWatermark(["k", "v"])\n'
     + 'out = one.groupBy(F.window("at", "15 minutes")).agg(F.sum("w").alias("s"))',
     mode="append",
 )
 
 # Joins of streams
-_JOIN = (
+JOIN = (
     'left = read("events").withWatermark("at", "10 minutes").select("k", "v", "at")\n'
     'right = read("others").withWatermark("at", "20 minutes")'
     '.selectExpr("k AS k2", "w AS w2", "at AS at2")\n'
     'near = F.expr("k = k2 AND at2 >= at - interval 4 minutes '
     'AND at2 <= at + interval 6 minutes")\n'
 )
-_add("joined", _JOIN + 'out = left.join(right, near, "inner")', mode="append")
-_add("joined-left", _JOIN + 'out = left.join(right, near, "left_outer")', mode="append")
+_add("joined", JOIN + 'out = left.join(right, near, "inner")', mode="append")
+_add("joined-left", JOIN + 'out = left.join(right, near, "left_outer")', mode="append")
 _add(
     "joined-semi",
-    _JOIN + 'out = left.join(right, near, "left_semi").select("k", "v")',
+    JOIN + 'out = left.join(right, near, "left_semi").select("k", "v")',
     mode="append",
     conf={PROVIDER: ROCKSDB},
 )
 _add(
     "joined-full",
-    _JOIN + 'out = left.join(right, near, "full_outer").select("k", "v", "w2")',
+    JOIN + 'out = left.join(right, near, "full_outer").select("k", "v", "w2")',
     mode="append",
 )
 _add(
@@ -224,7 +224,7 @@ _add(
 )
 _add(
     "joined-then-totals",
-    _JOIN
+    JOIN
     + 'pairs = left.join(right, near, "inner")\n'
     + 'out = pairs.groupBy(F.window("at", "20 minutes"), "k").agg(F.sum("w2").alias("s"))',
     mode="append",
@@ -371,7 +371,7 @@ _add(
 )
 _add(
     "window-files",
-    _LATE + 'out = late.groupBy(F.window("at", "10 minutes"), "k").agg(F.sum("w").alias("s"))',
+    LATE + 'out = late.groupBy(F.window("at", "10 minutes"), "k").agg(F.sum("w").alias("s"))',
     mode="append",
     sink="files",
 )

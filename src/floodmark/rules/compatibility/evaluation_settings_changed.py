@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from floodmark.checkpoint.outline import EVALUATING
+from floodmark.checkpoint.outline import evaluating
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison, change_words
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -22,14 +22,12 @@ RULE = Rule(
     "(`check`), --allow evaluation-settings-changed (`run`).",
 )
 
-_LEGACY = ("spark.sql.legacy.", "spark.sql.ansi.")
-
 
 def check(comparison: Comparison) -> Iterator[Reason]:
     if comparison.last is None:
         return
     before, after = comparison.last.conf, comparison.new.conf
-    for key in sorted({*_evaluating(before), *_evaluating(after)}):
+    for key in sorted(evaluating({**before, **after})):
         if before.get(key) == after.get(key):
             continue
         what = f"{change_words(key, before.get(key), after.get(key))}."
@@ -44,7 +42,3 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             )
             continue
         yield reason(RULE, Verdict.UNKNOWN, what, "the session", silent=True)
-
-
-def _evaluating(conf: Mapping[str, str]) -> set[str]:
-    return {key for key in conf if key in EVALUATING or key.startswith(_LEGACY)}

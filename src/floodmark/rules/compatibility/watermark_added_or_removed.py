@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.plan_tree import PlanTree
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -16,21 +17,41 @@ RULE = Rule(
     matters="Without a watermark no state ever goes; with one, late rows are dropped.",
     restart="It starts. One that comes begins at zero and lets old state go as soon as it "
     "passes; where one is gone, state only grows.",
-    instead="Nothing, if that is meant.",
+    instead="If that is meant: --accept watermark-added-or-removed (`check`), --allow "
+    "watermark-added-or-removed (`run`). Otherwise `floodmark upgrade --without-state` begins with "
+    "an empty state.",
 )
+_WITHOUT_TIME = ("Aggregate", "Deduplicate", "Distinct", "GlobalLimit")
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
     if comparison.last is None or comparison.last.tree is None:
         return
-    before = len(comparison.last.tree.watermarks)
-    after = len(comparison.new.tree.watermarks)
-    if before != after:
-        yield reason(
-            RULE,
-            Verdict.COMPATIBLE,
-            f"The new code has {after or 'no'} watermark{'s' * (after > 1)}, and had "
-            f"{before or 'none'}.",
-            "the plan's watermark",
-            silent=True,
-        )
+    old, new = comparison.last.tree, comparison.new.tree
+    before, after = len(old.watermarks), len(new.watermarks)
+    if before == after:
+        return
+    counts = _decides(old) or _decides(new)
+    yield reason(
+        RULE,
+        Verdict.UNKNOWN if counts else Verdict.COMPATIBLE,
+        f"The new code has {after or 'no'} watermark{'s' * (after > 1)}, and had "
+        f"{before or 'none'}.",
+        "the plan's watermark",
+        do=None if counts else "Nothing: no state here depends on event time.",
+        silent=True,
+    )
+
+
+def _decides(tree: PlanTree) -> bool:
+    """Event time is used by a step: it decides which rows are late, and which state goes."""
+    if any(step.kind not in _WITHOUT_TIME for step in tree.stateful):
+        return True
+    marked = {mark.column for mark in tree.watermarks}
+    return bool(tree.stateful) and any(
+        part in marked
+        for step in tree.steps()
+        for _, found in step.expressions
+        for one in found
+        for part in one.walk()
+    )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from floodmark.checkpoint.plan_meaning import meanings
-from floodmark.checkpoint.plan_tree import Expression, PlanTree, Step, words
+from floodmark.checkpoint.plan_tree import KEY_ORDER, Expression, PlanTree, Step, words
 from floodmark.rules.judging import judge_restart
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.differences import Difference, Kind
@@ -127,6 +127,14 @@ def _join(old: Step, new: Step, names: Mapping[str, str]) -> Iterator[Unaccounte
         yield Unaccounted(
             _RULES[Kind.JOIN_CONDITION],
             f"The join's condition is {now}; it was {was}.",
+            "the plan's join",
+        )
+    elif set(old.role(KEY_ORDER)) == set(new.role(KEY_ORDER)) and old.role(KEY_ORDER) != new.role(
+        KEY_ORDER
+    ):
+        yield Unaccounted(
+            _RULES[Kind.JOIN_CONDITION],
+            "The keys of the join's state stand in another order.",
             "the plan's join",
         )
     for side in ("left", "right"):

@@ -15,7 +15,7 @@ from floodmark.checkpoint.outline import (
 )
 from floodmark.checkpoint.start_note import LastStart
 from floodmark.redaction import HIDDEN, is_hidden
-from floodmark.rules.restarts.differences import Difference, Kind, differences
+from floodmark.rules.restarts.differences import Difference, Kind, differences, untold
 from floodmark.rules.restarts.rehearsal import Rehearsal
 
 SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
@@ -85,6 +85,11 @@ class Comparison:
         if self.last is None or self.last.tree is None:
             return ()
         found = differences(self.last.tree, self.new.tree)
+        hidden = untold(self.last.tree, self.new.tree)
+        if hidden is not None and (
+            self.fingerprint is None or self.fingerprint != self.last.fingerprint
+        ):
+            found = (*found, hidden)
         before, now = self.last.spark_version, self.new.spark_version
         if found and version_of(before) != version_of(now):
             # Each Spark writes some plans in another way: which difference is whose?

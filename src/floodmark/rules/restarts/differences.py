@@ -13,6 +13,7 @@ from enum import Enum
 
 from floodmark.checkpoint.plan_tree import (
     COLUMN,
+    KEY_ORDER,
     Expression,
     Fields,
     Input,
@@ -20,6 +21,7 @@ from floodmark.checkpoint.plan_tree import (
     Step,
     words,
 )
+from floodmark.rules.restarts.placement import moved_below, moved_marks
 from floodmark.rules.restarts.windows import has_windows, shown, without_windows
 
 
@@ -52,6 +54,8 @@ class Difference:
     columns: tuple[str, ...] = ()
 
 
+NOT_COMPARED = "not compared: "
+"""In the digest of a function that uses what cannot be found."""
 _STATE_COLUMNS = {"keys": Kind.KEYS, "functions": Kind.FUNCTIONS}
 _OTHER_WINDOWS = "The windows have another length, slide or start."
 _GROUPING = ("groupingAttributes", "groupingExpressions", "groupingAttributesLen")
@@ -79,9 +83,22 @@ def differences(old: PlanTree, new: PlanTree) -> tuple[Difference, ...]:
     if not found and old.columns != new.columns:
         found.append(_output(old.columns, new.columns))
     fed = any(one.feeds is not None for one in found)
+    if not fed and moved_marks(old, new):
+        what = "A watermark stands before other steps than it did."
+        found.append(Difference(Kind.ROWS, what, "the plan's watermark", _first_state(new)))
     if not fed and old.canonical != new.canonical and (old.unseen or new.unseen):
         found.append(_unseen(old, new))
     return tuple(found)
+
+
+def untold(old: PlanTree, new: PlanTree) -> Difference | None:
+    """What may be another in code that has changed, and cannot be seen."""
+    parts = sorted({*old.untold, *new.untold})
+    if not parts:
+        return None
+    fed = _first_state(new)
+    what = f"Nobody can compare {', '.join(parts)}, and the code has changed."
+    return Difference(Kind.ROWS if fed else Kind.OUTPUT, what, "the plan", fed)
 
 
 def _tries(old: PlanTree, new: PlanTree) -> Difference:
@@ -120,7 +137,10 @@ def _inputs(old: Input, new: Input, feeds: str | None) -> Iterator[Difference]:
     if came or went:
         said = [f"adds {words(one)}" for one in came] + [f"leaves out {words(one)}" for one in went]
         yield Difference(
-            Kind.FILTER, f"The new code {', '.join(said)}.", "the plan's filters", feeds
+            Kind.FILTER,
+            f"The new code {', '.join(said)}.",
+            "the plan's filters",
+            feeds or moved_below(new.step, (*came, *went)),
         )
     yield from _steps(old.step, new.step, feeds)
 
@@ -201,6 +221,8 @@ def _stateful(old: Step, new: Step) -> Iterator[Difference]:
     yield from _fields(old, new, where)
     for role in dict.fromkeys(role for role, _ in (*old.expressions, *new.expressions)):
         before, after = old.role(role), new.role(role)
+        if role == KEY_ORDER and set(before) != set(after):
+            continue  # the condition tells of that
         if before != after:
             yield from _role(role, before, after, new, where)
 
@@ -232,7 +254,7 @@ def _kind_of_role(role: str, step: Step) -> Kind:
     if role == "functionExpr":
         return Kind.CODE
     if step.kind == "Join":
-        return Kind.JOIN_CONDITION if role == "condition" else Kind.JOIN_COLUMNS
+        return Kind.JOIN_CONDITION if role in ("condition", KEY_ORDER) else Kind.JOIN_COLUMNS
     if step.kind == "GlobalLimit":
         return Kind.LIMIT
     return Kind.ROWS
@@ -243,6 +265,7 @@ def _role_words(role: str, step: Step) -> str:
         "keys": "The keys are",
         "functions": "The aggregates are",
         "condition": "The join's condition is",
+        KEY_ORDER: "The keys of the join's state stand in another order:",
         "limitExpr": "The limit is",
         "columns": "The columns that the function is given are",
     }
@@ -288,6 +311,9 @@ def _origin(column: Expression) -> str:
 
 
 def _field_words(name: str, was: str, now: str) -> str:
+    if name == "function" and NOT_COMPARED in was + now:
+        why = (now if NOT_COMPARED in now else was).partition(NOT_COMPARED)[2]
+        return f": a Python function cannot be compared, as {why.partition(' (')[0]}"
     if name == "function":
         same_python = was.partition(":")[0] == now.partition(":")[0]
         return (
@@ -317,6 +343,8 @@ def _body_words(before: tuple[Expression, ...], after: tuple[Expression, ...]) -
     detail = next((f for pair in zip(before, after, strict=False) if (f := _detail(*pair))), "")
     if "another Python" in detail:
         return f"{', '.join(names)}() cannot be compared: it was written by another Python."
+    if "cannot be compared, as" in detail:
+        return f"{', '.join(names)}(){detail}."
     return f"{', '.join(names)}(), which keeps the state, does something else than before."
 
 

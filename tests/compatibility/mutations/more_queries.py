@@ -1,0 +1,176 @@
+"""More queries that are mutated: what Spark moves by itself, more of SQL and of Python."""
+
+from __future__ import annotations
+
+from compatibility.mutations.queries import JOIN, LATE, Query
+from compatibility.queries import PROVIDER, ROCKSDB
+
+MORE: list[Query] = []
+
+
+def _add(name: str, code: str, **more: object) -> None:
+    MORE.append(Query(name, code, **more))  # type: ignore[arg-type]
+
+
+# What Spark moves or orders by itself
+_add(
+    "joined-two-keys",
+    'left = read("events").select("k", "g", "v")\n'
+    'right = read("others").selectExpr("k AS k2", "g AS g2", "w AS w2")\n'
+    'out = left.join(right, F.expr("k = g2 AND g = k2"), "inner").select("v", "w2")',
+    mode="append",
+    changes=(
+        ("k = g2 AND g = k2", "g = k2 AND k = g2"),
+        ("k = g2 AND g = k2", "k = k2 AND g = g2"),
+    ),
+    easy=(("k = g2 AND", "g2 = k AND"),),
+)
+_add(
+    "joined-filtered",
+    JOIN + 'out = left.join(right, near, "inner").where("v > 1")',
+    mode="append",
+    changes=(("v > 1", "v > 3"), ("v > 1", "w2 > 40"), ("v > 1", "v < 9")),
+)
+_add(
+    "joined-left-filtered",
+    JOIN + 'out = left.join(right, near, "left_outer").where("w2 IS NULL OR w2 > 5")',
+    mode="append",
+    changes=((" IS NULL OR w2 > 5", " > 5"), ("w2 IS NULL OR w2 > 5", "v > 2")),
+)
+_add(
+    "keys-complete",
+    'out = read("events").groupBy("k").agg(F.sum("v").alias("s")).where("k <> \'b\'")',
+    mode="complete",
+    changes=(("k <> 'b'", "k <> 'a'"), ("k <> 'b'", "s > 3"), ("k <> 'b'", "k > 'A'")),
+)
+_add(
+    "windows-filtered",
+    LATE
+    + 'sums = late.groupBy(F.window("at", "10 minutes"), "k").agg(F.sum("w").alias("s"))\n'
+    + 'out = sums.where("k = \'a\'").select("window.start", "k", "s")',
+    mode="append",
+    changes=(("k = 'a'", "k = 'b'"), ("k = 'a'", "s > 20"), ("\"k = 'a'\"", '"true"')),
+)
+_add(
+    "unique-then-marked",
+    'one = read("events").dropDuplicates(["k", "at"]).withWatermark("at", "10 minutes")\n'
+    'out = one.select("k", "at")',
+    mode="append",
+    changes=(
+        (
+            '.dropDuplicates(["k", "at"]).withWatermark("at", "10 minutes")',
+            '.withWatermark("at", "10 minutes").dropDuplicates(["k", "at"])',
+        ),
+    ),
+)
+
+# More of SQL
+_add(
+    "pivoted",
+    'out = read("events").groupBy("g").pivot("k", ["a", "b"]).agg(F.sum("v"))',
+)
+_add(
+    "grouping-sets",
+    'read("events").createOrReplaceTempView("e")\n'
+    'out = spark.sql("SELECT k, g, sum(v) AS s FROM e GROUP BY GROUPING SETS ((k), (g))")',
+    changes=(
+        ("((k), (g))", "((g), (k))"),
+        ("((k), (g))", "((k), (k, g))"),
+        ("((k), (g))", "((k), (g), ())"),
+    ),
+)
+_add(
+    "by-place",
+    'read("events").createOrReplaceTempView("e")\n'
+    'out = spark.sql("SELECT k, g, count(*) AS n FROM e WHERE v > 0 GROUP BY 1, 2")',
+    changes=(("k, g,", "g, k,"), ("k, g,", "g, upper(k),")),
+)
+_add(
+    "structs",
+    'pairs = F.expr("array(struct(v AS a, w AS b), struct(w AS a, v AS b))")\n'
+    'rows = read("events").select(F.inline(pairs).alias("p", "q"), "k")\n'
+    'out = rows.groupBy("k").agg(F.sum("p").alias("s"), F.max("q").alias("m"))',
+    changes=(('alias("p", "q")', 'alias("q", "p")'), ("v AS a, w AS b", "w AS a, v AS b")),
+)
+_add(
+    "lambdas",
+    "key = F.expr(\"array_join(transform(array_sort(xs), (x, i) -> concat(x, i)), '-')\")\n"
+    'out = read("events").groupBy(key.alias("key")).agg(F.count("*").alias("n"))',
+    changes=(("concat(x, i)", "concat(i, x)"), ("array_sort(xs)", "reverse(xs)")),
+    easy=(("(x, i) -> concat(x, i)", "(one, at) -> concat(one, at)"),),
+)
+_add(
+    "hashed",
+    'rows = read("events").withColumn("h", F.sha2(F.regexp_extract("js", "(.)(.)", 1), 256))\n'
+    'out = rows.withColumn("m", F.col("x").cast("decimal(6, 1)")).groupBy("h", "m").count()',
+    changes=(
+        (", 256", ", 512"),
+        ('"(.)(.)", 1', '"(.)(.)", 2'),
+        ("decimal(6, 1)", "decimal(6, 0)"),
+    ),
+)
+_add(
+    "without-nulls",
+    'out = read("events").na.drop(subset=["k"]).na.fill({"v": 7}).groupBy("k").agg(F.sum("v"))',
+    changes=(('["k"]', '["v"]'), ('"v": 7', '"v": 8'), ('["k"]', '["k", "v"]')),
+)
+
+# More Python
+_add(
+    "python-named",
+    'out = read("events").groupBy("k").agg(F.sum(less(a="v", b="w")).alias("s"))',
+    before='@F.udf("long")\ndef less(a, b):\n    return (a or 0) - b\n',
+    changes=(
+        ("def less(a, b):\n    return (a or 0) - b", "def less(b, a):\n    return (b or 0) - a"),
+        ('a="v", b="w"', 'b="v", a="w"'),
+    ),
+    easy=(("def less(a, b):", 'def less(a, b):\n    """The difference."""'),),
+)
+_add(
+    "python-inner",
+    'out = read("events").groupBy("k").agg(F.sum(less("v", "w")).alias("s"))',
+    before="def minus(one, two):\n    return (one or 0) - (two or 0)\n\n\n"
+    '@F.udf("long")\ndef less(a, b):\n    return minus(one=a, two=b)\n',
+    changes=(
+        (
+            "def minus(one, two):\n    return (one or 0) - (two or 0)",
+            "def minus(two, one):\n    return (two or 0) - (one or 0)",
+        ),
+    ),
+)
+_add(
+    "python-broadcast",
+    'names = spark.sparkContext.broadcast({"a": "ann", "b": "bob"})\n'
+    'named = F.udf(lambda k: names.value.get(k, "?"), "string")\n'
+    'out = read("events").groupBy(named("k").alias("name")).agg(F.sum("w").alias("s"))',
+    changes=(('"bob"', '"bert"'), ('"a": "ann"', '"c": "ann"')),
+)
+_add(
+    "python-variables",
+    'rows = read("events").where("w > 5")\n'
+    'out = rows.groupBy("k").transformWithStateInPandas('
+    'Seen(), "key string, n long, last long", "Update", "ProcessingTime")',
+    before="from pyspark.sql.streaming.stateful_processor import StatefulProcessor\n\n"
+    "class Seen(StatefulProcessor):\n"
+    "    def init(self, handle):\n"
+    '        self.total = handle.getValueState("total", "n long", ttlDurationMs=3600000)\n'
+    '        self.items = handle.getListState("items", "v long")\n'
+    "    def handleInputRows(self, key, rows, timer):\n"
+    "        import pandas as pd\n"
+    "        n = self.total.get()[0] if self.total.exists() else 0\n"
+    "        for chunk in rows:\n"
+    "            n += len(chunk)\n"
+    '            self.items.put([(int(w),) for w in chunk["w"]])\n'
+    "        self.total.update((n,))\n"
+    "        last = max(one[0] for one in self.items.get())\n"
+    '        yield pd.DataFrame({"key": [str(key[0])], "n": [n], "last": [last]})\n'
+    "    def close(self):\n        pass\n",
+    conf={PROVIDER: ROCKSDB},
+    changes=(
+        (", ttlDurationMs=3600000", ""),
+        ("ttlDurationMs=3600000", "ttlDurationMs=7200000"),
+        ('"v long")', '"v long", ttlDurationMs=3600000)'),
+        ('getListState("items", "v long")', 'getListState("others", "v long")'),
+        ("max(one[0]", "min(one[0]"),
+    ),
+)

@@ -1,0 +1,203 @@
+"""What a plan's text and JSON do not hold: options of tables, values for functions, orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as f
+
+from floodmark.checkpoint.plan_tree import PlanTree, tree_from_json, tree_to_json
+from floodmark.engine.plan_tree import read_tree
+from floodmark.rules.restarts.differences import Kind, differences, untold
+
+pytestmark = pytest.mark.spark
+SCHEMA = "k STRING, g STRING, v LONG, w LONG, at TIMESTAMP"
+Query = Callable[["Streams"], Any]
+
+
+class Streams:
+    def __init__(self, spark: Any, folder: Path) -> None:
+        self.spark = spark
+        self.folder = folder
+
+    def __call__(self, sub: str = "in") -> Any:
+        (self.folder / sub).mkdir(exist_ok=True)
+        return self.spark.readStream.schema(SCHEMA).json(str(self.folder / sub))
+
+    def looked_up(self, table: Any) -> Any:
+        return self().join(table, f.expr("k = k2")).groupBy("k").agg(f.sum("u"))
+
+    def joined(self, condition: str = "k = k2 AND g = g2", where: str = "true") -> Any:
+        right = self("r").selectExpr("k AS k2", "g AS g2", "w AS w2")
+        return self().join(right, f.expr(condition)).where(where)
+
+    def database(self, name: str) -> Any:
+        query = "(SELECT CAST('a' AS VARCHAR(9)) k2, 1 u FROM sysibm.sysdummy1) t"
+        read = self.spark.read.format("jdbc").option("dbtable", query)
+        read = read.option("driver", "org.apache.derby.jdbc.EmbeddedDriver")
+        return read.option("url", f"jdbc:derby:memory:{name};create=true").load()
+
+    def source_of_mine(self, step: int, **options: Any) -> Any:
+        self.spark.dataSource.register(_source(step))
+        return self.spark.read.format("of_mine").options(**options).load()
+
+    def delta(self, **options: Any) -> Any:
+        path = str(self.folder / "delta")
+        if not (self.folder / "delta").exists():
+            for _ in range(2):
+                rows = self.spark.createDataFrame([("a", 7)], "k2 STRING, u LONG")
+                rows.write.format("delta").mode("append").save(path)
+        return self.spark.read.format("delta").options(**options).load(path)
+
+    def computed(self, step: int) -> Any:
+        rows = self.spark.sparkContext.parallelize([("a", 7)]).map(lambda r: (r[0], r[1] + step))
+        return self.spark.createDataFrame(rows, "k2 STRING, u LONG")
+
+    def made_by_a_job(self, step: int) -> Any:
+        rows = self.spark.range(1).rdd.map(lambda row: ("a", row.id + step))
+        return self.spark.createDataFrame(rows, "k2 STRING, u LONG")
+
+
+def _source(step: int) -> type:
+    from pyspark.sql.datasource import DataSource, DataSourceReader
+
+    class Reader(DataSourceReader):
+        def read(self, partition: Any) -> Any:
+            yield ("a", step)
+
+    class Source(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "of_mine"
+
+        def schema(self) -> str:
+            return "k2 STRING, u LONG"
+
+        def reader(self, schema: Any) -> Any:
+            return Reader()
+
+    return Source
+
+
+def tree(frame: Any) -> PlanTree:
+    return read_tree(frame.sparkSession, frame._jdf.queryExecution().analyzed())
+
+
+@pytest.fixture
+def streams(spark: Any, tmp_path: Path) -> Streams:
+    return Streams(spark.newSession(), tmp_path)
+
+
+def _less(a, b):  # type: ignore[no-untyped-def]  # hints make Spark guess
+    return a - b
+
+
+def _turned(b, a):  # type: ignore[no-untyped-def]
+    return b - a
+
+
+def _named(function: Any) -> Query:
+    return lambda s: s().groupBy(f.udf(function, "long")(a=f.col("v"), b=f.col("w"))).count()
+
+
+def _broadcast(value: int) -> Query:
+    def build(s: Streams) -> Any:
+        held = s.spark.sparkContext.broadcast({"a": value})
+        return s().groupBy(f.udf(lambda key: held.value.get(key, 0), "long")("k")).count()
+
+    return build
+
+
+# name: old, new, and the kind of the difference that reaches a state
+CHANGED: dict[str, tuple[Query, Query, Kind]] = {
+    "the database of a table": (
+        lambda s: s.looked_up(s.database("first")),
+        lambda s: s.looked_up(s.database("second")),
+        Kind.ROWS,
+    ),
+    "an option of a connector's table": (
+        lambda s: s.looked_up(s.source_of_mine(1, region="north")),
+        lambda s: s.looked_up(s.source_of_mine(1, region="south")),
+        Kind.ROWS,
+    ),
+    "the code of a source in Python": (
+        lambda s: s.looked_up(s.source_of_mine(1)),
+        lambda s: s.looked_up(s.source_of_mine(2)),
+        Kind.ROWS,
+    ),
+    "the version of a Delta table": (
+        lambda s: s.looked_up(s.delta(versionAsOf=0)),
+        lambda s: s.looked_up(s.delta(versionAsOf=1)),
+        Kind.ROWS,
+    ),
+    "a Delta table of one version": (
+        lambda s: s.looked_up(s.delta()),
+        lambda s: s.looked_up(s.delta(versionAsOf=1)),
+        Kind.ROWS,
+    ),
+    "a function that makes rows of rows": (
+        lambda s: s.looked_up(s.computed(1)),
+        lambda s: s.looked_up(s.computed(2)),
+        Kind.ROWS,
+    ),
+    "parameters that change places with their names": (
+        _named(_less),
+        _named(_turned),
+        Kind.KEYS,
+    ),
+    "a broadcast value": (_broadcast(1), _broadcast(2), Kind.KEYS),
+    "the order of a join's keys": (
+        lambda s: s.joined("k = k2 AND g = g2"),
+        lambda s: s.joined("g = g2 AND k = k2"),
+        Kind.JOIN_CONDITION,
+    ),
+    "a filter that Spark moves below a join": (
+        lambda s: s.joined(),
+        lambda s: s.joined(where="v > 1"),
+        Kind.FILTER,
+    ),
+    "a filter that Spark moves below an aggregation": (
+        lambda s: s().groupBy("k").count(),
+        lambda s: s().groupBy("k").count().where("k = 'a'"),
+        Kind.FILTER,
+    ),
+    "a watermark above a dedup": (
+        lambda s: s().withWatermark("at", "1 hour").dropDuplicates(["k", "at"]),
+        lambda s: s().dropDuplicates(["k", "at"]).withWatermark("at", "1 hour"),
+        Kind.ROWS,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_change_is_seen(streams: Streams, name: str) -> None:
+    old, new, kind = CHANGED[name]
+    before = tree(old(streams))
+    assert differences(before, tree(old(streams))) == ()
+    found = differences(tree_from_json(tree_to_json(before)) or before, tree(new(streams)))
+    assert kind in [one.kind for one in found if one.feeds is not None]
+
+
+def test_a_filter_on_results_reaches_no_state(streams: Streams) -> None:
+    before = tree(streams().groupBy("k").count())
+    (found,) = differences(before, tree(streams().groupBy("k").count().where("count > 1")))
+    assert (found.kind, found.feeds) == (Kind.FILTER, None)
+
+
+def test_rows_that_a_job_makes_cannot_be_compared(streams: Streams) -> None:
+    before, after = (tree(streams.looked_up(streams.made_by_a_job(step))) for step in (1, 2))
+    found = untold(before, tree_from_json(tree_to_json(after)) or after)
+    assert found is not None
+    assert found.kind is Kind.ROWS
+    assert "rows that a job makes" in found.what
+    assert untold(*[tree(streams().groupBy("k").count())] * 2) is None
+
+
+def test_a_delta_table_without_a_version_may_grow(streams: Streams) -> None:
+    before = tree(streams.looked_up(streams.delta()))
+    more = streams.spark.createDataFrame([("b", 7)], "k2 STRING, u LONG")
+    more.write.format("delta").mode("append").save(str(streams.folder / "delta"))
+    assert differences(before, tree(streams.looked_up(streams.delta()))) == ()
