@@ -43,6 +43,28 @@ _add(
     mode="complete",
     changes=(("k <> 'b'", "k <> 'a'"), ("k <> 'b'", "s > 3"), ("k <> 'b'", "k > 'A'")),
 )
+_NAMES = (
+    'names = spark.createDataFrame([("a", "ann"), ("b", "bob")], "k2 STRING, name STRING")\n'
+    'sums = read("events").groupBy("k").agg(F.sum("v").alias("s"))\n'
+)
+_add(
+    "totals-of-some",
+    _NAMES + 'out = sums.join(names, sums.k == names.k2, "left_semi")',
+    mode="complete",
+    changes=(('("b", "bob")', '("c", "bob")'), ("left_semi", "left_anti"), ("== names", "> names")),
+)
+_add(
+    "totals-named",
+    _NAMES
+    + 'out = sums.join(names.where("k2 < \'b\'"), F.expr("k = k2"), "inner").select("k", "s")',
+    changes=(
+        ("k2 < 'b'", "k2 > 'a'"),
+        ("names.where(\"k2 < 'b'\")", "names"),
+        ('"inner"', '"left"'),
+        ("k = k2", "k <=> k2"),
+        ("k = k2", "s > 1"),
+    ),
+)
 _add(
     "windows-filtered",
     LATE

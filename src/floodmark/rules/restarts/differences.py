@@ -21,7 +21,7 @@ from floodmark.checkpoint.plan_tree import (
     Step,
     words,
 )
-from floodmark.rules.restarts.placement import moved_below, moved_marks
+from floodmark.rules.restarts.placement import acts_below, moved_below, moved_marks
 from floodmark.rules.restarts.windows import has_windows, shown, without_windows
 
 
@@ -148,6 +148,7 @@ def _inputs(old: Input, new: Input, feeds: str | None) -> Iterator[Difference]:
 def _steps(old: Step, new: Step, feeds: str | None) -> Iterator[Difference]:
     if old == new:
         return
+    feeds = feeds or acts_below(old) or acts_below(new)
     if old.stateful or new.stateful:
         if old.kind != new.kind or old.stateful != new.stateful:
             yield _other_operator(old, new)
@@ -186,28 +187,28 @@ def _other_step(old: Step, new: Step, feeds: str | None) -> Difference:
 def _below(old: Step, new: Step) -> Iterator[Difference]:
     """Steps that keep state are the same ones by their order: so does Spark number them."""
     before, after = list(_nearest_state(old)), list(_nearest_state(new))
-    if [one.kind for one in before] != [one.kind for one in after]:
+    if [one.step.kind for one in before] != [one.step.kind for one in after]:
         yield Difference(
             Kind.OPERATORS,
             f"State is kept by {_kinds(after)}; it was by {_kinds(before)}.",
             "the plan's operators",
-            (after or before)[0].kind,
+            (after or before)[0].step.kind,
         )
         return
     for one, other in zip(before, after, strict=True):
-        yield from _steps(one, other, None)
+        yield from _inputs(one, other, None)
 
 
-def _nearest_state(step: Step) -> Iterator[Step]:
+def _nearest_state(step: Step) -> Iterator[Input]:
     if step.stateful:
-        yield step
+        yield Input(step)
         return
     for one in step.inputs:
-        yield from _nearest_state(one.step)
+        yield from (one,) if one.step.stateful else _nearest_state(one.step)
 
 
-def _kinds(steps: list[Step]) -> str:
-    return ", ".join(one.kind for one in steps) or "nothing"
+def _kinds(found: list[Input]) -> str:
+    return ", ".join(one.step.kind for one in found) or "nothing"
 
 
 def _named(step: Step) -> str:

@@ -20,6 +20,18 @@ def moved_below(step: Step, conditions: Iterable[Expression]) -> str | None:
     return next((one for one in below if one is not None), None)
 
 
+def acts_below(step: Step) -> str | None:
+    """The state that a step without state reaches: Spark makes filters of its condition.
+
+    After `totals.join(names, "k")` only keys that are in `names` may be counted at all.
+    """
+    if step.stateful or step.kind not in ("Join", "Generate"):
+        return None
+    conditions = (*step.role("condition"), *step.role("generator"))
+    below = (moved_below(one.step, conditions) for one in step.inputs)
+    return next((one for one in below if one is not None), None)
+
+
 def _is_on_keys(condition: Expression) -> bool:
     used = (one.field("of") or "" for one in condition.walk() if one.name == OUTPUT)
     return not any(" function " in one for one in used)
