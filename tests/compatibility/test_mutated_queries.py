@@ -7,6 +7,7 @@ The campaign: FLOODMARK_MUTATIONS_SEED, _NUMBER and _PART (2/3: the second third
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -37,6 +38,8 @@ SAMPLE = (
     "exploded/column-6",
     "csv-files/file-schema-1",
     "python-closure/number-1",
+    "joined-two-keys/by-hand-1",
+    "keys-complete/by-hand-1",
 )
 
 
@@ -59,6 +62,13 @@ def test_there_are_enough_mutations_with_names_of_their_own() -> None:
     assert len(found) > 3000
     assert len({one.name for one in found}) == len(found)
     assert in_order(found, 7) == in_order(found[::-1], 7)
+
+
+def test_a_sample_reaches_every_query_evenly() -> None:
+    queries = {one.query.name for one in mutations()}
+    sample = Counter(one.query.name for one in selected(7, 3 * len(queries), "1/1"))
+    assert set(sample) == queries
+    assert set(sample.values()) == {3}
 
 
 @pytest.mark.soak
