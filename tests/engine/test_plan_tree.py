@@ -526,6 +526,10 @@ SAME: dict[str, tuple[Query, Query]] = {
         lambda s: s(schema="r STRUCT<a: LONG>").groupBy("r.a").count(),
         lambda s: s(schema="r STRUCT<a: LONG>").groupBy("R.A").count(),
     ),
+    "the values of an IN": (
+        lambda s: s().where("k IN ('a', 'b', 'c')").groupBy("k").count(),
+        lambda s: s().where(f.col("k").isin("c", "a", "b")).groupBy("k").count(),
+    ),
     "SQL for code": (
         lambda s: s().where(f.col("v") > 1).groupBy("k").agg(f.sum("v").alias("x")),
         lambda s: s().where("v > 1").groupBy("k").agg(f.expr("sum(v) AS y")),

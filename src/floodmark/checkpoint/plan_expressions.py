@@ -148,9 +148,7 @@ class ExpressionReader:
             kind, children = _MIRRORED[kind], children[::-1]
         if kind in _FLAT:
             children = [part for child in children for part in parts_of(child, kind)]
-        if kind in COMMUTATIVE:
-            children = sorted(children, key=lambda one: one.digest)
-        return Expression(kind, tuple(sorted(fields)), tuple(children), label)
+        return _resorted(Expression(kind, tuple(sorted(fields)), tuple(children), label))
 
     def fields(self, kind: str, raw: Mapping[str, Any], without: Iterable[str]) -> Fields:
         found = []
@@ -190,10 +188,12 @@ def _numbered(function: Expression) -> Expression:
 
 
 def _resorted(one: Expression) -> Expression:
-    """What was replaced below may have changed the order of the sides."""
-    if one.name not in COMMUTATIVE:
+    """Sides, and the values of an IN, in an order that does not depend on how it is written."""
+    if one.name not in COMMUTATIVE and one.name != "In":
         return one
-    return replace(one, children=tuple(sorted(one.children, key=lambda found: found.digest)))
+    first = 1 if one.name == "In" else 0  # what is looked for
+    rest = sorted(one.children[first:], key=lambda found: found.digest)
+    return replace(one, children=(*one.children[:first], *rest))
 
 
 def _written_out(one: Expression) -> Expression:
