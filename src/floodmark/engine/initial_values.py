@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterator
 from typing import Any
 
-from floodmark.engine.query import jvm_field
+from floodmark.engine.scala import jvm_field
 
 Initial = tuple[tuple[Any, ...], ...]
 """A tuple of values, as JSON data, for each aggregate function."""

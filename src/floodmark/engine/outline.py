@@ -16,7 +16,8 @@ from typing import Any
 from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.outline import OperatorOutline, Outline, SourceOutline
 from floodmark.engine.empty_leaves import EmptyLeaves, frame_of, replace_leaves
-from floodmark.engine.query import Query, jvm_field, read_query, sql_conf
+from floodmark.engine.query import Query, read_query, sql_conf
+from floodmark.engine.scala import jvm_field
 from floodmark.errors import CannotOutline
 from floodmark.redaction import Redaction
 from floodmark.storage.files import open_files

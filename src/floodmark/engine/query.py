@@ -14,7 +14,7 @@ from typing import Any
 from floodmark.checkpoint.outline import EVALUATING
 from floodmark.checkpoint.plan_tree import PlanTree
 from floodmark.engine.plan_tree import read_tree
-from floodmark.engine.scala import scala_map
+from floodmark.engine.scala import jvm_field, scala_map
 from floodmark.errors import WrongUse
 
 
@@ -183,23 +183,3 @@ def sql_conf(spark: Any) -> dict[str, str]:
         if value is not None:
             found[key] = str(value)
     return found
-
-
-def jvm_field(owner: Any, name: str) -> Any:
-    """A private field of a JVM object; the writer has no getters."""
-    from py4j.protocol import Py4JJavaError
-
-    kind = owner.getClass()
-    while kind is not None:
-        try:
-            field = kind.getDeclaredField(name)
-        except Py4JJavaError:  # NoSuchFieldException: it is the parent's
-            kind = kind.getSuperclass()
-            continue
-        field.setAccessible(True)
-        return field.get(owner)
-    raise WrongUse(
-        f"this Spark's {owner.getClass().getSimpleName()} has no {name}",
-        "floodmark reads the writer's options before it starts the query.",
-        "Tell the project which Spark release you use.",
-    )

@@ -31,8 +31,8 @@ from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.engine.empty_leaves import EmptyLeaves, frame_of, replace_leaves
 from floodmark.engine.failure import cause_of, condition_of
 from floodmark.engine.outline import clone_session
-from floodmark.engine.query import Query, jvm_field, read_query
-from floodmark.engine.scala import scala_map
+from floodmark.engine.query import Query, read_query
+from floodmark.engine.scala import jvm_field, scala_map
 from floodmark.errors import FloodmarkError, WrongUse
 from floodmark.rules.restarts.comparison import plain_path
 from floodmark.rules.restarts.rehearsal import Rehearsal

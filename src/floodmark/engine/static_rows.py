@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from floodmark.engine.pickled_code import python_digest
+from floodmark.engine.scala import jvm_field
+from floodmark.errors import WrongUse
 
 KINDS = ("LocalRelation", "LogicalRDD")
 
@@ -34,11 +36,11 @@ def rows_digest(leaf: Any) -> str | None:
         for step in steps:
             kind = str(step.getClass().getSimpleName())
             if kind == "PythonRDD":
-                found.update(python_digest(step.func()).encode())
+                found.update(python_digest(jvm_field(step, "func")).encode())
             elif kind != "MapPartitionsRDD" or step.dependencies().size() != 1:
                 return None
         chunks = list(_given_chunks(given))
-    except (Py4JError, TypeError):
+    except (Py4JError, TypeError, WrongUse):
         return None
     for row in (row for chunk in chunks for row in _rows(chunk)):
         found.update(repr(row).encode() + b"\n")

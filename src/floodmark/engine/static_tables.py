@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from floodmark.engine.pickled_code import python_digest
-from floodmark.engine.scala import scala_map, sequence
+from floodmark.engine.scala import jvm_field, scala_map, sequence
+from floodmark.errors import WrongUse
 from floodmark.secret_text import names_secret
 
 KINDS = ("LogicalRelation", "DataSourceV2Relation")
@@ -96,10 +97,8 @@ def _source_code(table: Any) -> str | None:
     from py4j.protocol import Py4JError
 
     try:
-        field = table.getClass().getDeclaredField("ds")
-        field.setAccessible(True)
-        return python_digest(field.get(table).source().dataSourceCls())
-    except (Py4JError, TypeError):
+        return python_digest(jvm_field(table, "ds").source().dataSourceCls())
+    except (Py4JError, TypeError, WrongUse):
         return None
 
 

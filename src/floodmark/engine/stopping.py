@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from floodmark.engine.query import jvm_field
+from floodmark.engine.scala import jvm_field
 from floodmark.errors import FloodmarkError
 
 _POLL_SECONDS = 0.02
