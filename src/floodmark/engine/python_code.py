@@ -60,10 +60,10 @@ def _said(value: Any, seen: Seen, depth: int) -> Iterator[str]:
         yield repr(value)
         return
     if id(value) in seen or depth > _DEEPEST:
-        yield f"again {type(value).__qualname__} {seen.get(id(value), (None,))[0]}"
+        yield f"again {type(value).__name__} {seen.get(id(value), (None,))[0]}"
         return
     seen[id(value)] = (len(seen), value)
-    yield type(value).__qualname__
+    yield type(value).__name__
     if isinstance(value, types.MethodType):
         yield from _said(value.__func__, seen, depth + 1)
         yield from _said(value.__self__, seen, depth + 1)
@@ -187,7 +187,7 @@ def _module(name: str, seen: Seen, depth: int) -> Iterator[str]:
 
 
 def _class(kind: type, seen: Seen, depth: int) -> Iterator[str]:
-    yield f"{kind.__qualname__}"
+    yield kind.__name__
     if not is_users(kind.__module__):
         yield str(kind.__module__)
         return

@@ -141,9 +141,12 @@ _add(
 _add(
     "python-named",
     'out = read("events").groupBy("k").agg(F.sum(less(a="v", b="w")).alias("s"))',
-    before='@F.udf("long")\ndef less(a, b):\n    return (a or 0) - b\n',
+    before='@F.udf("long")\ndef less(a, b):\n    return (a or 0) - (b or 0)\n',
     changes=(
-        ("def less(a, b):\n    return (a or 0) - b", "def less(b, a):\n    return (b or 0) - a"),
+        (
+            "def less(a, b):\n    return (a or 0) - (b or 0)",
+            "def less(b, a):\n    return (b or 0) - (a or 0)",
+        ),
         ('a="v", b="w"', 'b="v", a="w"'),
     ),
     easy=(("def less(a, b):", 'def less(a, b):\n    """The difference."""'),),
