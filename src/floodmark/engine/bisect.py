@@ -43,8 +43,7 @@ from floodmark.engine.exactly_once import on_a_fork
 from floodmark.engine.failure import in_flight
 from floodmark.engine.hadoop import checkpoint_files, qualified
 from floodmark.engine.outline import clone_session
-from floodmark.engine.plan_tree import sequence
-from floodmark.engine.query import FILE_KINDS, Query, jvm_field, read_query, source_folders
+from floodmark.engine.query import FILE_KINDS, Query, read_query, source_folders
 from floodmark.engine.rehearse import (
     capped,
     fork_checkpoint,
@@ -52,6 +51,7 @@ from floodmark.engine.rehearse import (
     run_batch,
     to_nowhere,
 )
+from floodmark.engine.scala import jvm_field, sequence
 from floodmark.errors import WrongUse
 from floodmark.rules.restarts.rehearsal import Rehearsal
 from floodmark.storage.files import Files, open_files
