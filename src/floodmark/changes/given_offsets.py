@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.source_kinds import SourceKind, kind_of
+from floodmark.checkpoint.source_kinds import SourceKind, is_kafka_form, kind_of
 from floodmark.checkpoint.sources import (
     BASE_INDEXES,
     SourceOffset,
@@ -101,7 +101,7 @@ def _by_source(value: Any, sources: Mapping[str, SourceOffset], origin: str) -> 
         value = next((item["offsets"] for item in named if item.get("kind") == "kafka"), None)
     if isinstance(value, dict) and value and value.keys() <= sources.keys():
         return value
-    if kind_of(value) is SourceKind.KAFKA:
+    if is_kafka_form(value):
         kafka = [name for name, source in sources.items() if source.kind is SourceKind.KAFKA]
         fitting = [name for name in kafka if set(value) & set(sources[name].offset)] or kafka
         if len(fitting) == 1:
@@ -121,7 +121,7 @@ def _merged(sources: Mapping[str, SourceOffset], name: str, offset: Any, origin:
             f"Its sources are {', '.join(sources)}.",
             _PRINTED,
         )
-    if source.offset is not None and kind_of(offset) is not kind_of(source.offset):
+    if source.offset is not None and not _same_form(offset, source.offset):
         raise WrongUse(
             f"{origin}: source {name} is {source.kind.value}, and this is no offset of that kind",
             do=_PRINTED,
@@ -158,3 +158,8 @@ def _merged_topics(source: SourceOffset, offset: dict[str, Any], origin: str) ->
                 "Give the number of the first record to read.",
             )
     return source.text or "" if merged == source.offset else render_json(merged)
+
+
+def _same_form(given: Any, held: Any) -> bool:
+    # A given -1 or -2 is said to be no place in a topic, and not to be another source's.
+    return (is_kafka_form(given) and is_kafka_form(held)) or kind_of(given) is kind_of(held)

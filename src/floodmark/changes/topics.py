@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from floodmark.checkpoint.offsets import OffsetEntry
-from floodmark.checkpoint.source_kinds import SourceKind, kind_of
+from floodmark.checkpoint.source_kinds import is_kafka_form
 from floodmark.checkpoint.sources import (
     parse_kafka_initial,
     parse_offset_text,
@@ -52,7 +52,7 @@ def require_topics(entry: OffsetEntry, topics: Mapping[str, str]) -> None:
 
 def _topics(text: str) -> list[str]:
     value = parse_offset_text(text)
-    return list(value) if kind_of(value) is SourceKind.KAFKA else []
+    return list(value) if is_kafka_form(value) else []
 
 
 def map_entry(entry: OffsetEntry, topics: Mapping[str, str]) -> OffsetEntry:

@@ -111,7 +111,7 @@ def _kind_of_object(offset: dict[str, Any]) -> SourceKind:
             return kind
     if keys == {"offset", "timestamp"} and {int}.issuperset(map(type, offset.values())):
         return SourceKind.RATE
-    if keys and all(map(is_partition_offsets, offset.values())):
+    if is_kafka_form(offset):
         # Kafka's log never has a negative offset; Event Hubs' -1 is its beginning.
         negative = any(at < 0 for partitions in offset.values() for at in partitions.values())
         return SourceKind.EVENTHUBS if negative else SourceKind.KAFKA
@@ -136,6 +136,13 @@ def _is_pythons(offset: Any, text: str | None) -> bool:
 def _is_partition_values(value: Any) -> bool:
     """Continuous rate: partition → {"value", "runTimeMs"}."""
     return isinstance(value, dict) and value.keys() == {"value", "runTimeMs"}
+
+
+def is_kafka_form(value: Any) -> bool:
+    """Topic → partition → number, as startingOffsets takes it too, with -1 and -2 in it."""
+    return (
+        isinstance(value, dict) and bool(value) and all(map(is_partition_offsets, value.values()))
+    )
 
 
 def is_partition_offsets(value: Any) -> bool:

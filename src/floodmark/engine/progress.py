@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.source_kinds import SourceKind, kind_of
+from floodmark.checkpoint.source_kinds import is_kafka_form
 from floodmark.errors import FloodmarkError
 from floodmark.secret_text import redacted
 from floodmark.storage.local import LocalFiles
@@ -89,7 +89,7 @@ def _source(value: Mapping[str, Any]) -> SourceProgress:
 
 def _most_rows(source: SourceProgress) -> int:
     """Spark counts a row again each time that a foreachBatch reads it; Kafka's offsets do not."""
-    if kind_of(source.start) is not SourceKind.KAFKA or kind_of(source.end) is not SourceKind.KAFKA:
+    if not is_kafka_form(source.start) or not is_kafka_form(source.end):
         return source.rows
     ranges: int = sum(
         end - source.start.get(topic, {}).get(partition, 0)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from floodmark.checkpoint.source_kinds import SourceKind, kind_of
+from floodmark.checkpoint.source_kinds import is_kafka_form
 from floodmark.checkpoint.sources import BASE_INDEXES, render_json
 from floodmark.errors import MalformedFile, WrongUse
 
@@ -114,7 +114,7 @@ def parse_start(data: bytes, origin: str = "start file") -> Start:
         raise _malformed(origin, "not a JSON object")
     if value.get("floodmark") == "start":
         return Start(_sources(value, origin), origin)
-    if kind_of(value) is SourceKind.KAFKA:
+    if is_kafka_form(value):
         return Start((KafkaStart(value),), origin)
     if type(value.get("startingVersion")) is int:
         return Start((_delta({"version": value["startingVersion"], **value}, origin),), origin)
@@ -136,7 +136,7 @@ def _source(source: dict[str, Any], origin: str) -> KafkaStart | DeltaStart:
     kind = source.get("kind")
     if kind == "kafka":
         offsets = source.get("offsets")
-        if not isinstance(offsets, dict) or kind_of(offsets) is not SourceKind.KAFKA:
+        if not isinstance(offsets, dict) or not is_kafka_form(offsets):
             raise _malformed(origin, '"offsets" is not {topic: {partition: offset}}')
         return KafkaStart(offsets)
     if kind == "delta":
