@@ -14,12 +14,12 @@ from compatibility.changes import Change
 from compatibility.queries import OLD, put_events
 from floodmark.engine.checking import compare
 from floodmark.engine.launch import start
-from floodmark.engine.lease import PATH as LEASE
 from floodmark.engine.rehearse import rehearse
 from floodmark.rules.judging import judge_restart
 from floodmark.rules.restarts.reason import Judgement
 from floodmark.rules.restarts.rehearsal import Rehearsal
 from floodmark.storage.files import open_files
+from floodmark.storage.holder import claimed_epochs, read_claim, read_lease
 from floodmark.storage.load import load
 
 # Compiling code for five rows costs more than anything else here.
@@ -64,7 +64,7 @@ class Laboratory:
             writer = old.build(self.session(old.conf), folder).trigger(**old.trigger)
             query = start(writer, checkpoint)
             assert query.awaitTermination(300)
-            _until_gone(checkpoint / LEASE)
+            _until_released(checkpoint)
             for source in ("events", "others"):
                 put_events(folder / source, 3)
         return folder, checkpoint
@@ -111,11 +111,15 @@ def _spoilt(how: str | None, folder: Path, checkpoint: Path) -> Any:
         yield copied
 
 
-def _until_gone(path: Path) -> None:
-    """The run's lease ends a moment after its query."""
+def _until_released(checkpoint: Path) -> None:
+    """The run's lease ends a moment after its query, and its claim says so last."""
+    files = open_files(str(checkpoint))
     end = time.monotonic() + 120
-    while path.exists():
-        assert time.monotonic() < end, f"{path} is still there"
+    while read_lease(files) is not None or not all(
+        (claim := read_claim(files, epoch)) is not None and claim.ended
+        for epoch in claimed_epochs(files)
+    ):
+        assert time.monotonic() < end, f"{checkpoint} is still held"
         time.sleep(0.05)
 
 

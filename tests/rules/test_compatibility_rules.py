@@ -8,17 +8,19 @@ import pytest
 
 from broken.meeting import join, meeting, operator, schema, source
 from compatibility.changes import ALL
+from floodmark.checkpoint.plan_tree import Input, PlanTree
 from floodmark.checkpoint.start_note import last_start
 from floodmark.engine.checking import held_operators, seen_windows
 from floodmark.rules.judging import judge_restart, other_sources
 from floodmark.rules.registry import rules_of
 from floodmark.rules.restarts.comparison import SCHEMA_CHECK
+from floodmark.rules.restarts.differences import Kind, differences
 from floodmark.rules.restarts.reason import Verdict
 from floodmark.rules.restarts.rehearsal import Rehearsal
 from floodmark.rules.restarts.schemas import only_nulls_differ, spark_accepts
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
-from plan_trees import of_step, plan
+from plan_trees import SOURCE, expressions, of_step, plan
 from rules.examples import BROKEN, GOLDEN, example
 
 RULES = [known.rule for known in rules_of("compatibility")]
@@ -312,6 +314,12 @@ def test_a_filter_on_keys_is_moved_below_the_state():
     found = judged(meeting(new={"tree": plan(having=("equal_to(@key 0, 'a')",))}))
     assert found.verdict is Verdict.UNKNOWN
     assert [one.rule for one in found.reasons if one.silent] == ["filter-changed"]
+
+
+def test_a_filter_says_nothing_of_a_state_that_begins_now():
+    old = PlanTree(Input(SOURCE, expressions("less_than(0, amount)")), ())
+    (found, *_) = differences(old, plan())
+    assert (found.kind, found.feeds) == (Kind.FILTER, None)
 
 
 @pytest.mark.parametrize(

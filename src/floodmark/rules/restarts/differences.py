@@ -140,15 +140,25 @@ def _inputs(old: Input, new: Input, feeds: str | None) -> Iterator[Difference]:
             Kind.FILTER,
             f"The new code {', '.join(said)}.",
             "the plan's filters",
-            feeds or moved_below(new.step, (*came, *went)),
+            feeds or _reached(old.step, new.step, (*came, *went)),
         )
     yield from _steps(old.step, new.step, feeds)
+
+
+def _reached(old: Step, new: Step, conditions: tuple[Expression, ...]) -> str | None:
+    """A state that begins now has nothing of the old filters in it."""
+    return moved_below(new, conditions) if _keeps_state(old) else None
+
+
+def _keeps_state(step: Step) -> bool:
+    return any(one.stateful for one in step.walk())
 
 
 def _steps(old: Step, new: Step, feeds: str | None) -> Iterator[Difference]:
     if old == new:
         return
-    feeds = feeds or acts_below(old) or acts_below(new)
+    if feeds is None and _keeps_state(old) and _keeps_state(new):
+        feeds = acts_below(old) or acts_below(new)
     if old.stateful or new.stateful:
         if old.kind != new.kind or old.stateful != new.stateful:
             yield _other_operator(old, new)
