@@ -211,6 +211,21 @@ def test_an_index_of_a_delta_offset_that_is_no_number(
         assert _ends(capsys, verb, folder)[0] in (0, 1, 3)
 
 
+@pytest.mark.parametrize("depth", [199, 201, 450, 900])
+@pytest.mark.parametrize("signs", [("[", "]"), ('{"a":', "}")])
+def test_an_offset_that_is_nested_deeply(
+    signs: tuple[str, str], depth: int, tmp_path: Path, capsys: Capture
+) -> None:
+    """Read without complaint, and too deep for whoever goes through it."""
+    folder = _golden(tmp_path, "4.2/rate")
+    entry = folder / "offsets/1"
+    *head, _ = entry.read_text().split("\n")
+    entry.write_text("\n".join([*head, signs[0] * depth + "1" + signs[1] * depth]))
+    (folder / "offsets/.1.crc").unlink(missing_ok=True)
+    for verb in (["offsets", "--batch", "1", "--json"], ["batches", "--json"], ["inspect"]):
+        assert _ends(capsys, verb[0], folder, *verb[1:])[0] in (0, 1, 3)
+
+
 def test_json_of_half_a_character_is_json_again() -> None:
     value = {"a": "\ud800", "é": "\udcff😀"}
     text = json_text(value)

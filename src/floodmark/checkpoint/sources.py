@@ -15,6 +15,7 @@ from floodmark.checkpoint.source_kinds import (
 )
 from floodmark.checkpoint.text import (
     decode,
+    is_too_deep,
     long_of,
     parse_json_object,
     parse_version,
@@ -65,6 +66,8 @@ def read_source_offset(source: str, text: str | None, initial: bytes | None = No
 
 
 def parse_offset_text(text: str) -> Any:
+    if is_too_deep(text):
+        raise MalformedFile(f"the offset is nested too deeply: {shorten(text)!r}")
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError):

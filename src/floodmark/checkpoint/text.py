@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime, timezone
 from typing import Any
 
 from floodmark.errors import MalformedFile, UnknownVersion
 
+_DEEPEST = 200
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACKET = re.compile(r"[\[\]{}]")
 _VERSIONS = {"v1": 1, "v2": 2, "v3": 3}
 
 
@@ -54,7 +58,21 @@ def lines_of(text: str) -> list[str]:
     return lines
 
 
+def is_too_deep(text: str) -> bool:
+    """JSON that is read, and is too deep to go through. Spark's has a few levels."""
+    if text.count("[") + text.count("{") <= _DEEPEST:
+        return False
+    depth = 0
+    for sign in _BRACKET.findall(_STRING.sub("", text)):
+        depth += 1 if sign in "[{" else -1
+        if depth > _DEEPEST:
+            return True
+    return False
+
+
 def parse_json(text: str, what: str) -> Any:
+    if is_too_deep(text):
+        raise MalformedFile(f"{what} is not JSON (nested too deeply): {shorten(text)!r}")
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
