@@ -163,12 +163,10 @@ def test_the_file_sinks_log_goes_back_too(tmp_path: Path) -> None:
 
 def test_a_sinks_log_that_is_compacted_beyond_the_batch(tmp_path: Path) -> None:
     samples.write(tmp_path / "out", sink_log(12, gone=9))
-    change = rewound(
-        tmp_path / "cp",
-        samples.logs(range(12), range(12)),
-        to_batch=5,
-        sink=str(tmp_path / "out"),
-    )
+    tree, sink = samples.logs(range(12), range(12)), str(tmp_path / "out")
+    with pytest.raises(WouldLose, match="skips has to be accepted first"):
+        rewound(tmp_path / "cp", tree, to_batch=5, sink=sink)
+    change = rewound(tmp_path / "cp", tree, to_batch=5, sink=sink, accept=["skips"])
     assert names(tmp_path / "out") == set(sink_log(12, gone=9))
     assert any("stays as it is" in note for note in change.plan.notes)
     assert any("SKIPS new batches up to 11" in c.words for c in change.plan.consequences)
@@ -393,3 +391,14 @@ def test_a_source_that_keeps_a_list_of_its_own_does_not_go_back(tmp_path: Path) 
     api.upgrade(place, str(tmp_path / "new"))  # nothing is read again
     change = api.rewind(place, to_batch=1, accept=["out-of-reach"])
     assert any("OUT OF REACH" in note for note in change.plan.notes)
+
+
+def test_a_source_that_was_not_asked_is_said(tmp_path: Path) -> None:
+    """Retention or VACUUM may have taken what is to be read again."""
+    cp = samples.write(tmp_path / "cp", samples.logs(range(5), range(5)))
+    notes = api.rewind(str(cp), to_batch=2).plan.notes
+    assert any("Source 0 (kafka) was not asked whether it still has" in note for note in notes)
+    new = str(tmp_path / "new")
+    earlier = api.upgrade(str(cp), new, from_batch=2).plan.notes
+    assert any("Source 0 (kafka) was not asked" in note for note in earlier)
+    assert not any("not asked" in note for note in api.upgrade(str(cp), new).plan.notes)

@@ -226,7 +226,8 @@ def _ambiguous(
         f"{ledger.where}: the old state has {counts[0][name]} columns named {name}, the new one "
         f"{counts[1][name]}",
         "Spark calls the columns of every such aggregate alike, and nothing says which is which: "
-        "this checkpoint has no note of the old code's plan.",
+        "this checkpoint has no note of the old code's plan, or one of its functions keeps columns "
+        "that floodmark does not know.",
         "Give the old code (--from-app OLD.py), or say it for each column: --rename OLD=NEW and "
         f"--default NEW=VALUE. The new columns are {', '.join(new.names)}.",
     )

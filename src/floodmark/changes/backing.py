@@ -50,6 +50,7 @@ from floodmark.checkpoint.layout import (
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.query import new_metadata, parse_metadata, render_metadata
 from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.start_note import STARTS
 from floodmark.errors import (
     BatchPurged,
     CannotRead,
@@ -255,7 +256,7 @@ def plan_restore(
     there = _there(target)
     if there:
         _refuse_other_content(target, there, snapshot, options.accept)
-    sizes = {file.path: file.size for file in there}
+    sizes = {file.path: file.size for file in (*there, *_notes_of_starts(target, there))}
     moved = goal != snapshot.location
     restored = tuple(_restoring(repository, snapshot, goal, moved, sizes))
     if since.new_id:
@@ -338,6 +339,11 @@ def _there(target: Files) -> tuple[FileInfo, ...]:
     except NotThere:
         return ()
     return tuple(file for file in found if not file.path.startswith("_floodmark/"))
+
+
+def _notes_of_starts(target: Files, there: tuple[FileInfo, ...]) -> tuple[FileInfo, ...]:
+    """Starts after the snapshot will not have been: their notes would tell of other code."""
+    return target.list(STARTS).files if there else ()
 
 
 def _is_sidecar(path: str, sizes: dict[str, int]) -> bool:

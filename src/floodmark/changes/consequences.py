@@ -122,6 +122,7 @@ class Restart:
     in_flight: int | None
     """The batch of which nobody knows whether the sink has it."""
     new_id: bool
+    stateful: bool = False
 
     @property
     def again(self) -> tuple[int, int] | None:
@@ -145,20 +146,20 @@ def restarted_numbers(restart: Restart, sink: Sink | None) -> Consequences:
     skips = (restart.first, restart.highest)
     drops = Consequence("", "", True, skips=skips, certain=restart.in_flight is None)
     upto = f"DROPS every batch up to {restart.highest} silently, unless"
+    next_batch = restart.highest + 1
     delta = replace(repeats, sink=DELTA, words=f"takes the batches, for the id is new: {twice}")
     if not restart.new_id:
         words = f"{upto} the sink is new: it has those numbers of this id"
         delta = replace(drops, sink=DELTA, words=words)
+        if restart.stateful:
+            delta = _failing(delta, sink, next_batch)
     elif sink is not None and sink.replaces:
         delta = Consequence(DELTA, _REPLACED)
-    return _chosen(
-        sink,
-        (
-            delta,
-            replace(drops, sink=FILES, words=f"{upto} its output folder is new"),
-            replace(repeats, sink=REST, words=f"does not look at numbers: {twice}"),
-        ),
-    )
+    files = replace(drops, sink=FILES, words=f"{upto} its output folder is new")
+    if restart.stateful:
+        files = _failing(files, sink, next_batch)
+    rest = replace(repeats, sink=REST, words=f"does not look at numbers: {twice}")
+    return _chosen(sink, (delta, files, rest))
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,9 @@ class Again:
     """Given offsets stand in for the batch's own."""
     in_flight: int | None = None
     """The batch that is planned, and not known to be in the sink."""
+    stateful: bool = False
+    other_query: str | None = None
+    """A query that stands in the checkpoint's place, and has read on from there."""
 
     @property
     def range(self) -> tuple[int, int] | None:
@@ -191,36 +195,64 @@ def reads_again(again: Again, sink: Sink | None) -> Consequences:
         what = f"{what} and of" if what else "the records of"
         what += " all offsets that are given back"
     repeats = Consequence(REST, "gets nothing twice")
+    if again.other_query is not None:
+        what = f"{what} and " if what else ""
+        what += _run_since(again.other_query)
     if what:
         twice = f"gets {what} a second time, unless you take them out of it"
         repeats = Consequence(REST, twice, True, again=spent)
+    if again.other_query is not None:
+        repeats = replace(repeats, again=None, certain=False)
     delta = replace(repeats, sink=DELTA)
     if again.kept_id and spent:
-        words = (
-            f"SKIPS new batches up to {again.until}, whatever is in them: the id is kept, and it "
-            "has those numbers"
-        )
-        delta = Consequence(DELTA, words, True, skips=spent)
+        delta = _skips(again, DELTA, spent, ": the id is kept, and it has those numbers", sink)
     elif sink is not None and sink.replaces:
         delta = Consequence(DELTA, _REPLACED)
-    return _chosen(sink, (delta, _file_sink(again), repeats))
+    return _chosen(sink, (delta, _file_sink(again, sink), repeats))
 
 
-def _file_sink(again: Again) -> Consequence:
+def _run_since(query: str) -> str:
+    return f"the records of all batches that query {query} has run since then"
+
+
+def _file_sink(again: Again, sink: Sink | None) -> Consequence:
     spent = again.range
-    if not spent:
-        return Consequence(FILES, "its log has none of the numbers that come")
-    if again.trimmed:
-        return Consequence(
-            FILES,
+    if spent and not again.trimmed:
+        unless = ", unless its log is trimmed too (--sink FOLDER) or its output folder is new"
+        return _skips(again, FILES, spent, unless, sink)
+    words = "its log has none of the numbers that come"
+    if spent:
+        words = (
             "its log is trimmed with it: readers of the log see no record of "
-            f"{_batches(*spent)} twice",
+            f"{_batches(*spent)} twice"
         )
+    if again.moved:
+        words = f"{words}; the records of all offsets that are given back it gets a second time"
+    return Consequence(FILES, words, again.moved)
+
+
+def _skips(
+    again: Again, kind: str, spent: tuple[int, int], reason: str, sink: Sink | None
+) -> Consequence:
+    words = f"SKIPS new batches up to {spent[1]}, whatever is in them{reason}"
+    skips = Consequence(kind, words, True, skips=spent)
+    return _failing(skips, sink, spent[1] + 1) if again.stateful else skips
+
+
+def _failing(skips: Consequence, sink: Sink | None, batch: int | None) -> Consequence:
+    """A sink of Spark does not compute a batch that it skips; `once` does, for its state.
+
+    `batch` is the first that is not skipped, and wants that state; None: it is not known.
+    """
+    if sink is not None and sink.kind == "foreachBatch":
+        return skips
+    whose = ' of format("delta")' if skips.sink == DELTA and sink is None else ""
+    at = "" if batch is None else f" at batch {batch}"
     words = (
-        f"SKIPS new batches up to {again.until}, whatever is in them, unless its log is trimmed "
-        "too (--sink FOLDER) or its output folder is new"
+        f"{skips.words}; then a query{whose} fails{at}, for the state of batches that are skipped "
+        "is never computed"
     )
-    return Consequence(FILES, words, True, skips=spent)
+    return replace(skips, words=words, fails_at=batch)
 
 
 def restored(again: Again, sink: Sink | None) -> Consequences:
@@ -233,6 +265,8 @@ def restored(again: Again, sink: Sink | None) -> Consequences:
     since = "if the query ran on after the snapshot"
     flight = again.in_flight
     also = "" if flight is None else f"; batch {flight}, in flight then, it may get twice, too"
+    if again.other_query is not None:
+        also += f"; so it does with {_run_since(again.other_query)}"
     twice = Consequence(
         REST,
         f"{since}, it gets the records of those batches a second time{also}",
@@ -255,13 +289,16 @@ def restored(again: Again, sink: Sink | None) -> Consequences:
         certain=False,
         accept=None if again.kept_id else SKIPS,
     )
+    if again.stateful:
+        files = _failing(files, sink, None)
+        delta = _failing(delta, sink, None) if again.kept_id else delta
     rest = replace(twice, accept=None) if again.kept_id else twice
     return _chosen(sink, (delta, files, rest))
 
 
 def _to_accept(item: Consequence) -> Consequence:
-    name = SKIPS if item.skips else REPEATS if item.again else LOSES if item.lost else None
-    return replace(item, accept=name)
+    name = LOSES if item.lost else REPEATS if item.loses_or_repeats else None
+    return replace(item, accept=SKIPS if item.skips else name)
 
 
 def by_time() -> Consequence:
@@ -273,6 +310,26 @@ def by_time() -> Consequence:
 def never_read(words: str) -> Consequence:
     """Records that given offsets leave out."""
     return Consequence("every sink", f"never gets {words}", True, accept=SKIPS)
+
+
+def trimmed_too_far(after: int, planned: int, until: int) -> Consequence:
+    """The file sink's log has batches that this checkpoint never planned."""
+    words = (
+        f"its log has batches up to {until}, and this checkpoint has planned none after {planned}: "
+        f"where another query wrote them, its output after batch {after} goes out of the log, and "
+        "is not written again"
+    )
+    return Consequence(FILES, words, True, lost=(after + 1, until), certain=False, accept=LOSES)
+
+
+def taken_back_alone(verb: str, first: int, last: int) -> Consequence:
+    """The checkpoint went back earlier, and the file sink's log did not."""
+    words = (
+        f"an earlier `{verb}` took this checkpoint back from batch {last}, and not the sink's log: "
+        f"SKIPS new batches up to {last}, whatever is in them, unless its log was taken back since "
+        "or its output folder is new"
+    )
+    return Consequence(FILES, words, True, skips=(first, last), certain=False)
 
 
 def lost_output(first: int, last: int) -> Consequence:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.changes import consequences
 from floodmark.changes.belonging import belonging
-from floodmark.changes.origin import Origin, new_query_id
+from floodmark.changes.origin import Origin, new_query_id, sink_left_ahead
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
 from floodmark.changes.rehome import (
     Moves,
@@ -73,6 +73,10 @@ def _notes(sink: SinkPlace | None, led: tuple[Step, ...]) -> tuple[str, ...]:
 
 
 def _consequences(origin: Origin, new_identity: bool) -> tuple[Consequence, ...]:
+    return (*sink_left_ahead(origin), *_for_each_sink(origin, new_identity))
+
+
+def _for_each_sink(origin: Origin, new_identity: bool) -> tuple[Consequence, ...]:
     in_flight = origin.checkpoint.in_flight_batch
     if new_identity:
         own = "the copy is a query of its own: give it its own sink"

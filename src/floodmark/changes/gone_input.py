@@ -22,12 +22,20 @@ from floodmark.storage.inputs import read_source_log
 Opened = Callable[[str], Files]
 _NAMED = 3
 THEN = "Spark then goes on without them, and says nothing."
+_OPTION = {SourceKind.KAFKA: "--kafka HOST:PORT", SourceKind.DELTA: "--table PATH"}
 
 
 def gone_input(
-    files: Files, checkpoint: Checkpoint, begins: OffsetEntry | None, opened: Opened
+    files: Files,
+    checkpoint: Checkpoint,
+    begins: OffsetEntry | None,
+    opened: Opened,
+    kafka_asked: bool = False,
 ) -> Reach:
-    """What of the seen files after these offsets is gone; None: after the very beginning."""
+    """What of the seen files after these offsets is gone; None: after the very beginning.
+
+    Sources that keep no list of files are not asked here; that is said.
+    """
     lost = list(_own_lists(checkpoint))
     notes: list[str] = []
     for source, after in _file_sources(checkpoint, begins).items():
@@ -39,6 +47,7 @@ def gone_input(
             lost.append(_words(source, gone, len(again)))
         if unseen:
             notes.append(f"Source {source}: {unseen} cannot be listed from here; look yourself.")
+    notes += _not_asked(checkpoint, kafka_asked)
     return Reach(tuple(lost), tuple(notes), then=THEN)
 
 
@@ -67,6 +76,18 @@ def _is_own(path: str, folder: str) -> bool:
         or "/." in rest
         or "_schema_log_" in rest
     )
+
+
+def _not_asked(checkpoint: Checkpoint, kafka_asked: bool) -> Iterator[str]:
+    for source in checkpoint.sources:
+        if source.kind is SourceKind.FILE or (source.kind is SourceKind.KAFKA and kafka_asked):
+            continue
+        option = _OPTION.get(source.kind)
+        asks = f"; after the change `floodmark doctor CP --sources {option}` asks it"
+        yield (
+            f"Source {source.id} ({source.kind.value}) was not asked whether it still has what is "
+            f"read again{asks if option else ''}."
+        )
 
 
 def _file_sources(checkpoint: Checkpoint, begins: OffsetEntry | None) -> Mapping[str, int | None]:

@@ -7,9 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from floodmark.changes import journal
-from floodmark.changes.consequences import Sink, sink_of
+from floodmark.changes.consequences import FILE_SINKS, Sink, sink_of, taken_back_alone
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
-from floodmark.changes.plan import NOT_IN_USE, UNCHANGED, Precondition
+from floodmark.changes.journal import Stage
+from floodmark.changes.plan import NOT_IN_USE, UNCHANGED, Consequence, Precondition
 from floodmark.checkpoint.layout import (
     COMMITS,
     FileInfo,
@@ -46,6 +47,23 @@ class Origin:
             Precondition(UNCHANGED, f"{self.location} still stands at {self.standing.words}"),
             Precondition(NOT_IN_USE, f"no query runs on {self.location}"),
         )
+
+
+def sink_left_ahead(origin: Origin) -> tuple[Consequence, ...]:
+    """What a file sink does whose log was not taken back when the checkpoint was."""
+    if origin.sink is not None and origin.sink.kind not in FILE_SINKS:
+        return ()
+    checkpoint = origin.checkpoint
+    newest = max((*checkpoint.offset_ids, *checkpoint.commit_ids), default=-1)
+    changes = [
+        record.plan
+        for record in journal.read_records(origin.files)
+        if record.stage is Stage.FINISHED and record.plan.in_place and record.plan.sink is None
+    ]
+    back = max(changes, key=lambda plan: plan.block, default=None)
+    if back is None or back.block - 1 <= newest:
+        return ()
+    return (taken_back_alone(back.verb, newest + 1, back.block - 1),)
 
 
 def new_query_id() -> str:

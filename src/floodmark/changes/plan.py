@@ -108,6 +108,8 @@ class Consequence:
     """The first and the last batch whose records the sink gets a second time."""
     skips: tuple[int, int] | None = None
     """Numbers of coming batches that the sink skips, whatever is in them."""
+    fails_at: int | None = None
+    """The batch at which the query then fails: the state of skipped batches is never computed."""
     lost: tuple[int, int] | None = None
     """Batches that are behind the stream, and that the sink does not have any more."""
     certain: bool = True

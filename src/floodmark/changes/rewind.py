@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from floodmark.changes import consequences
+from floodmark.changes import consequences, journal
 from floodmark.changes.belonging import sidecar
 from floodmark.changes.consequences import Again
 from floodmark.changes.course import require_committed
@@ -39,6 +39,7 @@ from floodmark.checkpoint.source_kinds import SourceKind
 from floodmark.checkpoint.sources import parse_log_offset, parse_offset_text
 from floodmark.checkpoint.text import moment
 from floodmark.errors import NoAnswer, WouldLose, WrongUse
+from floodmark.storage.starts import start_batches
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,7 @@ def plan_rewind(
     steps = (
         *_without_later_batches(origin, goal.batch),
         *_later_state(origin, goal.batch),
+        *_later_notes(origin, goal.batch),
         *_entries(origin, goal),
         *_identity(origin, goal, keep_identity),
         *trim.steps,
@@ -171,8 +173,12 @@ def plan_rewind(
         keep_identity,
         bool(sink) and not trim.words,
     )
-    if sink is None:
-        told = _skipped_unless_named(origin, told)
+    planned = max(highest, *_once_planned(origin))
+    if trim.steps and trim.until > planned:
+        told = (consequences.trimmed_too_far(goal.batch, planned, trim.until), *told)
+    known = origin.sink is not None and origin.sink.kind in consequences.FILE_SINKS
+    if (sink is None and known) or (trim.words and trim.until > goal.batch):
+        told = _skips_accepted_by_name(told)
     return Plan(
         "rewind",
         _title(goal),
@@ -198,7 +204,8 @@ def plan_rewind(
 def _consequences(
     origin: Origin, goal: Goal, highest: int, keep_identity: bool, trimmed: bool
 ) -> consequences.Consequences:
-    again = Again(goal.batch, highest, trimmed, keep_identity, goal.back)
+    stateful = bool(origin.checkpoint.state_operators)
+    again = Again(goal.batch, highest, trimmed, keep_identity, goal.back, stateful=stateful)
     told = consequences.reads_again(again, origin.sink)
     told = (*(consequences.never_read(words) for words in goal.forward), *told)
     if goal.sink_only:
@@ -206,12 +213,16 @@ def _consequences(
     return told
 
 
-def _skipped_unless_named(
-    origin: Origin, told: consequences.Consequences
-) -> consequences.Consequences:
-    """The notes say that it is a file sink, which would skip batches, and nobody has named it."""
-    if origin.sink is None or origin.sink.kind not in consequences.FILE_SINKS:
-        return told
+def _once_planned(origin: Origin) -> Iterator[int]:
+    """How far the checkpoint had come before each change that took it back."""
+    yield -1
+    for record in journal.read_records(origin.files):
+        if record.plan.in_place:
+            yield record.plan.block - 1
+
+
+def _skips_accepted_by_name(told: consequences.Consequences) -> consequences.Consequences:
+    """It is a file sink, and its log stays: nobody has named it, or it cannot be taken back."""
     return tuple(
         replace(item, accept=SKIPS) if item.sink == consequences.FILES and item.skips else item
         for item in told
@@ -255,6 +266,13 @@ def _later_state(origin: Origin, batch: int) -> Iterator[Step]:
         number = batch_id(path.rsplit("/", 1)[-1])
         if is_operator_metadata(path) and number is not None and number > batch:
             yield from _removal(origin, path, why)
+
+
+def _later_notes(origin: Origin, batch: int) -> Iterator[Step]:
+    """Starts that will not have been: their notes would tell of code that made no state here."""
+    for path, begun in start_batches(origin.files):
+        if begun > batch:
+            yield from _removal(origin, path, f"the note of a start after batch {batch}")
 
 
 def _entries(origin: Origin, goal: Goal) -> Iterator[Step]:

@@ -69,9 +69,10 @@ def rewind(path: str, aim: Aim, carrying: Carrying) -> Change:
         origin.checkpoint,
         goal.entry,
         opener([location, sink], carrying.storage),
+        aim.kafka is not None,
     )
     unnamed = unnamed_sink(origin) if sink is None else ()
-    notes = (*read, *require_reach(gone, aim.accept), *unnamed, *plan.notes)
+    notes = (*read, *unnamed, *plan.notes, *require_reach(gone, aim.accept))
     options = {**plan.options, "kafka": shown_servers(aim.kafka), "accept": list(aim.accept)}
     return carried(seal(replace(plan, options=options, notes=notes)), carrying)
 

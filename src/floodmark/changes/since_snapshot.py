@@ -21,7 +21,7 @@ from floodmark.changes.named import not_named
 from floodmark.changes.plan import Step
 from floodmark.changes.reach import Reach, require_reach
 from floodmark.changes.sinklog import SinkPlace, trim_sink_log
-from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, batch_id
+from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, STATE, batch_id
 from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.query import parse_metadata
 from floodmark.checkpoint.relative_path import RelativePath
@@ -53,17 +53,23 @@ class Since:
     in_flight: int | None
     highest: int | None
     """The highest batch that was ever planned; None: nothing says."""
+    other_query: str | None = None
+    """The query that stands in its place now: it may have read the same records since."""
+    replanned: bool = False
+    """The batch in flight was planned again since, over another range."""
     notes: tuple[str, ...] = ()
     new_id: bool = False
     consequences: Consequences = ()
     sink: str | None = None
     sink_steps: tuple[Step, ...] = ()
+    stateful: bool = False
 
     @property
     def ran_on(self) -> bool:
         """The query has planned batches after those of the snapshot, or nobody knows."""
         top = self.after if self.in_flight is None else self.in_flight
-        return self.highest is None or self.highest > top
+        known = self.highest is not None and self.highest <= top
+        return not known or self.replanned or self.other_query is not None
 
 
 def look_since(
@@ -86,6 +92,7 @@ def look_since(
     ):
         sink = Sink("parquet", options.sink)
     found = _ran_on(snapshot, target, goal, known, opened)
+    found = replace(found, other_query=_other_query(target, snapshot))
     since = _settled(found, sink, known, options)
     if not since.ran_on:
         return since
@@ -108,6 +115,14 @@ def _gone_input(
         except FloodmarkError:
             continue  # that place cannot tell
     return Reach((), ())
+
+
+def _other_query(target: Files, snapshot: Snapshot) -> str | None:
+    try:
+        there = parse_metadata(target.read(METADATA)).id
+    except FloodmarkError:
+        return None
+    return there if there != snapshot.query_id else None
 
 
 def _is_file_sink(sink: Sink | None) -> bool:
@@ -134,6 +149,8 @@ def _settled(since: Since, sink: Sink | None, known: KnownSink, options: Restore
             trimmed,
             options.keep_identity,
             in_flight=since.in_flight,
+            stateful=since.stateful,
+            other_query=since.other_query,
         ),
         sink,
     )
@@ -162,14 +179,19 @@ def _ran_on(
     numbers = sorted(_numbers(file.path for file in snapshot.files))
     after = -1 if snapshot.batch is None else snapshot.batch
     top = max(numbers, default=-1)
-    since = Since(after, top if top > after else None, None)
+    stateful = any(file.path.startswith(f"{STATE}/") for file in snapshot.files)
+    since = Since(after, top if top > after else None, None, stateful=stateful)
     recorded = _recorded(known, snapshot.query_id)
     if recorded is not None:
         highest = max(recorded, after)
         words = f"The sink's own log has batches up to {recorded} of this query."
         if known.kind == "files":
             words = f"The sink's own log ends at batch {recorded}."
-        return replace(since, highest=highest, notes=(words,))
+        replanned = recorded >= top > after and any(
+            _replanned(files, snapshot, top)
+            for files in _places(target, goal, snapshot.location, opened)
+        )
+        return replace(since, highest=highest, replanned=replanned, notes=(words,))
     heights = {goal: _height(target, snapshot, top)}
     if goal != snapshot.location:
         try:
@@ -220,6 +242,25 @@ def _height(files: Files, snapshot: Snapshot, top: int) -> int | None:
     except FloodmarkError:
         return None
     return highest
+
+
+def _places(target: Files, goal: str, location: str, opened: Opened) -> Iterator[Files]:
+    yield target
+    if location != goal:
+        try:
+            yield opened(location)
+        except FloodmarkError:
+            return
+
+
+def _replanned(files: Files, snapshot: Snapshot, batch: int) -> bool:
+    """The place has the query's batch with other content than the snapshot has."""
+    try:
+        return parse_metadata(files.read(METADATA)).id == snapshot.query_id and not _same_entry(
+            files, snapshot, f"{OFFSETS}/{batch}"
+        )
+    except FloodmarkError:
+        return False
 
 
 def _same_entry(files: Files, snapshot: Snapshot, path: str) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from floodmark.changes import journal
 from floodmark.changes.apply import Outcome, Places, kept_path, sweep, told
 from floodmark.changes.belonging import sidecar
+from floodmark.changes.consequences import goes_on, sink_of
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.journal import Record, Stage
 from floodmark.changes.origin import refuse_odd_content
@@ -25,6 +26,7 @@ from floodmark.changes.plan import (
     SINK,
     TARGET,
     UNCHANGED,
+    Consequence,
     Plan,
     Precondition,
     Step,
@@ -37,6 +39,7 @@ from floodmark.checkpoint.text import several
 from floodmark.errors import FloodmarkError, NoAnswer, StalePlan, StoppedMidway
 from floodmark.storage.copying import copy_file, drop_empty_folders
 from floodmark.storage.files import Files
+from floodmark.storage.starts import latest_note
 from floodmark.wire import compact_json
 
 
@@ -69,8 +72,24 @@ def plan_undo(target: Files, location: str, accept: Sequence[str] = ()) -> Plan:
         if step.do != DELETE and not step.replaces
     )
     made = _undo_plan(record, location, (*back, *away), fingerprint(target))
+    if plan.in_place:
+        made = replace(made, consequences=_consequences(target, back, away))
     options = {**made.options, "accept": [*accept]}
     return seal(replace(made, notes=(*since.notes, *made.notes), options=options))
+
+
+def _consequences(
+    target: Files, back: Sequence[Step], away: Sequence[Step]
+) -> tuple[Consequence, ...]:
+    """The log as it will be again: its batch in flight is run again."""
+    gone = {step.path for step in away if step.place == TARGET}
+    put_back = {step.path for step in back if step.place == TARGET and _is_log(step.path)}
+    log = (_log_files(target) - gone) | put_back
+    planned, done = (
+        max((_number(path) for path in log if path.startswith(f"{name}/")), default=-1)
+        for name in (OFFSETS, COMMITS)
+    )
+    return goes_on(planned if planned > done else None, sink_of(latest_note(target)))
 
 
 def is_unfinished(target: Files) -> bool:

@@ -13,7 +13,7 @@ from floodmark.changes import consequences
 from floodmark.changes.carried_state import carry_in_flight_state, carry_state, describing_files
 from floodmark.changes.consequences import Restart
 from floodmark.changes.course import Course, Wish, choose_course
-from floodmark.changes.origin import Origin, new_query_id
+from floodmark.changes.origin import Origin, new_query_id, sink_left_ahead
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
 from floodmark.changes.seeds import (
     START_FILE,
@@ -242,9 +242,10 @@ def _begin_anew(origin: Origin, new: str, wish: Wish, course: Course) -> Plan:
 
 
 def _consequences(origin: Origin, wish: Wish, course: Course) -> tuple[Consequence, ...]:
-    if wish.moved_offsets:
-        return (consequences.by_time(), *_numbered(origin, wish, course))
-    return _numbered(origin, wish, course)
+    told = _numbered(origin, wish, course)
+    if not (wish.without_state or wish.restart_numbering):
+        told = (*sink_left_ahead(origin), *told)
+    return (consequences.by_time(), *told) if wish.moved_offsets else told
 
 
 def _numbered(origin: Origin, wish: Wish, course: Course) -> tuple[Consequence, ...]:
@@ -259,6 +260,7 @@ def _numbered(origin: Origin, wish: Wish, course: Course) -> tuple[Consequence, 
                 course.after,
                 origin.checkpoint.in_flight_batch,
                 new_id,
+                bool(origin.checkpoint.state_operators),
             ),
             sink,
         )

@@ -191,6 +191,7 @@ def _ask_input(origin: Origin, wish: Wish, course: Course, carrying: Carrying) -
         origin.checkpoint,
         begins,
         opener([origin.files.root], carrying.storage),
+        wish.kafka is not None,
     )
     return require_reach(gone, wish.accept)
 

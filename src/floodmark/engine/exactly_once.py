@@ -141,15 +141,18 @@ def delta(
     in several queries, and in one query several times with a `name` for each.
     """
     _require_name(name)
-    begun: dict[str, str] = {}
+    begun: dict[str, tuple[str, int]] = {}
+    """query → its run, and the newest batch that the table had when the run began."""
 
     def write(batch: Any, batch_id: int) -> None:
         turn = _Turn.of(batch, batch_id)
         first = _uses.note(turn, f"table {place_name(path)}", name, f'once.delta("{path}")')
-        # Only the first batch of a run may be one that died after it was written.
-        resumed = begun.get(turn.query) != turn.run
-        begun[turn.query] = turn.run
-        if resumed and _table_has(batch, path, turn, name, first):
+        run, newest = begun.get(turn.query, ("", -1))
+        if run != turn.run:
+            # One that died after it was written; or several, after a rewind that kept the id.
+            newest = _newest_in_table(batch, path, turn, name, first)
+            begun[turn.query] = turn.run, newest
+        if batch_id <= newest:
             _compute_only(batch)
             return
         rows = batch if transform is None else transform(batch)
@@ -169,13 +172,13 @@ def _application(turn: _Turn, name: str | None) -> str:
     return turn.query if name is None else f"{turn.query}/{name}"
 
 
-def _table_has(batch: Any, path: str, turn: _Turn, name: str | None, first: bool) -> bool:
-    """Whether the table's log records the batch; where it cannot be asked, Delta looks itself."""
+def _newest_in_table(batch: Any, path: str, turn: _Turn, name: str | None, first: bool) -> int:
+    """The newest batch in the table's log, or -1; where it cannot be asked, Delta looks itself."""
     recorded = _recorded(batch, path)
     own = recorded(_application(turn, name))
     if own is None and name is not None and first:
         own = recorded(turn.query)  # from before the sink had its name
-    return own is not None and own >= turn.batch
+    return -1 if own is None else own
 
 
 def _recorded(batch: Any, path: str) -> Callable[[str], int | None]:

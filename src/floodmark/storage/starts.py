@@ -31,11 +31,25 @@ def note_numbers(files: Files) -> list[int]:
     return sorted(number for name in names if (number := batch_id(name)) is not None)
 
 
+def start_batches(files: Files) -> Iterator[tuple[str, int]]:
+    """The path of each note, and the first batch that its start was to run."""
+    for path, note in _by_path(files):
+        begun = note.get("next_batch")
+        if isinstance(begun, int):
+            yield path, begun
+
+
 def _notes(files: Files) -> Iterator[dict[str, Any]]:
+    return (note for _, note in _by_path(files))
+
+
+def _by_path(files: Files) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Newest first."""
     for number in reversed(note_numbers(files)):
+        path = RelativePath(f"{STARTS}/{number}.json")
         try:
-            value = json.loads(files.read(RelativePath(f"{STARTS}/{number}.json")))
+            value = json.loads(files.read(path))
         except (FloodmarkError, ValueError, RecursionError):
             continue
         if is_note(value):
-            yield value
+            yield path, value
