@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import floodmark
 from chaos.sinks import DeltaSink
 from floodmark import api
 from floodmark.changes.use import Clock
@@ -270,6 +271,28 @@ def test_a_copy_goes_on_elsewhere(stream: Stream, conf: Any) -> None:
     stream.feed(1)
     stream.run(stream.folder / "moved", totals, "complete")
     assert stream.found() == stream.expected(totals)
+
+
+def test_a_stream_that_was_led_to_its_moved_input_starts(stream: Stream) -> None:
+    """The notes of the last start name the folder that `--rehome` has changed."""
+
+    def start(checkpoint: Path) -> None:
+        writer = stream.read().writeStream.format("delta").option("path", str(stream.out))
+        query = floodmark.start(writer.trigger(availableNow=True), checkpoint=str(checkpoint))
+        assert query.awaitTermination(120)
+
+    stream.feed(2)
+    start(stream.cp)
+    moved, old = stream.folder / "moved-in", stream.input
+    old.rename(moved)
+    stream.input = moved
+    new = stream.folder / "new"
+    # Its lease ends a moment after the query does.
+    waiting = Carrying(execute=True, wait_seconds=60)
+    api.copy(str(stream.cp), str(new), rehome=[f"{old}={moved}"], carrying=waiting)
+    stream.feed(1)
+    start(new)
+    assert stream.found() == stream.expected()
 
 
 def test_a_restored_checkpoint_goes_on(stream: Stream) -> None:

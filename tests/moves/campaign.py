@@ -2,91 +2,39 @@
 
 A stream is run, moved, and run on. A second run of the moved checkpoint records what each
 batch emits; so what the sink holds in the end is known, row for row, if the plan has told
-right which batches it skips. Which input files come again is read from the checkpoint's own
-lists, and has to be what the plan has said.
+right which batches it skips. Which pieces of the input come again is read from the
+checkpoint's own logs, and has to be what the plan has said. Where each row of the result is
+written once, the query over all of the input tells what is missing and what is there twice.
 """
 
 from __future__ import annotations
 
 import json
-import os
+import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from floodmark import api
 from floodmark.changes.consequences import REST
 from floodmark.changes.plan import Consequence, Plan
-from floodmark.changes.use import Clock
-from floodmark.changes.verbs import Carrying, Change
-from floodmark.checkpoint.inputs import Taken
 from floodmark.errors import WouldLose
-from moves.outputs import OUTPUTS, KafkaOutput, Output, Recorded, Rows
+from moves.inputs import INPUTS, KafkaInput, Pieces, put_back
+from moves.outputs import OUTPUTS, KafkaOutput, OnceSql, Output, Recorded, Rows
+from moves.streams import BATCHES, Stream
+from moves.verbs import GO, PLANNED, VERBS, Move, Moved, Options, committed, parted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from services.kafka import KafkaServer
 
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 ENDS_WITHIN = 120
-BATCHES = 3
-_RESET = ("cp", "in", "repo")
-
-
-@dataclass(frozen=True)
-class Shape:
-    name: str
-    mode: str
-
-    def __call__(self, frame: DataFrame) -> DataFrame:
-        from pyspark.sql import functions
-
-        if self.name == "distinct":
-            frame = frame.select("key").dropDuplicates(["key"])
-        elif self.name == "totals":
-            frame = frame.groupBy("key").agg(functions.sum("id").alias("total"))
-        return frame.select(functions.to_json(functions.struct("*")).alias("value"))
-
-
-SHAPES = (
-    Shape("stateless", "append"),
-    Shape("distinct", "append"),
-    Shape("totals", "update"),
-    Shape("totals", "complete"),
-)
-
-
-@dataclass(frozen=True)
-class Stream:
-    sink: str
-    shape: Shape
-    in_flight: bool
-    noted: bool
-    """The sink stands in a note of a start; else the plan speaks of every kind."""
-
-    def __str__(self) -> str:
-        flight = "in-flight" if self.in_flight else "committed"
-        known = "noted" if self.noted else "unknown"
-        return f"{self.sink}-{self.shape.name}-{self.shape.mode}-{flight}-{known}"
-
-
-def streams() -> tuple[Stream, ...]:
-    """Every sink with every shape that it takes; whether it is noted goes by turns."""
-    combinations = [
-        (sink, shape, in_flight)
-        for sink, output in OUTPUTS.items()
-        for shape in SHAPES
-        if shape.mode in output.modes
-        for in_flight in (False, True)
-    ]
-    return tuple(
-        Stream(sink, shape, in_flight, turn // 2 % 2 == 0)
-        for turn, (sink, shape, in_flight) in enumerate(combinations)
-    )
+_EMITTED: dict[str, dict[int, Rows]] = {}
+"""What a stream emits does not depend on its sink."""
+_CARRY = ("upgrade", "copy", "restore", "undo", "repartition", "convert")
 
 
 @dataclass(frozen=True)
@@ -94,52 +42,72 @@ class Outcome:
     said: Consequence | None
     """What the plan said of this sink; None: that nothing is repeated."""
     again: frozenset[str]
-    """The input files whose records the sink got a second time."""
+    """The pieces of the input whose records the sink got a second time."""
     skipped: frozenset[int]
-    differences: int
-    """Rows that the sink has, or has not, other than the plan said."""
+    unsaid: Counter[str]
+    """Rows and pieces that the sink has, or has not, other than the plan said."""
+
+    @property
+    def differences(self) -> int:
+        return self.unsaid.total()
+
+
+@dataclass(frozen=True)
+class Services:
+    """What a stream may need beside Spark: a broker, and the address of an empty database."""
+
+    kafka: KafkaServer | None = None
+    database: str | None = None
 
 
 class Campaign:
-    def __init__(
-        self, stream: Stream, spark: SparkSession, base: Path, kafka: KafkaServer | None
-    ) -> None:
+    def __init__(self, stream: Stream, spark: SparkSession, base: Path, services: Services) -> None:
         self.stream = stream
         self.spark = spark
         self.base = base
         self.aside = base.with_name(f"{base.name}-aside")
-        (base / "in").mkdir(parents=True)
-        kind = OUTPUTS[stream.sink]
-        place = base / "out"
-        if kind is KafkaOutput:
-            assert kafka is not None
-            self.output: Output = KafkaOutput(spark, place, kafka)
+        base.mkdir(parents=True)
+        self.output = self._output(services)
+        source = INPUTS[stream.source]
+        if source is KafkaInput:
+            assert services.kafka is not None
+            self.input = KafkaInput(spark, base / "in", services.kafka)
         else:
-            self.output = kind(spark, place)
+            self.input = source(spark, base / "in")
         self.fed = 0
+        self.verb = ""
+
+    def _output(self, services: Services) -> Output:
+        kind, place = OUTPUTS[self.stream.sink], self.base / "out"
+        if kind is KafkaOutput:
+            assert services.kafka is not None
+            return KafkaOutput(self.spark, place, services.kafka)
+        if kind is OnceSql:
+            return OnceSql(self.spark, place, services.database)
+        return kind(self.spark, place)
 
     @property
     def cp(self) -> Path:
         return self.base / "cp"
 
     def feed(self) -> None:
-        number, rows = self.fed, [{"id": self.fed * 10, "key": "all"}]
-        rows.append({"id": number * 10 + 1, "key": f"k{number}"})
-        path = self.base / "in" / f"{number}.json"
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        os.utime(path, (1_790_000_000 + number * 60,) * 2)
+        number = self.fed
+        rows = [
+            {"id": number * 10, "key": "all"},
+            {"id": number * 10 + 1, "key": f"k{number}"},
+        ]
+        self.input.feed(number, rows)
         self.fed += 1
 
     def run(self, checkpoint: Path, output: Output) -> None:
-        reader = self.spark.readStream.schema("id long, key string")
-        frame = reader.option("maxFilesPerTrigger", 1).json(str(self.base / "in"))
-        writer = self.stream.shape(frame).writeStream.outputMode(self.stream.shape.mode)
+        frame = self.stream.shape(self.input.read(checkpoint))
+        writer = frame.writeStream.outputMode(self.stream.shape.mode)
         writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
         query = output.start(writer)
         assert query.awaitTermination(ENDS_WITHIN)
 
     def prepare(self) -> None:
-        """Three batches; a snapshot of the first one, with the second in flight or not."""
+        """Three pieces; a snapshot of the first one, with the second in flight or not."""
         self.feed()
         self.run(self.cp, self.output)
         if self.stream.noted:
@@ -154,9 +122,13 @@ class Campaign:
             self.run(self.cp, self.output)
         if self.stream.in_flight:
             uncommit(self.cp)
-        for name in _RESET:
+        for name in self._kept_aside:
             shutil.copytree(self.base / name, self.aside / name)
         self.output.keep(self.aside / "out")
+
+    @property
+    def _kept_aside(self) -> tuple[str, ...]:
+        return ("cp", "repo", "in") if self.input.resets else ("cp", "repo")
 
     def _note(self) -> None:
         options = {"path": str(self.output.place)} if self.output.note != "foreachBatch" else {}
@@ -170,197 +142,211 @@ class Campaign:
         (folder / "1.json").write_text(json.dumps(note))
 
     def _reset(self) -> None:
-        for name in (*_RESET, "new", "shadow"):
-            shutil.rmtree(self.base / name, ignore_errors=True)
-            if (self.aside / name).exists():
-                shutil.copytree(self.aside / name, self.base / name)
+        for path in (*self.base.glob("new-*"), *self.base.glob("shadow*"), self.base / "before"):
+            shutil.rmtree(path, ignore_errors=True)
+        for name in self._kept_aside:
+            put_back(self.base / name, self.aside / name)
         self.output.put_back(self.aside / "out")
-        self.fed = BATCHES
+        if self.input.resets:
+            self.fed = BATCHES
 
     def moved_by(self, verb: str) -> Outcome:
+        """The last verb of `a then b` is judged."""
         self._reset()
-        before = _files_by_batch(self.cp)
-        place, plan = self._move(verb)
-        done = _committed(place)
+        self.verb = verb
+        *earlier, last = parted(verb)
+        moved = Moved(self.stream, self.base, self.cp, self.output.place, self.input)
+        had = self.input.pieces(self.cp)
+        for one in earlier:
+            plan = self._move(moved, one)
+            moved = moved.at(Path(plan.target))
+            if f"{one} then " in verb:
+                self.feed()
+                self.run(moved.place, self.output)
+                had = {**had, **self.input.pieces(moved.place)}
+        shutil.copytree(moved.place, self.base / "before")
+        return self._judge(self._move(moved, last), had)
+
+    def _runs_on(self, place: Path, output: Output) -> bool:
+        from pyspark.errors import StreamingQueryException
+
+        try:
+            self.run(place, output)
+        except StreamingQueryException as error:
+            if "STATE_STORE" not in str(error):
+                raise
+            return False
+        return True
+
+    def _judge(self, plan: Plan, had: Pieces) -> Outcome:
+        place = Path(plan.target)
+        done = committed(place)
         holds = self.output.rows()
         kept = self.output.kept()
         self.feed()
-        api.copy(str(place), str(self.base / "shadow"), carrying=GO)
-        recorded = Recorded(self.spark)
-        self.run(self.base / "shadow", recorded)
-        self.run(place, self.output)
+        recorded = self._recorded(place)
+        runs_on = self._runs_on(place, self.output)
         said = _said(plan, self.output.kind)
-        emitted = {batch: rows for batch, rows in recorded.batches.items() if batch not in done}
-        skipped = self._skipped(said, emitted, holds, plan)
-        got = {b: files for b, files in _files_by_batch(place).items() if b in emitted}
-        had = {
-            name
-            for batch, files in before.items()
-            if kept is None or batch in kept
-            for name in files
-        }
-        again = _names(got, set(emitted) - skipped) & had
+        emitted = {batch: rows for batch, rows in recorded.items() if batch not in done}
+        skipped = self._skipped(said, emitted, plan, kept)
+        fails_at = said.fails_at if said is not None and self._own_sink() else None
+        if fails_at is not None and skipped:
+            skipped |= {batch for batch in emitted if batch >= fails_at}
+        pieces = self.input.pieces(place)
+        got = _names(pieces, set(emitted) - skipped)
+        sink_had = _names(had, set(had) if kept is None else kept)
+        again = got & sink_had
         found = self.output.rows()
         wanted = self._wanted(holds, emitted, skipped)
-        unsaid = (found - wanted) + (wanted - found)
-        unsaid += self._unsaid_files(said, again, before)
-        lost = {f"{number}.json" for number in range(self.fed)} - had
-        lost -= _names(got, set(emitted) - skipped)
+        unsaid = Counter((found - wanted) + (wanted - found))
+        unsaid += self._unsaid_pieces(plan, said, again, had, sink_had)
+        lost = {str(number) for number in range(self.fed)} - sink_had - got
         if lost and not (said and (said.skips or said.lost)):
             unsaid.update(f"lost {name}" for name in lost)
-        return Outcome(said, frozenset(again), frozenset(skipped), unsaid.total())
+        unsaid += self._misjudged(plan, said, holds, found)
+        stops = fails_at is not None and max(emitted) >= fails_at
+        if runs_on == stops:
+            unsaid["fails" if stops else "runs on"] += 1
+        return Outcome(said, frozenset(again), frozenset(skipped), unsaid)
 
-    def _move(self, verb: str) -> tuple[Path, Plan]:
-        name, options = VERBS[verb]
-        planned = name(self, options, Carrying()).plan
+    def _recorded(self, place: Path) -> dict[int, Rows]:
+        """What the moved stream emits; known already where only the sink is another."""
+        log = [
+            (path.parent.name, path.name, _ends(path))
+            for name in ("offsets", "commits")
+            for path in sorted((place / name).glob("[0-9]*"))
+        ]
+        state = sorted(path.name for path in place.glob("state/*/*/*.*") if path.name[0] != ".")
+        pieces = sorted((batch, sorted(names)) for batch, names in self.input.pieces(place).items())
+        key = repr((self.stream.shape, self.verb, self.stream.in_flight, log, state, pieces))
+        if not self.input.resets or key not in _EMITTED:
+            api.copy(str(place), str(self.base / "shadow"), carrying=GO)
+            recorded = Recorded(self.spark)
+            self.run(self.base / "shadow", recorded)
+            _EMITTED[key] = recorded.batches
+        return _EMITTED[key]
+
+    def _move(self, moved: Moved, verb: str) -> Plan:
+        options = dict(VERBS[verb].options)
+        move = VERBS[verb].move
+        planned = self._planned(move, moved, options)
         needed = planned.unaccepted
         if needed:
             refused = False
             try:
-                name(self, options, GO)
+                move(moved, options, GO)
             except WouldLose:
                 refused = True
             assert refused, f"{verb} asked for {needed}, and went on without"
-        options = {**options, "accept": needed} if needed else options
-        change = name(self, options, GO)
+        if needed:
+            options["accept"] = (*options.get("accept", ()), *needed)
+        change = move(moved, options, GO)
         assert change.executed
         assert _told(change.plan) == _told(planned)
-        return Path(change.plan.target), change.plan
+        return change.plan
+
+    def _planned(self, move: Move, moved: Moved, options: Options) -> Plan:
+        """The plan; what a refusal asks for by name is accepted."""
+        try:
+            return move(moved, options, PLANNED).plan
+        except WouldLose as refusal:
+            asked = re.search(r"--accept ([a-z-]+)", refusal.do)
+            if asked is None:
+                raise
+            options["accept"] = (*options.get("accept", ()), asked[1])
+            return move(moved, options, PLANNED).plan
 
     def _skipped(
-        self, said: Consequence | None, emitted: dict[int, Rows], holds: Rows, plan: Plan
+        self,
+        said: Consequence | None,
+        emitted: dict[int, Rows],
+        plan: Plan,
+        kept: set[int] | None,
     ) -> set[int]:
         if said is not None and said.skips is not None:
             first, last = said.skips
             return {batch for batch in emitted if first <= batch <= last}
         # Run again over its range under its own number, a sink that has it takes it once.
-        carried = plan.verb in ("upgrade", "copy", "restore") and self.output.kind != REST
+        carried = plan.verb in _CARRY and self.output.kind != REST
         knows = said is None or (said.again is None and not said.loses_or_repeats)
         latest = min(emitted, default=-1)
-        entry = (self.cp if plan.verb != "restore" else self.aside / "cp") / f"offsets/{latest}"
+        before = self.aside / "cp" if plan.verb == "undo" else self.base / "before"
+        entry = before / f"offsets/{latest}"
         if not (self.stream.in_flight and carried and knows and entry.exists()):
             return set()
-        same = (Path(plan.target) / f"offsets/{latest}").read_bytes() == entry.read_bytes()
+        if kept is not None and latest not in kept:
+            return set()
+        written = Path(plan.target) / f"offsets/{latest}"
+        same = plan.verb in ("repartition", "convert") or (
+            written.read_bytes() == entry.read_bytes()
+        )
         return {latest} if same else set()
 
     def _wanted(self, holds: Rows, emitted: dict[int, Rows], skipped: set[int]) -> Rows:
         taken = [rows for batch, rows in sorted(emitted.items()) if batch not in skipped]
-        if self.stream.sink == "delta" and self.stream.shape.mode == "complete":
+        if self._replaces():
             return taken[-1] if taken else holds
         return sum(taken, Counter(holds))
 
-    def _unsaid_files(
-        self, said: Consequence | None, again: set[str], before: dict[int, set[str]]
+    def _unsaid_pieces(
+        self,
+        plan: Plan,
+        said: Consequence | None,
+        again: set[str],
+        before: Pieces,
+        sink_had: set[str],
     ) -> Counter[str]:
-        """Input files that came again and were not named, or were named and did not."""
-        named: set[str] = set()
-        if said is not None and said.again is not None and not self._replaces():
-            first, last = said.again
-            named = _names(before, set(range(first, last + 1)))
+        """Pieces that came again and were not named, or were named and did not."""
         if self._replaces():
             return Counter()
-        if said is not None and not said.certain and again <= named:
+        named: set[str] = set()
+        if said is not None and said.again is not None:
+            first, last = said.again
+            named = _names(before, set(range(first, last + 1)))
+        if "to_offsets" in plan.options and said is not None and said.loses_or_repeats:
+            named |= _names(before, {batch for batch in before if batch > 0}) & sink_had
+        if said is not None and not said.certain and (said.again is None or again <= named):
             return Counter()
-        return Counter(again ^ named)
+        return Counter(f"again {name}" for name in again ^ named)
+
+    def _misjudged(
+        self, plan: Plan, said: Consequence | None, holds: Rows, found: Rows
+    ) -> Counter[str]:
+        """Against the query over all of the input, where every row is written once."""
+        shape = self.stream.shape
+        anew = plan.options.get("without_state") and shape.name != "stateless"
+        if shape.mode != "append" or anew:
+            return Counter()
+        unsaid: Counter[str] = Counter()
+        risky = said is not None and said.loses_or_repeats
+        if not risky:
+            unsaid.update(f"twice {row}" for row in found - holds if found[row] > 1)
+        if not (said is not None and (said.skips or said.lost or not said.certain)):
+            unsaid.update(f"missing {row}" for row in shape.expected(self.fed) if not found[row])
+        return unsaid
+
+    def _own_sink(self) -> bool:
+        """A sink of Spark itself: `once` computes a batch that it skips."""
+        return self.stream.sink in ("file", "delta")
 
     def _replaces(self) -> bool:
         return self.stream.sink == "delta" and self.stream.shape.mode == "complete"
 
-    def rewind(self, options: dict[str, Any], how: Carrying) -> Change:
-        sink = str(self.output.place) if self.stream.sink == "file" else None
-        return api.rewind(str(self.cp), to_batch=0, sink=sink, carrying=how, **options)
-
-    def restore(self, options: dict[str, Any], how: Carrying) -> Change:
-        given = dict(options)
-        place = given.pop("place")
-        if given.pop("named", False) and self.stream.sink == "file":
-            given["sink"] = str(self.output.place)
-        return api.restore(str(self.base / "repo"), str(self.base / place), carrying=how, **given)
-
-    def upgrade(self, options: dict[str, Any], how: Carrying) -> Change:
-        return api.upgrade(str(self.cp), str(self.base / "new"), carrying=how, **options)
-
-    def repair(self, options: dict[str, Any], how: Carrying) -> Change:
-        """Falls back to an earlier batch: the newest state, or entry, is lost."""
-        _lose_newest(self.cp, self.stream)
-        sink = str(self.output.place) if self.stream.sink in ("file", "delta") else None
-        return api.repair(str(self.cp), sink=sink, carrying=how, **options)
-
-    def copy(self, options: dict[str, Any], how: Carrying) -> Change:
-        return api.copy(str(self.cp), str(self.base / "new"), carrying=how, **options)
-
-
-Verb = tuple[Callable[[Campaign, dict[str, Any], Carrying], Change], dict[str, Any]]
-VERBS: dict[str, Verb] = {
-    "rewind": (Campaign.rewind, {}),
-    "rewind --keep-identity": (Campaign.rewind, {"keep_identity": True}),
-    "restore in place": (Campaign.restore, {"place": "cp"}),
-    "restore in place --sink": (Campaign.restore, {"place": "cp", "named": True}),
-    "restore in place --keep-identity": (Campaign.restore, {"place": "cp", "keep_identity": True}),
-    "restore elsewhere": (Campaign.restore, {"place": "new"}),
-    "upgrade": (Campaign.upgrade, {}),
-    "upgrade --drop-in-flight": (Campaign.upgrade, {"drop_in_flight": True}),
-    "upgrade --from-batch": (Campaign.upgrade, {"from_batch": 0}),
-    "upgrade --new-identity": (Campaign.upgrade, {"new_identity": True}),
-    "upgrade --without-state": (Campaign.upgrade, {"without_state": True}),
-    "upgrade --without-state --from-batch": (
-        Campaign.upgrade,
-        {"without_state": True, "from_batch": 0},
-    ),
-    "upgrade --restart-numbering": (Campaign.upgrade, {"restart_numbering": True}),
-    "upgrade --restart-numbering --new-identity": (
-        Campaign.upgrade,
-        {"restart_numbering": True, "new_identity": True},
-    ),
-    "repair": (Campaign.repair, {}),
-    "copy": (Campaign.copy, {}),
-    "copy --new-identity": (Campaign.copy, {"new_identity": True}),
-}
-
-
-def verbs_for(stream: Stream) -> Iterator[str]:
-    for verb in VERBS:
-        # State keeps its numbers; and without a batch in flight there is none to drop.
-        if "--restart-numbering" in verb and stream.shape.name != "stateless":
-            continue
-        if "--drop-in-flight" in verb and not stream.in_flight:
-            continue
-        if verb.endswith("--sink") and stream.sink != "file":
-            continue
-        yield verb
-
 
 def uncommit(checkpoint: Path) -> None:
     """As after a crash between the sink's commit and Spark's own."""
-    last = max(_committed(checkpoint))
+    last = max(committed(checkpoint))
     (checkpoint / "commits" / str(last)).unlink()
     (checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
 
 
-def _lose_newest(checkpoint: Path, stream: Stream) -> None:
-    newest = max(_committed(checkpoint))
-    if stream.shape.name == "stateless":
-        (checkpoint / f"offsets/.{newest}.crc").unlink(missing_ok=True)
-        (checkpoint / f"offsets/{newest}").write_bytes(b"v1\n{")
-        return
-    for path in (checkpoint / "state").glob(f"*/*/{newest + 1}.delta"):
-        path.unlink()
-        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+def _ends(entry: Path) -> str:
+    """What an entry says of the sources: times and paths are each stream's own."""
+    lines = entry.read_text().splitlines()
+    return "|".join(lines[2:]) if entry.parent.name == "offsets" else ""
 
 
-def _committed(checkpoint: Path) -> set[int]:
-    return {int(path.name) for path in (checkpoint / "commits").glob("[0-9]*")}
-
-
-def _files_by_batch(checkpoint: Path) -> dict[int, set[str]]:
-    found: dict[int, set[str]] = {}
-    for file in api.files(str(checkpoint)):
-        if file.taken is Taken.BY_BATCH and file.batch is not None:
-            found.setdefault(file.batch, set()).add(Path(file.path).name)
-    return found
-
-
-def _names(by_batch: dict[int, set[str]], batches: set[int]) -> set[str]:
+def _names(by_batch: Pieces, batches: set[int]) -> set[str]:
     return {name for batch, names in by_batch.items() if batch in batches for name in names}
 
 
@@ -368,7 +354,7 @@ def _said(plan: Plan, kind: str) -> Consequence | None:
     if plan.verb == "repair":
         batches = [batch for one in plan.options["repeats"] for batch in one["batches"]]
         if not batches:
-            return None
+            return next((item for item in plan.consequences if item.sink == kind), None)
         return Consequence(kind, "", True, again=(min(batches), max(batches)))
     return next((item for item in plan.consequences if item.sink == kind), None)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,17 +99,56 @@ class OnceDelta(DeltaOutput):
 
 
 class OnceSql(Output):
+    """SQLite in its place, or a database of its own on a server."""
+
     kind = DELTA
 
+    def __init__(self, spark: SparkSession, place: Path, url: str | None = None) -> None:
+        super().__init__(spark, place)
+        place.mkdir(exist_ok=True)
+        self.url = url or f"sqlite:///{place}/db"
+        self._aside: dict[str, list[dict[str, Any]]] = {}
+
     def start(self, writer: Any) -> Any:
-        self.place.mkdir(exist_ok=True)
-        return writer.foreachBatch(once.sql(f"sqlite:///{self.place}/db", _insert)).start()
+        return writer.foreachBatch(once.sql(self.url, _insert)).start()
 
     def rows(self) -> Rows:
-        if not (self.place / "db").exists():
-            return Counter()
-        with sqlite3.connect(self.place / "db") as connection:
-            return Counter(row[0] for row in connection.execute("select value from t"))
+        return Counter(row["value"] for row in self._tables().get("t", []))
+
+    def keep(self, aside: Path) -> None:
+        self._aside = self._tables()
+
+    def put_back(self, aside: Path) -> None:
+        from sqlalchemy import delete, insert
+
+        with self._open() as (connection, known):
+            for table in known.sorted_tables:
+                connection.execute(delete(table))
+                rows = self._aside.get(table.name)
+                if rows:
+                    connection.execute(insert(table), rows)
+
+    def _tables(self) -> dict[str, list[dict[str, Any]]]:
+        from sqlalchemy import select
+
+        with self._open() as (connection, known):
+            return {
+                table.name: [dict(row) for row in connection.execute(select(table)).mappings()]
+                for table in known.sorted_tables
+            }
+
+    @contextmanager
+    def _open(self) -> Iterator[tuple[Any, Any]]:
+        from sqlalchemy import MetaData, create_engine
+
+        engine = create_engine(self.url)
+        try:
+            with engine.begin() as connection:
+                known = MetaData()
+                known.reflect(connection)
+                yield connection, known
+        finally:
+            engine.dispose()
 
 
 def _insert(connection: Any, batch: DataFrame, _batch_id: int) -> None:
