@@ -109,10 +109,6 @@ REFUSED = {
         'events.withColumn("x", F.col("v") * 100).groupBy("k").agg(F.sum("x"), F.count("*"))',
     ),
     "key": (
-        GROUPED.format('F.sum("v")'),
-        GROUPED.format('F.sum("v")').replace('"k"', 'F.upper("k")'),
-    ),
-    "key behind a name": (
         'events.withColumn("g", F.col("k")).groupBy("g").agg(F.sum("v"))',
         'events.withColumn("g", F.upper("k")).groupBy("g").agg(F.sum("v"), F.count("*"))',
     ),
