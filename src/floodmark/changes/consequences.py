@@ -234,7 +234,10 @@ def _file_sink(again: Again, sink: Sink | None) -> Consequence:
 def _skips(
     again: Again, kind: str, spent: tuple[int, int], reason: str, sink: Sink | None
 ) -> Consequence:
-    words = f"SKIPS new batches up to {spent[1]}, whatever is in them{reason}"
+    words = (
+        f"SKIPS new batches up to {spent[1]}, whatever is in them{reason}; records of "
+        f"{_batches(*spent)} that come under later numbers now it gets a second time"
+    )
     skips = Consequence(kind, words, True, skips=spent)
     return _failing(skips, sink, spent[1] + 1) if again.stateful else skips
 
