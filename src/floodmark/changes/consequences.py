@@ -274,7 +274,6 @@ def restored(again: Again, sink: Sink | None) -> Consequences:
         REST,
         f"{since}, it gets the records of those batches a second time{also}",
         True,
-        again=None if flight is None else (flight, flight),
         certain=False,
         accept=REPEATS,
     )
