@@ -76,6 +76,8 @@ class Campaign:
             self.input = source(spark, base / "in")
         self.fed = 0
         self.verb = ""
+        self.ever: set[str] = set()
+        """What a sink has of batches whose numbers were used again."""
 
     def _output(self, services: Services) -> Output:
         kind, place = OUTPUTS[self.stream.sink], self.base / "out"
@@ -153,7 +155,7 @@ class Campaign:
     def moved_by(self, verb: str) -> Outcome:
         """The last verb of `a then b` is judged."""
         self._reset()
-        self.verb = verb
+        self.verb, self.ever = verb, set()
         *earlier, last = parted(verb)
         moved = Moved(self.stream, self.base, self.cp, self.output.place, self.input)
         had = self.input.pieces(self.cp)
@@ -163,6 +165,7 @@ class Campaign:
             if f"{one} then " in verb:
                 self.feed()
                 self.run(moved.place, self.output)
+                self.ever |= _names(had, set(had))
                 had = {**had, **self.input.pieces(moved.place)}
         shutil.copytree(moved.place, self.base / "before")
         return self._judge(self._move(moved, last), had)
@@ -194,7 +197,7 @@ class Campaign:
             skipped |= {batch for batch in emitted if batch >= fails_at}
         pieces = self.input.pieces(place)
         got = _names(pieces, set(emitted) - skipped)
-        sink_had = _names(had, set(had) if kept is None else kept)
+        sink_had = _names(had, set(had)) | self.ever if kept is None else _names(had, kept)
         again = got & sink_had
         found = self.output.rows()
         wanted = self._wanted(holds, emitted, skipped)
