@@ -62,8 +62,7 @@ def processor(name: str) -> Any:
             kind = "total int" if name == "TotalInt" else "total long"
             if name == "TotalWithLast":
                 kind += ", last long"
-            lives_ms = 3_600_000 if name == "TotalForAnHour" else None
-            self.total = handle.getValueState("total", kind, lives_ms)
+            self.total = handle.getValueState("total", kind)
             self.count = self.seen = self.by_city = None
             if name == "TotalAndCount":
                 self.count = handle.getValueState("count", "n long")

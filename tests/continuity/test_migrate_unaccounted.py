@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from continuity_matrix import run, settings, write_app, write_half
-from scenarios import HDFS, ROCKSDB, TWS, Scenario
+from scenarios import Scenario
 
 from floodmark import api
 from floodmark.changes.verbs import Carrying
@@ -32,7 +32,6 @@ SWAPPED = (
     GROUPED.format('F.sum("v").alias("x"), F.sum("id").alias("y")'),
     GROUPED.format('F.sum("id").alias("x"), F.sum("v").alias("y")'),
 )
-KEPT_AN_HOUR = TWS.replace('timeMode="None"', 'timeMode="ProcessingTime"')
 
 
 def sums(numbers: list[int]) -> str:
@@ -53,10 +52,7 @@ class Moved:
     def __init__(self, spark: Any, folder: Path, old: str, new: str, noted: bool = True) -> None:
         self.spark, self.folder = spark, folder
         mode = "append" if "session" in old else "update"
-        provider = ROCKSDB if "transformWithState" in old else HDFS
-        self.one = Scenario(
-            "aggregation", "not accounted for", old, new, mode=mode, provider=provider
-        )
+        self.one = Scenario("aggregation", "not accounted for", old, new, mode=mode)
         self.source, self.old, self.new = folder / "in", folder / "old", folder / "new"
         self.old_app = write_app(folder / "old_app.py", old, self.one, self.source, self.old)
         self.app = write_app(folder / "app.py", new, self.one, self.source, self.new)
@@ -121,14 +117,6 @@ REFUSED = {
     "columns beside a rare function": (
         GROUPED.format('F.regr_count("v", "w"), F.sum("v"), F.sum("id")'),
         GROUPED.format('F.regr_count("v", "w"), F.sum("id"), F.sum("v")'),
-    ),
-    "time to live added": (
-        KEPT_AN_HOUR.format(processor="Total"),
-        KEPT_AN_HOUR.format(processor="TotalForAnHour"),
-    ),
-    "time to live removed": (
-        KEPT_AN_HOUR.format(processor="TotalForAnHour"),
-        KEPT_AN_HOUR.format(processor="Total"),
     ),
 }
 
