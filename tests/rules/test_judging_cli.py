@@ -171,6 +171,23 @@ def test_lint_of_nothing_bad_exits_0(tmp_path, capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_a_name_cannot_give_github_a_command_of_its_own(tmp_path, capsys):
+    path = tmp_path / "a,line=1::%0A::error ::b\n::set-env name=x::.py"
+    shutil.copy(BAD, path)
+    assert run(["lint", str(path), "--json"]) == 1
+    findings = json_of(capsys)["findings"]
+    assert run(["lint", str(path), "--format", "github"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(findings)
+    for line in lines:
+        (properties,) = re.findall("^::(?:error|warning|notice) (file=[^:]*)::", line)
+        assert re.fullmatch(r"file=[^,]*,line=\d+,title=[^,]*", properties)
+        assert "%250A" in properties
+    assert run(["lint", str(path), "--format", "sarif"]) == 1
+    (one,) = json_of(capsys)["runs"]
+    assert len(one["results"]) == len(findings)
+
+
 def test_lint_does_not_go_through_links_to_folders(tmp_path, capsys):
     """Two links upwards make more paths than anybody can walk."""
     inside = tmp_path / "code/a"
