@@ -106,7 +106,7 @@ def test_wrong_use_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert check(folder, "--set", "colour=red") == 2
     (folder / "app.py").write_text("raise ValueError('broken')")
     assert check(folder) == 2
-    assert "fails on import: ValueError: broken" in capsys.readouterr().err
+    assert "fails before it starts a query: ValueError: broken" in capsys.readouterr().err
 
 
 def test_old_code_that_is_given_takes_the_place_of_a_note(

@@ -94,8 +94,8 @@ def test_killed_in_a_batch_it_runs_the_batch_again_and_a_signal_lets_it_finish(
     ("arguments", "status", "words"),
     [
         (["none.py"], 2, "none.py: no such application file"),
-        (["bad.py"], 2, "bad.py fails on import: ZeroDivisionError: division by zero"),
-        (["empty.py"], 2, "no pipeline in it"),
+        (["bad.py"], 2, "bad.py fails before it starts a query: ZeroDivisionError: division"),
+        (["empty.py"], 2, "has ended without starting a streaming query"),
         (["app.py:other"], 2, "no pipeline 'other' in it"),
         (["app.py", "--set", "slo=1"], 2, "no pipeline has a parameter 'slo'"),
         (["app.py", "--set", "slow"], 2, "no NAME=VALUE"),

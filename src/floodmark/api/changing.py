@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of e
     from floodmark.changes.origin import Origin
     from floodmark.changes.sources import Declared
     from floodmark.changes.verbs import Carrying, Change
+    from floodmark.engine.app.options import ScriptOptions
     from floodmark.storage.backup import Damage, Snapshot
 
 
@@ -32,6 +33,7 @@ def upgrade(
     old_kafka: str | None = None,
     settings: Mapping[str, str] | None = None,
     accept: Iterable[str] = (),
+    script: ScriptOptions | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
     """A new checkpoint that begins exactly after the last committed batch.
@@ -60,41 +62,47 @@ def upgrade(
             f"--set {next(iter(settings))}: there is no application whose parameter it is",
             do="Name the application: --app APP.py[:PIPELINE].",
         )
-    check = _app_check(app, settings or {}, wish.map_topic) if app is not None else None
+    check = None
+    if app is not None:
+        places = (verbs.absolute(str(new)), verbs.absolute(str(path)))
+        check = _app_check(app, settings or {}, wish.map_topic, script, places)
     return verbs.upgrade(str(path), str(new), wish, carrying or verbs.Carrying(), check)
 
 
 def _app_check(
-    app: str, settings: Mapping[str, str], map_topic: tuple[tuple[str, str], ...]
+    app: str,
+    settings: Mapping[str, str],
+    map_topic: tuple[tuple[str, str], ...],
+    script: ScriptOptions | None,
+    places: tuple[str, ...],
 ) -> Callable[[Origin], Sequence[str]]:
     from floodmark.changes.sources import check_sources
 
     return lambda origin: check_sources(
-        origin.checkpoint, _declared_sources(app, settings), app, dict(map_topic)
+        origin.checkpoint,
+        _declared_sources(app, settings, script, places),
+        app,
+        dict(map_topic),
     )
 
 
-def _declared_sources(app: str, settings: Mapping[str, str]) -> list[Declared]:
-    """The sources of an application's one pipeline, as Spark's analyser sees them."""
+def _declared_sources(
+    app: str,
+    settings: Mapping[str, str],
+    script: ScriptOptions | None,
+    places: tuple[str, ...],
+) -> list[Declared]:
+    """The sources of an application's one query, as Spark's analyser sees them."""
     from floodmark.changes.sources import Declared
-    from floodmark.engine.application import load_application
-    from floodmark.engine.query import read_query, require_writer
-    from floodmark.engine.session import some_session
-    from floodmark.engine.starting import Start
+    from floodmark.engine.drawing import Code
+    from floodmark.engine.query import read_query
 
-    pipelines = load_application(app).pipelines
-    if len(pipelines) != 1:
-        names = ", ".join(pipeline.name for pipeline in pipelines)
-        raise WrongUse(f"{app} has {len(pipelines)} pipelines", do=f"Name one of them: {names}.")
-    pipeline = pipelines[0]
-    with some_session(pipeline.needs, pipeline.conf) as spark:
-        writer = pipeline(spark, Start(), **pipeline.settle(settings))
-        require_writer(writer, f"pipeline {pipeline.name}")
+    with Code(app, settings, {}, script=script, checkpoints=places).built() as found:
         return [
             Declared(source.kind, tuple(source.options.get("subscribe", "").split(",")))
             if source.options.get("subscribe")
             else Declared(source.kind)
-            for source in read_query(writer).sources
+            for source in read_query(found.writer).sources
         ]
 
 

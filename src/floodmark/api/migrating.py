@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from floodmark.changes.origin import Origin
     from floodmark.changes.plan import Plan
     from floodmark.changes.verbs import Carrying, Change
+    from floodmark.engine.app.options import ScriptOptions
 
 _PINNED = ("spark.sql.streaming.", "spark.sql.shuffle.partitions")
 
@@ -37,6 +38,7 @@ def migrate(
     settings: Mapping[str, str] | None = None,
     scratch: str | None = None,
     on_spark: bool = False,
+    script: ScriptOptions | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
     """A checkpoint for the code of `app`, with the state of `path` in it.
@@ -47,6 +49,7 @@ def migrate(
     require_state_extra()
     from floodmark.changes import verbs
     from floodmark.changes.course import Wish
+    from floodmark.engine.app.options import ScriptOptions
     from floodmark.engine.migrating import Asked, migration_plan
 
     how = carrying or verbs.Carrying()
@@ -63,6 +66,7 @@ def migrate(
         scratch,
         session,
         on_spark,
+        script or ScriptOptions(),
     )
     _require_free(new, how)
     with contextlib.ExitStack() as stack:
@@ -81,6 +85,7 @@ def skeleton(
     app: str,
     settings: Mapping[str, str] | None = None,
     conf: Iterable[str] = (),
+    script: ScriptOptions | None = None,
     storage: Mapping[str, Any] | None = None,
 ) -> str:
     """The text of a MIGRATION.py to begin with: both schemas filled in."""
@@ -97,7 +102,9 @@ def skeleton(
     old: tuple[Kept, ...]
     drawn: Drawn
     pins, session = _settings(conf)
-    old, drawn = drawn_beside(origin, Code(app, settings or {}, session), pins)
+    old, drawn = drawn_beside(
+        origin, Code(app, settings or {}, session, script=script, checkpoints=(location,)), pins
+    )
     return render_skeleton(path, app, old, drawn)
 
 
@@ -110,6 +117,7 @@ def bootstrap(
     conf: Iterable[str] = (),
     settings: Mapping[str, str] | None = None,
     scratch: str | None = None,
+    script: ScriptOptions | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
     """A new checkpoint for the code of `app`, with state from a table or a file.
@@ -119,11 +127,20 @@ def bootstrap(
     """
     require_state_extra()
     from floodmark.changes import verbs
+    from floodmark.engine.app.options import ScriptOptions
     from floodmark.engine.bootstrapping import Bootstrap, bootstrap_plan
 
     how = carrying or verbs.Carrying()
     tables = {"0": state} if isinstance(state, str) else dict(state)
-    asked = Bootstrap(app, tables, start, settings or {}, scratch, _pairs("--conf", conf))
+    asked = Bootstrap(
+        app,
+        tables,
+        start,
+        settings or {},
+        scratch,
+        _pairs("--conf", conf),
+        script or ScriptOptions(),
+    )
     _require_free(new, how)
     with contextlib.ExitStack() as stack:
         made = bootstrap_plan(asked, verbs.absolute(new), how, stack)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from floodmark import api
 from floodmark.cli import changing, options
 
+if TYPE_CHECKING:
+    from floodmark.engine.app.options import ScriptOptions
 
-@click.command("bootstrap")
+
+@click.command("bootstrap", cls=options.TakesScript)
 @click.argument("new", metavar="NEW")
 @click.option("--app", required=True, metavar="APP.py[:P]", help="The code that goes on with it.")
 @click.option(
@@ -23,6 +26,7 @@ from floodmark.cli import changing, options
 @click.option("--start", metavar="FILE", help="Where the sources begin, as `run --start` takes it.")
 @click.option("--scratch", metavar="URL", help="Where executors put rows; shared storage.")
 @options.settings
+@options.script
 @options.spark
 @changing.changing
 def command(
@@ -32,6 +36,7 @@ def command(
     start: str | None,
     scratch: str | None,
     settings: tuple[str, ...],
+    script: ScriptOptions,
     master: str | None,
     conf: tuple[str, ...],
     execute: bool,
@@ -60,6 +65,7 @@ def command(
             conf=options.spark_settings(master, conf),
             settings=parse_settings(settings),
             scratch=scratch,
+            script=script,
             carrying=how,
         )
     changing.show(change, as_json, out)

@@ -16,6 +16,7 @@ from floodmark.cli import options
 from floodmark.cli.words import echo, style, wrapped
 
 if TYPE_CHECKING:
+    from floodmark.engine.app.options import ScriptOptions
     from floodmark.rules.restarts.reason import Judgement, Reason
 
 _WIDTH = 96
@@ -30,9 +31,9 @@ _ANSWERS = {
 _COLOURS = {"same": "green", "compatible": "green", "unknown": "yellow"}
 
 
-@click.command("check")
+@click.command("check", cls=options.TakesScript)
 @click.argument("checkpoint", metavar="CP")
-@click.argument("application", metavar="APP.py[:PIPELINE]")
+@click.argument("application", metavar="APP.py[:NAME]")
 @options.settings
 @click.option("--old", metavar="OLD.py[:P]", help="The code that made the checkpoint.")
 @click.option(
@@ -56,6 +57,7 @@ _COLOURS = {"same": "green", "compatible": "green", "unknown": "yellow"}
 @click.option(
     "--spark-log", metavar="FILE", help="Spark's log; - is stderr. [default: only kept on failure]"
 )
+@options.script
 @options.spark
 @options.storage
 @options.as_json
@@ -69,6 +71,7 @@ def command(
     cap_rows: int,
     empty_sources: bool,
     spark_log: str | None,
+    script: ScriptOptions,
     master: str | None,
     conf: tuple[str, ...],
     storage: dict[str, Any],
@@ -76,8 +79,9 @@ def command(
 ) -> int:
     """Say whether changed code can go on with a checkpoint: what changed, and what to do.
 
-    Neither the checkpoint nor anything of the pipeline's is changed. Exits 1 if the answer
-    is not yes.
+    APP.py is any PySpark script or notebook, or a file of pipelines; a script's own arguments
+    follow two dashes. It is run, and nothing of it starts or writes: neither the checkpoint nor
+    anything of the application's is changed. Exits 1 if the answer is not yes.
     """
     from floodmark.engine.checking import CheckWish
     from floodmark.engine.parameters import parse_settings
@@ -91,6 +95,7 @@ def command(
         stdout_to_stderr=as_json,
         old=old,
         accept=api.accepted_rules(accept),
+        script=script,
     )
     with (
         _log(spark_log) as log,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,8 +10,11 @@ from floodmark import api
 from floodmark.cli import changing, options
 from floodmark.cli.words import echo
 
+if TYPE_CHECKING:
+    from floodmark.engine.app.options import ScriptOptions
 
-@click.command("migrate")
+
+@click.command("migrate", cls=options.TakesScript)
 @click.argument("checkpoint", metavar="CP")
 @click.argument("new", metavar="NEW", required=False)
 @click.option("--app", required=True, metavar="APP.py[:P]", help="The new code.")
@@ -42,6 +45,7 @@ from floodmark.cli.words import echo
 @click.option("--on-spark", is_flag=True, help="Let Spark's executors rewrite the state.")
 @click.option("--scratch", metavar="URL", help="Where executors put rows; shared storage.")
 @options.settings
+@options.script
 @options.spark
 @changing.changing
 def command(
@@ -59,6 +63,7 @@ def command(
     on_spark: bool,
     scratch: str | None,
     settings: tuple[str, ...],
+    script: ScriptOptions,
     master: str | None,
     conf: tuple[str, ...],
     execute: bool,
@@ -77,7 +82,11 @@ def command(
     given = parse_settings(settings)
     spark = options.spark_settings(master, conf)
     if skeleton:
-        echo(api.skeleton(checkpoint, app=app, settings=given, conf=spark, storage=storage))
+        echo(
+            api.skeleton(
+                checkpoint, app=app, settings=given, conf=spark, script=script, storage=storage
+            )
+        )
         return
     if new is None:
         raise click.UsageError("Missing argument 'NEW'.")
@@ -97,6 +106,7 @@ def command(
             settings=given,
             scratch=scratch,
             on_spark=on_spark,
+            script=script,
             carrying=how,
         )
     changing.show(change, as_json, out)

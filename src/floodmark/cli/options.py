@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -13,6 +14,21 @@ from floodmark.cli.words import echo
 from floodmark.secret_text import remember_all
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_ARGUMENTS = "floodmark.script_arguments"
+
+
+class TakesScript(click.Command):
+    """A verb whose command line may end with the arguments of a script, after two dashes."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta[_ARGUMENTS] = tuple(args[at + 1 :])
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "[-- ARGUMENT]..."]
 
 
 def _pairs(
@@ -99,6 +115,40 @@ def spark(function: _Function) -> _Function:
     ):
         function = option(function)
     return function
+
+
+def script(function: _Function) -> _Function:
+    """Gives the command `script`, a ScriptOptions; the command is of the class TakesScript."""
+
+    @functools.wraps(function)
+    def with_script(
+        *given: Any, query: str | None, py_files: str | None, script_limit: float, **named: Any
+    ) -> Any:
+        from floodmark.engine.app.options import ScriptOptions
+
+        arguments = click.get_current_context().meta.get(_ARGUMENTS, ())
+        files = tuple(one for one in (py_files or "").split(",") if one)
+        named["script"] = ScriptOptions(arguments, query, files, script_limit)
+        return function(*given, **named)
+
+    for option in (
+        click.option(
+            "--script-limit",
+            type=click.FloatRange(min=1),
+            default=120.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="How long a script may run before it starts a query.",
+        ),
+        click.option(
+            "--py-files", metavar="FILE,…", help="Modules of the script, as spark-submit has it."
+        ),
+        click.option(
+            "--query", metavar="NAME|N", help="Of a script's queries, the one that is meant."
+        ),
+    ):
+        with_script = option(with_script)
+    return with_script  # type: ignore[return-value]
 
 
 def spark_settings(master: str | None, conf: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,9 +15,12 @@ from floodmark.cli import options
 from floodmark.cli.words import echo
 from floodmark.errors import StoppedMidway
 
+if TYPE_CHECKING:
+    from floodmark.engine.app.options import ScriptOptions
 
-@click.command("run")
-@click.argument("application", metavar="APP.py[:PIPELINE]")
+
+@click.command("run", cls=options.TakesScript)
+@click.argument("application", metavar="APP.py[:NAME]")
 @click.option("--available-now", is_flag=True, help="Process what is there, then end.")
 @click.option("--once", is_flag=True, help="Run one batch, then end.")
 @click.option("--trigger", metavar="TIME", help="Begin a batch every TIME: 500ms, 10s, 5min.")
@@ -67,6 +71,7 @@ from floodmark.errors import StoppedMidway
     is_flag=True,
     help="The trials call the foreachBatch function as well: what it writes, it writes.",
 )
+@options.script
 @options.spark
 @options.as_json
 def command(
@@ -85,14 +90,20 @@ def command(
     health_host: str,
     bisect: bool,
     bisect_sink: bool,
+    script: ScriptOptions,
     master: str | None,
     conf: tuple[str, ...],
     as_json: bool,
-) -> None:
-    """Run the pipelines of an application, and go on where they stopped.
+) -> int:
+    """Run a script or the pipelines of an application, and go on where they stopped.
+
+    A plain PySpark script is run unchanged, with its own arguments after two dashes; each of its
+    start() calls is looked at first, holds a lease, leaves a note and reports its batches.
 
     SIGTERM and Ctrl-C finish the running batch and stop; a second one stops now.
     """
+    from floodmark.engine.app.script_run import ScriptExit, run_script_application
+    from floodmark.engine.app.source import read_source, require_pipelines
     from floodmark.engine.application import application_file, load_application
     from floodmark.engine.carried import NewJvmNeeded, start_anew, take_carried
     from floodmark.engine.health import Health, answering
@@ -118,11 +129,12 @@ def command(
             _kept_if_it_tells(log, spark_log is None),
             contextlib.redirect_stdout(sys.stderr),  # what the pipeline prints
         ):
-            with for_own_sessions(source, spark_conf, log, True):
+            require_pipelines(read_source(source), "--bisect")
+            with for_own_sessions(source, None, spark_conf, log, True):
                 loaded = load_application(application)
             found = bisected(loaded, given, spark_conf, log, bisect_sink)
         show(found, as_json)
-        return
+        return 0
     with contextlib.ExitStack() as closing:
         closing.enter_context(unbreakable_output())
         if as_json:
@@ -132,8 +144,6 @@ def command(
         if health is not None and health_port is not None:
             closing.enter_context(answering(health, health_host, health_port))
         closing.enter_context(_kept_if_it_tells(log, spark_log is None))
-        with for_own_sessions(source, spark_conf, log, as_json):
-            loaded = load_application(application)
         wish = RunWish(
             wanted,
             given,
@@ -150,17 +160,26 @@ def command(
         )
         if sys.stderr.isatty():
             echo("Spark is starting …", err=True)
+        read = read_source(source)
         try:
-            report = run_application(loaded, wish)
+            if not read.declares_pipelines():
+                report = run_script_application(read, script, wish)
+            else:
+                with for_own_sessions(source, None, spark_conf, log, as_json):
+                    loaded = load_application(application)
+                report = run_application(loaded, wish)
+        except ScriptExit as error:
+            return error.status
         except NewJvmNeeded as error:
             start_anew(error.carried, folder, [sys.executable, *sys.orig_argv[1:]])
     if as_json:
         options.show_json(report)
-        return
+        return 0
     for one in report.pipelines:
         last = "" if one.last_batch is None else f", the last is batch {one.last_batch}"
         batches = "1 batch" if one.batches == 1 else f"{one.batches} batches"
         echo(f"{one.pipeline} {one.ended}: {batches}, {one.rows:,} rows read{last}")
+    return 0
 
 
 def _bisecting() -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from floodmark import api
 from floodmark.cli import changing, options
 
+if TYPE_CHECKING:
+    from floodmark.engine.app.options import ScriptOptions
 
-@click.command("upgrade")
+
+@click.command("upgrade", cls=options.TakesScript)
 @click.argument("checkpoint", metavar="CP")
 @click.argument("new", metavar="NEW")
 @click.option("--app", metavar="APP.py[:P]", help="Check the new code's sources against it.")
@@ -36,6 +39,7 @@ from floodmark.cli import changing, options
     help="--by-time: the cluster that was read, which knows the times of its records.",
 )
 @options.settings
+@options.script
 @changing.accept("out-of-reach", "skips")
 @changing.read_data
 @changing.changing
@@ -53,6 +57,7 @@ def command(
     by_time: bool,
     old_kafka: str | None,
     settings: tuple[str, ...],
+    script: ScriptOptions,
     accept: tuple[str, ...],
     read_data: bool,
     execute: bool,
@@ -81,6 +86,7 @@ def command(
             old_kafka=old_kafka,
             settings=_settings(settings),
             accept=accept,
+            script=script,
             carrying=how,
         )
     changing.show(change, as_json, out)

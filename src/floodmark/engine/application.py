@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+from floodmark.engine.app.home import share_with_workers
 from floodmark.engine.pipeline import Pipeline
 from floodmark.errors import FloodmarkError, WrongUse
 
@@ -26,12 +27,12 @@ class Application:
 
 def application_file(target: str) -> Path:
     """The file of `APP.py` and of `APP.py:NAME`."""
-    return _split(target)[0]
+    return split_target(target)[0]
 
 
 def load_application(target: str) -> Application:
     """`APP.py` with all its pipelines, `APP.py:NAME` with one of them."""
-    path, name = _split(target)
+    path, name = split_target(target)
     try:
         source = path.read_bytes()
     except OSError:
@@ -43,10 +44,11 @@ def load_application(target: str) -> Application:
     return Application(path, hashlib.sha256(source).hexdigest(), _chosen(pipelines, name, path))
 
 
-def _split(target: str) -> tuple[Path, str | None]:
+def split_target(target: str) -> tuple[Path, str | None]:
+    """The file, and the pipeline or query that is named after a colon."""
     path, colon, name = target.rpartition(":")
     # C:\sales.py has a colon and no pipeline; so has a file whose name holds one.
-    if colon and path.endswith(".py"):
+    if colon and path.endswith((".py", ".ipynb")):
         return Path(path), name or None
     return Path(target), None
 
@@ -62,6 +64,8 @@ def _import(path: Path) -> ModuleType:
     folder = str(path.resolve().parent)
     if folder not in sys.path:  # so that the application imports what lies beside it
         sys.path.insert(0, folder)
+        share_with_workers((folder,))
+    _pickle_by_value(module)
     try:
         spec.loader.exec_module(module)
     except (FloodmarkError, KeyboardInterrupt):
@@ -70,16 +74,19 @@ def _import(path: Path) -> ModuleType:
     except BaseException as error:  # SystemExit too: a file that calls sys.exit() is no application
         sys.modules.pop(name, None)
         raise _failed_import(path, error) from error
-    _pickle_by_value(module)
     return module
 
 
 def _pickle_by_value(module: ModuleType) -> None:
-    """Spark's workers cannot import an application by the name it has here."""
-    if "pyspark" in sys.modules:
-        from pyspark import cloudpickle
+    """Spark's workers cannot import an application by the name it has here.
 
-        cloudpickle.register_pickle_by_value(module)
+    Before it runs: what it pickles at once, a broadcast say, holds functions of its own.
+    """
+    try:
+        from pyspark import cloudpickle
+    except ImportError:  # the application says so itself, in its own words
+        return
+    cloudpickle.register_pickle_by_value(module)
 
 
 def _failed_import(path: Path, error: BaseException) -> WrongUse:

@@ -18,6 +18,7 @@ from floodmark.changes.reshape_rewriter import ReshapeRewriter
 from floodmark.changes.shapes import JOIN
 from floodmark.changes.verbs import Carrying
 from floodmark.checkpoint.outline import SourceOutline
+from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.drawing import Code, Drawing, drawing
 from floodmark.engine.made_rows import Made, check_rows, fitted, is_void, rows_of, spool
 from floodmark.engine.migrating import scratch_place
@@ -43,6 +44,7 @@ class Bootstrap:
     settings: Mapping[str, str]
     scratch: str | None
     conf: Mapping[str, str] = field(default_factory=dict)
+    script: ScriptOptions = field(default_factory=ScriptOptions)
 
     def options(self, redaction: Redaction) -> dict[str, object]:
         """What the plan says of the request; equal for a request that is repeated."""
@@ -52,6 +54,7 @@ class Bootstrap:
             "start": self.start,
             "set": redaction.parameters(self.settings),
             "conf": redaction.conf(self.conf),
+            **self.script.shown(),
         }
 
 
@@ -67,7 +70,7 @@ def bootstrap_plan(
     for table in asked.tables.values():
         _require_there(table, asked.conf)
     start = read_start(Path(asked.start)) if asked.start is not None else None
-    code = Code(asked.app, asked.settings, asked.conf, start)
+    code = Code(asked.app, asked.settings, asked.conf, start, asked.script, (new,))
     found = stack.enter_context(drawing(code, {}))
     if not found.drawn.operators:
         raise NoAnswer(

@@ -1,14 +1,21 @@
-"""From an application's name to a DataStreamWriter: session, settings, the user's function."""
+"""From an application's name to a DataStreamWriter: a script's, or one of its pipelines'."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from floodmark.engine.application import Application, load_application, where_in
+from floodmark.engine.app.built import Built, configure
+from floodmark.engine.app.choosing import place_of
+from floodmark.engine.app.options import ScriptOptions
+from floodmark.engine.app.running import watching
+from floodmark.engine.app.scripts import built_script
+from floodmark.engine.app.source import Source, read_source
+from floodmark.engine.application import Application, load_application, split_target, where_in
+from floodmark.engine.failure import sentence_of
 from floodmark.engine.parameters import refuse_unknown
 from floodmark.engine.pipeline import Pipeline
 from floodmark.engine.query import require_writer
@@ -17,65 +24,120 @@ from floodmark.engine.starting import Start
 from floodmark.errors import FloodmarkError, WrongUse
 
 
-@dataclass(frozen=True)
-class Built:
-    """A pipeline's writer, not started, in a session that lives as long as the `with`."""
-
-    spark: Any
-    application: Application
-    pipeline: Pipeline
-    values: Mapping[str, Any]
-    writer: Any
-
-
 @contextlib.contextmanager
 def built(
     target: str | Application,
     settings: Mapping[str, str] | None = None,
     *,
-    checkpoint: str | None = None,
+    checkpoints: tuple[str, ...] = (),
     start: Start | None = None,
     conf: Mapping[str, str] | None = None,
     log: Path | None = None,
     stdout_to_stderr: bool = False,
+    script: ScriptOptions | None = None,
+    all_settings: bool = True,
 ) -> Iterator[Built]:
-    """The one pipeline of `APP.py`, of `APP.py:NAME`, or of what was loaded; nothing is started.
+    """The one query of `APP.py`, of `APP.py:NAME`, or of what was loaded; nothing is started.
 
-    Of several, the one whose checkpoint is `checkpoint`. A session that this process has
-    already is used, and left as it was.
+    It is a pipeline's or a script's.
+
+    Of several, the one whose checkpoint is among `checkpoints`. A session that this process has
+    already is used, and left as it was. Without `all_settings`, those that no pipeline of the
+    file has are left out.
     """
-    application = load_application(target) if isinstance(target, str) else target
-    given = dict(settings or {})
-    refuse_unknown({one.name: one.parameters for one in application.pipelines}, given)
-    pipeline, values = _chosen(application, given, checkpoint)
-    wanted = {**pipeline.conf, **(conf or {})}
-    running = running_session()
-    if running is None:
-        name = f"floodmark: {pipeline.name}"
-        wish = SessionWish(name, pipeline.needs, wanted, log, stdout_to_stderr)
-        spark = build_session(wish)
-    else:
-        spark = running.newSession()
-    try:
-        configure(spark, wanted)
-        writer = call_pipeline(pipeline, str(application.path), spark, start or Start(), values)
-        yield Built(spark, application, pipeline, values, writer)
-    finally:
+    path, name = split_target(target)
+    source, options = read_source(path), script or ScriptOptions()
+    if name is not None and options.query is None:
+        options = replace(options, query=name)
+    with contextlib.ExitStack() as closing:
+        found = None
+        if not source.declares_pipelines():
+            found = closing.enter_context(
+                built_script(
+                    source,
+                    options,
+                    checkpoints=checkpoints,
+                    conf=conf or {},
+                    log=log,
+                    stdout_to_stderr=stdout_to_stderr,
+                )
+            )
+            if found is not None and settings and all_settings:
+                raise WrongUse(
+                    f"--set {next(iter(settings))}: {path} is a script, without parameters",
+                    do=f"Its own arguments follow two dashes: {path.name} -- ARGUMENT",
+                )
+        if found is None:
+            _refuse_arguments(path, options)
+            one = _Pipelines(target, source, dict(settings or {}), all_settings, start or Start())
+            found = closing.enter_context(one.built(checkpoints, conf or {}, log, stdout_to_stderr))
+        yield found
+
+
+@dataclass(frozen=True)
+class _Pipelines:
+    """A file whose pipelines are functions under @pipeline."""
+
+    target: str
+    source: Source
+    settings: dict[str, str]
+    all_settings: bool
+    start: Start
+
+    @contextlib.contextmanager
+    def built(
+        self,
+        checkpoints: tuple[str, ...],
+        conf: Mapping[str, str],
+        log: Path | None,
+        stdout_to_stderr: bool,
+    ) -> Iterator[Built]:
+        with watching(self.source):
+            application = load_application(self.target)
+        if self.all_settings:
+            known = {one.name: one.parameters for one in application.pipelines}
+            refuse_unknown(known, self.settings)
+        pipeline, values = _chosen(application, self.settings, checkpoints)
+        wanted = {**pipeline.conf, **conf}
+        running = running_session()
         if running is None:
-            spark.stop()
+            name = f"floodmark: {pipeline.name}"
+            spark = build_session(SessionWish(name, pipeline.needs, wanted, log, stdout_to_stderr))
+        else:
+            spark = running.newSession()
+        path = application.path
+
+        def writer() -> Any:
+            with watching(self.source):
+                return call_pipeline(pipeline, str(path), spark, self.start, values)
+
+        try:
+            configure(spark, wanted)
+            yield Built(spark, path, application.fingerprint, pipeline.name, writer(), writer)
+        finally:
+            if running is None:
+                spark.stop()
+
+
+def _refuse_arguments(path: Path, options: ScriptOptions) -> None:
+    if options.arguments:
+        raise WrongUse(
+            f"{path} has pipelines, which take no arguments after two dashes",
+            do="Give a pipeline's parameters with --set NAME=VALUE.",
+        )
 
 
 def _chosen(
-    application: Application, given: Mapping[str, str], checkpoint: str | None
+    application: Application, given: Mapping[str, str], checkpoints: tuple[str, ...]
 ) -> tuple[Pipeline, dict[str, Any]]:
     pipelines = application.pipelines
-    if len(pipelines) > 1 and checkpoint is not None:
-        wanted = _absolute(checkpoint)
+    if len(pipelines) > 1 and checkpoints:
+        wanted = {place_of(one) for one in checkpoints}
         fitting = tuple(
             one
             for one in pipelines
             if not _misses(one, given)
-            and _absolute(one.checkpoint_for(_settled(one, given))) == wanted
+            and place_of(one.checkpoint_for(_settled(one, given))) in wanted
         )
         pipelines = fitting or pipelines
     if len(pipelines) > 1:
@@ -100,18 +162,6 @@ def _settled(pipeline: Pipeline, given: Mapping[str, str]) -> dict[str, Any]:
     return pipeline.settle({key: value for key, value in given.items() if key in own})
 
 
-def _absolute(location: str) -> str:
-    place = location.removeprefix("file://").removeprefix("file:")
-    return place.rstrip("/") if "://" in place else str(Path(place).resolve())
-
-
-def configure(session: Any, conf: Mapping[str, str]) -> None:
-    """Pipelines that share an application keep their SQL settings apart."""
-    for key, value in conf.items():
-        if key.startswith("spark.sql.") and session.conf.isModifiable(key):
-            session.conf.set(key, value)
-
-
 def call_pipeline(
     pipeline: Pipeline, application: str | None, session: Any, start: Any, values: Mapping[str, Any]
 ) -> Any:
@@ -127,10 +177,8 @@ def call_pipeline(
 
 
 def _failed(pipeline: str, application: str | None, error: Exception) -> WrongUse:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    message = lines[0] if lines else ""
     return WrongUse(
-        f"pipeline {pipeline} fails before it starts: {type(error).__name__}: {message}",
+        f"pipeline {pipeline} fails before it starts: {type(error).__name__}: {sentence_of(error)}",
         where_in(application, error),
         "Set FLOODMARK_DEBUG=1 for the whole traceback.",
     )

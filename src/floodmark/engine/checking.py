@@ -13,13 +13,12 @@ from floodmark.checkpoint.model import SHUFFLE_PARTITIONS, Checkpoint
 from floodmark.checkpoint.outline import OperatorOutline, Outline
 from floodmark.checkpoint.source_kinds import SourceKind
 from floodmark.checkpoint.start_note import LastStart, last_start
-from floodmark.engine.application import load_application
-from floodmark.engine.building import built, call_pipeline
+from floodmark.engine.app.options import ScriptOptions
+from floodmark.engine.building import built
 from floodmark.engine.hadoop import checkpoint_files
 from floodmark.engine.outline import described, outline
 from floodmark.engine.query import read_query
 from floodmark.engine.rehearse import DEFAULT_CAP, capped, places_of, rehearse
-from floodmark.engine.starting import Start
 from floodmark.errors import FloodmarkError
 from floodmark.redaction import Redaction
 from floodmark.rules.judging import judge_restart
@@ -50,6 +49,7 @@ class CheckWish:
     """The code that made the checkpoint, as APP.py[:PIPELINE]."""
     accept: frozenset[str] = frozenset()
     """Rules whose silent changes are meant."""
+    script: ScriptOptions = field(default_factory=ScriptOptions)
 
 
 def check_application(
@@ -59,18 +59,19 @@ def check_application(
     with built(
         target,
         wish.settings,
-        checkpoint=checkpoint.path,
+        checkpoints=(checkpoint.path,),
         conf=wish.conf,
         log=wish.log,
         stdout_to_stderr=wish.stdout_to_stderr,
+        script=wish.script,
     ) as found:
-        fingerprint = found.application.fingerprint
-        old = start_of_code(wish.old, wish.settings, wish.conf) if wish.old else None
-        comparison = compare(found.writer, files, checkpoint, fingerprint, old)
+        old = None
+        if wish.old:
+            old = start_of_code(wish.old, wish.settings, wish.conf, wish.script, (checkpoint.path,))
+        comparison = compare(found.writer, files, checkpoint, found.fingerprint, old)
         if wish.rehearse:
-            path = str(found.application.path)
             with capped(wish.cap_rows):
-                writer = call_pipeline(found.pipeline, path, found.spark, Start(), found.values)
+                writer = found.again()
             rehearsal = rehearse(writer, files, checkpoint, wish.empty_sources)
             comparison = replace(comparison, rehearsal=rehearsal)
         return judge_restart(comparison, wish.accept)
@@ -80,12 +81,14 @@ def start_of_code(
     target: str,
     settings: Mapping[str, str],
     conf: Mapping[str, str],
+    script: ScriptOptions | None = None,
+    checkpoints: tuple[str, ...] = (),
     redaction: Redaction | None = None,
 ) -> LastStart:
     """What the code of APP.py[:PIPELINE] would have noted; nothing is started."""
-    known = {one.name for p in load_application(target).pipelines for one in p.parameters}
-    own = {key: value for key, value in settings.items() if key in known}
-    with built(target, own, conf=conf) as one:
+    with built(
+        target, settings, checkpoints=checkpoints, conf=conf, script=script, all_settings=False
+    ) as one:
         return start_of(one.writer, redaction or Redaction.fresh())
 
 

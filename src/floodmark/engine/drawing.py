@@ -13,7 +13,9 @@ from floodmark.checkpoint.commits import CommitEntry
 from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.outline import Outline
-from floodmark.engine.building import Built, built
+from floodmark.engine.app.built import Built
+from floodmark.engine.app.options import ScriptOptions
+from floodmark.engine.building import built
 from floodmark.engine.initial_values import initial_values
 from floodmark.engine.outline import CHECKPOINT, outline
 from floodmark.engine.query import source_folders
@@ -45,6 +47,9 @@ class Code:
     conf: Mapping[str, str]
     """Settings of the session."""
     start: Start | None = None
+    script: ScriptOptions | None = None
+    checkpoints: tuple[str, ...] = ()
+    """Of several queries, the one that has one of them."""
 
     @contextlib.contextmanager
     def built(self) -> Iterator[Built]:
@@ -57,6 +62,8 @@ class Code:
                 conf=self.conf,
                 log=log,
                 stdout_to_stderr=True,
+                script=self.script,
+                checkpoints=self.checkpoints,
             ) as found,
         ):
             yield found

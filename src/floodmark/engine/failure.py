@@ -17,6 +17,7 @@ _TRACEBACK = "Traceback (most recent call last)"
 _JAVA = "Py4JJavaError"
 _JAVA_CAUSES = (": ", "Caused by: ")
 _PACKAGE = re.compile(r"^(?:Caused by)?: (?:[\w$]+\.)*")
+_CARRIED = ("An error occurred", "An exception was thrown", "at ", "JVM", "Caused by:")
 _CONDITION = re.compile(r"\s*\[([A-Z][A-Z0-9_.]+)\]")
 # Addresses, ports, ids, times, numbers of tasks: whatever has a digit in it.
 _CHANGING = re.compile(r"[\w.:-]*\d[\w.:-]*")
@@ -151,6 +152,15 @@ def python_cause(message: str) -> str | None:
     )
     error = errors[0] if not causes else _PACKAGE.sub("", causes[-1])
     return shorten(error.strip(), 400)
+
+
+def sentence_of(error: BaseException) -> str:
+    """What a Python exception says, in a line: of one that Spark has carried, its cause."""
+    words = redacted(str(error))
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    useful = [line for line in lines if not line.startswith(_CARRIED)]
+    first = (useful or lines or [type(error).__name__])[0].lstrip(": ")
+    return python_cause(words) or shorten(first, 400)
 
 
 def _first_line(message: str) -> str:

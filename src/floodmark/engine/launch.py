@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import packed_tree
 from floodmark.engine.before_start import IN_USE, allowed_rules, judge_start
 from floodmark.engine.exactly_once import told_to_sinks
+from floodmark.engine.failure import sentence_of
 from floodmark.engine.hadoop import checkpoint_files, qualified
 from floodmark.engine.lease import Lease, NoLease, take
 from floodmark.engine.notes import SourceNote, StartNote, write_note
@@ -80,7 +81,7 @@ def start(
     """
     require_writer(writer, "start()")
     main = getattr(sys.modules.get("__main__"), "__file__", None)
-    origin = Origin(name or "application", main, _fingerprint(main))
+    origin = Origin(name or "application", main, fingerprint_of(main))
     launched = begin(prepare(writer, str(checkpoint), origin, frozenset(allow)), name)
     for warning in launched.warnings:
         _say(warning)
@@ -91,7 +92,8 @@ def _say(words: str) -> None:
     print(visible(f"floodmark: {redacted(words)}"), file=sys.stderr)
 
 
-def _fingerprint(path: str | None) -> str | None:
+def fingerprint_of(path: str | None) -> str | None:
+    """SHA-256 of the file that the code comes from."""
     import hashlib
 
     try:
@@ -121,8 +123,15 @@ def prepare(writer: Any, checkpoint: str, origin: Origin, allowed: frozenset[str
     return Prepared(writer, starting, origin, warnings, IN_USE in allowed)
 
 
-def begin(prepared: Prepared, name: str | None = None) -> Launched:
-    """Starts; a start that fails leaves no half-made checkpoint."""
+def begin(
+    prepared: Prepared,
+    name: str | None = None,
+    starts: Callable[[Any], Any] = lambda writer: writer.start(),
+) -> Launched:
+    """Starts; a start that fails leaves no half-made checkpoint.
+
+    `name` is for a query that has none. `starts` gives the writer's StreamingQuery.
+    """
     starting, origin, warnings = prepared.starting, prepared.origin, prepared.warnings
     spark, files = starting.spark, starting.files
     lease, unleased = _take(files, origin.pipeline, spark, prepared.takes_over)
@@ -131,7 +140,7 @@ def begin(prepared: Prepared, name: str | None = None) -> Launched:
     try:
         _clear_first_write(starting)
         with told_to_sinks(spark, lease):
-            started = _start(prepared.writer, starting.location, named)
+            started = _start(prepared.writer, starting.location, named, starts)
     except BaseException:
         lease.release()
         remove_half_made(starting)
@@ -162,28 +171,22 @@ def _stop_superseded(query: Any, pipeline: str) -> None:
         query.stop()
 
 
-def _start(writer: Any, location: str, name: str | None) -> Any:
+def _start(writer: Any, location: str, name: str | None, starts: Callable[[Any], Any]) -> Any:
     from pyspark.errors import AnalysisException, PySparkException
 
     writer = writer.option("checkpointLocation", location)
     if name is not None:
         writer = writer.queryName(name)
     try:
-        return writer.start()
+        return starts(writer)
     except AnalysisException as error:
-        raise WrongUse("Spark refuses the query", _sentence(error)) from error
+        raise WrongUse("Spark refuses the query", sentence_of(error)) from error
     except PySparkException as error:
-        raise WrongUse("Spark cannot start the query", _sentence(error)) from error
+        raise WrongUse("Spark cannot start the query", sentence_of(error)) from error
     except Exception as error:
         if type(error).__module__.startswith("py4j"):
-            raise WrongUse("Spark cannot start the query", _sentence(error)) from error
+            raise WrongUse("Spark cannot start the query", sentence_of(error)) from error
         raise
-
-
-def _sentence(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    useful = [line for line in lines if not line.startswith(("An error occurred", "at ", "JVM"))]
-    return (useful or lines or [type(error).__name__])[0].lstrip(": ")
 
 
 def _clear_first_write(starting: QueryToStart) -> None:

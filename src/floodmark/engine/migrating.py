@@ -27,6 +27,7 @@ from floodmark.changes.verbs import Carrying
 from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.plan_tree import PlanTree, hidden_expression
 from floodmark.checkpoint.start_note import LastStart, last_start
+from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.checking import held_operators, seen_files, seen_windows, start_of_code
 from floodmark.engine.drawing import Code, Drawing, drawing
 from floodmark.engine.made_rows import Made, call, check_rows, fitted, rows_of, spool
@@ -64,9 +65,12 @@ class Asked:
     on_spark: bool = False
     """The executors rewrite, and not this process."""
 
-    @property
-    def code(self) -> Code:
-        return Code(self.app, self.settings, self.session)
+    script: ScriptOptions = field(default_factory=ScriptOptions)
+
+    def code(self, *checkpoints: str) -> Code:
+        return Code(
+            self.app, self.settings, self.session, script=self.script, checkpoints=checkpoints
+        )
 
     def options(self, redaction: Redaction) -> dict[str, object]:
         """What the plan says of the request; equal for a request that is repeated."""
@@ -80,6 +84,7 @@ class Asked:
             "accept": sorted(self.accept),
             "conf": redaction.conf(self.conf),
             "set": redaction.parameters(self.settings),
+            **self.script.shown(),
         }
 
 
@@ -107,10 +112,17 @@ class MigrationPlan:
         noted = last_start(acting_note(origin.files, origin.checkpoint.committed_batch))
         # The same each time that this change is planned, and that of the note it compares with.
         redaction = noted.redaction if noted else Redaction.about(f"{origin.location} {self.new}")
-        found = stack.enter_context(drawing(asked.code, conf, redaction))
+        found = stack.enter_context(drawing(asked.code(self.new, origin.location), conf, redaction))
         last = noted
         if asked.from_app is not None:
-            last = start_of_code(asked.from_app, asked.settings, asked.session, redaction)
+            last = start_of_code(
+                asked.from_app,
+                asked.settings,
+                asked.session,
+                asked.script,
+                (origin.location,),
+                redaction,
+            )
         comparison = compared(origin, found, last)
         _refuse_other_sources(comparison)
         old = old_operators(origin, self.wish, last.tree if last is not None else None)

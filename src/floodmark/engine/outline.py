@@ -16,6 +16,7 @@ from typing import Any
 from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.outline import OperatorOutline, Outline, SourceOutline
 from floodmark.engine.empty_leaves import EmptyLeaves, frame_of, replace_leaves
+from floodmark.engine.failure import sentence_of
 from floodmark.engine.query import Query, read_query, sql_conf
 from floodmark.engine.scala import jvm_field
 from floodmark.errors import CannotOutline
@@ -136,21 +137,15 @@ def _run(frame: Any, query: Query, checkpoint: Path) -> None:
     except AnalysisException as error:
         raise CannotOutline(
             "Spark refuses the new code",
-            _sentence(error),
+            sentence_of(error),
             "Correct the code: it would not start with a new checkpoint either.",
         ) from error
     except PySparkException as error:
         raise CannotOutline(
             "Spark fails to plan the new code, without any rows",
-            _sentence(error),
+            sentence_of(error),
             "Correct the cause, then ask again.",
         ) from error
     if not ended:
         started.stop()
         raise CannotOutline("Spark did not plan the new code in ten minutes")
-
-
-def _sentence(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    useful = [line for line in lines if not line.startswith(("An error occurred", "at ", "JVM"))]
-    return (useful or lines or [type(error).__name__])[0].lstrip(": ")

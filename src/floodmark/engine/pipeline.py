@@ -110,8 +110,15 @@ def _needs_of(function: Callable[..., Any]) -> tuple[str, ...]:
 def connectors_named_in(path: Path) -> tuple[str, ...]:
     """Of a Python file; none for one that cannot be read."""
     try:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, SyntaxError):
+        return connectors_named(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ()
+
+
+def connectors_named(code: str) -> tuple[str, ...]:
+    try:
+        tree = ast.parse(code)
+    except (ValueError, SyntaxError):
         return ()
     named = {
         node.value.lower()

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from floodmark.checkpoint.layout import NOTES
+from floodmark.engine.app.built import configure
 from floodmark.engine.application import Application
 from floodmark.engine.before_start import allowed_rules, refuse
-from floodmark.engine.building import call_pipeline, configure
+from floodmark.engine.building import call_pipeline
 from floodmark.engine.carried import Carried, NewJvmNeeded
 from floodmark.engine.failure import Failure, FailureKind, failure_of, in_flight
 from floodmark.engine.health import Health, HealthView

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.engine.connectors import needed
+from floodmark.engine.failure import sentence_of
 from floodmark.engine.java import require_java
 from floodmark.engine.jvm import is_gone, kill, own_jvm
-from floodmark.engine.pipeline import connectors_named_in
+from floodmark.engine.pipeline import connectors_named, connectors_named_in
 from floodmark.errors import WrongUse
 from floodmark.secret_text import remember, remember_all, remember_environment
 
@@ -70,17 +71,23 @@ def build_session(wish: SessionWish) -> Any:
 
 @contextlib.contextmanager
 def for_own_sessions(
-    source: Path, conf: Mapping[str, str], log: Path | None, stdout_to_stderr: bool
+    source: Path,
+    code: str | None,
+    conf: Mapping[str, str],
+    log: Path | None,
+    stdout_to_stderr: bool,
 ) -> Iterator[None]:
     """While an application is loaded: a session that its code builds gets the run's settings too.
 
-    What the code sets itself wins, as it does under spark-submit.
+    What the code sets itself wins, as it does under spark-submit. `code` is the text of what
+    the file holds, where that is no plain Python.
     """
     spark_version()
     name = f"floodmark: {source.stem}"
 
     def settled(given: dict[str, str]) -> dict[str, str]:
-        return settled_conf(SessionWish(name, connectors_named_in(source), {**conf, **given}))
+        needs = connectors_named_in(source) if code is None else connectors_named(code)
+        return settled_conf(SessionWish(name, needs, {**conf, **given}))
 
     with own_jvm(log, stdout_to_stderr, settled):
         yield
@@ -118,11 +125,11 @@ def _start(name: str, conf: Mapping[str, str], log: Path | None) -> Any:
         return builder.getOrCreate()
     except (PySparkException, OSError, RuntimeError) as error:
         where = f"Spark's log is {log}." if log else ""
-        raise WrongUse(f"Spark does not start: {_first_line(error)}", where) from error
+        raise WrongUse(f"Spark does not start: {sentence_of(error)}", where) from error
     except Exception as error:
         if type(error).__module__.startswith("py4j"):
             where = f"Spark's log is {log}." if log else ""
-            raise WrongUse(f"Spark does not start: {_first_line(error)}", where) from error
+            raise WrongUse(f"Spark does not start: {sentence_of(error)}", where) from error
         raise
 
 
@@ -151,12 +158,6 @@ def end_session(spark: Any, by_force: bool = False) -> None:
         kill(spark)
     elif not is_gone(spark):
         spark.stop()
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    useful = [line for line in lines if not line.startswith(("An error occurred", "at "))]
-    return (useful or lines or [type(error).__name__])[0].lstrip(": ")
 
 
 def new_log(name: str) -> Path:

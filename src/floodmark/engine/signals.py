@@ -43,9 +43,9 @@ class StopSignals:
     def listen(self) -> None:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, self._hear)
+                signal.signal(number, self.hear)
 
-    def _hear(self, _number: int, _frame: Any) -> None:
+    def hear(self, _number: int, _frame: Any) -> None:
         self._asked += 1
         self._changed.set()
         if self._asked > 2:  # neither finishing nor stopping has helped

@@ -1,0 +1,39 @@
+"""`import floodmark.auto`: from here on, every start() of this process is supervised.
+
+One line at the top of a script or in the first cell of a notebook, under `python`,
+spark-submit or a scheduler: each writeStream….start() and toTable() is looked at first,
+holds a lease, leaves a note and reports its batches on standard error; SIGTERM lets the
+running batch finish. FLOODMARK_ALLOW names, with commas, what to start in spite of.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from pathlib import Path
+
+from floodmark.engine.app.patching import Patches
+from floodmark.engine.app.supervised import Supervision, Supervisor
+from floodmark.engine.launch import fingerprint_of
+from floodmark.engine.look import require_known
+from floodmark.engine.signals import StopSignals
+from floodmark.engine.view import PlainView
+
+__all__ = ["supervisor"]
+
+
+def _supervise() -> Supervisor:
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    name = Path(main).stem if main else "application"
+    given = os.environ.get("FLOODMARK_ALLOW", "")
+    allowed = frozenset(one.strip() for one in given.split(",") if one.strip())
+    require_known(allowed)
+    what = Supervision(name, main, fingerprint_of(main), allowed)
+    made = Supervisor(what, PlainView([name]), StopSignals())
+    made.attach(Patches())
+    atexit.register(made.close)
+    return made
+
+
+supervisor = _supervise()

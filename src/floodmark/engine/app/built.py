@@ -1,0 +1,29 @@
+"""What is judged: a DataStreamWriter that was not started, and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Built:
+    """A query's writer, not started, in a session that lives as long as the `with`."""
+
+    spark: Any
+    path: Path
+    fingerprint: str
+    """SHA-256 of the file."""
+    name: str
+    writer: Any
+    again: Callable[[], Any]
+    """The writer, built by the code once more."""
+
+
+def configure(session: Any, conf: Mapping[str, str]) -> None:
+    """Queries that share a Spark application keep their SQL settings apart."""
+    for key, value in conf.items():
+        if key.startswith("spark.sql.") and session.conf.isModifiable(key):
+            session.conf.set(key, value)

@@ -1,0 +1,100 @@
+"""A query that a script would have started, and what the script gets in its place."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from floodmark.engine.plan_tree import scala_map
+from floodmark.engine.query import jvm_field
+
+_CHECKPOINT = "checkpointlocation"
+_DEFAULT_PLACE = "spark.sql.streaming.checkpointLocation"
+
+
+class NotStarted:
+    """In the place of a StreamingQuery: it has ended, without any error."""
+
+    def __init__(self, name: str | None) -> None:
+        self.name = name
+        self.was_awaited = False
+        """Or stopped: by what comes after, a query on this checkpoint has ended."""
+        self.id = str(uuid.uuid4())
+        self.runId = str(uuid.uuid4())
+        self.isActive = False
+        self.lastProgress = None
+        self.recentProgress: list[Any] = []
+        self.status = {
+            "message": "Not started: floodmark judges the script",
+            "isDataAvailable": False,
+            "isTriggerActive": False,
+        }
+
+    def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802
+        self.was_awaited = True
+        return None if timeout is None else True
+
+    def processAllAvailable(self) -> None:  # noqa: N802
+        pass
+
+    def stop(self) -> None:
+        self.was_awaited = True
+
+    def explain(self, extended: bool = False) -> None:
+        pass
+
+    def exception(self) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class Caught:
+    number: int
+    """In the order of the starts, from 1."""
+    writer: Any
+    """The DataStreamWriter with all that was given to start()."""
+    name: str | None
+    checkpoint: str | None
+    """As the code names it; None where Spark would take a temporary folder."""
+    line: int | None
+    query: NotStarted
+    """What the script has got."""
+
+    @property
+    def words(self) -> str:
+        named = f" {self.name}" if self.name else ""
+        at = f", line {self.line}" if self.line is not None else ""
+        place = self.checkpoint or "no checkpointLocation"
+        return f"{self.number}{named}{at}: {place}"
+
+
+def caught(number: int, writer: Any, line: int | None) -> Caught:
+    name, place = location_of(writer)
+    return Caught(number, writer, name, place, line, NotStarted(name))
+
+
+def location_of(writer: Any) -> tuple[str | None, str | None]:
+    """A writer's query name and checkpoint, where it has them."""
+    options = scala_map(jvm_field(writer._jwrite, "extraOptions"))
+    name = options.get("queryname")
+    return name, options.get(_CHECKPOINT) or _default(writer, name)
+
+
+_GIVEN = ("format", "outputMode", "partitionBy", "queryName")
+
+
+def given_to_start(writer: Any, given: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """What start() and toTable() take beside the place, as they take it."""
+    named = dict(zip(_GIVEN, given, strict=False))
+    named |= {name: options.pop(name) for name in _GIVEN if name in options}
+    writer.options(**options)
+    for name in _GIVEN:
+        if named.get(name) is not None:
+            getattr(writer, name)(named[name])
+
+
+def _default(writer: Any, name: str | None) -> str | None:
+    """Below the session's place for checkpoints, a query's folder has its name."""
+    place = writer._spark.conf.get(_DEFAULT_PLACE, None)
+    return f"{str(place).rstrip('/')}/{name}" if place and name else None

@@ -1,0 +1,158 @@
+"""Which of a script's queries is meant, or why none can be judged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from floodmark.engine.app.caught import Caught
+from floodmark.engine.app.running import Outcome, innermost_line
+from floodmark.engine.failure import sentence_of
+from floodmark.errors import WrongUse
+
+_LISTED = 12
+
+
+def chosen(outcome: Outcome, checkpoints: tuple[str, ...]) -> Caught:
+    """The query that `--query` names, else the one with such a checkpoint, else the only one."""
+    if not outcome.starts:
+        raise no_start(outcome)
+    wanted = outcome.options.query
+    found = _named(outcome, wanted) if wanted is not None else _by_place(outcome, checkpoints)
+    _refuse_shared(outcome, found)
+    return found
+
+
+def is_wanted(one: Caught, query: str | None, checkpoints: tuple[str, ...]) -> bool:
+    """Whether a script that has come so far has shown enough."""
+    if query is not None:
+        return query in (one.name, str(one.number))
+    if not checkpoints or one.checkpoint is None:
+        return True
+    return place_of(one.checkpoint) in {place_of(checkpoint) for checkpoint in checkpoints}
+
+
+def place_of(location: str) -> str:
+    place = location.removeprefix("file://").removeprefix("file:")
+    return place.rstrip("/") if "://" in place else str(Path(place).resolve())
+
+
+def _named(outcome: Outcome, wanted: str) -> Caught:
+    found = [one for one in outcome.starts if wanted == one.name]
+    found = found or [one for one in outcome.starts if wanted == str(one.number)]
+    if len(found) == 1:
+        return found[0]
+    many = "several queries are" if found else "no query is"
+    raise WrongUse(
+        f"--query {wanted}: {many} named so in {outcome.source.path}",
+        _listed(outcome),
+        f"Choose one by its number: --query {outcome.starts[0].number}",
+    )
+
+
+def _by_place(outcome: Outcome, checkpoints: tuple[str, ...]) -> Caught:
+    starts = outcome.starts
+    places = {place_of(one) for one in checkpoints}
+    same = [one for one in starts if one.checkpoint and place_of(one.checkpoint) in places]
+    if same:
+        return same[0]
+    if len(starts) == 1:
+        return starts[0]
+    why = f"None has the checkpoint {' or '.join(checkpoints)}.\n" if checkpoints else ""
+    raise WrongUse(
+        f"{outcome.source.path} starts {len(starts)} queries",
+        why + _listed(outcome),
+        f"Say which: --query {starts[0].name or starts[0].number}",
+    )
+
+
+def _refuse_shared(outcome: Outcome, found: Caught) -> None:
+    places = Counter(place_of(one.checkpoint) for one in outcome.starts if one.checkpoint)
+    if found.checkpoint is None or places[place_of(found.checkpoint)] < 2:
+        return
+    place = place_of(found.checkpoint)
+    both = [one for one in outcome.starts if one.checkpoint and place_of(one.checkpoint) == place]
+    raise WrongUse(
+        f"{outcome.source.path} starts {len(both)} queries with one checkpoint: {found.checkpoint}",
+        "A checkpoint belongs to one query: each would run the other's batches.\n"
+        + "\n".join(one.words for one in both),
+        "Give each its own checkpointLocation.",
+    )
+
+
+def _listed(outcome: Outcome) -> str:
+    return "\n".join(one.words for one in outcome.starts)
+
+
+def no_start(outcome: Outcome) -> WrongUse:
+    """Why a script has started nothing, in the words that fit best."""
+    path, error = outcome.source.path, outcome.ended or outcome.failed_thread
+    if outcome.limit_reached:
+        return WrongUse(
+            f"{path} has started no query in {outcome.options.limit_seconds:g} seconds",
+            "It still ran, and was ended. Nothing was started and nothing was written.",
+            "Does it wait for something before it starts? --script-limit SECONDS gives it longer.",
+        )
+    if outcome.asked_for_input is not None:
+        return WrongUse(
+            f"{path} waits for input before it starts a query",
+            f"{path}, line {outcome.asked_for_input}: a scheduler gives it none, nor does "
+            "floodmark.",
+            "Let it take what it asks for as an argument: script.py -- ARGUMENT",
+        )
+    if isinstance(error, SystemExit):
+        return _exited(outcome, error)
+    if error is not None:
+        return _failed(outcome, error)
+    return WrongUse(
+        f"{path} ends without starting a streaming query",
+        "It never calls writeStream….start() or toTable()." + _left_out(outcome),
+        "Does it start one under a condition? Its arguments follow two dashes: "
+        f"{path.name} -- ARGUMENT",
+    )
+
+
+def _exited(outcome: Outcome, error: SystemExit) -> WrongUse:
+    path, status = outcome.source.path, error.code
+    line, _ = innermost_line(outcome.source, error)
+    at = f"{path}, line {line}. " if line is not None else ""
+    said = f"exit status {status}" if isinstance(status, int) else f"the words: {status}"
+    cause = error.__context__
+    why = f"{at}It calls sys.exit() with {'exit status 0' if status is None else said}."
+    if isinstance(cause, Exception):
+        why += f"\nIt did so after {type(cause).__name__}: {sentence_of(cause)}"
+    do = "Correct what it says on its standard error, above."
+    if status == 2 and not outcome.options.arguments:
+        do = f"Does it need arguments? They follow two dashes: {path.name} -- ARGUMENT"
+    return WrongUse(f"{path} ends before it starts a query", why + _left_out(outcome), do)
+
+
+def _failed(outcome: Outcome, error: BaseException) -> WrongUse:
+    path = outcome.source.path
+    line, text = innermost_line(outcome.source, error)
+    where = f"{path}, line {line}: {text}" if line is not None else str(path)
+    do = "Run it with `python` alone to see the whole traceback, or set FLOODMARK_DEBUG=1."
+    if "sys.argv" in text and isinstance(error, IndexError):
+        do = f"It needs arguments. They follow two dashes: {path.name} -- ARGUMENT"
+    elif isinstance(error, ModuleNotFoundError):
+        name = (error.name or "").partition(".")[0]
+        do = f"Install it beside floodmark: pip install {name}, or give it with --py-files."
+    elif outcome.acts:
+        do = (
+            "Where it needs what was left out, do that once by hand (create the table, say), "
+            "then ask again."
+        )
+    return WrongUse(
+        f"{path} fails before it starts a query: {type(error).__name__}: {sentence_of(error)}",
+        where + _left_out(outcome),
+        do,
+    )
+
+
+def _left_out(outcome: Outcome) -> str:
+    if not outcome.acts:
+        return ""
+    said = [f"line {act.line}: {act.words}" for act in outcome.acts[:_LISTED]]
+    more = len(outcome.acts) - len(said)
+    rest = [f"and {more} more"] if more else []
+    return "\nNot carried out, since this verb only judges:\n" + "\n".join([*said, *rest])

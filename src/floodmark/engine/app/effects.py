@@ -1,0 +1,190 @@
+"""What a script would write through Spark is left out: tables, files, SQL commands.
+
+The calls are skipped and noted. Reading goes on: a script may need a table's schema or a
+row of settings to build its query.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+from floodmark.engine.app.patching import Patches
+from floodmark.engine.app.sql_text import changes_something, shortened
+from floodmark.engine.app.watch import Watch
+
+_WRITER = ("save", "saveAsTable", "insertInto", "json", "parquet", "text", "csv", "orc", "xml")
+_WRITER_V2 = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
+_RDD = (
+    "foreach",
+    "foreachPartition",
+    "saveAsHadoopDataset",
+    "saveAsHadoopFile",
+    "saveAsNewAPIHadoopDataset",
+    "saveAsNewAPIHadoopFile",
+    "saveAsPickleFile",
+    "saveAsSequenceFile",
+    "saveAsTextFile",
+)
+_DELTA_TABLE = (
+    "generate",
+    "delete",
+    "update",
+    "vacuum",
+    "upgradeTableProtocol",
+    "addFeatureSupport",
+    "dropFeatureSupport",
+    "restoreToVersion",
+    "restoreToTimestamp",
+    "clone",
+    "cloneAtVersion",
+    "cloneAtTimestamp",
+)
+_SKIPPED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("pyspark.sql.readwriter", "DataFrameWriter", (*_WRITER, "jdbc")),
+    ("pyspark.sql.readwriter", "DataFrameWriterV2", _WRITER_V2),
+    ("pyspark.sql.merge", "MergeIntoWriter", ("merge",)),
+    ("pyspark.sql.classic.dataframe", "DataFrame", ("foreach", "foreachPartition")),
+    ("pyspark.sql.dataframe", "DataFrame", ("foreach", "foreachPartition")),
+    ("pyspark", "RDD", _RDD),
+    ("pyspark", "SparkContext", ("setCheckpointDir", "stop", "cancelAllJobs")),
+    ("pyspark.sql", "SparkSession", ("stop",)),
+    ("delta.tables", "DeltaTable", _DELTA_TABLE),
+    ("delta.tables", "DeltaMergeBuilder", ("execute",)),
+    ("delta.tables", "DeltaOptimizeBuilder", ("executeCompaction", "executeZOrderBy")),
+    ("delta.tables", "DeltaTableBuilder", ("execute",)),
+)
+# The end of a session is no act on data: it is left out without a word.
+_SILENT = frozenset({"stop", "cancelAllJobs"})
+_FILE_SYSTEM = "org.apache.hadoop.fs.FileSystem"
+_FILE_SYSTEM_ACTS = frozenset(
+    {"append", "concat", "copyFromLocalFile", "create", "createNewFile", "delete", "deleteOnExit"}
+    | {"mkdirs", "moveFromLocalFile", "rename", "setOwner", "setPermission", "setTimes", "truncate"}
+)
+_STREAM_WRITER = "org.apache.spark.sql.streaming.DataStreamWriter"
+_STREAM_STARTS = frozenset({"start", "toTable"})
+
+
+def leave_out_effects(patches: Patches, watch: Watch) -> None:
+    for module, owner, names in _SKIPPED:
+        if module.startswith("delta") and importlib.util.find_spec("delta") is None:
+            continue
+        try:
+            found = getattr(importlib.import_module(module), owner)
+        except (ImportError, AttributeError):  # another release of Spark or Delta
+            continue
+        for name in names:
+            patches.wrap(found, name, _skipping(watch, f"{owner}.{name}", name in _SILENT))
+    _leave_out_sql(patches, watch)
+    _leave_out_checkpoints(patches, watch)
+    _leave_out_tables(patches, watch)
+    _leave_out_jvm_calls(patches, watch)
+
+
+def _skipping(watch: Watch, words: str, silent: bool) -> Callable[[Any], Any]:
+    def wrapper(original: Any) -> Any:
+        def skipped(self: Any, *given: Any, **named: Any) -> Any:
+            if not watch.applies():
+                return original(self, *given, **named)
+            if not silent:
+                place = next((one for one in given if isinstance(one, str)), "")
+                watch.skip(f"{words}({shortened(place)})")
+            return None
+
+        return skipped
+
+    return wrapper
+
+
+def _leave_out_sql(patches: Patches, watch: Watch) -> None:
+    from pyspark.sql import SparkSession
+
+    def wrapper(original: Any) -> Any:
+        def sql(self: Any, sqlQuery: str, *given: Any, **named: Any) -> Any:  # noqa: N803
+            if not watch.applies() or not changes_something(sqlQuery):
+                return original(self, sqlQuery, *given, **named)
+            watch.skip(f"spark.sql({shortened(sqlQuery)!r})")
+            from pyspark.sql.types import StructType
+
+            return self.createDataFrame([], StructType([]))
+
+        return sql
+
+    patches.wrap(SparkSession, "sql", wrapper)
+
+
+def _leave_out_checkpoints(patches: Patches, watch: Watch) -> None:
+    """DataFrame.checkpoint() writes; its rows are the same without."""
+    from pyspark.sql import DataFrame
+
+    classes: list[Any] = [DataFrame]
+    if importlib.util.find_spec("pyspark.sql.classic") is not None:
+        classes.append(importlib.import_module("pyspark.sql.classic.dataframe").DataFrame)
+
+    def wrapper(original: Any) -> Any:
+        def checkpoint(self: Any, *given: Any, **named: Any) -> Any:
+            return self if watch.applies() else original(self, *given, **named)
+
+        return checkpoint
+
+    for one in classes:
+        patches.wrap(one, "checkpoint", wrapper)
+
+
+def _leave_out_tables(patches: Patches, watch: Watch) -> None:
+    from pyspark.sql.catalog import Catalog
+
+    def wrapper(original: Any) -> Any:
+        def create(self: Any, tableName: str, *given: Any, **named: Any) -> Any:  # noqa: N803
+            if not watch.applies():
+                return original(self, tableName, *given, **named)
+            raise watch.refuse(f"spark.catalog.createTable({tableName!r})")
+
+        return create
+
+    for name in ("createTable", "createExternalTable"):
+        patches.wrap(Catalog, name, wrapper)
+
+
+def _leave_out_jvm_calls(patches: Patches, watch: Watch) -> None:
+    """What a script does on the JVM's own objects: Hadoop's FileSystem, and Spark's writer."""
+    from py4j.java_gateway import JavaMember
+
+    acts = _FILE_SYSTEM_ACTS | _STREAM_STARTS
+
+    def wrapper(original: Any) -> Any:
+        def call(self: Any, *given: Any) -> Any:
+            if self.name not in acts or not watch.is_users_call():
+                return original(self, *given)
+            kind = _STREAM_WRITER if self.name in _STREAM_STARTS else _FILE_SYSTEM
+            if not _is_a(self, kind):
+                return original(self, *given)
+            words = f"{kind.rpartition('.')[2]}.{self.name}({_plain(given)})"
+            if self.name in ("delete", "mkdirs", "rename"):
+                watch.skip(words)
+                return True
+            raise watch.refuse(words)
+
+        return call
+
+    patches.wrap(JavaMember, "__call__", wrapper)
+
+
+def _is_a(member: Any, kind: str) -> bool:
+    from py4j.java_gateway import JavaObject
+    from pyspark import SparkContext
+
+    if not isinstance(member.container, JavaObject):
+        return False
+    loader = SparkContext._gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    return bool(loader.loadClass(kind).isInstance(member.container))
+
+
+def _plain(given: tuple[Any, ...]) -> str:
+    from py4j.java_gateway import JavaObject
+
+    return ", ".join(
+        str(one.toString()) if isinstance(one, JavaObject) else str(one) for one in given
+    )

@@ -1,0 +1,194 @@
+"""What a script would write by Python itself is left out: files, folders, other programs.
+
+A file that is opened for writing becomes a file of a scratch folder, so that a log handler
+works; making and removing folders and files is skipped. What comes past these functions meets
+an audit hook, which cannot skip anything, but refuse it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import io
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from floodmark.engine.app.patching import Patches
+from floodmark.engine.app.watch import Watch
+
+_SKIPPED = (
+    "chmod",
+    "chown",
+    "link",
+    "makedirs",
+    "mkdir",
+    "mkfifo",
+    "remove",
+    "removedirs",
+    "rename",
+    "renames",
+    "replace",
+    "rmdir",
+    "symlink",
+    "truncate",
+    "unlink",
+    "utime",
+)
+_SKIPPED_TREES = ("copy", "copy2", "copyfile", "copytree", "move", "rmtree")
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_COPIED_BYTES = 64 * 1024 * 1024
+_REFUSED = {
+    "os.chmod": "changes a file's mode",
+    "os.exec": "becomes another program",
+    "os.fork": "starts another process",
+    "os.forkpty": "starts another process",
+    "os.kill": "sends a signal",
+    "os.killpg": "sends a signal",
+    "os.link": "makes a link",
+    "os.mkdir": "makes a folder",
+    "os.posix_spawn": "runs another program",
+    "os.remove": "removes a file",
+    "os.rename": "renames a file",
+    "os.rmdir": "removes a folder",
+    "os.spawn": "runs another program",
+    "os.symlink": "makes a link",
+    "os.system": "runs another program",
+    "os.truncate": "cuts a file",
+    "sqlite3.connect": "opens a database",
+    "subprocess.Popen": "runs another program",
+}
+_auditing: list[_Files] = []
+_is_hooked = False
+
+
+class _Files:
+    def __init__(self, watch: Watch, scratch: Path) -> None:
+        self.watch = watch
+        self.scratch = scratch
+        self.own: list[str] = [str(scratch)]
+        """Folders that the script may write to: new ones, made by tempfile."""
+        self.written: dict[str, Path] = {}
+        """What the script believes to have written, and where it is."""
+
+    def is_free(self, path: Any) -> bool:
+        """Whether writing there changes nothing that was there before."""
+        place = _absolute(path)
+        return place is None or place.startswith(
+            ("/dev/", "/proc/self/", *(f"{one}/" for one in self.own))
+        )
+
+    def stand_in(self, path: Any, mode: str) -> Path:
+        place = _absolute(path) or str(path)
+        if place not in self.written:
+            made = self.scratch / str(len(self.written))
+            keeps = "w" not in mode and "x" not in mode
+            with contextlib.suppress(OSError):
+                if keeps and os.path.getsize(place) <= _COPIED_BYTES:  # noqa: PTH202
+                    made.write_bytes(Path(place).read_bytes())
+            self.written[place] = made
+            self.watch.skip(f"open({str(path)!r}, {mode!r})")
+        return self.written[place]
+
+
+def leave_out_files(patches: Patches, watch: Watch) -> None:
+    made = patches.enter_context(
+        tempfile.TemporaryDirectory(prefix="floodmark-script-", ignore_cleanup_errors=True)
+    )
+    files = _Files(watch, Path(made))
+    for name in _SKIPPED:
+        patches.wrap(os, name, _skipping(files, f"os.{name}"))
+    for name in _SKIPPED_TREES:
+        patches.wrap(shutil, name, _skipping(files, f"shutil.{name}"))
+    opening = _opening(files, builtins.open)
+    patches.set(builtins, "open", opening)
+    patches.set(io, "open", opening)
+    patches.wrap(tempfile, "mkdtemp", _remembering(files))
+    patches.set(sys, "dont_write_bytecode", True)
+    _hook()
+    _auditing.append(files)
+    patches.callback(_auditing.remove, files)
+
+
+def _skipping(files: _Files, words: str) -> Callable[[Any], Any]:
+    def wrapper(original: Any) -> Any:
+        def skipped(*given: Any, **named: Any) -> Any:
+            places = [one for one in given[:2] if isinstance(one, str | bytes | os.PathLike)]
+            if not files.watch.is_users_call() or all(files.is_free(one) for one in places):
+                return original(*given, **named)
+            files.watch.skip(f"{words}({', '.join(repr(os.fsdecode(one)) for one in places)})")
+            # shutil's functions return where they have copied to.
+            return given[1] if words.startswith("shutil.") and len(given) > 1 else None
+
+        return skipped
+
+    return wrapper
+
+
+def _opening(files: _Files, original: Any) -> Any:
+    def opened(file: Any, mode: str = "r", *given: Any, **named: Any) -> Any:
+        if isinstance(file, int) or not files.watch.is_users_call():
+            return original(file, mode, *given, **named)
+        writes = isinstance(mode, str) and any(sign in mode for sign in "wax+")
+        if writes and not files.is_free(file):
+            mode = mode.replace("x", "w") if _absolute(file) not in files.written else mode
+            return original(files.stand_in(file, mode), mode, *given, **named)
+        return original(files.written.get(_absolute(file) or "", file), mode, *given, **named)
+
+    return opened
+
+
+def _remembering(files: _Files) -> Callable[[Any], Any]:
+    def wrapper(original: Any) -> Any:
+        def mkdtemp(*given: Any, **named: Any) -> Any:
+            made = original(*given, **named)
+            if files.watch.applies():
+                files.own.append(os.fsdecode(made))
+            return made
+
+        return mkdtemp
+
+    return wrapper
+
+
+def _hook() -> None:
+    """For the life of the process: Python takes no audit hook back."""
+    global _is_hooked
+    if not _is_hooked:
+        sys.addaudithook(_audit)
+        _is_hooked = True
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if not _auditing or (event != "open" and event not in _REFUSED):
+        return
+    for files in tuple(_auditing):
+        if not files.watch.applies():
+            continue
+        if event == "open":
+            path, _, flags = arguments
+            if not (isinstance(flags, int) and flags & _WRITES) or isinstance(path, int):
+                continue
+            words = "writes a file"
+        else:
+            path, words = arguments[0] if arguments else "", _REFUSED[event]
+        if not files.watch.is_users_call() or (isinstance(path, str) and files.is_free(path)):
+            continue
+        raise files.watch.refuse(f"the script {words}: {_shown(path)}")
+
+
+def _shown(path: Any) -> str:
+    if isinstance(path, str | bytes | os.PathLike):
+        return os.fsdecode(path)
+    return " ".join(map(str, path)) if isinstance(path, list | tuple) else str(path)
+
+
+def _absolute(path: Any) -> str | None:
+    """None for what is no path: a file's number."""
+    if not isinstance(path, str | bytes | os.PathLike):
+        return None
+    return os.path.abspath(os.fsdecode(path))  # noqa: PTH100

@@ -1,0 +1,137 @@
+"""The names that a notebook finds ready-made: `spark`, `sc`, `dbutils`, `display`."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+from floodmark.engine.app.patching import Patches
+from floodmark.engine.app.watch import Watch
+from floodmark.errors import WrongUse
+
+_SECRET = "floodmark-has-no-secrets"
+
+
+class NotebookEnded(SystemExit):
+    """dbutils.notebook.exit(): the notebook ends here, and all is well."""
+
+
+class _Widgets:
+    """Parameters: `name=value` among the script's arguments, else the default in the code."""
+
+    def __init__(self, watch: Watch, arguments: tuple[str, ...]) -> None:
+        self._watch = watch
+        self._given = dict(one.split("=", 1) for one in arguments if "=" in one)
+        self._defaults: dict[str, str] = {}
+
+    def text(self, name: str, defaultValue: str = "", *_more: Any) -> None:  # noqa: N803
+        self._defaults[name] = str(defaultValue)
+
+    dropdown = combobox = multiselect = text
+
+    def get(self, name: str) -> str:
+        value = self._given.get(name, self._defaults.get(name))
+        if value is None:
+            raise WrongUse(
+                f"{self._watch.source.path} asks for the parameter {name}, which was not given",
+                f"{self._watch.source.path}, line {self._watch.line()}: dbutils.widgets.get",
+                f"Give it after two dashes: -- {name}=VALUE",
+            )
+        return value
+
+    def getArgument(self, name: str, default: str | None = None) -> str:  # noqa: N802
+        return self._given.get(name, self._defaults.get(name, default or ""))
+
+    def remove(self, _name: str) -> None:
+        pass
+
+    def removeAll(self) -> None:  # noqa: N802
+        pass
+
+
+class _FileActs:
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def __getattr__(self, name: str) -> Any:
+        def act(*given: Any, **_named: Any) -> bool:
+            words = f"dbutils.fs.{name}({', '.join(map(str, given))})"
+            if name in ("ls", "head", "mounts"):
+                raise self._watch.refuse(words)
+            self._watch.skip(words)
+            return True
+
+        return act
+
+
+class _Secrets:
+    def get(self, *_given: Any, **_named: Any) -> str:
+        return _SECRET
+
+    def getBytes(self, *_given: Any, **_named: Any) -> bytes:  # noqa: N802
+        return _SECRET.encode()
+
+
+class _Notebook:
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def exit(self, _value: Any = None) -> None:
+        raise NotebookEnded(0)
+
+    def run(self, path: str, *_given: Any, **_named: Any) -> str:
+        self._watch.skip(f"dbutils.notebook.run({path})")
+        return ""
+
+
+class DBUtils:
+    def __init__(self, watch: Watch, arguments: tuple[str, ...]) -> None:
+        self.widgets = _Widgets(watch, arguments)
+        self.fs = _FileActs(watch)
+        self.secrets = _Secrets()
+        self.notebook = _Notebook(watch)
+        self.library = types.SimpleNamespace(restartPython=lambda: None)
+        self.jobs = types.SimpleNamespace(
+            taskValues=types.SimpleNamespace(
+                get=lambda *_, default=None, **__: default, set=lambda *_, **__: None
+            )
+        )
+
+
+class _Shell:
+    """What IPython gives for get_ipython(): magics are skipped."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def system(self, command: str) -> None:
+        self._watch.skip(f"!{command.strip()}")
+
+    def run_line_magic(self, name: str, argument: str) -> None:
+        if name in ("sql", "fs", "sh", "run", "pip"):
+            self._watch.skip(f"%{name} {argument}".rstrip())
+
+
+def notebook_names(watch: Watch, arguments: tuple[str, ...]) -> dict[str, Any]:
+    """Builds the session as well: a notebook's first line may use it."""
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.getOrCreate()
+    return {
+        "spark": spark,
+        "sc": spark.sparkContext,
+        "dbutils": DBUtils(watch, arguments),
+        "display": lambda *_, **__: None,
+        "displayHTML": lambda *_, **__: None,
+        "get_ipython": lambda: _Shell(watch),
+    }
+
+
+def offer_dbutils(patches: Patches, watch: Watch, arguments: tuple[str, ...]) -> None:
+    """`from pyspark.dbutils import DBUtils`, which only Databricks has."""
+    module = types.ModuleType("pyspark.dbutils")
+    module.DBUtils = lambda *_: DBUtils(watch, arguments)  # type: ignore[attr-defined]
+    if module.__name__ not in sys.modules:
+        sys.modules[module.__name__] = module
+        patches.callback(sys.modules.pop, module.__name__, None)

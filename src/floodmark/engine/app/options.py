@@ -1,0 +1,31 @@
+"""How a script is to be run: its arguments, and which of its queries is meant."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+DEFAULT_LIMIT_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class ScriptOptions:
+    arguments: tuple[str, ...] = ()
+    """What the script finds in sys.argv after its own name."""
+    query: str | None = None
+    """A query's name, or its number in the order of the starts, from 1."""
+    py_files: tuple[str, ...] = ()
+    """As spark-submit's --py-files: .py, .zip and .egg files."""
+    limit_seconds: float = DEFAULT_LIMIT_SECONDS
+    """How long the script may run before it starts a query."""
+
+    def shown(self) -> dict[str, object]:
+        """What a plan says of it. Arguments may hold secrets, so that their digest stands there."""
+        found: dict[str, object] = {}
+        if self.arguments:
+            text = json.dumps(self.arguments)
+            found["arguments"] = hashlib.sha256(text.encode()).hexdigest()
+        if self.query is not None:
+            found["query"] = self.query
+        return found

@@ -1,0 +1,197 @@
+"""Runs a script as `__main__`, with everything caught that would start or write something."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import io
+import os
+import sys
+import threading
+import time
+import traceback
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from floodmark.engine.app.caught import Caught
+from floodmark.engine.app.effects import leave_out_effects
+from floodmark.engine.app.files import leave_out_files
+from floodmark.engine.app.limit import Limit, ScriptEnded
+from floodmark.engine.app.notebook_names import notebook_names, offer_dbutils
+from floodmark.engine.app.options import ScriptOptions
+from floodmark.engine.app.patching import Patches
+from floodmark.engine.app.source import Source
+from floodmark.engine.app.starts import Starts, catch_starts
+from floodmark.engine.app.watch import Act, Watch
+from floodmark.errors import FloodmarkError
+
+_THREADS_SECONDS = 5.0
+_POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a script has come to."""
+
+    source: Source
+    options: ScriptOptions
+    starts: tuple[Caught, ...]
+    acts: tuple[Act, ...]
+    """What was left out, in its order."""
+    ended: BaseException | None
+    """An exception that the script did not catch."""
+    failed_thread: BaseException | None
+    limit_reached: bool
+    asked_for_input: int | None
+    """The line that waits for input."""
+    names: dict[str, Any]
+    """What stands in the script's namespace."""
+
+
+def run_script(
+    source: Source,
+    options: ScriptOptions,
+    module: types.ModuleType,
+    enough: Callable[[tuple[Caught, ...]], bool],
+) -> Outcome:
+    """`enough` says whether a query that is looked for is among those caught."""
+    code = source.compiled()
+    limit = Limit(options.limit_seconds, str(source.path))
+    ended: BaseException | None = None
+    with watching(source, lambda found: limit.found_enough() if enough(found) else None) as seen:
+        offer_dbutils(seen.patches, seen.watch, options.arguments)
+        limit.shorten_sleep(seen.patches, seen.watch)
+        stdin = _NoInput(seen.watch)
+        seen.patches.set(sys, "stdin", stdin)
+        try:
+            with limit.kept():
+                if source.is_notebook:
+                    vars(module).update(notebook_names(seen.watch, options.arguments))
+                exec(code, vars(module))  # nosec B102: the user's own script
+                _join(seen.watch, lambda: limit.has_enough)
+        except FloodmarkError:
+            raise
+        except ScriptEnded:
+            pass
+        except BaseException as error:  # SystemExit, too: how the script ended is judged later
+            if isinstance(error, KeyboardInterrupt) and stdin.line is None:
+                raise
+            ended = error
+    return Outcome(
+        source,
+        options,
+        tuple(seen.starts.found),
+        tuple(seen.watch.acts),
+        ended,
+        seen.failed_thread,
+        limit.reached,
+        stdin.line,
+        dict(vars(module)),
+    )
+
+
+class Seen:
+    def __init__(self, source: Source, on_start: Callable[[tuple[Caught, ...]], None]) -> None:
+        self.watch = Watch(source)
+        self.patches = Patches()
+        self.starts = Starts(self.watch, lambda: on_start(tuple(self.starts.found)))
+        self.failed_thread: BaseException | None = None
+
+
+@contextlib.contextmanager
+def watching(
+    source: Source, on_start: Callable[[tuple[Caught, ...]], None] = lambda _: None
+) -> Iterator[Seen]:
+    """Code that runs in this thread meanwhile starts nothing and writes nothing."""
+    seen = Seen(source, on_start)
+    patches, watch = seen.patches, seen.watch
+    catch_starts(patches, watch, seen.starts)
+    leave_out_effects(patches, watch)
+    leave_out_files(patches, watch)
+    patches.wrap(threading.Thread, "start", _adopting(watch))
+    patches.set(threading, "excepthook", _keeping(seen, threading.excepthook))
+    patches.wrap(atexit, "register", _unless(watch, lambda function, *_, **__: function))
+    patches.wrap(os, "_exit", _unless(watch, lambda status: sys.exit(status)))
+    watch.begin()
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield seen
+    finally:
+        watch.end()
+        if watch.living():
+            # Its threads go on, and must not start or write anything later either.
+            patches.pop_all()
+        else:
+            patches.close()
+
+
+def _join(watch: Watch, has_enough: Callable[[], bool]) -> None:
+    """Python waits for threads that are no daemons; a daemon gets a moment to start its query."""
+    for thread in watch.living():
+        if not thread.daemon:
+            thread.join()
+    end = time.monotonic() + _THREADS_SECONDS
+    while not has_enough() and watch.living() and time.monotonic() < end:
+        time.sleep(_POLL_SECONDS)
+
+
+def _adopting(watch: Watch) -> Callable[[Any], Any]:
+    def wrapper(original: Any) -> Any:
+        def start(self: threading.Thread) -> None:
+            if watch.is_users_call():
+                watch.adopt(self)
+            original(self)
+
+        return start
+
+    return wrapper
+
+
+def _keeping(seen: Seen, original: Any) -> Any:
+    def hook(arguments: Any) -> None:
+        if seen.watch.applies() and seen.failed_thread is None:
+            seen.failed_thread = arguments.exc_value
+        original(arguments)
+
+    return hook
+
+
+def _unless(watch: Watch, instead: Callable[..., Any]) -> Callable[[Any], Any]:
+    def wrapper(original: Any) -> Any:
+        def call(*given: Any, **named: Any) -> Any:
+            return (instead if watch.is_users_call() else original)(*given, **named)
+
+        return call
+
+    return wrapper
+
+
+class _NoInput(io.TextIOBase):
+    """Standard input of a script that nobody sits in front of."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self.line: int | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return False
+
+    def _asked(self, *_given: Any) -> Any:
+        self.line = self._watch.line() or 0
+        raise EOFError("floodmark gives a script no input")
+
+    read = readline = readlines = __next__ = _asked
+
+
+def innermost_line(source: Source, error: BaseException) -> tuple[int | None, str]:
+    """The script's line that led to an error, and its text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename == source.file]
+    if not own:
+        return None, ""
+    return source.line(own[-1].lineno), own[-1].line or ""

@@ -1,0 +1,122 @@
+"""From a script to the DataStreamWriter that is judged, in a session that lives as long."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from floodmark.engine.app.built import Built, configure
+from floodmark.engine.app.caught import Caught
+from floodmark.engine.app.choosing import chosen, is_wanted, place_of
+from floodmark.engine.app.home import at_home
+from floodmark.engine.app.options import ScriptOptions
+from floodmark.engine.app.running import Outcome, innermost_line, run_script
+from floodmark.engine.app.source import Source
+from floodmark.engine.failure import sentence_of
+from floodmark.engine.java import require_java
+from floodmark.engine.pipeline import Pipeline
+from floodmark.engine.session import for_own_sessions, running_session, spark_version
+from floodmark.secret_text import redacted
+from floodmark.visible import visible
+
+
+@contextlib.contextmanager
+def built_script(
+    source: Source,
+    options: ScriptOptions,
+    *,
+    checkpoints: tuple[str, ...],
+    conf: Mapping[str, str],
+    log: Path | None,
+    stdout_to_stderr: bool,
+) -> Iterator[Built | None]:
+    """None for a file that starts nothing, and has pipelines."""
+    running = running_session()
+    with contextlib.ExitStack() as closing:
+        module = closing.enter_context(at_home(source, options))
+        if running is not None:
+            closing.enter_context(_session_of_its_own(running, conf))
+        else:
+            require_java(spark_version())
+            closing.callback(_end_session)
+
+        def run() -> Outcome:
+            def enough(found: tuple[Caught, ...]) -> bool:
+                return any(is_wanted(one, options.query, checkpoints) for one in found)
+
+            with for_own_sessions(source.path, source.text, conf, log, stdout_to_stderr):
+                return run_script(source, options, module, enough)
+
+        outcome = run()
+        if not outcome.starts and any(isinstance(one, Pipeline) for one in outcome.names.values()):
+            yield None
+            return
+        found = chosen(outcome, checkpoints)
+        _tell(outcome, found, checkpoints)
+        name = found.name or source.path.stem
+
+        def again() -> Any:
+            return chosen(run(), checkpoints).writer
+
+        writer = found.writer
+        yield Built(writer._spark, source.path, source.fingerprint, name, writer, again)
+
+
+def _end_session() -> None:
+    from pyspark import SparkContext
+
+    if SparkContext._active_spark_context is not None:
+        running_session().stop()
+
+
+@contextlib.contextmanager
+def _session_of_its_own(running: Any, conf: Mapping[str, str]) -> Iterator[None]:
+    """What SparkSession.builder gives to the script, so that its settings stay its own."""
+    from pyspark.sql import SparkSession
+
+    session = running.newSession()
+    configure(session, conf)
+    names = ("_instantiatedSession", "_activeSession")
+    before = {name: getattr(SparkSession, name) for name in names if hasattr(SparkSession, name)}
+    jvm_class = _jvm_class(running)
+    active = jvm_class.getActiveSession()
+    try:
+        for name in before:
+            setattr(SparkSession, name, session)
+        jvm_class.setDefaultSession(session._jsparkSession)
+        jvm_class.setActiveSession(session._jsparkSession)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(SparkSession, name, value)
+        jvm_class.setDefaultSession(running._jsparkSession)
+        jvm_class.setActiveSession(active.get() if active.isDefined() else running._jsparkSession)
+
+
+def _jvm_class(spark: Any) -> Any:
+    from pyspark.sql import SparkSession
+
+    found = getattr(SparkSession, "_get_j_spark_session_class", None)
+    return found(spark._jvm) if found is not None else spark._jvm.SparkSession
+
+
+def _tell(outcome: Outcome, found: Caught, checkpoints: tuple[str, ...]) -> None:
+    """What was left out, and what could not be looked at, on standard error."""
+    path = outcome.source.path
+    said = [f"{act.where(outcome.source)}: not carried out: {act.words}" for act in outcome.acts]
+    if outcome.ended is not None and not isinstance(outcome.ended, SystemExit):
+        line, _ = innermost_line(outcome.source, outcome.ended)
+        words = f"{type(outcome.ended).__name__}: {sentence_of(outcome.ended)}"
+        said.append(f"{path}, line {line}: fails after the start, not looked at further: {words}")
+    if found.checkpoint is None:
+        said.append(f"{path}, line {found.line}: the query has no checkpointLocation of its own")
+    elif checkpoints and place_of(found.checkpoint) not in {place_of(one) for one in checkpoints}:
+        said.append(
+            f"{path}, line {found.line}: the code names the checkpoint {found.checkpoint}, "
+            f"and is judged with {checkpoints[0]}"
+        )
+    for words in said:
+        print(visible(f"floodmark: {redacted(words)}"), file=sys.stderr)

@@ -1,0 +1,110 @@
+"""The text of a script or notebook, ready to be compiled, with the lines of its own file."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import types
+from dataclasses import dataclass
+from pathlib import Path
+
+from floodmark.errors import WrongUse
+from floodmark.rules.code.notebook import to_python
+
+_DATABRICKS = "# Databricks notebook source"
+
+
+@dataclass(frozen=True)
+class Source:
+    path: Path
+    text: str
+    fingerprint: str
+    """SHA-256 of the file."""
+    lines: tuple[int, ...] = ()
+    """Of a .ipynb: for each line of `text` the line of the file."""
+    is_notebook: bool = False
+    """It finds `spark`, `dbutils` and `display` ready-made."""
+
+    @property
+    def file(self) -> str:
+        """As Python writes it into frames."""
+        return str(self.path.absolute())
+
+    def line(self, number: int | None) -> int | None:
+        if number is None or not self.lines:
+            return number
+        return self.lines[min(number, len(self.lines)) - 1]
+
+    def compiled(self) -> types.CodeType:
+        try:
+            return compile(self.text, self.file, "exec", dont_inherit=True)
+        except SyntaxError as error:
+            line = self.line(error.lineno)
+            raise WrongUse(
+                f"{self.path} is no Python of {_python()}: {error.msg}",
+                f"{self.path}, line {line}: {(error.text or '').strip()}",
+                "Correct it; `python` alone says the same.",
+            ) from error
+        except ValueError as error:
+            raise WrongUse(f"{self.path} is no Python file: {error}") from error
+
+    def declares_pipelines(self) -> bool:
+        """Whether it uses floodmark's @pipeline: then its functions are called, by name."""
+        try:
+            tree = ast.parse(self.text)
+        except (SyntaxError, ValueError, RecursionError):
+            return False
+        return any(_names_pipeline(node) for node in ast.walk(tree))
+
+
+def read_source(path: Path) -> Source:
+    try:
+        data = path.read_bytes()
+    except OSError:
+        raise WrongUse(
+            f"{path}: no such application file",
+            do="Give the path of a Python script or notebook, or FILE.py:PIPELINE for one of its "
+            "pipelines.",
+        ) from None
+    fingerprint = hashlib.sha256(data).hexdigest()
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise WrongUse(f"{path} is no text in UTF-8: {error.reason}") from None
+    if path.suffix == ".ipynb":
+        try:
+            python, lines = to_python(text)
+        except (ValueError, RecursionError) as error:
+            raise WrongUse(f"{path} is no notebook: {error}") from None
+        return Source(path, python, fingerprint, tuple(lines), is_notebook=True)
+    if path.suffix != ".py":
+        raise WrongUse(f"{path}: not a Python file", do="Its name must end in .py or .ipynb.")
+    return Source(path, text, fingerprint, is_notebook=text.startswith(_DATABRICKS))
+
+
+def _names_pipeline(node: ast.AST) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        of_us = node.level == 0 and (node.module or "").partition(".")[0] == "floodmark"
+        return of_us and any(name.name == "pipeline" for name in node.names)
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == "pipeline"
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "floodmark"
+    )
+
+
+def _python() -> str:
+    import sys
+
+    return f"this version ({sys.version_info.major}.{sys.version_info.minor})"
+
+
+def require_pipelines(source: Source, option: str) -> None:
+    """Refuses a script where only a pipeline will do: loading it would run it."""
+    if not source.declares_pipelines():
+        raise WrongUse(
+            f"{option} is for a file of pipelines, and {source.path} is a script",
+            "A script builds and starts its queries itself.",
+            "Put the query into a function under @pipeline.",
+        )

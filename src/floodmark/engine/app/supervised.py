@@ -1,0 +1,291 @@
+"""What `floodmark run` does at each start() of a plain script: look, lease, note, progress, stop.
+
+The script runs in the main thread, as it would under `python`; a thread beside it reads
+what Spark reports and, once a signal has come, lets the running batches finish.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from floodmark.checkpoint.layout import NOTES
+from floodmark.engine.app.caught import given_to_start, location_of
+from floodmark.engine.app.limit import ScriptEnded
+from floodmark.engine.app.patching import Patches
+from floodmark.engine.app.watch import is_watched
+from floodmark.engine.failure import Failure, failure_of
+from floodmark.engine.launch import Launched, Origin, begin, next_batch, prepare
+from floodmark.engine.progress import ProgressFile, ProgressReader
+from floodmark.engine.signals import StopSignals
+from floodmark.engine.stopping import finish
+from floodmark.engine.stream import PipelineReport
+from floodmark.engine.triggers import Trigger
+from floodmark.engine.view import View
+from floodmark.errors import FloodmarkError
+from floodmark.storage.local import LocalFiles
+
+_POLL_SECONDS = 0.2
+_ENDS_WITHIN_SECONDS = 5.0
+"""After its queries have stopped, a script that goes on has nothing left to do."""
+
+
+@dataclass(frozen=True)
+class Supervision:
+    name: str
+    """Of queries that the code gives none: the script's."""
+    application: str | None
+    fingerprint: str | None
+    allowed: frozenset[str] = frozenset()
+    trigger: Trigger | None = None
+    progress: Path | None = None
+
+
+@dataclass
+class _Running:
+    name: str
+    checkpoint: str
+    launched: Launched
+    reader: ProgressReader
+    lines: ProgressFile | None
+    first_batch: int
+    batches: int = 0
+    rows: int = 0
+    last_batch: int | None = None
+    ended: str | None = None
+    failure: Failure | None = None
+
+    def report(self) -> PipelineReport:
+        return PipelineReport(
+            self.name,
+            self.checkpoint,
+            str(self.launched.query.id),
+            self.ended or "stopped",
+            self.batches,
+            self.rows,
+            self.last_batch,
+            0,
+            self.failure.cause if self.failure else None,
+        )
+
+
+@dataclass
+class Supervisor:
+    what: Supervision
+    view: View
+    stop: StopSignals
+    refused: FloodmarkError | None = None
+    """The first start that was refused: a script that catches it must not hide it."""
+    _streams: list[_Running] = field(default_factory=list)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _over: threading.Event = field(default_factory=threading.Event)
+    _drained: float | None = None
+    _thread: threading.Thread | None = None
+
+    def attach(self, patches: Patches) -> None:
+        """From now on, every start() of this process goes through here."""
+        global _attached
+        if _attached or is_watched():
+            return  # `floodmark run` does it already, or a verb only judges
+        _attached = True
+        patches.callback(_detach)
+        from pyspark.sql.streaming import DataStreamWriter
+
+        def start(original: Any) -> Any:
+            def supervised(self_: Any, path: Any = None, *given: Any, **options: Any) -> Any:
+                if _is_ours(sys._getframe(1)):
+                    return original(self_, path, *given, **options)
+                given_to_start(self_, given, options)
+                writer = self_ if path is None else self_.option("path", path)
+                return self.start(writer, original)
+
+            return supervised
+
+        def to_table(original: Any) -> Any:
+            def supervised(self_: Any, tableName: str, *given: Any, **options: Any) -> Any:  # noqa: N803
+                if _is_ours(sys._getframe(1)):
+                    return original(self_, tableName, *given, **options)
+                given_to_start(self_, given, options)
+                return self.start(self_, lambda writer: original(writer, tableName))
+
+            return supervised
+
+        self.listen()
+        patches.wrap(DataStreamWriter, "start", start)
+        patches.wrap(DataStreamWriter, "toTable", to_table)
+
+    def start(self, writer: Any, original: Any) -> Any:
+        """`original` is Spark's own way to start the writer."""
+        if self.stop.asked:
+            raise ScriptEnded
+        self.listen()
+        if self.what.trigger is not None:
+            writer = self.what.trigger.on(writer)
+        name, checkpoint = location_of(writer)
+        if checkpoint is None:
+            shown = name or self.what.name
+            self.view.say(shown, "has no checkpointLocation: it begins anew with each start")
+            return original(writer)
+        with self._lock:
+            shown = name or self._free_name()
+        origin = Origin(shown, self.what.application, self.what.fingerprint, None)
+        try:
+            prepared = prepare(writer, checkpoint, origin, self.what.allowed)
+            launched = begin(prepared, None, original)
+        except FloodmarkError as error:
+            self.refused = self.refused or error
+            raise
+        for warning in launched.warnings:
+            self.view.say(shown, warning)
+        saved = prepared.situation.saved.checkpoint
+        self.view.say(shown, _begins(saved, checkpoint))
+        self.view.state(shown, "running")
+        stream = _Running(
+            shown,
+            checkpoint,
+            launched,
+            ProgressReader(shown, launched.query),
+            self._progress_file(shown, prepared.situation.location),
+            next_batch(saved),
+        )
+        with self._lock:
+            self._streams.append(stream)
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._watch, name="floodmark-supervisor", daemon=True
+                )
+                self._thread.start()
+        return launched.query
+
+    def _free_name(self) -> str:
+        taken = {one.name for one in self._streams if one.ended is None}
+        names = [self.what.name, *(f"{self.what.name}-{n}" for n in range(2, len(taken) + 3))]
+        return next(name for name in names if name not in taken)
+
+    def listen(self) -> None:
+        """Spark puts a handler of its own in place; a handler of the script's own is left."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.getsignal(number)
+            module = str(getattr(handler, "__module__", ""))
+            default = handler in (signal.SIG_DFL, signal.default_int_handler, None)
+            if default or module.startswith(("pyspark", "floodmark")):
+                signal.signal(number, self._hear)
+
+    def _hear(self, number: int, frame: Any) -> None:
+        if self._drained is not None:
+            raise ScriptEnded  # the queries have ended, and the script goes on
+        self.stop.hear(number, frame)
+        if not self._going():
+            raise ScriptEnded  # it has not started anything yet
+
+    def _progress_file(self, name: str, location: str) -> ProgressFile | None:
+        def warn(words: str) -> None:
+            self.view.say(name, words)
+
+        if self.what.progress is not None:
+            return ProgressFile(self.what.progress, warn)
+        if location.startswith("file:"):
+            place = LocalFiles(location, "/" + location[len("file:") :].lstrip("/"))
+            return ProgressFile(Path(NOTES, "progress.jsonl"), warn, place)
+        return None
+
+    def _watch(self) -> None:
+        while not self._over.wait(_POLL_SECONDS):
+            with contextlib.suppress(Exception):  # the JVM may end at any time
+                if self.stop.asked and self._drained is None:
+                    self.drain()
+                    self._drained = time.monotonic()
+                for stream in self._going():
+                    self._read(stream)
+            if self._drained and time.monotonic() - self._drained > _ENDS_WITHIN_SECONDS:
+                signal.raise_signal(signal.SIGTERM)
+                return
+
+    def _going(self) -> list[_Running]:
+        with self._lock:
+            return [one for one in self._streams if one.ended is None]
+
+    def _read(self, stream: _Running) -> None:
+        active = bool(stream.launched.query.isActive)
+        for batch in stream.reader.new():
+            stream.batches += 1
+            stream.rows += batch.rows
+            stream.last_batch = batch.batch
+            if stream.lines is not None:
+                stream.lines.add(batch)
+            self.view.batch(batch)
+        if not active:
+            self._end(stream, "finished")
+
+    def _end(self, stream: _Running, words: str) -> None:
+        if stream.ended is not None:
+            return
+        launched = stream.launched
+        stream.failure = None
+        if not self.stop.hurried():
+            with contextlib.suppress(Exception):
+                stream.failure = failure_of(launched.query, launched.situation.files)
+        stream.ended = "failed" if stream.failure is not None else words
+        self.view.state(stream.name, stream.ended)
+        launched.lease.release()
+        if stream.lines is not None:
+            stream.lines.close()
+
+    def drain(self) -> None:
+        """Lets every running batch finish, and ends the queries."""
+        for stream in self._going():
+            if stream.launched.query.isActive:
+                self.view.say(stream.name, "finishing the running batch")
+                self.view.state(stream.name, "stopping")
+                finish(stream.launched.query, self.stop.hurried)
+                self._read_last(stream)
+
+    def _read_last(self, stream: _Running) -> None:
+        with self._lock:
+            self._read(stream)
+            if stream.ended == "finished":
+                stream.ended = "stopped"
+
+    def close(self) -> tuple[PipelineReport, ...]:
+        """The script has ended: so do its queries, each after its batch."""
+        self._over.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(_ENDS_WITHIN_SECONDS)
+        with contextlib.suppress(Exception):  # a JVM that is gone has ended them itself
+            self.drain()
+            for stream in self._going():
+                self._read(stream)
+        for stream in self._going():
+            self._end(stream, "stopped")
+        return tuple(one.report() for one in self._streams)
+
+    def failures(self) -> list[tuple[str, str, Failure]]:
+        return [(one.name, one.checkpoint, one.failure) for one in self._streams if one.failure]
+
+
+_attached = False
+
+
+def _detach() -> None:
+    global _attached
+    _attached = False
+
+
+def _begins(checkpoint: Any, place: str) -> str:
+    if checkpoint is None or checkpoint.latest_batch is None:
+        return f"begins in a new checkpoint, {place}"
+    if checkpoint.in_flight_batch is not None:
+        return f"runs batch {checkpoint.in_flight_batch} again, which was in flight"
+    return f"goes on after batch {checkpoint.latest_batch}"
+
+
+def _is_ours(frame: Any) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "floodmark"

@@ -1,0 +1,104 @@
+"""Which calls come from the script that is watched, and what of it was not carried out.
+
+Threads that the script starts are watched, too, for as long as they live: one that wakes
+after the script has ended must not start a query then.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import FrameType
+
+from floodmark.engine.app.source import Source
+
+_MARK = "_floodmark_watch"
+# What these packages write, say the file of a broadcast, is Spark's own business.
+_TRUSTED = frozenset({"pyspark", "py4j", "floodmark"})
+
+
+class NotCarriedOut(PermissionError):
+    """An act of the script that a judging verb does not carry out, and cannot skip."""
+
+
+@dataclass(frozen=True)
+class Act:
+    """Something that the script would have done, and that was left out."""
+
+    words: str
+    line: int | None
+
+    def where(self, source: Source) -> str:
+        return f"{source.path}, line {self.line}" if self.line is not None else str(source.path)
+
+
+_watching: list[Watch] = []
+
+
+def is_watched() -> bool:
+    """Whether code of this process is only judged now."""
+    return bool(_watching)
+
+
+class Watch:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.acts: list[Act] = []
+        self._script: threading.Thread | None = None
+
+    def begin(self) -> None:
+        self._script = threading.current_thread()
+        _watching.append(self)
+
+    def end(self) -> None:
+        self._script = None
+        _watching.remove(self)
+
+    def applies(self) -> bool:
+        thread = threading.current_thread()
+        return thread is self._script or getattr(thread, _MARK, None) is self
+
+    def adopt(self, thread: threading.Thread) -> None:
+        setattr(thread, _MARK, self)
+
+    def living(self) -> list[threading.Thread]:
+        return [one for one in threading.enumerate() if getattr(one, _MARK, None) is self]
+
+    def is_users_call(self) -> bool:
+        """Whether the script, or a library that it uses, calls; not Spark's own Python code."""
+        return self.applies() and _is_users(sys._getframe(2))
+
+    def skip(self, words: str) -> None:
+        self.acts.append(Act(words, self.line()))
+
+    def refuse(self, words: str) -> NotCarriedOut:
+        self.skip(words)
+        return NotCarriedOut(f"floodmark does not carry this out: {words}")
+
+    def line(self) -> int | None:
+        """Of the script, where it is now."""
+        for frame in _frames(sys._getframe(1)):
+            if frame.f_code.co_filename == self.source.file:
+                return self.source.line(frame.f_lineno)
+        return None
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _is_users(frame: FrameType | None) -> bool:
+    """By the nearest caller that is no part of Python itself."""
+    for one in _frames(frame):
+        name = str(one.f_globals.get("__name__", ""))
+        top = name.partition(".")[0]
+        if name == "tempfile":  # a new file of its own, wherever it was asked for
+            return False
+        if top in sys.stdlib_module_names and name != "__main__":
+            continue
+        return top not in _TRUSTED
+    return False
