@@ -39,12 +39,14 @@ def migrate(
     scratch: str | None = None,
     on_spark: bool = False,
     script: ScriptOptions | None = None,
+    old_ref: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
     """A checkpoint for the code of `app`, with the state of `path` in it.
 
     `with_file` is a MIGRATION.py; `from_app` the old code, where two aggregates could be
-    meant and the checkpoint has no note of its last start.
+    meant and the checkpoint has no note of its last start; `old_ref` the revision of git that
+    has the old code at the path of `app`.
     """
     require_state_extra()
     from floodmark.changes import verbs
@@ -67,6 +69,7 @@ def migrate(
         session,
         on_spark,
         script or ScriptOptions(),
+        old_ref,
     )
     _require_free(new, how)
     with contextlib.ExitStack() as stack:

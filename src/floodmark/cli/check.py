@@ -36,6 +36,10 @@ _COLOURS = {"same": "green", "compatible": "green", "unknown": "yellow"}
 @click.argument("application", metavar="APP.py[:NAME]")
 @options.settings
 @click.option("--old", metavar="OLD.py[:P]", help="The code that made the checkpoint.")
+@options.old_ref
+@click.option(
+    "--adopt", is_flag=True, help="Note the old code as that of the last start, in CP/_floodmark."
+)
 @click.option(
     "--accept",
     multiple=True,
@@ -66,6 +70,8 @@ def command(
     application: str,
     settings: tuple[str, ...],
     old: str | None,
+    old_ref: str | None,
+    adopt: bool,
     accept: tuple[str, ...],
     rehearse: bool,
     cap_rows: int,
@@ -86,6 +92,8 @@ def command(
     from floodmark.engine.checking import CheckWish
     from floodmark.engine.parameters import parse_settings
 
+    if adopt and old is None and old_ref is None:
+        raise click.UsageError("--adopt needs the old code: --old OLD.py or --old-ref REV.")
     wish = CheckWish(
         parse_settings(settings),
         rehearse or empty_sources,
@@ -94,6 +102,8 @@ def command(
         parse_settings(options.spark_settings(master, conf), "--conf"),
         stdout_to_stderr=as_json,
         old=old,
+        old_ref=old_ref,
+        adopt=adopt,
         accept=api.accepted_rules(accept),
         script=script,
     )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     metavar="OLD.py[:P]",
     help="The code that made CP, where no note of its start tells.",
 )
+@options.old_ref
 @click.option("--rename", multiple=True, metavar="OLD=NEW", help="A column has another name now.")
 @click.option("--default", multiple=True, metavar="COLUMN=VALUE", help="What a new column holds.")
 @click.option(
@@ -55,6 +56,7 @@ def command(
     with_file: str | None,
     skeleton: bool,
     from_app: str | None,
+    old_ref: str | None,
     rename: tuple[str, ...],
     default: tuple[str, ...],
     merge: tuple[str, ...],
@@ -107,6 +109,7 @@ def command(
             scratch=scratch,
             on_spark=on_spark,
             script=script,
+            old_ref=old_ref,
             carrying=how,
         )
     changing.show(change, as_json, out)

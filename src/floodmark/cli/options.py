@@ -107,6 +107,14 @@ def settings(function: _Function) -> _Function:
     )(function)
 
 
+def old_ref(function: _Function) -> _Function:
+    return click.option(
+        "--old-ref",
+        metavar="REV",
+        help="The code that made CP is the application of this revision of git.",
+    )(function)
+
+
 def spark(function: _Function) -> _Function:
     """--master and --conf; `spark_settings` makes one of both."""
     for option in (

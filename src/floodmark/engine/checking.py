@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,15 @@ from floodmark.checkpoint.model import SHUFFLE_PARTITIONS, Checkpoint
 from floodmark.checkpoint.outline import OperatorOutline, Outline
 from floodmark.checkpoint.source_kinds import SourceKind
 from floodmark.checkpoint.start_note import LastStart, last_start
+from floodmark.engine.app.git_revision import at_revision
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.building import built
 from floodmark.engine.hadoop import checkpoint_files
+from floodmark.engine.notes import add_note, note_of
 from floodmark.engine.outline import described, outline
 from floodmark.engine.query import read_query
 from floodmark.engine.rehearse import DEFAULT_CAP, capped, places_of, rehearse
-from floodmark.errors import FloodmarkError
+from floodmark.errors import FloodmarkError, WrongUse
 from floodmark.redaction import Redaction
 from floodmark.rules.judging import judge_restart
 from floodmark.rules.restarts.comparison import FILE_SINKS, Comparison
@@ -47,6 +50,10 @@ class CheckWish:
     stdout_to_stderr: bool = False
     old: str | None = None
     """The code that made the checkpoint, as APP.py[:PIPELINE]."""
+    old_ref: str | None = None
+    """The same, as the revision of git in which the application's own path has it."""
+    adopt: bool = False
+    """Keep a note in the checkpoint that the old code has made it."""
     accept: frozenset[str] = frozenset()
     """Rules whose silent changes are meant."""
     script: ScriptOptions = field(default_factory=ScriptOptions)
@@ -66,8 +73,14 @@ def check_application(
         script=wish.script,
     ) as found:
         old = None
-        if wish.old:
-            old = start_of_code(wish.old, wish.settings, wish.conf, wish.script, (checkpoint.path,))
+        with old_code(target, wish.old, wish.old_ref) as given:
+            if given is not None:
+                made = described_code(
+                    given, wish.settings, wish.conf, wish.script, (checkpoint.path,)
+                )
+                old = made.last_start
+                if wish.adopt:
+                    adopt(files, checkpoint, made, wish.old or f"{target}@{wish.old_ref}")
         comparison = compare(found.writer, files, checkpoint, found.fingerprint, old)
         if wish.rehearse:
             with capped(wish.cap_rows):
@@ -77,36 +90,74 @@ def check_application(
         return judge_restart(comparison, wish.accept)
 
 
-def start_of_code(
+@dataclass(frozen=True)
+class OldCode:
+    """Old code that is at hand, as if a start had noted it; nothing was run."""
+
+    outline: Outline
+    redaction: Redaction
+
+    @property
+    def last_start(self) -> LastStart:
+        drawn = self.outline
+        return LastStart(
+            drawn.sources,
+            drawn.sink,
+            drawn.sink_options,
+            drawn.output_mode,
+            drawn.trigger,
+            drawn.schema_json,
+            drawn.spark_version,
+            drawn.conf,
+            tree=drawn.tree,
+            redaction=self.redaction,
+        )
+
+
+def described_code(
     target: str,
     settings: Mapping[str, str],
     conf: Mapping[str, str],
     script: ScriptOptions | None = None,
     checkpoints: tuple[str, ...] = (),
     redaction: Redaction | None = None,
-) -> LastStart:
-    """What the code of APP.py[:PIPELINE] would have noted; nothing is started."""
+) -> OldCode:
+    """What the code of APP.py[:NAME] would have noted; nothing is started."""
+    redaction = redaction or Redaction.fresh()
     with built(
         target, settings, checkpoints=checkpoints, conf=conf, script=script, all_settings=False
     ) as one:
-        return start_of(one.writer, redaction or Redaction.fresh())
+        query = read_query(one.writer)
+        return OldCode(described(one.writer._spark, query, redaction=redaction), redaction)
 
 
-def start_of(writer: Any, redaction: Redaction) -> LastStart:
-    """Old code that is at hand, as if a start had noted it; nothing is run."""
-    drawn = described(writer._spark, read_query(writer), redaction=redaction)
-    return LastStart(
-        drawn.sources,
-        drawn.sink,
-        drawn.sink_options,
-        drawn.output_mode,
-        drawn.trigger,
-        drawn.schema_json,
-        drawn.spark_version,
-        drawn.conf,
-        tree=drawn.tree,
-        redaction=redaction,
-    )
+@contextlib.contextmanager
+def old_code(app: str, old: str | None, revision: str | None) -> Iterator[str | None]:
+    """The old code's APP.py[:NAME]: a file that is given, or the application's in a revision."""
+    if old is not None and revision is not None:
+        raise WrongUse("--old and --old-ref exclude each other", do="Give one of them.")
+    if revision is None:
+        yield old
+        return
+    with at_revision(app, revision) as found:
+        yield found
+
+
+def adopt(files: Files, checkpoint: Checkpoint, old: OldCode, name: str) -> None:
+    """Notes the old code as that of the last start, so that later verdicts need it no more."""
+    noted = acting_note(files, checkpoint.committed_batch)
+    if noted is not None:
+        raise WrongUse(
+            f"{checkpoint.path} has a note of its last start already",
+            "That note was made when the query started, and is not replaced.",
+            "Leave out --adopt.",
+        )
+    if checkpoint.committed_batch is None:
+        raise WrongUse(
+            f"{checkpoint.path} has no committed batch: nothing was made by the old code",
+            do="Leave out --adopt.",
+        )
+    add_note(files, note_of(old.outline, name, 0, old.redaction))
 
 
 def compare(

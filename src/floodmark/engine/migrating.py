@@ -28,7 +28,13 @@ from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.plan_tree import PlanTree, hidden_expression
 from floodmark.checkpoint.start_note import LastStart, last_start
 from floodmark.engine.app.options import ScriptOptions
-from floodmark.engine.checking import held_operators, seen_files, seen_windows, start_of_code
+from floodmark.engine.checking import (
+    described_code,
+    held_operators,
+    old_code,
+    seen_files,
+    seen_windows,
+)
 from floodmark.engine.drawing import Code, Drawing, drawing
 from floodmark.engine.made_rows import Made, call, check_rows, fitted, rows_of, spool
 from floodmark.engine.migration import MigrationCode, load_migration, read_migration
@@ -66,6 +72,7 @@ class Asked:
     """The executors rewrite, and not this process."""
 
     script: ScriptOptions = field(default_factory=ScriptOptions)
+    old_ref: str | None = None
 
     def code(self, *checkpoints: str) -> Code:
         return Code(
@@ -85,6 +92,7 @@ class Asked:
             "conf": redaction.conf(self.conf),
             "set": redaction.parameters(self.settings),
             **self.script.shown(),
+            **({"old_ref": self.old_ref} if self.old_ref else {}),
         }
 
 
@@ -114,15 +122,16 @@ class MigrationPlan:
         redaction = noted.redaction if noted else Redaction.about(f"{origin.location} {self.new}")
         found = stack.enter_context(drawing(asked.code(self.new, origin.location), conf, redaction))
         last = noted
-        if asked.from_app is not None:
-            last = start_of_code(
-                asked.from_app,
-                asked.settings,
-                asked.session,
-                asked.script,
-                (origin.location,),
-                redaction,
-            )
+        with old_code(asked.app, asked.from_app, asked.old_ref) as given:
+            if given is not None:
+                last = described_code(
+                    given,
+                    asked.settings,
+                    asked.session,
+                    asked.script,
+                    (origin.location,),
+                    redaction,
+                ).last_start
         comparison = compared(origin, found, last)
         _refuse_other_sources(comparison)
         old = old_operators(origin, self.wish, last.tree if last is not None else None)

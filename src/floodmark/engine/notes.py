@@ -69,9 +69,13 @@ class StartNote:
 
 def write_note(files: Files, note: StartNote) -> str:
     """Adds the note; the oldest ones go once there are many."""
+    return add_note(files, dumps(note).encode())
+
+
+def add_note(files: Files, note: bytes) -> str:
     numbers = note_numbers(files)
     path = f"{STARTS}/{(numbers[-1] if numbers else 0) + 1}.json"
-    files.write(RelativePath(path), dumps(note).encode())
+    files.write(RelativePath(path), note)
     files.delete(RelativePath(f"{STARTS}/{number}.json") for number in numbers[: 1 - KEPT])
     return path
 

@@ -145,7 +145,7 @@ def test_a_run_looks_first_notes_and_reports(
     assert "batch 1" in said
     note = latest_note(open_files(place))
     assert note is not None
-    assert (note.pipeline, note.application) == ("totals", str(shop.old))
+    assert (note["pipeline"], note["application"]) == ("totals", str(shop.old))
     assert (shop.checkpoint / "_floodmark" / "progress.jsonl").read_text().count("\n") == 1
     assert not (shop.checkpoint / "_floodmark" / "lease.json").exists()
 
@@ -294,3 +294,37 @@ def test_a_session_of_the_scripts_own(tmp_path: Path) -> None:
     pinned = (tmp_path / "ck" / "offsets" / "0").read_text()
     assert '"spark.sql.shuffle.partitions":"3"' in pinned
     assert list(elsewhere.iterdir()) == []
+
+
+def test_old_code_of_a_revision_is_adopted(
+    spark: Any, shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def git(*arguments: str) -> None:
+        who = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+        subprocess.run(["git", "-C", str(shop.root), *who, *arguments], check=True)
+
+    place = str(shop.checkpoint)
+    script = shop.script("orders.py", OLD)
+    git("init", "-q")
+    git("add", "app")
+    git("commit", "-qm", "old")
+    shop.script("orders.py", OLD.replace("sum(cents", "max(cents"))
+    (shop.root / "app" / "amounts_beside.py").write_text(BESIDE.replace("100", "1000"))
+    before = shop.files()
+    old = ("--old-ref", "HEAD", "--json")
+    status, found, words = command(capsys, "check", place, script, *old, "--", place)
+    assert (status, found["verdict"]) == (1, "needs-new-checkpoint"), words
+    assert {"FM323"} <= {reason["code"] for reason in found["reasons"]}
+    assert shop.files() == before
+    status, _, words = command(capsys, "check", place, script, "--old-ref", "v9", "--", place)
+    assert status == 2
+    assert "--old-ref v9: git does not find it" in words
+
+    git("checkout", "-q", "--", "app")
+    status, found, _ = command(capsys, "check", place, script, *old, "--adopt", "--", place)
+    assert (status, found["verdict"]) == (0, "same")
+    status, found, _ = command(capsys, "check", place, script, "--json", "--", place)
+    assert (status, found["verdict"]) == (0, "same")
+    status, _, words = command(capsys, "check", place, script, *old, "--adopt", "--", place)
+    assert status == 2
+    assert "has a note of its last start already" in words
