@@ -130,6 +130,7 @@ def test_batches(sales: Path, capsys: Capture) -> None:
     text = _text(capsys, 0, "batches", sales)
     assert len(text.splitlines()) == 9
     assert text.splitlines()[-1].startswith("7       in-flight")
+    assert " → 456" in text.splitlines()[-1]
 
 
 def test_offsets(sales: Path, capsys: Capture) -> None:

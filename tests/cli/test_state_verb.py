@@ -42,6 +42,24 @@ def test_one_key(capsys: pytest.CaptureFixture[str]) -> None:
     assert [row["value"] for row in found["rows"]] == [{"sum": 7.25, "count": 1}]  # type: ignore[attr-defined]
 
 
+def test_some_fields_of_a_key(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every provider, each key type: the rows are those of a filter over all of them."""
+    golden = Path(SALES).parents[1]
+    for name in ("windowed", "session-window"):
+        place = str(golden / name / "checkpoint")
+        rows = _json(capsys, place)["rows"]
+        for customer in {row["key"]["customerId"] for row in rows}:  # type: ignore[attr-defined]
+            found = _json(capsys, place, "--key", json.dumps({"customerId": customer}))["rows"]
+            assert found == [row for row in rows if row["key"]["customerId"] == customer]  # type: ignore[attr-defined]
+    place = str(golden / "windowed" / "checkpoint")
+    window = _json(capsys, place)["rows"][0]["key"]["window"]  # type: ignore[index]
+    assert _json(capsys, place, "--key", json.dumps({"window": window}))["rows"]
+    assert run(["state", place, "--key", '{"customerId": "nobody"}']) == 1
+    assert "no such key" in capsys.readouterr().err
+    assert run(["state", place, "--key", '{"customerId": 3}']) == 2
+    assert "3 is not a STRING" in capsys.readouterr().err
+
+
 def test_a_key_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["state", SALES, "--key", '{"customerId": "nobody"}', "--json"]) == 1
     printed = capsys.readouterr()

@@ -78,7 +78,10 @@ def _log_offset(offset: Any) -> str | None:
 
 
 def plain(offset: Any) -> str | None:
-    if offset is None:
-        return None
-    text = offset if isinstance(offset, str) else render_json(offset)
-    return text if len(text) <= 90 else text[:89] + "…"
+    text = uncut(offset)
+    return text if text is None or len(text) <= 90 else text[:89] + "…"
+
+
+def uncut(offset: Any) -> str | None:
+    """As Spark writes it, for whoever asks for the offsets themselves."""
+    return offset if offset is None or isinstance(offset, str) else render_json(offset)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from floodmark.checkpoint.advance import advance, plain, source_rows
+from floodmark.checkpoint.advance import advance, plain, source_rows, uncut
 from floodmark.checkpoint.layout import FileInfo, is_dstreams_checkpoint
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.timeline import Action, Batch, Status, restart
@@ -147,16 +147,16 @@ def _bytes(files: Sequence[FileInfo]) -> int:
 def batches(found: Sequence[Batch]) -> str:
     if not found:
         return "No batch was planned yet."
-    rows = [("batch", "status", "planned at", "watermark", "reaches")]
+    rows = [("batch", "status", "planned at", "watermark", "reads")]
     rows += [
         (
             str(batch.batch),
             batch.status.value,
             clock(batch.time_ms) if batch.time_ms else "–",
             clock(batch.watermark_ms) if batch.watermark_ms else "–",
-            _all_reach(batch) or _no_offsets(batch),
+            _all_reach(batch, before) or _no_offsets(batch),
         )
-        for batch in found
+        for before, batch in zip([None, *found], found, strict=False)
     ]
     header, *lines = table(rows, indent="").splitlines()
     coloured = [
@@ -171,8 +171,14 @@ def _no_offsets(batch: Batch) -> str:
     return "cannot be read: `floodmark inspect` says why" if unread else "–"
 
 
-def _all_reach(batch: Batch) -> str:
-    reached = [(source.id, " ".join(advance(source, None))) for source in batch.sources]
+def _all_reach(batch: Batch, before: Batch | None) -> str:
+    """From where to where, as far as the batch before it is listed."""
+    starts = {}
+    if before is not None and before.batch == batch.batch - 1:
+        starts = {source.id: source for source in before.sources}
+    reached = [
+        (source.id, " ".join(advance(source, starts.get(source.id)))) for source in batch.sources
+    ]
     if len(reached) == 1:
         return reached[0][1]
     return " · ".join(f"{source}: {words}" for source, words in reached)
@@ -183,7 +189,7 @@ def position(found: Position) -> str:
     state = "committed" if found.committed else "not committed"
     parts = [style(f"After batch {found.batch} ({state}{time})", "bold")]
     for source in found.sources:
-        lines = [f"  source {source.id}   {source.kind.value}   {plain(source.offset) or 'none'}"]
+        lines = [f"  source {source.id}   {source.kind.value}   {uncut(source.offset) or 'none'}"]
         if source.option:
             lines.append(f"      .option({source.option.name!r}, {source.option.value!r})")
         if source.note:

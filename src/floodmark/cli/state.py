@@ -40,7 +40,12 @@ def _key(_ctx: click.Context, _option: click.Parameter, value: str | None) -> An
 )
 @click.option("--store", metavar="NAME", help="A store, a join's side, or a state variable.")
 @click.option("--batch", type=int, metavar="N", help="After this batch, not the last committed.")
-@click.option("--key", callback=_key, metavar="JSON", help='One key: {"customerId": "c1"}.')
+@click.option(
+    "--key",
+    callback=_key,
+    metavar="JSON",
+    help='A key, or some of its fields: {"customerId": "c1"}.',
+)
 @click.option(
     "--limit",
     type=click.IntRange(1),

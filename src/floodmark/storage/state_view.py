@@ -19,6 +19,7 @@ from floodmark.errors import MalformedFile, NoAnswer, WrongUse
 from floodmark.state.layout import BYTES, Layout
 from floodmark.state.one_row import decode_row, encode_row, partition_of_row
 from floodmark.state.operators import JoinCounts, Reading, Shape
+from floodmark.state.part_of_key import PartOfKey, is_part
 from floodmark.state.partitioning import partition_of
 from floodmark.state.records import one_record
 from floodmark.state.schema import PLAIN
@@ -174,7 +175,12 @@ class StateView:
         return found
 
     def lookup(self, key: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The rows of one key; a list and a map have several."""
+        """The rows of one key; a list and a map have several.
+
+        With some of the key's fields, the rows of all keys that have these values.
+        """
+        if is_part(self.key_type, key):
+            return self._with_part(key)
         try:
             wanted = coerce(key, self.key_type)
         except WrongUse as error:
@@ -185,7 +191,22 @@ class StateView:
             found = self._lookup_any(wanted)
         if found:
             return found
-        raise KeyNotThere(
+        raise self._not_there()
+
+    def _with_part(self, key: Mapping[str, Any]) -> list[dict[str, Any]]:
+        part = PartOfKey(self.key_type, key)
+        found = [
+            row
+            for batch in self._in_order()
+            for at in part.matching(batch.column(1))
+            for row in plain_rows(batch.slice(at, 1))
+        ]
+        if found:
+            return found
+        raise self._not_there()
+
+    def _not_there(self) -> KeyNotThere:
+        return KeyNotThere(
             f"operator {self.operator}, store {self.store}: no such key after batch {self.batch}",
             f"The key's fields are {self.key_schema}.",
             "Check the value, or ask for another batch.",
