@@ -211,3 +211,25 @@ def test_the_stats_of_a_join_count_rows(capsys: pytest.CaptureFixture[str]) -> N
     text = capsys.readouterr().out
     assert "5 rows in 2 partitions" in text
     assert "Other stores: right, " in text
+
+
+def test_schemas_of_operators_stores_and_variables(capsys: pytest.CaptureFixture[str]) -> None:
+    golden = Path(SALES).parents[1]
+    assert run(["inspect", str(golden / "windowed" / "checkpoint"), "--schema"]) == 0
+    assert capsys.readouterr().out == (
+        "operator 0   stateStoreSave\n"
+        "  default\n"
+        "    key    window STRUCT<start: TIMESTAMP, end: TIMESTAMP> NOT NULL, customerId STRING\n"
+        "    value  count BIGINT NOT NULL\n"
+    )
+    assert run(["inspect", str(golden / "join" / "checkpoint"), "--schema", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["latest_batch"] is not None
+    assert {one["store"] for one in found["schemas"]} >= {"left-keyWithIndexToValue"}
+    place = golden.parent / "4.2" / "transform-with-state" / "checkpoint"
+    assert run(["inspect", str(place), "--schema", "--json"]) == 0
+    schemas = json.loads(capsys.readouterr().out)["schemas"]
+    kinds = {one["store"]: one["kind"] for one in schemas}
+    assert kinds == {"total": "ValueState", "orders": "ListState", "byMinute": "MapState"}
+    assert run(["inspect", STATELESS, "--schema"]) == 0
+    assert capsys.readouterr().out == "The query keeps no state.\n"

@@ -35,6 +35,7 @@ from floodmark.api.reading import (
     offsets,
     open,
     scan,
+    schemas,
     state,
     state_changes,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "resume",
     "rewind",
     "scan",
+    "schemas",
     "skeleton",
     "snapshots",
     "state",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of e
     from floodmark.checkpoint.position import Position
     from floodmark.storage.state_compare import StateDifference
     from floodmark.storage.state_diff import StateDiff
+    from floodmark.storage.state_schemas import StoreSchema
     from floodmark.storage.state_view import StateView
 
 
@@ -260,6 +261,14 @@ def state(
     """What an operator remembers after a batch; rows come when they are asked for."""
     place = open_files(str(path), storage)
     return _open_state(place, structured(load(place)), operator, store, batch, schema)
+
+
+def schemas(path: str, storage: Storage | None = None) -> tuple[StoreSchema, ...]:
+    """The types of what each operator, store and state variable remembers."""
+    from floodmark.storage.state_schemas import state_schemas
+
+    place = open_files(str(path), storage)
+    return state_schemas(place, structured(load(place)))
 
 
 def state_changes(

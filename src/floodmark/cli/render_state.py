@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.sources import render_json
 from floodmark.cli.words import count, size, style, table
+from floodmark.visible import one_line
 
 if TYPE_CHECKING:
     from floodmark.storage.state_compare import StateDifference
     from floodmark.storage.state_diff import StateChange, StateDiff
+    from floodmark.storage.state_schemas import StoreSchema
     from floodmark.storage.state_view import StateStats, StateView
 
 _BAR = 30
@@ -162,3 +164,21 @@ def _before_after(change: StateChange) -> str:
 
 def _side(values: Sequence[dict[str, Any]]) -> str:
     return " ".join(_cell(value) for value in values) or "–"
+
+
+def schemas(found: Sequence[StoreSchema]) -> str:
+    if not found:
+        return "The query keeps no state."
+    lines: list[str] = []
+    shown: int | None = None
+    for one in found:
+        if one.operator != shown:
+            shown = one.operator
+            name = f"   {one.name}" if one.name else ""
+            lines += ["", style(one_line(f"operator {one.operator}{name}"), "bold")]
+        kind = f"   {one.kind}" if one.kind else ""
+        lines.append(one_line(f"  {one.store}{kind}"))
+        unknown = "no schema was written, or it cannot be read"
+        lines.append(one_line(f"    key    {one.key or unknown}"))
+        lines.append(one_line(f"    value  {one.value or unknown}"))
+    return "\n".join(lines[1:])
