@@ -15,8 +15,8 @@ from pathlib import Path
 
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.supervised import Supervision, Supervisor
+from floodmark.engine.before_start import allowed_rules
 from floodmark.engine.launch import fingerprint_of
-from floodmark.engine.look import require_known
 from floodmark.engine.signals import StopSignals
 from floodmark.engine.view import PlainView
 
@@ -27,8 +27,7 @@ def _supervise() -> Supervisor:
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     name = Path(main).stem if main else "application"
     given = os.environ.get("FLOODMARK_ALLOW", "")
-    allowed = frozenset(one.strip() for one in given.split(",") if one.strip())
-    require_known(allowed)
+    allowed = allowed_rules(one.strip() for one in given.split(",") if one.strip())
     what = Supervision(name, main, fingerprint_of(main), allowed)
     made = Supervisor(what, PlainView([name]), StopSignals())
     made.attach(Patches())

@@ -13,8 +13,8 @@ from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.running import innermost_line
 from floodmark.engine.app.source import Source
 from floodmark.engine.app.supervised import Supervision, Supervisor
+from floodmark.engine.before_start import allowed_rules
 from floodmark.engine.failure import Failure, sentence_of
-from floodmark.engine.look import require_known
 from floodmark.engine.runtime import RunWish
 from floodmark.engine.session import for_own_sessions, running_session
 from floodmark.engine.signals import StopSignals
@@ -35,7 +35,7 @@ def run_script_application(
     source: Source, options: ScriptOptions, wish: RunWish, view: View | None = None
 ) -> RunReport:
     """Runs the script to its end. What it prints and writes is its own."""
-    require_known(wish.allowed)
+    allowed = allowed_rules(wish.allowed)
     _refuse_of_pipelines(wish)
     if source.is_notebook:
         raise WrongUse(
@@ -49,7 +49,7 @@ def run_script_application(
         source.path.stem,
         str(source.path),
         source.fingerprint,
-        wish.allowed,
+        allowed,
         wish.trigger,
         wish.progress,
     )

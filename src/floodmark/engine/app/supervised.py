@@ -143,7 +143,7 @@ class Supervisor:
             raise
         for warning in launched.warnings:
             self.view.say(shown, warning)
-        saved = prepared.situation.saved.checkpoint
+        saved = prepared.starting.saved.checkpoint
         self.view.say(shown, _begins(saved, checkpoint))
         self.view.state(shown, "running")
         stream = _Running(
@@ -151,7 +151,7 @@ class Supervisor:
             checkpoint,
             launched,
             ProgressReader(shown, launched.query),
-            self._progress_file(shown, prepared.situation.location),
+            self._progress_file(shown, prepared.starting.location),
             next_batch(saved),
         )
         with self._lock:
@@ -232,7 +232,7 @@ class Supervisor:
         stream.failure = None
         if not self.stop.hurried():
             with contextlib.suppress(Exception):
-                stream.failure = failure_of(launched.query, launched.situation.files)
+                stream.failure = failure_of(launched.query, launched.starting.files)
         stream.ended = "failed" if stream.failure is not None else words
         self.view.state(stream.name, stream.ended)
         launched.lease.release()
