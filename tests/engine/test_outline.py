@@ -143,8 +143,8 @@ def test_the_pipeline_of_a_file_is_built_and_chosen(spark: Any, tmp_path: Path) 
     with built(f"{application}:first", {"region": "us"}) as found:
         assert found.values == {"region": "us"}
         assert outline(found.writer).operators == ()
-    with built(str(application), checkpoint="ck/eu") as found:
-        assert found.pipeline.name == "first"
+    with built(str(application), checkpoints=("ck/eu",)) as found:
+        assert found.name == "first"
     with pytest.raises(WrongUse, match="has 2 pipelines: first, second"), built(str(application)):
         pass
     with (

@@ -60,6 +60,7 @@ def built(
                     conf=conf or {},
                     log=log,
                     stdout_to_stderr=stdout_to_stderr,
+                    is_old=not all_settings,
                 )
             )
             if found is not None and settings and all_settings:
@@ -113,7 +114,9 @@ class _Pipelines:
 
         try:
             configure(spark, wanted)
-            yield Built(spark, path, application.fingerprint, pipeline.name, writer(), writer)
+            yield Built(
+                spark, path, application.fingerprint, pipeline.name, writer(), writer, values
+            )
         finally:
             if running is None:
                 spark.stop()

@@ -58,8 +58,7 @@ class Machine:
     def _start_noted(self, path: Path, checkpoint: Path) -> None:
         sinks.GATHERED.clear()
         with built(str(path)) as found:
-            application = found.application
-            origin = Origin(found.pipeline.name, str(path), application.fingerprint, found.values)
+            origin = Origin(found.name, str(path), found.fingerprint, found.values)
             launched = begin(prepare(found.writer, str(checkpoint), origin, frozenset()))
             assert launched.query.awaitTermination(_LIMIT_SECONDS), f"{path} does not end"
         launched.lease.release()  # it would end by itself, some seconds later

@@ -105,9 +105,10 @@ TROUBLES = {
         ["uses Spark Connect"],
     ),
     "of DStreams": (
-        SESSION + "from pyspark.streaming import StreamingContext\n"
+        SESSION + "import warnings; warnings.simplefilter('ignore')\n"
+        "from pyspark.streaming import StreamingContext\n"
         "context = StreamingContext(spark.sparkContext, 1)\ncontext.start()\n",
-        ["starts DStreams", "line 7"],
+        ["starts DStreams", "line 8"],
     ),
     "runs another program": (
         "import subprocess\nsubprocess.run(['touch', 'touched'])\n",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ class Built:
     writer: Any
     again: Callable[[], Any]
     """The writer, built by the code once more."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """A pipeline's parameters."""
 
 
 def configure(session: Any, conf: Mapping[str, str]) -> None:

@@ -58,6 +58,8 @@ def _by_place(outcome: Outcome, checkpoints: tuple[str, ...]) -> Caught:
         return same[0]
     if len(starts) == 1:
         return starts[0]
+    for one in starts:
+        _refuse_shared(outcome, one)
     why = f"None has the checkpoint {' or '.join(checkpoints)}.\n" if checkpoints else ""
     raise WrongUse(
         f"{outcome.source.path} starts {len(starts)} queries",

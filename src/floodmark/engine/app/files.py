@@ -78,7 +78,7 @@ class _Files:
     def is_free(self, path: Any) -> bool:
         """Whether writing there changes nothing that was there before."""
         place = _absolute(path)
-        return place is None or place.startswith(
+        return place is not None and place.startswith(
             ("/dev/", "/proc/self/", *(f"{one}/" for one in self.own))
         )
 
@@ -176,7 +176,7 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
             words = "writes a file"
         else:
             path, words = arguments[0] if arguments else "", _REFUSED[event]
-        if not files.watch.is_users_call() or (isinstance(path, str) and files.is_free(path)):
+        if not files.watch.is_users_call() or (path != "" and files.is_free(path)):
             continue
         raise files.watch.refuse(f"the script {words}: {_shown(path)}")
 

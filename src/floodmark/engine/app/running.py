@@ -27,6 +27,8 @@ from floodmark.engine.app.starts import Starts, catch_starts
 from floodmark.engine.app.watch import Act, Watch
 from floodmark.errors import FloodmarkError
 
+_left: list[contextlib.ExitStack] = []
+"""Of scripts whose threads live on."""
 _THREADS_SECONDS = 5.0
 _POLL_SECONDS = 0.05
 
@@ -122,7 +124,7 @@ def watching(
         watch.end()
         if watch.living():
             # Its threads go on, and must not start or write anything later either.
-            patches.pop_all()
+            _left.append(patches.pop_all())
         else:
             patches.close()
 
@@ -151,9 +153,10 @@ def _adopting(watch: Watch) -> Callable[[Any], Any]:
 
 def _keeping(seen: Seen, original: Any) -> Any:
     def hook(arguments: Any) -> None:
-        if seen.watch.applies() and seen.failed_thread is None:
+        if not seen.watch.applies():
+            original(arguments)
+        elif seen.failed_thread is None:
             seen.failed_thread = arguments.exc_value
-        original(arguments)
 
     return hook
 

@@ -32,8 +32,12 @@ def built_script(
     conf: Mapping[str, str],
     log: Path | None,
     stdout_to_stderr: bool,
+    is_old: bool = False,
 ) -> Iterator[Built | None]:
-    """None for a file that starts nothing, and has pipelines."""
+    """None for a file that starts nothing, and has pipelines.
+
+    Of old code, given beside the new one with the same arguments, nothing is said.
+    """
     running = running_session()
     with contextlib.ExitStack() as closing:
         module = closing.enter_context(at_home(source, options))
@@ -55,7 +59,8 @@ def built_script(
             yield None
             return
         found = chosen(outcome, checkpoints)
-        _tell(outcome, found, checkpoints)
+        if not is_old:
+            _tell(outcome, found, checkpoints)
         name = found.name or source.path.stem
 
         def again() -> Any:
@@ -107,9 +112,10 @@ def _tell(outcome: Outcome, found: Caught, checkpoints: tuple[str, ...]) -> None
     """What was left out, and what could not be looked at, on standard error."""
     path = outcome.source.path
     said = [f"{act.where(outcome.source)}: not carried out: {act.words}" for act in outcome.acts]
-    if outcome.ended is not None and not isinstance(outcome.ended, SystemExit):
-        line, _ = innermost_line(outcome.source, outcome.ended)
-        words = f"{type(outcome.ended).__name__}: {sentence_of(outcome.ended)}"
+    error = outcome.ended or outcome.failed_thread
+    if error is not None and not isinstance(error, SystemExit):
+        line, _ = innermost_line(outcome.source, error)
+        words = f"{type(error).__name__}: {sentence_of(error)}"
         said.append(f"{path}, line {line}: fails after the start, not looked at further: {words}")
     if found.checkpoint is None:
         said.append(f"{path}, line {found.line}: the query has no checkpointLocation of its own")

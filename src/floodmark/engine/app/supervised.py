@@ -206,7 +206,7 @@ class Supervisor:
                 for stream in self._going():
                     self._read(stream)
             if self._drained and time.monotonic() - self._drained > _ENDS_WITHIN_SECONDS:
-                signal.raise_signal(signal.SIGTERM)
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
                 return
 
     def _going(self) -> list[_Running]:

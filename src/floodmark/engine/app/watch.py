@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
 
+from floodmark.engine.app.patching import WRAPPERS
 from floodmark.engine.app.source import Source
 
 _MARK = "_floodmark_watch"
@@ -94,6 +95,8 @@ def _frames(frame: FrameType | None) -> Iterator[FrameType]:
 def _is_users(frame: FrameType | None) -> bool:
     """By the nearest caller that is no part of Python itself."""
     for one in _frames(frame):
+        if one.f_code in WRAPPERS:  # of another script that is watched, too
+            continue
         name = str(one.f_globals.get("__name__", ""))
         top = name.partition(".")[0]
         if name == "tempfile":  # a new file of its own, wherever it was asked for
