@@ -146,6 +146,13 @@ while True:
     except Exception:
         time.sleep(30)
 """,
+    "floodmark's own start": HEAD
+    + """
+import floodmark
+writer = totals.writeStream.outputMode("update").format("noop")
+floodmark.start(writer, checkpoint="CK").awaitTermination()
+""",
+    "under floodmark.auto": "import floodmark.auto\n" + PLAIN,
     "in a thread": "import threading\n"
     + HEAD
     + """
