@@ -100,7 +100,7 @@ def bisect_application(
     # Uncapped, but with sources that leave their input where it is.
     made = built(application, settings, conf=conf, log=log, stdout_to_stderr=True)
     with capped(0), made as found:
-        location = qualified(found.spark, found.pipeline.checkpoint_for(found.values))
+        location = qualified(found.spark, found.checkpoint or "")
         return bisect_writer(found.writer, checkpoint_files(found.spark, location), sink, say)
 
 

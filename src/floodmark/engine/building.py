@@ -45,13 +45,14 @@ def built(
     already is used, and left as it was. Without `all_settings`, those that no pipeline of the
     file has are left out.
     """
-    path, name = split_target(target)
+    is_loaded = isinstance(target, Application)
+    path, name = (target.path, None) if isinstance(target, Application) else split_target(target)
     source, options = read_source(path), script or ScriptOptions()
     if name is not None and options.query is None:
         options = replace(options, query=name)
     with contextlib.ExitStack() as closing:
         found = None
-        if not source.declares_pipelines():
+        if not is_loaded and not source.declares_pipelines():
             found = closing.enter_context(
                 built_script(
                     source,
@@ -79,7 +80,7 @@ def built(
 class _Pipelines:
     """A file whose pipelines are functions under @pipeline."""
 
-    target: str
+    target: str | Application
     source: Source
     settings: dict[str, str]
     all_settings: bool
@@ -93,8 +94,7 @@ class _Pipelines:
         log: Path | None,
         stdout_to_stderr: bool,
     ) -> Iterator[Built]:
-        with watching(self.source):
-            application = load_application(self.target)
+        application = self._loaded()
         if self.all_settings:
             known = {one.name: one.parameters for one in application.pipelines}
             refuse_unknown(known, self.settings)
@@ -114,12 +114,17 @@ class _Pipelines:
 
         try:
             configure(spark, wanted)
-            yield Built(
-                spark, path, application.fingerprint, pipeline.name, writer(), writer, values
-            )
+            place, code = pipeline.checkpoint_for(values), application.fingerprint
+            yield Built(spark, path, code, pipeline.name, writer(), writer, place, values)
         finally:
             if running is None:
                 spark.stop()
+
+    def _loaded(self) -> Application:
+        if isinstance(self.target, Application):
+            return self.target
+        with watching(self.source):
+            return load_application(self.target)
 
 
 def _refuse_arguments(path: Path, options: ScriptOptions) -> None:

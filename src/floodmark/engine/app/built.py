@@ -20,6 +20,8 @@ class Built:
     writer: Any
     again: Callable[[], Any]
     """The writer, built by the code once more."""
+    checkpoint: str | None = None
+    """As the code names it."""
     values: Mapping[str, Any] = field(default_factory=dict)
     """A pipeline's parameters."""
 

@@ -10,7 +10,7 @@ from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.watch import Watch
 from floodmark.errors import WrongUse
 
-_SECRET = "floodmark-has-no-secrets"
+_PLACEHOLDER = "floodmark-asks-no-vault"
 
 
 class NotebookEnded(SystemExit):
@@ -67,10 +67,10 @@ class _FileActs:
 
 class _Secrets:
     def get(self, *_given: Any, **_named: Any) -> str:
-        return _SECRET
+        return _PLACEHOLDER
 
     def getBytes(self, *_given: Any, **_named: Any) -> bytes:  # noqa: N802
-        return _SECRET.encode()
+        return _PLACEHOLDER.encode()
 
 
 class _Notebook:

@@ -71,7 +71,7 @@ def run_script(
             with limit.kept():
                 if source.is_notebook:
                     vars(module).update(notebook_names(seen.watch, options.arguments))
-                exec(code, vars(module))  # nosec B102: the user's own script
+                exec(code, vars(module))  # nosec B102
                 _join(seen.watch, lambda: limit.has_enough)
         except FloodmarkError:
             raise

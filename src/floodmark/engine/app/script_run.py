@@ -66,7 +66,7 @@ def run_script_application(
         supervisor.attach(patches)
         error: BaseException | None = None
         try:
-            exec(code, vars(module))  # nosec B102: the user's own script
+            exec(code, vars(module))  # nosec B102
         except ScriptEnded:
             pass
         except BaseException as raised:

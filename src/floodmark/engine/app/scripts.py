@@ -67,7 +67,8 @@ def built_script(
             return chosen(run(), checkpoints).writer
 
         writer = found.writer
-        yield Built(writer._spark, source.path, source.fingerprint, name, writer, again)
+        spark, place = writer._spark, found.checkpoint
+        yield Built(spark, source.path, source.fingerprint, name, writer, again, place)
 
 
 def _end_session() -> None:
