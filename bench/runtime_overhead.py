@@ -115,7 +115,7 @@ def one_session() -> Iterator[Any]:
 
 def in_session(folder: Path, spark: Any) -> tuple[Stream, Stream]:
     from floodmark.engine.application import load_application
-    from floodmark.engine.runtime import RunWish, run_application
+    from floodmark.engine.runtime import RunOptions, run_application
     from floodmark.engine.starting import Start
     from floodmark.engine.triggers import Trigger
 
@@ -123,7 +123,7 @@ def in_session(folder: Path, spark: Any) -> tuple[Stream, Stream]:
 
     def ours(base: Path) -> None:
         with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
-            run_application(application, RunWish(Trigger(True), {"base": str(base)}))
+            run_application(application, RunOptions(Trigger(True), {"base": str(base)}))
 
     def plain(base: Path) -> None:
         writer = application.pipelines[0](spark.newSession(), Start(), base=str(base))

@@ -10,13 +10,13 @@ from floodmark.checkpoint.plan_tree import (
     OUTPUT,
     Expression,
     Input,
+    PlanStep,
     PlanTree,
-    Step,
     Watermark,
     in_order,
 )
 
-SOURCE = Step("Source", (("number", "0"),))
+SOURCE = PlanStep("Source", (("number", "0"),))
 
 
 def expression(text: str) -> Expression:
@@ -65,7 +65,7 @@ def plan(
     if watermark is not None:
         marks = (Watermark(expression(watermark[0]), watermark[0], watermark[1]),)
     below = Input(SOURCE, in_order(expressions(*where)), marks)
-    step = Step(
+    step = PlanStep(
         "Aggregate",
         (),
         (("keys", expressions(*keys)), ("functions", expressions(*functions))),
@@ -85,4 +85,4 @@ def of_step(
     """A plan of one step over a source."""
     told = tuple((key, json.dumps(value)) for key, value in (fields or {}).items())
     found = tuple((role.replace("_", " "), expressions(*texts)) for role, texts in roles.items())
-    return PlanTree(Input(Step(kind, told, found, (Input(SOURCE),), stateful)), ())
+    return PlanTree(Input(PlanStep(kind, told, found, (Input(SOURCE),), stateful)), ())

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from floodmark.changes.aggregates import with_columns
-from floodmark.changes.fields import Told
-from floodmark.changes.matching import Matching, MatchWish, match
-from floodmark.changes.shapes import Aggregate, Operator, Store
+from floodmark.changes.fields import ColumnOptions
+from floodmark.changes.matching import Matching, MatchOptions, match
+from floodmark.changes.shapes import Aggregate, OperatorShape, StoreShape
 from floodmark.errors import FloodmarkError, NotCarried, WrongUse
 from floodmark.state.ddl import struct_json
 from floodmark.state.reshape import Reshaping, recipe_from_json
@@ -31,29 +31,33 @@ def struct(text: str) -> Struct:
 
 def operator(
     key: str, value: str, *functions: str, name: str | None = "stateStoreSave", number: int = 0
-) -> Operator:
+) -> OperatorShape:
     found = with_columns(functions, struct(value)) if functions else None
     aggregates = None
     if found is not None:
         aggregates = tuple(
             Aggregate(one.function, one.columns, INITIAL.get(one.name)) for one in found
         )
-    return Operator(number, name, (Store("default", struct(key), struct(value)),), aggregates)
+    return OperatorShape(
+        number, name, (StoreShape("default", struct(key), struct(value)),), aggregates
+    )
 
 
-def matched(old: Operator, new: Operator, wish: MatchWish | None = None) -> Matching:
-    return match([old], [new], wish or MatchWish())
+def matched(
+    old: OperatorShape, new: OperatorShape, options: MatchOptions | None = None
+) -> Matching:
+    return match([old], [new], options or MatchOptions())
 
 
 def carried(
-    old: Operator,
-    new: Operator,
+    old: OperatorShape,
+    new: OperatorShape,
     key: dict[str, Any],
     value: dict[str, Any],
-    wish: MatchWish | None = None,
+    options: MatchOptions | None = None,
 ) -> tuple[Any, Any]:
     """One row of the old state, as the new code finds it."""
-    (store,) = matched(old, new, wish).operators[0].stores
+    (store,) = matched(old, new, options).operators[0].stores
     assert store.recipe is not None
     recipe = recipe_from_json(to_wire(store.recipe))  # as a saved plan gives it back
     reshaping = Reshaping(recipe, store.new.key, store.new.value)
@@ -68,11 +72,11 @@ ROW: tuple[dict[str, Any], dict[str, Any]] = ({"k": "a"}, {"sum": 5, "count": 2}
 
 
 def test_an_added_aggregate_starts_where_a_new_key_would() -> None:
-    new = Operator(
+    new = OperatorShape(
         0,
         "stateStoreSave",
         (
-            Store(
+            StoreShape(
                 "default",
                 struct("k STRING"),
                 struct("sum BIGINT, count BIGINT NOT NULL, max BIGINT, cnt BIGINT NOT NULL"),
@@ -118,8 +122,8 @@ def test_without_a_plan_two_sums_are_refused_until_told() -> None:
     with pytest.raises(NotCarried, match="2 columns named sum") as refused:
         matched(old, new)
     assert "--from-app" in refused.value.do
-    wish = MatchWish(Told({"sum": "sum_2", "sum_2": "sum"}))
-    assert carried(old, new, {"k": "x"}, {"sum": 1, "sum_2": 2}, wish)[1] == {
+    options = MatchOptions(ColumnOptions({"sum": "sum_2", "sum_2": "sum"}))
+    assert carried(old, new, {"k": "x"}, {"sum": 1, "sum_2": 2}, options)[1] == {
         "sum": 2,
         "sum_2": 1,
         "count": 0,
@@ -138,8 +142,8 @@ def test_another_input_of_the_same_function_is_asked_about() -> None:
     with pytest.raises(NotCarried, match=r"sum\(v\), the new one sum\(w\)") as refused:
         matched(OLD, new)
     assert "--rename v=w" in refused.value.do
-    assert carried(OLD, new, *ROW, MatchWish(Told({"w": "v"})))[1] == ROW[1]
-    anew = MatchWish(Told(defaults={"sum": 0}))
+    assert carried(OLD, new, *ROW, MatchOptions(ColumnOptions({"w": "v"})))[1] == ROW[1]
+    anew = MatchOptions(ColumnOptions(defaults={"sum": 0}))
     assert carried(OLD, new, *ROW, anew)[1] == {"sum": 0, "count": 2}
 
 
@@ -189,9 +193,9 @@ def test_a_new_column_that_may_not_be_null_needs_a_value() -> None:
     )
     with pytest.raises(NotCarried, match=r"groupState\.b"):
         matched(old, new)
-    wish = MatchWish(Told(defaults={"groupState.b": "x"}))
+    options = MatchOptions(ColumnOptions(defaults={"groupState.b": "x"}))
     row = ({"k": "a"}, {"groupState": {"a": 1}})
-    assert carried(old, new, *row, wish)[1] == {"groupState": {"a": 1, "b": "x"}}
+    assert carried(old, new, *row, options)[1] == {"groupState": {"a": 1, "b": "x"}}
 
 
 def test_a_finer_key_is_refused() -> None:
@@ -206,7 +210,7 @@ def test_another_key_of_the_same_type_is_not_taken_for_a_renamed_one() -> None:
     new = operator("city STRING", "sum BIGINT, count BIGINT NOT NULL", "sum(v)", "count(1)")
     with pytest.raises(NotCarried, match="a column city"):
         matched(OLD, new)
-    assert carried(OLD, new, *ROW, MatchWish(Told({"city": "k"})))[0] == {"city": "a"}
+    assert carried(OLD, new, *ROW, MatchOptions(ColumnOptions({"city": "k"})))[0] == {"city": "a"}
 
 
 def test_spelling_is_no_other_name() -> None:
@@ -220,17 +224,17 @@ def test_fewer_keys_need_a_merge_for_every_column() -> None:
     new = operator("k STRING", "sum BIGINT, max BIGINT", "sum(v)", "max(v)")
     with pytest.raises(NotCarried, match="sum, max of keys that become one"):
         matched(old, new)
-    wish = MatchWish(merge={"sum": "sum", "max": "max"})
-    (store,) = matched(old, new, wish).operators[0].stores
+    options = MatchOptions(merge={"sum": "sum", "max": "max"})
+    (store,) = matched(old, new, options).operators[0].stores
     assert store.recipe is not None
     assert store.recipe.merge == {"sum": "sum", "max": "max"}
     with pytest.raises(WrongUse, match="there are sum, min, max, any"):
-        matched(old, new, MatchWish(merge={"sum": "concat", "max": "max"}))
+        matched(old, new, MatchOptions(merge={"sum": "concat", "max": "max"}))
 
 
 def test_a_merge_without_need_is_wrong_use() -> None:
     with pytest.raises(WrongUse, match="no keys become one"):
-        matched(OLD, OLD, MatchWish(merge={"sum": "sum"}))
+        matched(OLD, OLD, MatchOptions(merge={"sum": "sum"}))
 
 
 def test_fewer_columns_of_a_deduplication_need_nothing() -> None:
@@ -266,10 +270,10 @@ def test_format_1_repeats_the_key_in_the_value() -> None:
 def test_a_removed_operator_must_be_accepted_and_an_added_one_is_said() -> None:
     dedup = operator("id STRING", "__dummy__ VOID", name="dedupe", number=1)
     with pytest.raises(NotCarried, match="would be dropped"):
-        match([OLD, dedup], [OLD], MatchWish())
-    found = match([OLD, dedup], [OLD], MatchWish(accept=frozenset({"dropped-operator"})))
+        match([OLD, dedup], [OLD], MatchOptions())
+    found = match([OLD, dedup], [OLD], MatchOptions(accept=frozenset({"dropped-operator"})))
     assert found.removed == (dedup,)
-    added = match([OLD], [OLD, dedup], MatchWish())
+    added = match([OLD], [OLD, dedup], MatchOptions())
     assert added.operators[1].old is None
     assert any("starts empty" in note for note in added.notes)
 
@@ -277,16 +281,18 @@ def test_a_removed_operator_must_be_accepted_and_an_added_one_is_said() -> None:
 def test_two_of_a_kind_and_one_are_not_guessed_at() -> None:
     other = operator("id STRING", "count BIGINT", "count(1)", number=1)
     with pytest.raises(NotCarried, match="which of them is which"):
-        match([OLD, other], [OLD], MatchWish(accept=frozenset({"dropped-operator"})))
+        match([OLD, other], [OLD], MatchOptions(accept=frozenset({"dropped-operator"})))
 
 
-def _join(left: str, right: str) -> Operator:
+def _join(left: str, right: str) -> OperatorShape:
     stores = []
     for side, columns in (("left", left), ("right", right)):
-        stores.append(Store(f"{side}-keyToNumValues", struct("k STRING"), struct("value BIGINT")))
+        stores.append(
+            StoreShape(f"{side}-keyToNumValues", struct("k STRING"), struct("value BIGINT"))
+        )
         key, value = struct("k STRING, index BIGINT"), struct(f"{columns}, matched BOOLEAN")
-        stores.append(Store(f"{side}-keyWithIndexToValue", key, value))
-    return Operator(0, "symmetricHashJoin", tuple(stores))
+        stores.append(StoreShape(f"{side}-keyWithIndexToValue", key, value))
+    return OperatorShape(0, "symmetricHashJoin", tuple(stores))
 
 
 def test_sides_that_changed_places_are_not_taken_for_each_other() -> None:
@@ -302,13 +308,13 @@ def test_sides_that_changed_places_are_not_taken_for_each_other() -> None:
 
 
 def test_variables_come_and_go() -> None:
-    def variables(*names: str) -> Operator:
-        stores = tuple(Store(name, struct("k STRING"), struct("n BIGINT")) for name in names)
-        return Operator(0, "transformWithStateInPandasExec", stores)
+    def variables(*names: str) -> OperatorShape:
+        stores = tuple(StoreShape(name, struct("k STRING"), struct("n BIGINT")) for name in names)
+        return OperatorShape(0, "transformWithStateInPandasExec", stores)
 
     with pytest.raises(NotCarried, match="the variable old: that would be dropped"):
         matched(variables("total", "old"), variables("total", "fresh"))
-    accept = MatchWish(accept=frozenset({"dropped-field"}))
+    accept = MatchOptions(accept=frozenset({"dropped-field"}))
     found = matched(variables("total", "old"), variables("total", "fresh"), accept)
     assert [store.store for store in found.operators[0].stores] == ["total"]
     assert "fresh is new" in " ".join(found.notes)
@@ -316,21 +322,21 @@ def test_variables_come_and_go() -> None:
 
 
 def test_a_field_of_a_groups_state_is_not_dropped_without_a_word() -> None:
-    def groups(fields: str) -> Operator:
-        store = Store("default", struct("k STRING"), struct(f"groupState STRUCT<{fields}>"))
-        return Operator(0, "applyInPandasWithState", (store,))
+    def groups(fields: str) -> OperatorShape:
+        store = StoreShape("default", struct("k STRING"), struct(f"groupState STRUCT<{fields}>"))
+        return OperatorShape(0, "applyInPandasWithState", (store,))
 
     old, new = groups("n: BIGINT, last: STRING"), groups("n: BIGINT")
     with pytest.raises(NotCarried, match="not keep last: that would be dropped"):
         matched(old, new)
-    assert matched(old, new, MatchWish(accept=frozenset({"dropped-field"}))).operators
+    assert matched(old, new, MatchOptions(accept=frozenset({"dropped-field"}))).operators
 
 
 @pytest.mark.parametrize("has", [True, False])
 def test_a_ttl_that_comes_or_goes_is_refused(has: bool) -> None:
-    def variable(value: str) -> Operator:
-        store = Store("total", struct("k STRING"), struct(value))
-        return Operator(0, "transformWithStateInPandasExec", (store,))
+    def variable(value: str) -> OperatorShape:
+        store = StoreShape("total", struct("k STRING"), struct(value))
+        return OperatorShape(0, "transformWithStateInPandasExec", (store,))
 
     plain, expiring = (
         variable("n BIGINT"),
@@ -342,8 +348,13 @@ def test_a_ttl_that_comes_or_goes_is_refused(has: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "told", [Told(defaults={"nosuch": 1}), Told({"nosuch": "sum"}), Told({"sum": "nosuch"})]
+    "told",
+    [
+        ColumnOptions(defaults={"nosuch": 1}),
+        ColumnOptions({"nosuch": "sum"}),
+        ColumnOptions({"sum": "nosuch"}),
+    ],
 )
-def test_a_misspelt_name_is_wrong_use(told: Told) -> None:
+def test_a_misspelt_name_is_wrong_use(told: ColumnOptions) -> None:
     with pytest.raises(FloodmarkError, match="nosuch"):
-        matched(OLD, OLD, MatchWish(told))
+        matched(OLD, OLD, MatchOptions(told))

@@ -15,15 +15,15 @@ from changes_crashing import Killed, dying
 
 from floodmark import api
 from floodmark.changes.apply import carry_out
-from floodmark.changes.course import Wish
-from floodmark.changes.fields import Told
+from floodmark.changes.course import UpgradeOptions
+from floodmark.changes.fields import ColumnOptions
 from floodmark.changes.fingerprint import BLOCK
-from floodmark.changes.matching import MatchWish
+from floodmark.changes.matching import MatchOptions
 from floodmark.changes.migrate import Drawn, Kept, Migration, kept_operators, plan_migrate
 from floodmark.changes.origin import open_origin
 from floodmark.changes.plan import Plan, seal
 from floodmark.changes.reshape_rewriter import ReshapeRewriter
-from floodmark.changes.shapes import Aggregate, Operator, Store
+from floodmark.changes.shapes import Aggregate, OperatorShape, StoreShape
 from floodmark.changes.skeleton import render_skeleton
 from floodmark.changes.use import Clock
 from floodmark.changes.verbs import Carrying, places_of, save_plan
@@ -59,20 +59,28 @@ def drawn(key: str, value: str, *aggregates: Aggregate, partitions: int = 2) -> 
     key_json, value_json = struct_json(key), struct_json(value)
     family = ColumnFamily("default", key_json, value_json)
     reading = Reading("default", "default", None, Shape.PAIRS, family)
-    store = Store("default", parse_struct(key_json), parse_struct(value_json))
-    operator = Operator(0, "stateStoreSave", (store,), aggregates)
+    store = StoreShape("default", parse_struct(key_json), parse_struct(value_json))
+    operator = OperatorShape(0, "stateStoreSave", (store,), aggregates)
     files = {"state/0/0/_metadata/schema": render_schema(StateSchema(2, (family,)))}
     return Drawn((Kept(operator, (reading,), partitions),), files)
 
 
 def planned(
-    old: str, new: str, goal: Drawn, wish: MatchWish | None = None, tree: PlanTree | None = SALES
+    old: str,
+    new: str,
+    goal: Drawn,
+    options: MatchOptions | None = None,
+    tree: PlanTree | None = SALES,
 ) -> Plan:
     origin = open_origin(open_files(old), old)
     after = origin.checkpoint.committed_batch
     assert after is not None
     kept = kept_operators(origin.files, origin.checkpoint, after, tree)
-    return seal(plan_migrate(origin, new, Wish(), Migration(wish or MatchWish()), kept, goal))
+    return seal(
+        plan_migrate(
+            origin, new, UpgradeOptions(), Migration(options or MatchOptions()), kept, goal
+        )
+    )
 
 
 def go(plan: Plan, rewriter: ReshapeRewriter | None = None) -> None:
@@ -139,7 +147,7 @@ def test_code_that_keeps_the_same_finds_the_same(cp: Path, tmp_path: Path) -> No
         for path in origin.sizes
         if path.startswith("state/") and {"_metadata", "_stateSchema"} & set(path.split("/"))
     }
-    plan = plan_migrate(origin, new, Wish(), Migration(), kept, Drawn(kept, describing))
+    plan = plan_migrate(origin, new, UpgradeOptions(), Migration(), kept, Drawn(kept, describing))
     go(seal(plan))
     one, two = (load(open_files(place)) for place in (old, new))
     for operator in kept:
@@ -174,7 +182,7 @@ def test_fewer_keys_are_merged_and_land_where_spark_looks(tmp_path: Path) -> Non
     key = "window STRUCT<start: TIMESTAMP, end: TIMESTAMP> NOT NULL"
     goal = drawn(key, "count BIGINT NOT NULL", COUNT)
     tree = plan(("count(1)",), ("window", "customerId"))
-    go(planned(old, new, goal, MatchWish(merge={"count": "sum"}), tree))
+    go(planned(old, new, goal, MatchOptions(merge={"count": "sum"}), tree))
     assert {key: value["count"] for key, value in rows(new).items()} == wanted
     files = open_files(new)
     view = open_state(files, load(files))
@@ -291,7 +299,7 @@ def test_a_saved_plan_carries_itself_out(tmp_path: Path) -> None:
 
 def test_a_saved_plan_cannot_run_a_function(tmp_path: Path) -> None:
     old, new = golden("4.2/sales-hdfs", tmp_path), str(tmp_path / "new")
-    given = MatchWish(given=frozenset({(0, "default")}))
+    given = MatchOptions(given=frozenset({(0, "default")}))
     save_plan(planned(old, new, WIDER, given), str(tmp_path / "plan.json"))
     with pytest.raises(StoppedMidway, match="a function or a table gives"):
         api.apply(str(tmp_path / "plan.json"), carrying=GO)
@@ -303,7 +311,7 @@ def test_the_number_of_partitions_is_not_changed_by_the_way(tmp_path: Path) -> N
     kept = kept_operators(origin.files, origin.checkpoint, 1, SALES)
     other = Migration(conf={"spark.sql.shuffle.partitions": "5"})
     with pytest.raises(WrongUse, match="keeps the number of partitions"):
-        plan_migrate(origin, str(tmp_path / "new"), Wish(), other, kept, WIDER)
+        plan_migrate(origin, str(tmp_path / "new"), UpgradeOptions(), other, kept, WIDER)
 
 
 def test_a_skeleton_is_python_and_shows_both_schemas(tmp_path: Path) -> None:
@@ -348,7 +356,7 @@ def test_no_name_of_a_checkpoint_becomes_code_of_a_skeleton(tmp_path: Path) -> N
 
 def test_defaults_are_in_every_row(tmp_path: Path) -> None:
     old, new = golden("4.2/sales-rocksdb", tmp_path), str(tmp_path / "new")
-    go(planned(old, new, WIDER, MatchWish(Told(defaults={"max": 7}))))
+    go(planned(old, new, WIDER, MatchOptions(ColumnOptions(defaults={"max": 7}))))
     assert {value["max"] for value in rows(new).values()} == {7.0}
 
 

@@ -28,9 +28,9 @@ from plan_trees import plan
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 
 
-def upgraded(folder: Path, tree: samples.Tree, **wish: object) -> tuple[Change, Path]:
+def upgraded(folder: Path, tree: samples.Tree, **options: object) -> tuple[Change, Path]:
     samples.write(folder / "cp", tree)
-    change = api.upgrade(str(folder / "cp"), str(folder / "new"), carrying=GO, **wish)  # type: ignore[arg-type]
+    change = api.upgrade(str(folder / "cp"), str(folder / "new"), carrying=GO, **options)  # type: ignore[arg-type]
     return change, folder / "new"
 
 

@@ -9,10 +9,12 @@ import pytest
 
 from floodmark.cli.run_bisect import show, words_of
 from floodmark.engine.bisect import BisectReport, Culprit
-from floodmark.engine.bisect_records import Record
+from floodmark.engine.bisect_records import NamedRecord
 
 FAILS = BisectReport("ck", 7, ("source 0 (kafka): …",), "ValueError: no such region", trials=9)
-ONE = Record("0", "source 0 (kafka): topic orders, partition 1, offset 41, no key", "orders", 1, 41)
+ONE = NamedRecord(
+    "0", "source 0 (kafka): topic orders, partition 1, offset 41, no key", "orders", 1, 41
+)
 OTHER = replace(ONE, words="source 0 (kafka): topic orders, partition 1, offset 42, no key")
 
 

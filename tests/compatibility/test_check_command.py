@@ -13,7 +13,7 @@ from compatibility.laboratory import digest
 from compatibility.queries import put_events
 from floodmark.cli.main import run
 from floodmark.engine.application import load_application
-from floodmark.engine.runtime import RunWish, run_application
+from floodmark.engine.runtime import RunOptions, run_application
 
 pytestmark = pytest.mark.spark
 SCHEMA = "user string, product string, amount double, qty long, at timestamp"
@@ -42,7 +42,7 @@ def folder(spark: Any, tmp_path: Path) -> Path:
     for batch in (1, 2):
         put_events(tmp_path / "events", batch)
     write(tmp_path, 'f.sum("amount").alias("total")')
-    run_application(load_application(str(tmp_path / "app.py")), RunWish())
+    run_application(load_application(str(tmp_path / "app.py")), RunOptions())
     put_events(tmp_path / "events", 3)
     return tmp_path
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 
 from floodmark.checkpoint.plan_tree import PlanTree, tree_from_json, tree_to_json
 from floodmark.engine.plan_tree import read_tree
-from floodmark.rules.restarts.differences import Kind, differences, untold
+from floodmark.rules.restarts.differences import DifferenceKind, differences, untold
 
 pytestmark = pytest.mark.spark
 SCHEMA = "k STRING, g STRING, v LONG, w LONG, at TIMESTAMP"
@@ -112,62 +112,62 @@ def _broadcast(value: int) -> Query:
 
 
 # name: old, new, and the kind of the difference that reaches a state
-CHANGED: dict[str, tuple[Query, Query, Kind]] = {
+CHANGED: dict[str, tuple[Query, Query, DifferenceKind]] = {
     "the database of a table": (
         lambda s: s.looked_up(s.database("first")),
         lambda s: s.looked_up(s.database("second")),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "an option of a connector's table": (
         lambda s: s.looked_up(s.source_of_mine(1, region="north")),
         lambda s: s.looked_up(s.source_of_mine(1, region="south")),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "the code of a source in Python": (
         lambda s: s.looked_up(s.source_of_mine(1)),
         lambda s: s.looked_up(s.source_of_mine(2)),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "the version of a Delta table": (
         lambda s: s.looked_up(s.delta(versionAsOf=0)),
         lambda s: s.looked_up(s.delta(versionAsOf=1)),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "a Delta table of one version": (
         lambda s: s.looked_up(s.delta()),
         lambda s: s.looked_up(s.delta(versionAsOf=1)),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "a function that makes rows of rows": (
         lambda s: s.looked_up(s.computed(1)),
         lambda s: s.looked_up(s.computed(2)),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "parameters that change places with their names": (
         _named(_less),
         _named(_turned),
-        Kind.KEYS,
+        DifferenceKind.KEYS,
     ),
-    "a broadcast value": (_broadcast(1), _broadcast(2), Kind.KEYS),
+    "a broadcast value": (_broadcast(1), _broadcast(2), DifferenceKind.KEYS),
     "the order of a join's keys": (
         lambda s: s.joined("k = k2 AND g = g2"),
         lambda s: s.joined("g = g2 AND k = k2"),
-        Kind.JOIN_CONDITION,
+        DifferenceKind.JOIN_CONDITION,
     ),
     "a filter that Spark moves below a join": (
         lambda s: s.joined(),
         lambda s: s.joined(where="v > 1"),
-        Kind.FILTER,
+        DifferenceKind.FILTER,
     ),
     "a filter that Spark moves below an aggregation": (
         lambda s: s().groupBy("k").count(),
         lambda s: s().groupBy("k").count().where("k = 'a'"),
-        Kind.FILTER,
+        DifferenceKind.FILTER,
     ),
     "a watermark above a dedup": (
         lambda s: s().withWatermark("at", "1 hour").dropDuplicates(["k", "at"]),
         lambda s: s().dropDuplicates(["k", "at"]).withWatermark("at", "1 hour"),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
 }
 
@@ -184,14 +184,14 @@ def test_a_change_is_seen(streams: Streams, name: str) -> None:
 def test_a_filter_on_results_reaches_no_state(streams: Streams) -> None:
     before = tree(streams().groupBy("k").count())
     (found,) = differences(before, tree(streams().groupBy("k").count().where("count > 1")))
-    assert (found.kind, found.feeds) == (Kind.FILTER, None)
+    assert (found.kind, found.feeds) == (DifferenceKind.FILTER, None)
 
 
 def test_rows_that_a_job_makes_cannot_be_compared(streams: Streams) -> None:
     before, after = (tree(streams.looked_up(streams.made_by_a_job(step))) for step in (1, 2))
     found = untold(before, tree_from_json(tree_to_json(after)) or after)
     assert found is not None
-    assert found.kind is Kind.ROWS
+    assert found.kind is DifferenceKind.ROWS
     assert "rows that a job makes" in found.what
     assert untold(*[tree(streams().groupBy("k").count())] * 2) is None
 

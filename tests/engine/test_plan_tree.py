@@ -24,7 +24,7 @@ from floodmark.checkpoint.plan_tree import PlanTree, tree_from_json, tree_to_jso
 from floodmark.checkpoint.start_note import packed_tree, unpacked_tree
 from floodmark.engine.plan_tree import read_tree
 from floodmark.engine.python_code import function_digest
-from floodmark.rules.restarts.differences import Kind, differences
+from floodmark.rules.restarts.differences import DifferenceKind, differences
 
 pytestmark = pytest.mark.spark
 
@@ -174,55 +174,63 @@ def _second_name(text):  # type: ignore[no-untyped-def]
 
 
 # name: old, new, and the kind of the difference that reaches a state
-CHANGED: dict[str, tuple[Query, Query, Kind]] = {
-    "slide": (_window("10 minutes", "5 minutes"), _window("10 minutes", "2 minutes"), Kind.KEYS),
-    "window length": (_window("10 minutes"), _window("20 minutes"), Kind.KEYS),
-    "window start": (_window("10 minutes"), _window("10 minutes", None, "1 minute"), Kind.KEYS),
+CHANGED: dict[str, tuple[Query, Query, DifferenceKind]] = {
+    "slide": (
+        _window("10 minutes", "5 minutes"),
+        _window("10 minutes", "2 minutes"),
+        DifferenceKind.KEYS,
+    ),
+    "window length": (_window("10 minutes"), _window("20 minutes"), DifferenceKind.KEYS),
+    "window start": (
+        _window("10 minutes"),
+        _window("10 minutes", None, "1 minute"),
+        DifferenceKind.KEYS,
+    ),
     "session gap": (
         lambda s: s.late().groupBy(f.session_window("at", "10 seconds")).count(),
         lambda s: s.late().groupBy(f.session_window("at", "200 seconds")).count(),
-        Kind.KEYS,
+        DifferenceKind.KEYS,
     ),
     "rollup to cube": (
         lambda s: s().rollup("k", "w").agg(f.sum("v")),
         lambda s: s().cube("k", "w").agg(f.sum("v")),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "explode of another column": (
         lambda s: s().select(f.explode("xs").alias("i")).groupBy("i").count(),
         lambda s: s().select(f.explode("ys").alias("i")).groupBy("i").count(),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "explode under a dedup": (
         lambda s: s().select(f.explode("xs").alias("i")).dropDuplicates(["i"]),
         lambda s: s().select(f.explode("ys").alias("i")).dropDuplicates(["i"]),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "explode to explode_outer": (
         lambda s: s().select(f.explode("xs").alias("i")).groupBy("i").count(),
         lambda s: s().select(f.explode_outer("xs").alias("i")).groupBy("i").count(),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "stack": (
         lambda s: s().selectExpr("stack(2, 'v', v, 'w', w) AS (n, x)").groupBy("n").agg(f.sum("x")),
         lambda s: s().selectExpr("stack(2, 'v', w, 'w', v) AS (n, x)").groupBy("n").agg(f.sum("x")),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "unpivot": (
         lambda s: s().unpivot(["k"], ["v"], "n", "x").groupBy("n").agg(f.sum("x")),
         lambda s: s().unpivot(["k"], ["w"], "n", "x").groupBy("n").agg(f.sum("x")),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "json_tuple field": (
         lambda s: s().select(f.json_tuple("text", "a")).groupBy("c0").count(),
         lambda s: s().select(f.json_tuple("text", "b")).groupBy("c0").count(),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
-    "static join's type": (_static, lambda s: _static(s, "left"), Kind.ROWS),
+    "static join's type": (_static, lambda s: _static(s, "left"), DifferenceKind.ROWS),
     "static join's condition": (
         _static,
         lambda s: _static(s, condition="k = k2 AND v > 5"),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "the other side's column": (
         lambda s: (
@@ -235,12 +243,12 @@ CHANGED: dict[str, tuple[Query, Query, Kind]] = {
             .join(s.static().withColumnRenamed("u", "v"), f.expr("k = k2"))
             .agg(f.sum(f.expr("k").isNotNull().cast("long")))
         ),
-        Kind.FUNCTIONS,
+        DifferenceKind.FUNCTIONS,
     ),
     "ignorenulls": (
         lambda s: s().groupBy("k").agg(f.first("v")),
         lambda s: s().groupBy("k").agg(f.first("v", ignorenulls=True)),
-        Kind.FUNCTIONS,
+        DifferenceKind.FUNCTIONS,
     ),
     "from_json's date format": (
         lambda s: (
@@ -255,173 +263,181 @@ CHANGED: dict[str, tuple[Query, Query, Kind]] = {
             .groupBy("r.d")
             .count()
         ),
-        Kind.KEYS,
+        DifferenceKind.KEYS,
     ),
     "from_csv's columns": (
         lambda s: s().select(f.from_csv("text", "a LONG, b LONG").alias("r")).agg(f.sum("r.a")),
         lambda s: s().select(f.from_csv("text", "b LONG, a LONG").alias("r")).agg(f.sum("r.a")),
-        Kind.FUNCTIONS,
+        DifferenceKind.FUNCTIONS,
     ),
     "union by other positions": (
         lambda s: s().select("v", "w").union(s("r").select("v", "w")).agg(f.sum("v"), f.sum("w")),
         lambda s: s().select("v", "w").union(s("r").select("w", "v")).agg(f.sum("v"), f.sum("w")),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "branches swapped over a dedup": (
         _branches("v > 1", "v < 1", unique=True),
         _branches("v < 1", "v > 1", unique=True),
-        Kind.FILTER,
+        DifferenceKind.FILTER,
     ),
-    "filters swapped": (_branches("v > 1", "w > 1"), _branches("w > 1", "v > 1"), Kind.FILTER),
+    "filters swapped": (
+        _branches("v > 1", "w > 1"),
+        _branches("w > 1", "v > 1"),
+        DifferenceKind.FILTER,
+    ),
     "a filter moved below a dedup": (
         lambda s: s().dropDuplicates(["k"]).where("v > 1"),
         lambda s: s().where("v > 1").dropDuplicates(["k"]),
-        Kind.FILTER,
+        DifferenceKind.FILTER,
     ),
     "a filter added": (
         lambda s: s().groupBy("k").count(),
         lambda s: s().where("v > 1").groupBy("k").count(),
-        Kind.FILTER,
+        DifferenceKind.FILTER,
     ),
     "a branch of a case": (
         lambda s: s().groupBy(f.when(f.col("v") > 1, "a").when(f.col("w") > 1, "b")).count(),
         lambda s: s().groupBy(f.when(f.col("v") > 1, "a").when(f.col("w") > 2, "b")).count(),
-        Kind.KEYS,
+        DifferenceKind.KEYS,
     ),
     "an input redefined": (
         lambda s: s().withColumn("x", f.col("v")).groupBy("k").agg(f.sum("x")),
         lambda s: s().withColumn("x", f.col("v") * 100).groupBy("k").agg(f.sum("x")),
-        Kind.FUNCTIONS,
+        DifferenceKind.FUNCTIONS,
     ),
     "a name that looks like an id": (
         lambda s: s().withColumn("x#1", f.col("v")).groupBy("k").agg(f.sum("`x#1`")),
         lambda s: s().withColumn("x#1", f.col("w")).groupBy("k").agg(f.sum("`x#1`")),
-        Kind.FUNCTIONS,
+        DifferenceKind.FUNCTIONS,
     ),
     "a key redefined": (
         lambda s: s().withColumn("g", f.col("k")).groupBy("g").count(),
         lambda s: s().withColumn("g", f.upper("k")).groupBy("g").count(),
-        Kind.KEYS,
+        DifferenceKind.KEYS,
     ),
     "a dedup key redefined": (
         lambda s: s().withColumn("g", f.col("k")).dropDuplicates(["g"]),
         lambda s: s().withColumn("g", f.upper("k")).dropDuplicates(["g"]),
-        Kind.KEYS,
+        DifferenceKind.KEYS,
     ),
-    "the 39th of 40 sums": (_sums([*range(40)]), _sums([*range(38), 39, 38]), Kind.FUNCTIONS),
+    "the 39th of 40 sums": (
+        _sums([*range(40)]),
+        _sums([*range(38), 39, 38]),
+        DifferenceKind.FUNCTIONS,
+    ),
     "try_sum": (
         lambda s: s().groupBy("k").agg(f.expr("sum(v)")),
         lambda s: s().groupBy("k").agg(f.expr("try_sum(v)")),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
-    "a join's type": (_joined, lambda s: _joined(s, "leftOuter"), Kind.JOIN_TYPE),
-    "a join's range": (_joined, lambda s: _joined(s, hours=2), Kind.JOIN_CONDITION),
+    "a join's type": (_joined, lambda s: _joined(s, "leftOuter"), DifferenceKind.JOIN_TYPE),
+    "a join's range": (_joined, lambda s: _joined(s, hours=2), DifferenceKind.JOIN_CONDITION),
     "a join key redefined on both sides": (
         _joined,
         lambda s: _joined(s, key="upper(k)"),
-        Kind.JOIN_CONDITION,
+        DifferenceKind.JOIN_CONDITION,
     ),
     "a column of a join redefined": (
         _joined,
         lambda s: _joined(s, payload="w * 100"),
-        Kind.JOIN_COLUMNS,
+        DifferenceKind.JOIN_COLUMNS,
     ),
     "a side of a self-join": (
         lambda s: _self_joined(s, "k AS a", "k AS b"),
         lambda s: _self_joined(s, "k AS a", "text AS b"),
-        Kind.JOIN_CONDITION,
+        DifferenceKind.JOIN_CONDITION,
     ),
-    "the body of a function": (_bucket("1"), _bucket("2"), Kind.KEYS),
-    "the body of a function with state": (_groups(1), _groups(2), Kind.CODE),
+    "the body of a function": (_bucket("1"), _bucket("2"), DifferenceKind.KEYS),
+    "the body of a function with state": (_groups(1), _groups(2), DifferenceKind.CODE),
     "an operator more": (
         lambda s: s().groupBy("k").count(),
         lambda s: s().dropDuplicates(["k"]).groupBy("k").count(),
-        Kind.OPERATORS,
+        DifferenceKind.OPERATORS,
     ),
     "a row of a table made in the code": (
         lambda s: _looked_up(s, s.static((("a", 7), ("b", 8)))),
         lambda s: _looked_up(s, s.static((("a", 7), ("c", 8)))),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "columns of a table made in the code": (
         lambda s: _looked_up(s, s.spark.createDataFrame([("a", "b")], "k2 STRING, u STRING")),
         lambda s: _looked_up(s, s.spark.createDataFrame([("a", "b")], "u STRING, k2 STRING")),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "columns of a table of CSV": (
         lambda s: _looked_up(s, s.table("k2 STRING, u LONG, v2 LONG")),
         lambda s: _looked_up(s, s.table("k2 STRING, v2 LONG, u LONG")),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "an option of a table of CSV": (
         lambda s: _looked_up(s, s.table("k2 STRING, u LONG")),
         lambda s: _looked_up(s, s.table("k2 STRING, u LONG", header=True)),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "a row of a table in SQL": (
         lambda s: _looked_up(s, s.spark.sql("SELECT * FROM VALUES ('a', 7L) AS t(k2, u)")),
         lambda s: _looked_up(s, s.spark.sql("SELECT * FROM VALUES ('a', 8L) AS t(k2, u)")),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "a table expression in SQL": (
         lambda s: s.sql("WITH t AS (SELECT k, v x FROM s) SELECT k, sum(x) FROM t GROUP BY k"),
         lambda s: s.sql("WITH t AS (SELECT k, w x FROM s) SELECT k, sum(x) FROM t GROUP BY k"),
-        Kind.FUNCTIONS,
+        DifferenceKind.FUNCTIONS,
     ),
     "a filter in a table expression": (
         lambda s: s.sql("WITH t AS (SELECT k FROM s WHERE v > 1) SELECT DISTINCT k FROM t"),
         lambda s: s.sql("WITH t AS (SELECT k FROM s WHERE v > 2) SELECT DISTINCT k FROM t"),
-        Kind.FILTER,
+        DifferenceKind.FILTER,
     ),
     "one of two uses of a table expression": (
         lambda s: s.sql(f"{_TWICE} SELECT k, x FROM t) GROUP BY k"),
         lambda s: s.sql(f"{_TWICE} SELECT k, x + 1 FROM t) GROUP BY k"),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "the rows of a subquery": (
         lambda s: s().where("v > (SELECT max(c) FROM VALUES (1) t(c))").groupBy("k").count(),
         lambda s: s().where("v > (SELECT max(c) FROM VALUES (2) t(c))").groupBy("k").count(),
-        Kind.FILTER,
+        DifferenceKind.FILTER,
     ),
     "the table that a subquery's column is of": (
         lambda s: s().where(f"v > (SELECT max(a.c) {_PAIR})").groupBy("k").count(),
         lambda s: s().where(f"v > (SELECT max(b.c) {_PAIR})").groupBy("k").count(),
-        Kind.FILTER,
+        DifferenceKind.FILTER,
     ),
     "try_cast at another place": (
         lambda s: s().groupBy(f.expr("try_cast(k AS INT) + cast(text AS INT)")).count(),
         lambda s: s().groupBy(f.expr("cast(k AS INT) + try_cast(text AS INT)")).count(),
-        Kind.KEYS,
+        DifferenceKind.KEYS,
     ),
     "the collation of a field": (
         lambda s: s(schema="k STRUCT<a: STRING>").groupBy("k").count(),
         lambda s: s(schema="k STRUCT<a: STRING COLLATE UTF8_LCASE>").groupBy("k").count(),
-        Kind.KEYS,
+        DifferenceKind.KEYS,
     ),
     "the variables of a lambda": (
         lambda s: s().groupBy(f.expr("zip_with(xs, ys, (x, y) -> concat(x, y))")).count(),
         lambda s: s().groupBy(f.expr("zip_with(xs, ys, (x, y) -> concat(y, x))")).count(),
-        Kind.KEYS,
+        DifferenceKind.KEYS,
     ),
     "a filter on event time below the watermark": (
         lambda s: s().where("at < now()").withWatermark("at", "1 hour").groupBy("at").count(),
         lambda s: s().withWatermark("at", "1 hour").where("at < now()").groupBy("at").count(),
-        Kind.FILTER,
+        DifferenceKind.FILTER,
     ),
     "names of columns for a function": (
         lambda s: _mapped(s, "v", "w"),
         lambda s: _mapped(s, "v AS w", "w AS v"),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "a table of a database": (
         lambda s: _looked_up(s, s.database("a")),
         lambda s: _looked_up(s, s.database("b")),
-        Kind.ROWS,
+        DifferenceKind.ROWS,
     ),
     "a text": (
         lambda s: s().groupBy(f.expr("k = 'a'")).count(),
         lambda s: s().groupBy(f.expr("k = 'b'")).count(),
-        Kind.KEYS,
+        DifferenceKind.KEYS,
     ),
 }
 
@@ -570,7 +586,7 @@ def test_another_time_zone_is_another_key(spark: Any, tmp_path: Path) -> None:
         session = spark.newSession()
         session.conf.set("spark.sql.session.timeZone", zone)
         found.append(tree(Streams(session, tmp_path)().groupBy(f.to_date("at")).count()))
-    assert [one.kind for one in differences(*found)] == [Kind.KEYS]
+    assert [one.kind for one in differences(*found)] == [DifferenceKind.KEYS]
 
 
 def test_a_column_used_again_and_again_costs_no_more(streams: Streams) -> None:
@@ -761,5 +777,5 @@ def test_a_plan_of_an_unknown_form_is_not_called_the_same(
 
     monkeypatch.setattr("floodmark.engine.plan_tree.read_plan", unknown)
     before, after = tree(streams().groupBy("k").count()), tree(streams().groupBy("w").count())
-    assert [one.kind for one in differences(before, after)] == [Kind.ROWS]
+    assert [one.kind for one in differences(before, after)] == [DifferenceKind.ROWS]
     assert differences(before, tree(streams().groupBy("k").count())) == ()

@@ -10,7 +10,7 @@ import pytest
 from streams import Recorded, application, declare, put_orders, read_orders
 
 from floodmark.engine.application import Application
-from floodmark.engine.runtime import RestartPolicy, RunReport, RunWish, run_application
+from floodmark.engine.runtime import RestartPolicy, RunOptions, RunReport, run_application
 from floodmark.engine.triggers import Trigger
 from floodmark.errors import Refused, StoppedMidway, WrongUse
 
@@ -25,8 +25,8 @@ def orders(tmp_path: Path) -> Path:
     return tmp_path / "orders"
 
 
-def go(app: Application, view: Recorded | None = None, **wish: Any) -> RunReport:
-    return run_application(app, RunWish(**{"trigger": NOW, **wish}), view or Recorded())
+def go(app: Application, view: Recorded | None = None, **options: Any) -> RunReport:
+    return run_application(app, RunOptions(**{"trigger": NOW, **options}), view or Recorded())
 
 
 def test_pipelines_run_beside_each_other_each_with_its_own_checkpoint(

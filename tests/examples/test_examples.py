@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from floodmark.engine.application import load_application
-from floodmark.engine.runtime import RunReport, RunWish, run_application
+from floodmark.engine.runtime import RunOptions, RunReport, run_application
 from floodmark.engine.starting import Start, parse_start
 from floodmark.engine.triggers import Trigger
 
@@ -23,8 +23,8 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 def run(name: str, start: Start | None = None, **settings: str) -> RunReport:
     application = load_application(str(EXAMPLES / name))
-    wish = RunWish(Trigger(available_now=True), settings, start or Start())
-    return run_application(application, wish)
+    options = RunOptions(Trigger(available_now=True), settings, start or Start())
+    return run_application(application, options)
 
 
 def table(spark: Any, path: Path) -> list[Any]:
@@ -59,14 +59,14 @@ def produce(kafka: KafkaServer, topic: str, orders: range) -> None:
 @pytest.mark.services
 def test_kafka_to_delta_to_delta(spark: Any, kafka: KafkaServer, tmp_path: Path) -> None:
     topic = kafka.create_topic("orders", partitions=2)
-    wish = {"base": str(tmp_path), "servers": kafka.bootstrap, "topic": topic}
+    options = {"base": str(tmp_path), "servers": kafka.bootstrap, "topic": topic}
     produce(kafka, topic, range(0, 200, 20))
-    assert run("kafka_to_delta.py", **wish).pipelines[0].rows == 10
+    assert run("kafka_to_delta.py", **options).pipelines[0].rows == 10
 
     # A new checkpoint that begins exactly where the first one stopped.
     offsets = (tmp_path / "checkpoints/orders-v1/offsets/0").read_bytes().splitlines()[-1]
     produce(kafka, topic, range(200, 300, 20))
-    report = run("kafka_to_delta.py", parse_start(offsets), **wish, version="2")
+    report = run("kafka_to_delta.py", parse_start(offsets), **options, version="2")
     assert report.pipelines[0].rows == 5
     orders = table(spark, tmp_path / "orders-table")
     assert sorted(row["amountPaid"] for row in orders) == list(range(0, 300, 20))
@@ -74,7 +74,7 @@ def test_kafka_to_delta_to_delta(spark: Any, kafka: KafkaServer, tmp_path: Path)
 
     run("delta_to_delta.py", base=str(tmp_path))
     produce(kafka, topic, range(300, 301))
-    run("kafka_to_delta.py", parse_start(offsets), **wish, version="2")
+    run("kafka_to_delta.py", parse_start(offsets), **options, version="2")
     run("delta_to_delta.py", base=str(tmp_path))
     large = table(spark, tmp_path / "large-orders")
     assert sorted(row["amountPaid"] for row in large) == [*range(100, 300, 20), 300]

@@ -10,7 +10,7 @@ import pytest
 import samples
 from floodmark import api
 from floodmark.changes.apply import carry_out
-from floodmark.changes.course import Wish
+from floodmark.changes.course import UpgradeOptions
 from floodmark.changes.migrate import Drawn, Migration, kept_operators, plan_migrate
 from floodmark.changes.origin import open_origin
 from floodmark.changes.plan import seal
@@ -127,6 +127,6 @@ def _migrate(old: Files, location: str, new: str, go: Carrying) -> None:
         for path in TRANSFORM.glob(f"state/0/{folder}/**/*")
         if path.is_file() and not path.name.startswith(".")
     }
-    plan = seal(plan_migrate(origin, new, Wish(), Migration(), kept, Drawn(kept, drawn)))
+    plan = seal(plan_migrate(origin, new, UpgradeOptions(), Migration(), kept, Drawn(kept, drawn)))
     places = places_of(plan, go.storage)
     carry_out(plan, places, clock=go.clock, rewriter=ReshapeRewriter())

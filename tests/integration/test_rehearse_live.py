@@ -17,9 +17,9 @@ from floodmark.changes.verbs import Carrying
 from floodmark.cli.main import run as floodmark
 from floodmark.engine import checking
 from floodmark.engine.application import load_application
-from floodmark.engine.checking import CheckWish
+from floodmark.engine.checking import CheckOptions
 from floodmark.engine.rehearse import rehearse as rehearse_on_a_fork
-from floodmark.engine.runtime import RunWish, run_application
+from floodmark.engine.runtime import RunOptions, run_application
 from floodmark.engine.starting import read_start
 from floodmark.rules.restarts.reason import Judgement
 from floodmark.rules.restarts.rehearsal import Rehearsal
@@ -81,10 +81,12 @@ class Place:
         )
 
     def run(self) -> None:
-        run_application(load_application(str(self.app)), RunWish())
+        run_application(load_application(str(self.app)), RunOptions())
 
-    def check(self, **wish: Any) -> Judgement:
-        return api.check(str(self.checkpoint), str(self.app), CheckWish(rehearse=True, **wish))
+    def check(self, **options: Any) -> Judgement:
+        return api.check(
+            str(self.checkpoint), str(self.app), CheckOptions(rehearse=True, **options)
+        )
 
     def everything(self) -> dict[str, Any]:
         return {"checkpoint": digest(self.checkpoint), "kept": (self.folder / "kept").read_text()}
@@ -216,7 +218,7 @@ def test_a_stream_begins_with_state_at_a_version_of_a_real_table(
     arguments = ["bootstrap", str(place.checkpoint), "--app", str(place.app), "--execute"]
     assert floodmark([*arguments, "--state", str(state), "--start", str(start)]) == 0
     assert f"give `run` the same --start {start}" in " ".join(capsys.readouterr().out.split())
-    run_application(load_application(str(place.app)), RunWish(start=read_start(start)))
+    run_application(load_application(str(place.app)), RunOptions(start=read_start(start)))
     counted = {row["key"]["k"]: row["value"]["count"] for row in _rows(place)}
     assert counted == {"k0": 14, "k1": 13}
 

@@ -14,7 +14,7 @@ from floodmark.engine.checking import held_operators, seen_windows
 from floodmark.rules.judging import judge_restart, other_sources
 from floodmark.rules.registry import rules_of
 from floodmark.rules.restarts.comparison import SCHEMA_CHECK
-from floodmark.rules.restarts.differences import Kind, differences
+from floodmark.rules.restarts.differences import DifferenceKind, differences
 from floodmark.rules.restarts.reason import Verdict
 from floodmark.rules.restarts.rehearsal import Rehearsal
 from floodmark.rules.restarts.schemas import only_nulls_differ, spark_accepts
@@ -319,7 +319,7 @@ def test_a_filter_on_keys_is_moved_below_the_state():
 def test_a_filter_says_nothing_of_a_state_that_begins_now():
     old = PlanTree(Input(SOURCE, expressions("less_than(0, amount)")), ())
     (found, *_) = differences(old, plan())
-    assert (found.kind, found.feeds) == (Kind.FILTER, None)
+    assert (found.kind, found.feeds) == (DifferenceKind.FILTER, None)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,14 @@ from floodmark.state.layout import Layout
 from floodmark.state.murmur import partitions_of
 from floodmark.state.partitioning import partition_of
 from floodmark.state.records import Records
-from floodmark.state.rocksdb import DELETE, DELETE_RANGE, MERGE, PUT, Change, parse_changelog
+from floodmark.state.rocksdb import (
+    DELETE,
+    DELETE_RANGE,
+    MERGE,
+    PUT,
+    ChangelogRecord,
+    parse_changelog,
+)
 from floodmark.state.rocksdb_write import render_changelog
 from floodmark.state.rowbytes import joined, row_bytes
 from floodmark.state.schema import KeyEncoding
@@ -200,10 +207,10 @@ def test_a_stream_in_pieces(codec: str, content: list[bytes]) -> None:
 
 
 CHANGES = [
-    Change(PUT, b"\1\0key", b"value"),
-    Change(MERGE, b"\1\0key", b"more"),
-    Change(DELETE, b"\2\0gone", b""),
-    Change(DELETE_RANGE, b"\3\0a", b"\3\0b"),
+    ChangelogRecord(PUT, b"\1\0key", b"value"),
+    ChangelogRecord(MERGE, b"\1\0key", b"more"),
+    ChangelogRecord(DELETE, b"\2\0gone", b""),
+    ChangelogRecord(DELETE_RANGE, b"\3\0a", b"\3\0b"),
 ]
 LINEAGE = ((1, "aaaa"), (2, "bbbb"))
 

@@ -41,11 +41,11 @@ def upgrade(
     `settings` are values for the parameters of the pipeline in `app`.
     """
     from floodmark.changes import verbs
-    from floodmark.changes.course import Wish
+    from floodmark.changes.course import UpgradeOptions
     from floodmark.changes.reach import accepted
     from floodmark.changes.topics import parse_topics
 
-    wish = Wish(
+    request = UpgradeOptions(
         from_batch,
         new_identity,
         restart_numbering,
@@ -65,8 +65,8 @@ def upgrade(
     check = None
     if app is not None:
         places = (verbs.absolute(str(new)), verbs.absolute(str(path)))
-        check = _app_check(app, settings or {}, wish.map_topic, script, places)
-    return verbs.upgrade(str(path), str(new), wish, carrying or verbs.Carrying(), check)
+        check = _app_check(app, settings or {}, request.map_topic, script, places)
+    return verbs.upgrade(str(path), str(new), request, carrying or verbs.Carrying(), check)
 
 
 def _app_check(
@@ -94,10 +94,10 @@ def _declared_sources(
 ) -> list[Declared]:
     """The sources of an application's one query, as Spark's analyser sees them."""
     from floodmark.changes.sources import Declared
-    from floodmark.engine.drawing import Code
+    from floodmark.engine.drawing import ApplicationCode
     from floodmark.engine.query import read_query
 
-    with Code(app, settings, {}, script=script, checkpoints=places).built() as found:
+    with ApplicationCode(app, settings, {}, script=script, checkpoints=places).built() as found:
         return [
             Declared(source.kind, tuple(source.options.get("subscribe", "").split(",")))
             if source.options.get("subscribe")
@@ -122,9 +122,9 @@ def rewind(
     """The same checkpoint, back at the end of an earlier batch, at a time or at given offsets."""
     from floodmark.changes import rewinding, verbs
     from floodmark.changes.reach import accepted
-    from floodmark.changes.rewind import Aim
+    from floodmark.changes.rewind import RewindOptions
 
-    aim = Aim(
+    aim = RewindOptions(
         to_batch,
         milliseconds(to_time),
         to_offsets,

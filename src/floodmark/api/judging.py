@@ -10,8 +10,8 @@ from floodmark.storage.files import open_files
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.checkpoint.evidence import Evidence
-    from floodmark.checkpoint.outside import Places
-    from floodmark.engine.checking import CheckWish
+    from floodmark.checkpoint.outside import SourcePlaces
+    from floodmark.engine.checking import CheckOptions
     from floodmark.rules.finding import Finding, Rule
     from floodmark.rules.restarts.reason import Judgement
 
@@ -31,15 +31,15 @@ def doctor(
     `sources` asks Kafka, the Delta table or the input folder as well, `sink` the sink: at the
     places given, or at those that the notes of the last start name.
     """
-    from floodmark.checkpoint.outside import Places
+    from floodmark.checkpoint.outside import SourcePlaces
     from floodmark.rules.registry import examine
 
-    places = Places(sources, bootstrap_servers, table, sink)
+    places = SourcePlaces(sources, bootstrap_servers, table, sink)
     return examine(evidence(path, read_data, storage, places))
 
 
 def evidence(
-    path: str, read_data: float | None, storage: Storage | None, places: Places
+    path: str, read_data: float | None, storage: Storage | None, places: SourcePlaces
 ) -> Evidence:
     """What `doctor` judges by."""
     from floodmark.storage.evidence import gather
@@ -64,18 +64,18 @@ def evidence(
 
 
 def check(
-    path: str, application: str, wish: CheckWish | None = None, storage: Storage | None = None
+    path: str, application: str, options: CheckOptions | None = None, storage: Storage | None = None
 ) -> Judgement:
     """Whether the code of `APP.py[:PIPELINE]` can go on with a checkpoint, and why not.
 
     It starts Spark, and changes neither the checkpoint nor anything of the pipeline's.
     """
-    from floodmark.engine.checking import CheckWish, check_application
+    from floodmark.engine.checking import CheckOptions, check_application
     from floodmark.storage.load import load
 
     files = open_files(str(path), storage)
     checkpoint = structured(load(files))
-    return check_application(files, checkpoint, application, wish or CheckWish())
+    return check_application(files, checkpoint, application, options or CheckOptions())
 
 
 def accepted_rules(names: Iterable[str]) -> frozenset[str]:

@@ -22,12 +22,12 @@ def repair(
 ) -> Change:
     """The smallest safe mend for each of the doctor's findings that has one."""
     from floodmark.changes import repairing, verbs
-    from floodmark.changes.repair import RepairWish
+    from floodmark.changes.repair import RepairOptions
 
     if read_data:
         require_state_extra()
-    wish = RepairWish(tuple(accept), sink, read_data, from_backup)
-    return repairing.repair(str(path), wish, carrying or verbs.Carrying())
+    options = RepairOptions(tuple(accept), sink, read_data, from_backup)
+    return repairing.repair(str(path), options, carrying or verbs.Carrying())
 
 
 def compact(

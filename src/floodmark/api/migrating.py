@@ -12,7 +12,7 @@ from floodmark.errors import WrongUse
 from floodmark.redaction import is_plain_setting
 
 if TYPE_CHECKING:
-    from floodmark.changes.fields import Told
+    from floodmark.changes.fields import ColumnOptions
     from floodmark.changes.migrate import Drawn, Kept
     from floodmark.changes.origin import Origin
     from floodmark.changes.plan import Plan
@@ -50,13 +50,13 @@ def migrate(
     """
     require_state_extra()
     from floodmark.changes import verbs
-    from floodmark.changes.course import Wish
+    from floodmark.changes.course import UpgradeOptions
     from floodmark.engine.app.options import ScriptOptions
-    from floodmark.engine.migrating import Asked, migration_plan
+    from floodmark.engine.migrating import MigrateOptions, migration_plan
 
     how = carrying or verbs.Carrying()
     pins, session = _settings(conf)
-    asked = Asked(
+    asked = MigrateOptions(
         app,
         with_file,
         from_app,
@@ -73,7 +73,9 @@ def migrate(
     )
     _require_free(new, how)
     with contextlib.ExitStack() as stack:
-        made = migration_plan(asked, verbs.absolute(new), Wish(drop_in_flight=drop_in_flight), how)
+        made = migration_plan(
+            asked, verbs.absolute(new), UpgradeOptions(drop_in_flight=drop_in_flight), how
+        )
 
         def make(origin: Origin) -> Plan:
             return made.plan(origin, stack)
@@ -96,7 +98,7 @@ def skeleton(
     from floodmark.changes import verbs
     from floodmark.changes.origin import open_origin
     from floodmark.changes.skeleton import render_skeleton
-    from floodmark.engine.drawing import Code
+    from floodmark.engine.drawing import ApplicationCode
     from floodmark.engine.migrating import drawn_beside
     from floodmark.storage.files import open_files
 
@@ -106,7 +108,9 @@ def skeleton(
     drawn: Drawn
     pins, session = _settings(conf)
     old, drawn = drawn_beside(
-        origin, Code(app, settings or {}, session, script=script, checkpoints=(location,)), pins
+        origin,
+        ApplicationCode(app, settings or {}, session, script=script, checkpoints=(location,)),
+        pins,
     )
     return render_skeleton(path, app, old, drawn)
 
@@ -161,12 +165,12 @@ def _require_free(new: str, carrying: Carrying) -> None:
         refuse_not_empty(target)
 
 
-def _told(rename: Iterable[str], default: Iterable[str]) -> Told:
-    from floodmark.changes.fields import Told
+def _told(rename: Iterable[str], default: Iterable[str]) -> ColumnOptions:
+    from floodmark.changes.fields import ColumnOptions
 
     renames = {name: old for old, name in _pairs("--rename", rename).items()}
     defaults = {name: _value(text) for name, text in _pairs("--default", default).items()}
-    return Told(renames, defaults)
+    return ColumnOptions(renames, defaults)
 
 
 def _settings(conf: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:

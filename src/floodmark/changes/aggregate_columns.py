@@ -11,8 +11,8 @@ import re
 from collections import Counter
 from typing import Any
 
-from floodmark.changes.fields import Ledger, Told, dropped, fill, match_struct, take
-from floodmark.changes.shapes import Aggregate, Operator, Store
+from floodmark.changes.fields import ColumnNotes, ColumnOptions, dropped, fill, match_struct, take
+from floodmark.changes.shapes import Aggregate, OperatorShape, StoreShape
 from floodmark.checkpoint.plan_meaning import meanings
 from floodmark.checkpoint.plan_tree import Expression
 from floodmark.errors import NotCarried
@@ -21,7 +21,12 @@ from floodmark.state.types import Struct, distinct
 
 
 def match_aggregation(
-    old: Operator, new: Operator, before: Store, after: Store, told: Told, ledger: Ledger
+    old: OperatorShape,
+    new: OperatorShape,
+    before: StoreShape,
+    after: StoreShape,
+    told: ColumnOptions,
+    ledger: ColumnNotes,
 ) -> tuple[Column, ...]:
     """A column of the old value, or a filling, for each of the new one."""
     if _is_same(old, new, before, after, told):
@@ -50,7 +55,13 @@ def match_aggregation(
     return (*head, *_by_function(old, new, old_fields[old_head:], fields[head_size:], told, ledger))
 
 
-def _is_same(old: Operator, new: Operator, before: Store, after: Store, told: Told) -> bool:
+def _is_same(
+    old: OperatorShape,
+    new: OperatorShape,
+    before: StoreShape,
+    after: StoreShape,
+    told: ColumnOptions,
+) -> bool:
     """The same functions in the same order keep the same columns, whatever these are."""
     if old.functions is None or new.functions is None or told.defaults or told.renames:
         return False
@@ -59,12 +70,12 @@ def _is_same(old: Operator, new: Operator, before: Store, after: Store, told: To
 
 
 def _by_function(
-    old: Operator,
-    new: Operator,
+    old: OperatorShape,
+    new: OperatorShape,
     before: tuple[Any, ...],
     after: tuple[Any, ...],
-    told: Told,
-    ledger: Ledger,
+    told: ColumnOptions,
+    ledger: ColumnNotes,
 ) -> tuple[Column, ...]:
     assert old.aggregates is not None
     assert new.aggregates is not None
@@ -86,7 +97,7 @@ def _by_function(
         told_here = any(
             told.old_name(f.name, (VALUE,)) or told.default(f.name, (VALUE,))[0] for f in mine
         )
-        mine_means = _meant(one, Told())
+        mine_means = _meant(one, ColumnOptions())
         found = next((functions[m] for m in mine_means if m in functions), None)
         found = found or said.get(one.function)
         if found is None or told_here or found.columns != one.columns:
@@ -117,21 +128,25 @@ def _places(aggregates: tuple[Aggregate, ...]) -> dict[str, int]:
     return places
 
 
-def _meant(one: Aggregate, told: Told) -> frozenset[Expression]:
+def _meant(one: Aggregate, told: ColumnOptions) -> frozenset[Expression]:
     """What it is made of; `--rename amount=paid` also says that sum(amount) is sum(paid)."""
     if one.expression is None:
         return frozenset()
     return meanings(one.expression, {old: new for new, old in told.renames.items()})
 
 
-def _with_renames(function: str, told: Told) -> str:
+def _with_renames(function: str, told: ColumnOptions) -> str:
     for new, old in told.renames.items():
         function = re.sub(rf"(?<![\w.]){re.escape(old)}(?![\w(])", new, function)
     return function
 
 
 def _told_or_new(
-    one: Aggregate, mine: tuple[Any, ...], before: tuple[Any, ...], told: Told, ledger: Ledger
+    one: Aggregate,
+    mine: tuple[Any, ...],
+    before: tuple[Any, ...],
+    told: ColumnOptions,
+    ledger: ColumnNotes,
 ) -> list[Column]:
     columns = []
     theirs = {one.name: one for one in before}
@@ -148,8 +163,8 @@ def _told_or_new(
 def _refuse_twins(
     gone: list[Aggregate],
     unmatched: list[tuple[Aggregate, tuple[Any, ...]]],
-    told: Told,
-    ledger: Ledger,
+    told: ColumnOptions,
+    ledger: ColumnNotes,
 ) -> None:
     """sum(a) went and sum(b) came: renamed, or another sum? Only the user knows."""
     for one, fields in unmatched:
@@ -173,11 +188,11 @@ def _inside(function: str) -> str:
 
 
 def _by_unique_names(
-    before: Store,
-    after: Store,
+    before: StoreShape,
+    after: StoreShape,
     aggregates: tuple[Aggregate, ...] | None,
-    told: Told,
-    ledger: Ledger,
+    told: ColumnOptions,
+    ledger: ColumnNotes,
 ) -> tuple[Column, ...]:
     """The old code's plan is not known: names are all there is."""
     old, new = distinct(before.value), distinct(after.value)
@@ -204,7 +219,7 @@ def _by_unique_names(
     return tuple(columns)
 
 
-def _note_left_out(before: Store, columns: list[Column], ledger: Ledger) -> None:
+def _note_left_out(before: StoreShape, columns: list[Column], ledger: ColumnNotes) -> None:
     gone = dropped(before.value, tuple(columns), VALUE)
     gone = tuple(name for name in gone if name not in before.key.names)
     if gone:
@@ -220,7 +235,7 @@ def _initial_values(aggregates: tuple[Aggregate, ...] | None, new: Struct) -> di
 
 
 def _ambiguous(
-    name: str, counts: tuple[Counter[str], Counter[str]], new: Struct, ledger: Ledger
+    name: str, counts: tuple[Counter[str], Counter[str]], new: Struct, ledger: ColumnNotes
 ) -> NotCarried:
     return NotCarried(
         f"{ledger.where}: the old state has {counts[0][name]} columns named {name}, the new one "
@@ -234,7 +249,10 @@ def _ambiguous(
 
 
 def _refuse_halves(
-    aggregates: tuple[Aggregate, ...] | None, columns: list[Column], told: Told, ledger: Ledger
+    aggregates: tuple[Aggregate, ...] | None,
+    columns: list[Column],
+    told: ColumnOptions,
+    ledger: ColumnNotes,
 ) -> None:
     """An average from an old sum and a new count of 0 would be wrong for every key."""
     if aggregates is None:

@@ -60,7 +60,7 @@ _OUR_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")
 
 
 @dataclass(frozen=True)
-class Places:
+class PlanPlaces:
     origin: Files
     target: Files
     sink: Files | None = None
@@ -79,10 +79,10 @@ class Places:
 class Rewriter(Protocol):
     """Makes an operator's state anew: in this process, or as a job of an engine."""
 
-    def rewrite(self, step: Step, places: Places) -> None:
+    def rewrite(self, step: Step, places: PlanPlaces) -> None:
         """May be done twice, as after a crash: it leaves what doing it once does."""
 
-    def check(self, step: Step, places: Places) -> None:
+    def check(self, step: Step, places: PlanPlaces) -> None:
         """Reads back what `rewrite` has left, and raises where it is not the same rows."""
 
 
@@ -94,7 +94,7 @@ class Outcome:
 
 def carry_out(
     plan: Plan,
-    places: Places,
+    places: PlanPlaces,
     wait_seconds: float | None = None,
     clock: Clock | None = None,
     progress: Progress | None = None,
@@ -130,7 +130,7 @@ def carry_out(
     return Outcome(plan, f"{done} To take it back: floodmark undo {plan.target}")
 
 
-def check(plan: Plan, places: Places, wait_seconds: float | None, clock: Clock) -> None:
+def check(plan: Plan, places: PlanPlaces, wait_seconds: float | None, clock: Clock) -> None:
     """Everything that held when the plan was made must hold still."""
     names = {condition.name for condition in plan.preconditions}
     if NOT_IN_USE in names:
@@ -140,7 +140,7 @@ def check(plan: Plan, places: Places, wait_seconds: float | None, clock: Clock) 
         refuse_not_empty(places.target, plan)
 
 
-def _check_origin(plan: Plan, places: Places, always: bool = False) -> None:
+def _check_origin(plan: Plan, places: PlanPlaces, always: bool = False) -> None:
     """A change in place has moved the checkpoint itself; one that makes a new one has not."""
     if not plan.fingerprint or (plan.about_target and not always):
         return
@@ -211,7 +211,7 @@ def _begin(plan: Plan, target: Files) -> Record:
 
 def _finish(
     plan: Plan,
-    places: Places,
+    places: PlanPlaces,
     record: Record,
     progress: Progress | None,
     rewriter: Rewriter | None,
@@ -264,7 +264,7 @@ def kept_path(plan: Plan, step: Step) -> str:
     return f"{journal.kept_folder(plan)}/{step.place}/{step.path}"
 
 
-def _keep(plan: Plan, places: Places) -> None:
+def _keep(plan: Plan, places: PlanPlaces) -> None:
     replaced = [step for step in plan.steps if step.replaces]
     if not replaced:
         return
@@ -281,14 +281,14 @@ def _keep(plan: Plan, places: Places) -> None:
 
 
 def _do_steps(
-    plan: Plan, places: Places, progress: Progress | None, rewriter: Rewriter | None
+    plan: Plan, places: PlanPlaces, progress: Progress | None, rewriter: Rewriter | None
 ) -> None:
     for done, _ in enumerate(_each(plan, places, rewriter), 1):
         if progress:
             progress(done, len(plan.steps))
 
 
-def _each(plan: Plan, places: Places, rewriter: Rewriter | None) -> Iterator[Step]:
+def _each(plan: Plan, places: PlanPlaces, rewriter: Rewriter | None) -> Iterator[Step]:
     steps = [step for step in plan.steps if step.do != REWRITE]
     if not (places.target.reads_cost and not plan.in_place):
         for step in steps:
@@ -308,7 +308,7 @@ def _rewrites(plan: Plan) -> list[Step]:
     return [step for step in plan.steps if step.do == REWRITE]
 
 
-def _do(step: Step, places: Places) -> Step:
+def _do(step: Step, places: PlanPlaces) -> Step:
     files = places.of(step)
     if step.do == WRITE:
         restore_file(files, step.path, step.data, step.mode)
@@ -323,7 +323,7 @@ def _do(step: Step, places: Places) -> Step:
     return step
 
 
-def verify(plan: Plan, places: Places, rewriter: Rewriter | None = None) -> None:
+def verify(plan: Plan, places: PlanPlaces, rewriter: Rewriter | None = None) -> None:
     """What the steps say is what is there."""
     for step in _rewrites(plan):
         assert rewriter is not None

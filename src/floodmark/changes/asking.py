@@ -18,7 +18,7 @@ from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.filelog import SourceFile
 from floodmark.checkpoint.layout import batch_id
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.outside import Bounds, Outside, Places, SinkLog, TableLog
+from floodmark.checkpoint.outside import Bounds, Outside, SinkLog, SourcePlaces, TableLog
 from floodmark.checkpoint.source_kinds import SourceKind
 from floodmark.checkpoint.sources import (
     BASE_INDEXES,
@@ -50,7 +50,11 @@ class SourceToAsk:
 
 
 def ask(
-    files: Files, evidence: Evidence, note: Mapping[str, Any] | None, places: Places, opened: Open
+    files: Files,
+    evidence: Evidence,
+    note: Mapping[str, Any] | None,
+    places: SourcePlaces,
+    opened: Open,
 ) -> Outside:
     """For `doctor`: everything that answers; what does not is said, and stops nothing."""
     batch = evidence.begins_after
@@ -100,7 +104,7 @@ def _noted(note: Mapping[str, Any] | None, source: str) -> dict[str, str]:
     return {} if number is None else noted_options(note or {}, number)
 
 
-def _with_places(options: dict[str, str], places: Places) -> dict[str, str]:
+def _with_places(options: dict[str, str], places: SourcePlaces) -> dict[str, str]:
     """What the user says goes before what a note says."""
     if places.bootstrap_servers:
         options["kafka.bootstrap.servers"] = places.bootstrap_servers
@@ -198,7 +202,7 @@ def _address(folder: str) -> str:
 
 
 def _sink(
-    evidence: Evidence, note: Mapping[str, Any] | None, places: Places, opened: Open
+    evidence: Evidence, note: Mapping[str, Any] | None, places: SourcePlaces, opened: Open
 ) -> SinkLog | None:
     given = None if places.sink is None else (places.sink, opened(places.sink))
     sink = known_sink(note, given, opened)

@@ -63,7 +63,7 @@ from floodmark.errors import (
     WouldLose,
 )
 from floodmark.storage import backup
-from floodmark.storage.backup import Snapshot, Store, Stored, object_path
+from floodmark.storage.backup import RepositoryWriter, Snapshot, Stored, object_path
 from floodmark.storage.copying import mode_of, private
 from floodmark.storage.files import Files, Listing
 from floodmark.storage.load import Entries, load_listed
@@ -95,7 +95,7 @@ def take_backup(
     repository.write(RelativePath(f"{backup.RUNNING}/{mark}"), str(now).encode())
     try:
         earlier = [s for s in backup.snapshots(repository) if s.location == location]
-        store = Store(repository, earlier[-1].files if earlier else ())
+        store = RepositoryWriter(repository, earlier[-1].files if earlier else ())
         snapshot = _snapshot(files, location, store, now)
         backup.write_snapshot(repository, snapshot)
         removed = (0, 0)
@@ -113,7 +113,7 @@ def _day(time_ms: int) -> str:
     return datetime.fromtimestamp(time_ms / 1000, timezone.utc).date().isoformat()
 
 
-def _snapshot(files: Files, location: str, store: Store, now_ms: int) -> Snapshot:
+def _snapshot(files: Files, location: str, store: RepositoryWriter, now_ms: int) -> Snapshot:
     for _ in range(_TRIES):
         try:
             checkpoint = consistent(files)
@@ -181,7 +181,7 @@ def _is_of(file: FileInfo, committed: int, commits: list[int]) -> bool:
     return True
 
 
-def _stored(files: Files, checkpoint: Checkpoint, store: Store) -> Iterator[Stored]:
+def _stored(files: Files, checkpoint: Checkpoint, store: RepositoryWriter) -> Iterator[Stored]:
     needed: set[str] = set()
     if checkpoint.committed_batch is not None and checkpoint.state_operators:
         for state in needed_state(checkpoint, checkpoint.committed_batch, files.read):

@@ -18,7 +18,7 @@ from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, SOURCES
 from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_offset
 from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.checkpoint.sources import render_json
-from floodmark.storage.state_goal import Goal, goal_to_json
+from floodmark.storage.state_goal import ReshapeTarget, goal_to_json
 
 VERSION = 1
 
@@ -72,14 +72,14 @@ def plan_bootstrap(
     )
 
 
-def _why(goal: Goal) -> str:
+def _why(goal: ReshapeTarget) -> str:
     names = [part.name for part in goal.parts if part.given]
     return "the rows that were given" if names else "an empty state"
 
 
 def _goals(
     new: str, drawn: Drawn, first: FirstBatch, given: frozenset[tuple[int, str]]
-) -> Iterator[Goal]:
+) -> Iterator[ReshapeTarget]:
     conf = first.offsets.metadata.conf if first.offsets.metadata else {}
     for kept in drawn.operators:
         goal = goal_of(kept, conf, 0, VERSION)
@@ -90,7 +90,7 @@ def _goals(
         yield replace(goal, parts=parts, unique_ids=ids, zip_version=zips)
 
 
-def _commit(commit: CommitEntry, goals: tuple[Goal, ...]) -> Step:
+def _commit(commit: CommitEntry, goals: tuple[ReshapeTarget, ...]) -> Step:
     ids = {one.operator: one.unique_ids for one in goals if one.unique_ids is not None}
     if ids:
         commit = with_state_ids(commit, ids)

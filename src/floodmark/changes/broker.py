@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from floodmark.changes.cluster_by_time import by_batch_time, by_record_time
-from floodmark.changes.course import Wish, choose_course
+from floodmark.changes.course import UpgradeOptions, choose_course
 from floodmark.changes.reach import Reach, require_reach
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outside import Bounds
@@ -115,26 +115,28 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class Asked:
-    wish: Wish
+class KafkaAnswer:
+    request: UpgradeOptions
     notes: tuple[str, ...]
 
 
-def ask_kafka(checkpoint: Checkpoint, wish: Wish, noted: str | None = None) -> Asked:
-    """The wish, with the offsets of another cluster where that is asked for, and what to know.
+def ask_kafka(
+    checkpoint: Checkpoint, request: UpgradeOptions, noted: str | None = None
+) -> KafkaAnswer:
+    """The request, with the offsets of another cluster where that is asked for, and what to know.
 
     `noted`: the cluster that the stream has read, as its last start has noted it. It is named and
     not asked: anybody may have written the note.
     """
-    bootstrap = wish.kafka
+    bootstrap = request.kafka
     if bootstrap is None:
-        if wish.by_time:
+        if request.by_time:
             raise WrongUse("--by-time asks a cluster", do="Name it: --kafka HOST:PORT.")
-        return Asked(wish, ())
-    if wish.by_time:
+        return KafkaAnswer(request, ())
+    if request.by_time:
         # The planned range is one of the old cluster's offsets: it cannot be run again.
-        wish = replace(wish, drop_in_flight=True)
-    course = choose_course(checkpoint, wish)
+        request = replace(request, drop_in_flight=True)
+    course = choose_course(checkpoint, request)
     batch = course.after if course.after is not None else course.in_flight
     assert batch is not None
     sources = [s for s in checkpoint.sources_of(batch) if s.kind is SourceKind.KAFKA]
@@ -142,29 +144,29 @@ def ask_kafka(checkpoint: Checkpoint, wish: Wish, noted: str | None = None) -> A
         raise no_kafka()
     cluster = Cluster(bootstrap)
     try:
-        if wish.by_time:
-            moved, notes = _by_time(checkpoint, wish, batch, sources, cluster, noted)
-            return Asked(replace(wish, moved_offsets=moved), notes)
-        return Asked(wish, _out_of_reach(wish, sources, cluster))
+        if request.by_time:
+            moved, notes = _by_time(checkpoint, request, batch, sources, cluster, noted)
+            return KafkaAnswer(replace(request, moved_offsets=moved), notes)
+        return KafkaAnswer(request, _out_of_reach(request, sources, cluster))
     finally:
         cluster.close()
 
 
 def _by_time(
     checkpoint: Checkpoint,
-    wish: Wish,
+    request: UpgradeOptions,
     batch: int,
     sources: list[SourceOffset],
     cluster: Cluster,
     noted: str | None,
 ) -> tuple[tuple[tuple[str, str], ...], Notes]:
-    renamed = dict(wish.map_topic)
-    if wish.old_kafka is None:
+    renamed = dict(request.map_topic)
+    if request.old_kafka is None:
         entry = checkpoint.offsets[batch]
-        return by_batch_time(entry, batch, sources, renamed, cluster, wish, noted)
-    left = Cluster(wish.old_kafka)
+        return by_batch_time(entry, batch, sources, renamed, cluster, request, noted)
+    left = Cluster(request.old_kafka)
     try:
-        return by_record_time(sources, renamed, left, cluster, wish)
+        return by_record_time(sources, renamed, left, cluster, request)
     finally:
         left.close()
 
@@ -174,9 +176,9 @@ def _topics(renamed: Mapping[str, str], source: SourceOffset) -> dict[str, dict[
     return {renamed.get(topic, topic): partitions for topic, partitions in offsets.items()}
 
 
-def _out_of_reach(wish: Wish, sources: list[SourceOffset], cluster: Cluster) -> Notes:
-    topics = [_topics(dict(wish.map_topic), source) for source in sources]
-    return require_reach(reach_of(topics, cluster), wish.accept, _sound(cluster))
+def _out_of_reach(request: UpgradeOptions, sources: list[SourceOffset], cluster: Cluster) -> Notes:
+    topics = [_topics(dict(request.map_topic), source) for source in sources]
+    return require_reach(reach_of(topics, cluster), request.accept, _sound(cluster))
 
 
 def ask_reach(sources: Sequence[SourceOffset], bootstrap: str, accept: Sequence[str]) -> Notes:

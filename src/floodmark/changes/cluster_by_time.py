@@ -21,7 +21,7 @@ from floodmark.errors import WouldLose, WrongUse
 
 if TYPE_CHECKING:
     from floodmark.changes.broker import Cluster
-    from floodmark.changes.course import Wish
+    from floodmark.changes.course import UpgradeOptions
     from floodmark.checkpoint.outside import Bounds
 
 Found = tuple[tuple[tuple[str, str], ...], tuple[str, ...]]
@@ -33,7 +33,7 @@ def by_record_time(
     renamed: Mapping[str, str],
     old: Cluster,
     new: Cluster,
-    wish: Wish,
+    options: UpgradeOptions,
 ) -> Found:
     moved: list[tuple[str, str]] = []
     doubts: list[str] = []
@@ -47,7 +47,7 @@ def by_record_time(
             doubts += unclear
             place[name] = {str(partition): at for partition, at in sorted(found.items())}
         moved.append((source.id, render_json(place)))
-    if doubts and SKIPS not in wish.accept:
+    if doubts and SKIPS not in options.accept:
         raise WouldLose(
             "--by-time: records may be left out",
             "\n".join(doubts),
@@ -127,7 +127,7 @@ def by_batch_time(
     sources: Sequence[SourceOffset],
     renamed: Mapping[str, str],
     new: Cluster,
-    wish: Wish,
+    options: UpgradeOptions,
     noted: str | None = None,
 ) -> Found:
     """Without the old cluster only the time of the batch is known: a backlog is older."""
@@ -147,7 +147,7 @@ def by_batch_time(
             found = sorted(new.at_time(name, time_ms).items())
             place[name] = {str(partition): at for partition, at in found}
         moved.append((source.id, render_json(place)))
-    if SKIPS not in wish.accept:
+    if SKIPS not in options.accept:
         raise WouldLose(
             "--by-time: the times of the records are not known, only that of the batch",
             f"Batch {batch} was planned at {moment(time_ms)}. Records that were older then and not "

@@ -110,7 +110,7 @@ def new_identity(in_flight: int | None, sink: Sink | None) -> Consequences:
 
 
 @dataclass(frozen=True)
-class Restart:
+class Renumbering:
     """A stream that counts its batches from the beginning again."""
 
     first: int
@@ -134,7 +134,7 @@ class Restart:
         return self.again != (self.in_flight, self.in_flight)
 
 
-def restarted_numbers(restart: Restart, sink: Sink | None) -> Consequences:
+def restarted_numbers(restart: Renumbering, sink: Sink | None) -> Consequences:
     again = restart.again
     verb = "gets" if restart.certain else "may get"
     twice = (

@@ -16,7 +16,7 @@ LISTED = "`floodmark batches CP` lists what is there."
 
 
 @dataclass(frozen=True)
-class Wish:
+class UpgradeOptions:
     """What the user asks of an upgrade."""
 
     from_batch: int | None = None
@@ -61,7 +61,7 @@ class Course:
         return done if self.in_flight is None else done + 1
 
 
-def choose_course(checkpoint: Checkpoint, wish: Wish) -> Course:
+def choose_course(checkpoint: Checkpoint, options: UpgradeOptions) -> Course:
     latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
     _refuse_lost_offsets(checkpoint)
     if latest is None:
@@ -75,12 +75,12 @@ def choose_course(checkpoint: Checkpoint, wish: Wish) -> Course:
             "The offset entries of the last batches are missing.",
             "`floodmark doctor` says more; choose a batch that is whole with --from-batch.",
         )
-    if wish.from_batch is not None:
-        return _from_batch(checkpoint, wish, wish.from_batch)
+    if options.from_batch is not None:
+        return _from_batch(checkpoint, options, options.from_batch)
     if committed is None:
-        return _without_commits(checkpoint, wish, latest)
+        return _without_commits(checkpoint, options, latest)
     require_entry(checkpoint, committed)
-    return _after_commit(checkpoint, wish, latest, committed)
+    return _after_commit(checkpoint, options, latest, committed)
 
 
 def _refuse_lost_offsets(checkpoint: Checkpoint) -> None:
@@ -93,19 +93,21 @@ def _refuse_lost_offsets(checkpoint: Checkpoint) -> None:
         )
 
 
-def _from_batch(checkpoint: Checkpoint, wish: Wish, batch: int) -> Course:
+def _from_batch(checkpoint: Checkpoint, options: UpgradeOptions, batch: int) -> Course:
     latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
     assert latest is not None
     require_committed(checkpoint, batch, "--from-batch")
     if batch == committed:
-        return _after_commit(checkpoint, wish, latest, batch)
+        return _after_commit(checkpoint, options, latest, batch)
     highest = max(latest, committed or 0)
-    return Course(batch, 0 if wish.restart_numbering else highest, None, highest)
+    return Course(batch, 0 if options.restart_numbering else highest, None, highest)
 
 
-def _after_commit(checkpoint: Checkpoint, wish: Wish, latest: int, committed: int) -> Course:
-    if latest == committed or wish.drop_in_flight:
-        number = 0 if wish.restart_numbering else latest
+def _after_commit(
+    checkpoint: Checkpoint, options: UpgradeOptions, latest: int, committed: int
+) -> Course:
+    if latest == committed or options.drop_in_flight:
+        number = 0 if options.restart_numbering else latest
         return Course(committed, number, None, latest)
     between = [batch for batch in checkpoint.offset_ids if committed < batch < latest]
     if between:
@@ -117,14 +119,14 @@ def _after_commit(checkpoint: Checkpoint, wish: Wish, latest: int, committed: in
         )
     require_entry(checkpoint, latest)
     # Async progress tracking leaves numbers out: the batch in flight keeps its own.
-    number = 0 if wish.restart_numbering else latest - 1
+    number = 0 if options.restart_numbering else latest - 1
     return Course(committed, number, latest, latest)
 
 
-def _without_commits(checkpoint: Checkpoint, wish: Wish, latest: int) -> Course:
+def _without_commits(checkpoint: Checkpoint, options: UpgradeOptions, latest: int) -> Course:
     require_entry(checkpoint, latest)
     if latest == 0:
-        if wish.drop_in_flight:
+        if options.drop_in_flight:
             raise NoAnswer(
                 f"{checkpoint.path}: without its first batch there is nothing to go on from",
                 do="Start the new stream with an empty checkpoint.",
@@ -133,10 +135,10 @@ def _without_commits(checkpoint: Checkpoint, wish: Wish, latest: int) -> Course:
     # Spark 2.1 wrote no commits: it takes every batch before the newest as done.
     before = latest - 1
     require_entry(checkpoint, before)
-    if wish.drop_in_flight:
-        number = 0 if wish.restart_numbering else latest
+    if options.drop_in_flight:
+        number = 0 if options.restart_numbering else latest
         return Course(before, number, None, latest, has_commit=False)
-    number = 0 if wish.restart_numbering else before
+    number = 0 if options.restart_numbering else before
     return Course(before, number, latest, latest, has_commit=False)
 
 

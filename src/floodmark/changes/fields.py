@@ -13,7 +13,7 @@ from floodmark.state.widening import widens
 
 
 @dataclass(frozen=True)
-class Told:
+class ColumnOptions:
     """What the user says of columns; a name is one that `floodmark state` shows."""
 
     renames: Mapping[str, str] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Told:
 
 
 @dataclass
-class Ledger:
+class ColumnNotes:
     """What was decided, in words, and which of the user's words were needed."""
 
     where: str
@@ -47,8 +47,8 @@ def match_struct(
     old: Struct,
     new: Struct,
     within: tuple[str, ...],
-    told: Told,
-    ledger: Ledger,
+    told: ColumnOptions,
+    ledger: ColumnNotes,
     beside: tuple[tuple[str, ...], Struct] | None = None,
 ) -> tuple[Column, ...]:
     """A column of the old struct, or a filling, for each of the new one.
@@ -75,7 +75,7 @@ def match_struct(
 
 
 def _renamed(
-    old: Struct, new: Struct, within: tuple[str, ...], told: Told, ledger: Ledger
+    old: Struct, new: Struct, within: tuple[str, ...], told: ColumnOptions, ledger: ColumnNotes
 ) -> dict[str, str]:
     """new name → old name, for all that are found."""
     found: dict[str, str] = {}
@@ -115,7 +115,9 @@ def _bare(name: str) -> str:
     return name.replace("_", "").casefold()
 
 
-def take(old: Field, new: Field, source: tuple[str, ...], told: Told, ledger: Ledger) -> Column:
+def take(
+    old: Field, new: Field, source: tuple[str, ...], told: ColumnOptions, ledger: ColumnNotes
+) -> Column:
     before, after = stored(old.type), stored(new.type)
     if isinstance(before, Struct) and isinstance(after, Struct) and before != after:
         inner = match_struct(before, after, source, told, ledger)
@@ -133,7 +135,11 @@ def take(old: Field, new: Field, source: tuple[str, ...], told: Told, ledger: Le
 
 
 def fill(
-    new: Field, within: tuple[str, ...], told: Told, ledger: Ledger, initial: Any = None
+    new: Field,
+    within: tuple[str, ...],
+    told: ColumnOptions,
+    ledger: ColumnNotes,
+    initial: Any = None,
 ) -> Column:
     is_told, value = told.default(new.name, within)
     if is_told:
@@ -155,7 +161,9 @@ def fill(
     return Column(new.name, (), initial)
 
 
-def match_key(old: Struct, new: Struct, told: Told, ledger: Ledger) -> tuple[Column, ...]:
+def match_key(
+    old: Struct, new: Struct, told: ColumnOptions, ledger: ColumnNotes
+) -> tuple[Column, ...]:
     """The new key's columns; every one must come from the old key."""
     old, new = distinct(old), distinct(new)
     renamed = _renamed(old, new, (KEY,), told, ledger)

@@ -11,7 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from floodmark.changes.aggregate_columns import match_aggregation
-from floodmark.changes.fields import Ledger, Told, dropped, match_key, match_struct, take
+from floodmark.changes.fields import (
+    ColumnNotes,
+    ColumnOptions,
+    dropped,
+    match_key,
+    match_struct,
+    take,
+)
 from floodmark.changes.shapes import (
     AGGREGATION,
     DEDUP,
@@ -20,8 +27,8 @@ from floodmark.changes.shapes import (
     SESSION,
     UNKNOWN,
     VARIABLES,
-    Operator,
-    Store,
+    OperatorShape,
+    StoreShape,
 )
 from floodmark.errors import NotCarried, WrongUse
 from floodmark.state.reshape import VALUE, Column, Recipe
@@ -44,16 +51,16 @@ class StoreMatch:
     """The store or column family, by the same name in both."""
     recipe: Recipe | None
     """None: a function of the user's makes the rows."""
-    old: Store
-    new: Store
+    old: StoreShape
+    new: StoreShape
     by_function: bool = False
     """Keys become one, and a function of the user's merges their rows."""
 
 
 @dataclass(frozen=True)
 class OperatorMatch:
-    new: Operator
-    old: Operator | None
+    new: OperatorShape
+    old: OperatorShape | None
     """None: the operator is new, and starts empty."""
     stores: tuple[StoreMatch, ...] = ()
 
@@ -61,13 +68,13 @@ class OperatorMatch:
 @dataclass(frozen=True)
 class Matching:
     operators: tuple[OperatorMatch, ...]
-    removed: tuple[Operator, ...]
+    removed: tuple[OperatorShape, ...]
     notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class MatchWish:
-    told: Told = field(default_factory=Told)
+class MatchOptions:
+    told: ColumnOptions = field(default_factory=ColumnOptions)
     accept: frozenset[str] = frozenset()
     merge: Mapping[str, str] | None = None
     given: frozenset[tuple[int, str]] = frozenset()
@@ -76,11 +83,13 @@ class MatchWish:
     """New operators whose keys may become one: a function of the user's merges their rows."""
 
 
-def match(old: Sequence[Operator], new: Sequence[Operator], wish: MatchWish) -> Matching:
-    _refuse_unused(wish.told, old, new)
+def match(
+    old: Sequence[OperatorShape], new: Sequence[OperatorShape], options: MatchOptions
+) -> Matching:
+    _refuse_unused(options.told, old, new)
     pairs, removed = _pairs(old, new)
     notes: list[str] = []
-    if removed and DROPPED_OPERATOR not in wish.accept:
+    if removed and DROPPED_OPERATOR not in options.accept:
         gone = ", ".join(one.words for one in removed)
         raise NotCarried(
             f"the new code has no {gone}: that state would be dropped",
@@ -94,31 +103,31 @@ def match(old: Sequence[Operator], new: Sequence[Operator], wish: MatchWish) -> 
             notes.append(f"{mine.words} is new: it starts empty, and knows no record before.")
             matched.append(OperatorMatch(mine, None))
             continue
-        matched.append(_operator(theirs, mine, wish, notes))
-    _refuse_idle_merge(matched, wish)
+        matched.append(_operator(theirs, mine, options, notes))
+    _refuse_idle_merge(matched, options)
     return Matching(tuple(matched), removed, tuple(notes))
 
 
-def _refuse_idle_merge(matched: list[OperatorMatch], wish: MatchWish) -> None:
+def _refuse_idle_merge(matched: list[OperatorMatch], options: MatchOptions) -> None:
     recipes = [store.recipe for one in matched for store in one.stores]
     merged = any(store.by_function for one in matched for store in one.stores)
-    if wish.merging and not wish.given and not merged:
+    if options.merging and not options.given and not merged:
         raise WrongUse(
             "merge: no keys become one",
             "The new code groups by all that the old code did, or what it keeps is not merged.",
             "Leave the function out.",
         )
-    if wish.merge and not wish.given and not any(one and one.merge for one in recipes):
+    if options.merge and not options.given and not any(one and one.merge for one in recipes):
         raise WrongUse(
-            f"--merge {next(iter(wish.merge))}: no keys become one",
+            f"--merge {next(iter(options.merge))}: no keys become one",
             "The new code groups by all that the old code did.",
             "Leave the option out.",
         )
 
 
 def _pairs(
-    old: Sequence[Operator], new: Sequence[Operator]
-) -> tuple[list[tuple[Operator, Operator | None]], tuple[Operator, ...]]:
+    old: Sequence[OperatorShape], new: Sequence[OperatorShape]
+) -> tuple[list[tuple[OperatorShape, OperatorShape | None]], tuple[OperatorShape, ...]]:
     for one in (*old, *new):
         if one.kind == UNKNOWN:
             raise NotCarried(
@@ -136,7 +145,7 @@ def _pairs(
                 "Take the change in two steps, one operator at a time.",
             )
     left = list(old)
-    pairs: list[tuple[Operator, Operator | None]] = []
+    pairs: list[tuple[OperatorShape, OperatorShape | None]] = []
     for mine in new:
         found = next((one for one in left if one.kind == mine.kind), None)
         if found is not None:
@@ -145,10 +154,12 @@ def _pairs(
     return pairs, tuple(left)
 
 
-def _operator(old: Operator, new: Operator, wish: MatchWish, notes: list[str]) -> OperatorMatch:
+def _operator(
+    old: OperatorShape, new: OperatorShape, options: MatchOptions, notes: list[str]
+) -> OperatorMatch:
     if new.kind == JOIN:
         _refuse_swapped_sides(old, new)
-    ledger = Ledger(new.words)
+    ledger = ColumnNotes(new.words)
     stores = []
     theirs = {store.name: store for store in old.stores}
     for store in new.stores:
@@ -165,25 +176,25 @@ def _operator(old: Operator, new: Operator, wish: MatchWish, notes: list[str]) -
             if not store.name.startswith("$"):
                 ledger.note(f"the variable {store.name} is new: it starts empty")
             continue
-        given = (new.number, store.name) in wish.given
+        given = (new.number, store.name) in options.given
         if given:
             stores.append(StoreMatch(store.name, None, before, store))
             continue
         if new.kind in (GROUPS, VARIABLES):
             _refuse_other_expiry(before, store, ledger)
-            _require_accepted(_lost(before.value, store.value, wish.told), wish, ledger)
+            _require_accepted(_lost(before.value, store.value, options.told), options, ledger)
         mine = _of_side(ledger, store) if new.kind == JOIN else ledger
-        stores.append(_store(old, new, before, store, wish, mine))
+        stores.append(_store(old, new, before, store, options, mine))
     names = {store.name for store in new.stores}
     gone = [name for name in theirs if name not in names and not name.startswith("$")]
     if gone:
-        _require_accepted([f"the variable {one}" for one in gone], wish, ledger)
+        _require_accepted([f"the variable {one}" for one in gone], options, ledger)
         ledger.note(f"the variable {', '.join(gone)} is left out")
     notes += ledger.notes
     return OperatorMatch(new, old, tuple(stores))
 
 
-def _refuse_other_expiry(before: Store, after: Store, ledger: Ledger) -> None:
+def _refuse_other_expiry(before: StoreShape, after: StoreShape, ledger: ColumnNotes) -> None:
     """A value that expires lies in another form, with an index of when: it cannot be made up."""
     had, has = _TTL in before.value.names, _TTL in after.value.names
     if had == has:
@@ -197,7 +208,7 @@ def _refuse_other_expiry(before: Store, after: Store, ledger: Ledger) -> None:
     )
 
 
-def _lost(old: Struct, new: Struct, told: Told) -> list[str]:
+def _lost(old: Struct, new: Struct, told: ColumnOptions) -> list[str]:
     """Fields of the old value that the new code has no place for."""
     sources = {one.rsplit(".", 1)[-1] for one in told.renames.values()}
     kept = {*sources, _TIMEOUT, _TTL}
@@ -215,8 +226,8 @@ def _lost(old: Struct, new: Struct, told: Told) -> list[str]:
     return found
 
 
-def _require_accepted(lost: list[str], wish: MatchWish, ledger: Ledger) -> None:
-    if lost and DROPPED_FIELD not in wish.accept:
+def _require_accepted(lost: list[str], options: MatchOptions, ledger: ColumnNotes) -> None:
+    if lost and DROPPED_FIELD not in options.accept:
         raise NotCarried(
             f"{ledger.where}: the new code does not keep {', '.join(lost)}: that would be dropped",
             "What it holds cannot be had again from this checkpoint.",
@@ -225,37 +236,42 @@ def _require_accepted(lost: list[str], wish: MatchWish, ledger: Ledger) -> None:
         )
 
 
-def _of_side(ledger: Ledger, store: Store) -> Ledger:
+def _of_side(ledger: ColumnNotes, store: StoreShape) -> ColumnNotes:
     """A column of one side may have its name on the other as well."""
-    return Ledger(f"{ledger.where}, {store.name.partition('-')[0]} side", ledger.notes)
+    return ColumnNotes(f"{ledger.where}, {store.name.partition('-')[0]} side", ledger.notes)
 
 
 def _store(
-    old: Operator, new: Operator, before: Store, after: Store, wish: MatchWish, ledger: Ledger
+    old: OperatorShape,
+    new: OperatorShape,
+    before: StoreShape,
+    after: StoreShape,
+    options: MatchOptions,
+    ledger: ColumnNotes,
 ) -> StoreMatch:
-    key = match_key(before.key, after.key, wish.told, ledger)
+    key = match_key(before.key, after.key, options.told, ledger)
     gone = dropped(before.key, key)
     if new.kind in (AGGREGATION, SESSION):
-        value = match_aggregation(old, new, before, after, wish.told, ledger)
+        value = match_aggregation(old, new, before, after, options.told, ledger)
     elif new.kind == DEDUP and len(after.value.fields) == len(before.value.fields):
         # Its value is one column that only Spark knows the name of.
         pairs = zip(distinct(before.value).fields, distinct(after.value).fields, strict=True)
-        value = tuple(take(a, b, (VALUE, a.name), wish.told, ledger) for a, b in pairs)
+        value = tuple(take(a, b, (VALUE, a.name), options.told, ledger) for a, b in pairs)
     else:
-        value = match_struct(before.value, after.value, (VALUE,), wish.told, ledger)
+        value = match_struct(before.value, after.value, (VALUE,), options.told, ledger)
     if new.kind == JOIN:
         _require_some(before, after, value, ledger)
-    by_function = bool(gone) and new.number in wish.merging and new.kind in (AGGREGATION, GROUPS)
+    by_function = bool(gone) and new.number in options.merging and new.kind in (AGGREGATION, GROUPS)
     if by_function:
         ledger.note(
             f"{', '.join(gone)} is no part of the key any more: keys that become one are merged "
             "by the function"
         )
-    merge = None if by_function else _merge(new, after, gone, wish, ledger)
+    merge = None if by_function else _merge(new, after, gone, options, ledger)
     return StoreMatch(after.name, Recipe(key, value, merge), before, after, by_function)
 
 
-def _refuse_swapped_sides(old: Operator, new: Operator) -> None:
+def _refuse_swapped_sides(old: OperatorShape, new: OperatorShape) -> None:
     before, after = (
         [
             sorted(
@@ -278,7 +294,9 @@ def _refuse_swapped_sides(old: Operator, new: Operator) -> None:
         )
 
 
-def _require_some(before: Store, after: Store, value: tuple[Column, ...], ledger: Ledger) -> None:
+def _require_some(
+    before: StoreShape, after: StoreShape, value: tuple[Column, ...], ledger: ColumnNotes
+) -> None:
     # What Spark adds for itself says nothing of the side's own columns.
     own = [column for column in value if column.name != _MATCHED]
     if before.value.fields and not any(column.source for column in own):
@@ -290,7 +308,11 @@ def _require_some(before: Store, after: Store, value: tuple[Column, ...], ledger
 
 
 def _merge(
-    new: Operator, after: Store, gone: tuple[str, ...], wish: MatchWish, ledger: Ledger
+    new: OperatorShape,
+    after: StoreShape,
+    gone: tuple[str, ...],
+    options: MatchOptions,
+    ledger: ColumnNotes,
 ) -> Mapping[str, str] | None:
     if not gone:
         return None
@@ -309,7 +331,7 @@ def _merge(
             "Give the rows yourself with --with MIGRATION.py, or begin with an empty state: "
             "`floodmark upgrade --without-state`.",
         )
-    merge = dict(wish.merge or {})
+    merge = dict(options.merge or {})
     names = distinct(after.value).names
     missing = [name for name in names if name not in merge and name not in after.key.names]
     if missing:
@@ -337,7 +359,9 @@ def _merge(
     return {name: merge.get(name, "any") for name in names}
 
 
-def _refuse_unused(told: Told, old: Sequence[Operator], new: Sequence[Operator]) -> None:
+def _refuse_unused(
+    told: ColumnOptions, old: Sequence[OperatorShape], new: Sequence[OperatorShape]
+) -> None:
     """A misspelt name is not silently without effect."""
     known_new = {name for one in new for store in one.stores for name in _names(store)}
     known_old = {name for one in old for store in one.stores for name in _names(store)}
@@ -364,7 +388,7 @@ def _refuse_unused(told: Told, old: Sequence[Operator], new: Sequence[Operator])
             )
 
 
-def _names(store: Store) -> set[str]:
+def _names(store: StoreShape) -> set[str]:
     return set(_paths(store.key, "")) | set(_paths(store.value, ""))
 
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from floodmark.changes.aggregates import aggregations, with_columns
-from floodmark.changes.course import Course, Wish, choose_course
-from floodmark.changes.matching import Matching, MatchWish, OperatorMatch, match
+from floodmark.changes.course import Course, UpgradeOptions, choose_course
+from floodmark.changes.matching import Matching, MatchOptions, OperatorMatch, match
 from floodmark.changes.needed_state import computed_again, whole_in_flight
 from floodmark.changes.origin import Origin
 from floodmark.changes.plan import WRITE, Plan, Step, rewrite, write
 from floodmark.changes.rehome import is_operator_metadata, moved_operator_metadata
-from floodmark.changes.shapes import AGGREGATION, SESSION, Aggregate, Operator, Store
+from floodmark.changes.shapes import AGGREGATION, SESSION, Aggregate, OperatorShape, StoreShape
 from floodmark.changes.upgrade import plan_upgrade
 from floodmark.checkpoint.commits import StateIds, parse_commit, render_commit, with_state_ids
 from floodmark.checkpoint.layout import COMMITS, OFFSETS
@@ -32,7 +32,7 @@ from floodmark.state.operators import JOIN_STORES, Reading
 from floodmark.state.schema import PLAIN, render_encoding
 from floodmark.storage.files import Files
 from floodmark.storage.state import ENCODING, MERGE_VERSION, ROW_CHECKSUMS
-from floodmark.storage.state_goal import Goal, Part, goal_to_json
+from floodmark.storage.state_goal import Part, ReshapeTarget, goal_to_json
 from floodmark.storage.state_rewrite import CODEC, stores_of
 from floodmark.storage.state_write import HDFS, ROCKSDB
 
@@ -41,7 +41,7 @@ from floodmark.storage.state_write import HDFS, ROCKSDB
 class Kept:
     """An operator as a checkpoint has it: what it is, and how its stores are read."""
 
-    operator: Operator
+    operator: OperatorShape
     readings: tuple[Reading, ...]
     partitions: int
 
@@ -66,7 +66,7 @@ class Drawn:
 class Migration:
     """What the user asks of a migration."""
 
-    match: MatchWish = field(default_factory=MatchWish)
+    match: MatchOptions = field(default_factory=MatchOptions)
     conf: Mapping[str, str] = field(default_factory=dict)
     """Settings that the new checkpoint pins otherwise than the old."""
     pins: Mapping[str, str] = field(default_factory=dict)
@@ -90,14 +90,14 @@ def kept_operators(
         stores = stores_of(files, checkpoint, one.operator, batch)
         readings = tuple(view.reading for store in stores for view in store.views)
         name = stores[0].views[0].operator_name
-        operator = Operator(one.operator, name, tuple(_store(reading) for reading in readings))
+        operator = OperatorShape(one.operator, name, tuple(_store(reading) for reading in readings))
         bare.append(Kept(operator, readings, len(stores[0].partitions)))
     return _with_aggregates(tuple(bare), tree, initial)
 
 
-def _store(reading: Reading) -> Store:
+def _store(reading: Reading) -> StoreShape:
     assert reading.schema is not None
-    return Store(reading.family or reading.folder, reading.schema.key, reading.schema.value)
+    return StoreShape(reading.family or reading.folder, reading.schema.key, reading.schema.value)
 
 
 def _with_aggregates(
@@ -109,7 +109,7 @@ def _with_aggregates(
     mine = [one for one in kept if one.operator.kind in (AGGREGATION, SESSION)]
     if len(found) != len(mine):
         return kept
-    known: dict[int, Operator] = {}
+    known: dict[int, OperatorShape] = {}
     for at, (one, functions) in enumerate(zip(mine, found, strict=True)):
         named = with_columns(tuple(map(words, functions)), one.operator.stores[0].value)
         values = initial[at] if initial is not None and at < len(initial) else ()
@@ -163,18 +163,18 @@ def pinned(checkpoint: Checkpoint, kept: Sequence[Kept]) -> dict[str, str]:
 def plan_migrate(
     origin: Origin,
     new: str,
-    wish: Wish,
+    request: UpgradeOptions,
     migration: Migration,
     old: Sequence[Kept],
     drawn: Drawn,
 ) -> Plan:
     _refuse_partitions(migration)
-    base = plan_upgrade(origin, new, wish)
-    course = choose_course(origin.checkpoint, wish)
+    base = plan_upgrade(origin, new, request)
+    course = choose_course(origin.checkpoint, request)
     matching = match(
         [one.operator for one in old], [one.operator for one in drawn.operators], migration.match
     )
-    goals: tuple[Goal, ...] = ()
+    goals: tuple[ReshapeTarget, ...] = ()
     if course.after is not None:
         goals = tuple(_goals(origin, new, course, migration, matching, old, drawn))
     _refuse_made_twice(goals)
@@ -208,7 +208,7 @@ def _refuse_partitions(migration: Migration) -> None:
         )
 
 
-def _refuse_made_twice(goals: Sequence[Goal]) -> None:
+def _refuse_made_twice(goals: Sequence[ReshapeTarget]) -> None:
     for goal in goals:
         if goal.in_flight is not None and any(part.given for part in goal.parts):
             raise NotCarried(
@@ -219,7 +219,7 @@ def _refuse_made_twice(goals: Sequence[Goal]) -> None:
             )
 
 
-def _why(goal: Goal, matching: Matching) -> str:
+def _why(goal: ReshapeTarget, matching: Matching) -> str:
     found = next(one for one in matching.operators if one.new.number == goal.operator)
     if found.old is None:
         return f"{found.new.words}, new and empty"
@@ -269,7 +269,7 @@ def _goals(
     matching: Matching,
     old: Sequence[Kept],
     drawn: Drawn,
-) -> Iterator[Goal]:
+) -> Iterator[ReshapeTarget]:
     assert course.after is not None
     assert course.number is not None
     conf = {**pinned(origin.checkpoint, old), **migration.pins, **migration.conf}
@@ -292,10 +292,10 @@ def _goals(
         )
 
 
-def goal_of(kept: Kept, conf: Mapping[str, str], batch: int, version: int) -> Goal:
+def goal_of(kept: Kept, conf: Mapping[str, str], batch: int, version: int) -> ReshapeTarget:
     """The state of a drawn operator, empty."""
     provider = conf.get(PROVIDER_CLASS, "HDFSBackedStateStoreProvider")
-    return Goal(
+    return ReshapeTarget(
         kept.operator.number,
         None,
         batch,

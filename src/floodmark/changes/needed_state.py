@@ -17,7 +17,7 @@ from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.partitions import partition_count
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import BatchPurged, MalformedFile
-from floodmark.storage.state_chain import Chain, StateFileMissing, chain_of
+from floodmark.storage.state_chain import StateChain, StateFileMissing, chain_of
 
 if TYPE_CHECKING:
     from floodmark.state.rocksdb import RocksSnapshot
@@ -39,7 +39,7 @@ class StoreState:
     operator: int
     partition: int
     store: str
-    chain: Chain
+    chain: StateChain
     tables: tuple[FileInfo, ...]
     """RocksDB: the SSTs and archived logs that the snapshot names."""
 
@@ -129,7 +129,9 @@ def _lineage(read: Read) -> Callable[[StateFile], tuple[tuple[int, str], ...]]:
     return lineage
 
 
-def _tables(folder: str, chain: Chain, read: Read, sizes: dict[str, int]) -> tuple[FileInfo, ...]:
+def _tables(
+    folder: str, chain: StateChain, read: Read, sizes: dict[str, int]
+) -> tuple[FileInfo, ...]:
     if chain.snapshot is None or chain.snapshot.kind != "zip":
         return ()
     snapshot = named_snapshot(chain.snapshot.path, read)

@@ -35,7 +35,7 @@ _IN_THE_LOG = "`floodmark batches CP` shows the times that the log holds."
 
 
 @dataclass(frozen=True)
-class Whom:
+class SourcesToAsk:
     """Whom to ask, as the user says. A note may name a table; a broker it can only propose."""
 
     kafka: str | None = None
@@ -50,7 +50,7 @@ class Past:
     reach: Reach
 
 
-def offsets_at(origin: Origin, time_ms: int, whom: Whom) -> Past:
+def offsets_at(origin: Origin, time_ms: int, whom: SourcesToAsk) -> Past:
     """The place of every source at that time, asked of the sources themselves."""
     checkpoint = origin.checkpoint
     _refuse_state(checkpoint, time_ms)
@@ -90,7 +90,7 @@ class _Place:
 
 
 def _place(
-    source: SourceOffset, time_ms: int, whom: Whom, options: Mapping[str, str], root: str
+    source: SourceOffset, time_ms: int, whom: SourcesToAsk, options: Mapping[str, str], root: str
 ) -> _Place:
     if source.kind is SourceKind.KAFKA:
         return _kafka_place(source, time_ms, whom.kafka, options.get("kafka.bootstrap.servers"))

@@ -64,7 +64,7 @@ _TOLD = 20
 
 
 @dataclass(frozen=True)
-class RepairWish:
+class RepairOptions:
     accept: tuple[str, ...] = ()
     sink: str | None = None
     read_data: bool = False
@@ -103,9 +103,9 @@ def plan_repair(
     patient: Patient,
     location: str,
     standing: Fingerprint,
-    wish: RepairWish,
+    options: RepairOptions,
 ) -> Plan:
-    backup = wish.backup
+    backup = options.backup
     steps = (*_steps(patient), *patient.sink_steps)
     left = [f"Not repaired: {item.rule} ({item.code}). {item.what}" for item in patient.findings]
     notes = (*patient.notes, *left[:_TOLD])
@@ -125,11 +125,11 @@ def plan_repair(
         standing.words,
         _block(patient),
         {
-            "accept": list(wish.accept),
+            "accept": list(options.accept),
             NEEDED: sorted({risk.name for risk in patient.risks}),
             "repeats": [to_wire(repeat) for risk in patient.risks for repeat in risk.repeats],
             "emits_again": [to_wire(risk.emitted) for risk in patient.risks if risk.emitted],
-            "sink": wish.sink,
+            "sink": options.sink,
             "backup": backup,
         },
         notes,

@@ -13,7 +13,7 @@ from floodmark.changes.mends.patient import Patient
 from floodmark.changes.mends.sink import known_sink
 from floodmark.changes.origin import refuse_dstreams, refuse_odd_content
 from floodmark.changes.plan import Plan, seal
-from floodmark.changes.repair import RepairWish, mend, plan_repair, refuse_unaccepted
+from floodmark.changes.repair import RepairOptions, mend, plan_repair, refuse_unaccepted
 from floodmark.changes.verbs import Carrying, Change, absolute, doubted, places_of
 from floodmark.storage.backup import open_repository, snapshots
 from floodmark.storage.files import Files, open_files
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from floodmark.rules.finding import Finding
 
 
-def repair(path: str, wish: RepairWish, carrying: Carrying) -> Change:
+def repair(path: str, options: RepairOptions, carrying: Carrying) -> Change:
     location = absolute(path)
     files = open_files(location, carrying.storage)
     refuse_dstreams(files)
@@ -33,17 +33,17 @@ def repair(path: str, wish: RepairWish, carrying: Carrying) -> Change:
     refuse_odd_content(files, files.list())
     standing = fingerprint(files)
     given = None
-    if wish.sink is not None:
-        given = (absolute(wish.sink), open_files(absolute(wish.sink), carrying.storage))
-    opened = opener([location, wish.sink, wish.backup], carrying.storage)
+    if options.sink is not None:
+        given = (absolute(options.sink), open_files(absolute(options.sink), carrying.storage))
+    opened = opener([location, options.sink, options.backup], carrying.storage)
     sink = known_sink(latest_note(files), given, opened)
     backup = None
-    if wish.backup is not None:
-        wish = replace(wish, backup=absolute(wish.backup))
-        backup = _backup(str(wish.backup), carrying)
-    patient = Patient(files, _doctor, sink, wish.read_data, opened)
+    if options.backup is not None:
+        options = replace(options, backup=absolute(options.backup))
+        backup = _backup(str(options.backup), carrying)
+    patient = Patient(files, _doctor, sink, options.read_data, opened)
     mend(patient, backup)
-    return carried(seal(plan_repair(patient, location, standing, wish)), carrying)
+    return carried(seal(plan_repair(patient, location, standing, options)), carrying)
 
 
 def _doctor(files: Files, read_data: bool) -> tuple[Evidence, tuple[Finding, ...]]:

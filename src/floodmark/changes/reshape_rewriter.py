@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from floodmark.changes.apply import Places
+from floodmark.changes.apply import PlanPlaces
 from floodmark.changes.plan import Step
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import WrongUse
 from floodmark.storage.files import Files
 from floodmark.storage.load import Entries, load
 from floodmark.storage.state import open_state
-from floodmark.storage.state_goal import Goal, Part, goal_from_json
+from floodmark.storage.state_goal import Part, ReshapeTarget, goal_from_json
 from floodmark.storage.state_reshape import Given, Views, Written, check_state, write_state
 from floodmark.storage.state_view import StateView
 
@@ -26,7 +26,7 @@ class ReshapeRewriter:
     _written: dict[tuple[str, int], Written] = field(default_factory=dict)
     _checkpoint: Checkpoint | None = None
 
-    def rewrite(self, step: Step, places: Places) -> None:
+    def rewrite(self, step: Step, places: PlanPlaces) -> None:
         goal = goal_of(step)
         if self.given is None and any(part.given for part in goal.parts):
             raise WrongUse(
@@ -36,20 +36,20 @@ class ReshapeRewriter:
             )
         self._written[step.path, goal.version] = self.write(goal, places)
 
-    def write(self, goal: Goal, places: Places) -> Written:
+    def write(self, goal: ReshapeTarget, places: PlanPlaces) -> Written:
         given = self.given(goal.operator) if self.given is not None else None
         return write_state(goal, places.target, self.views(goal, places.origin), given)
 
-    def check(self, step: Step, places: Places) -> None:
+    def check(self, step: Step, places: PlanPlaces) -> None:
         check_state(self._written[step.path, goal_of(step).version], places.target)
 
-    def views(self, goal: Goal, origin: Files) -> Views:
+    def views(self, goal: ReshapeTarget, origin: Files) -> Views:
         if self._checkpoint is None:
             self._checkpoint = load(origin, Entries.ALL)
         return views_of(goal, origin, self._checkpoint)
 
 
-def views_of(goal: Goal, origin: Files, checkpoint: Checkpoint) -> Views:
+def views_of(goal: ReshapeTarget, origin: Files, checkpoint: Checkpoint) -> Views:
     """How the old rows of each part are opened."""
 
     def view(part: Part, batch: int) -> StateView | None:
@@ -60,6 +60,6 @@ def views_of(goal: Goal, origin: Files, checkpoint: Checkpoint) -> Views:
     return view
 
 
-def goal_of(step: Step) -> Goal:
+def goal_of(step: Step) -> ReshapeTarget:
     assert step.how is not None
     return goal_from_json(step.how)

@@ -43,7 +43,7 @@ from floodmark.storage.starts import start_batches
 
 
 @dataclass(frozen=True)
-class Aim:
+class RewindOptions:
     """What the user asks of a rewind: one of batch, time and offsets, and how."""
 
     batch: int | None = None
@@ -59,7 +59,7 @@ class Aim:
 
 
 @dataclass(frozen=True)
-class Goal:
+class RewindTarget:
     batch: int
     entry: OffsetEntry
     """What offsets/<batch> shall hold."""
@@ -83,21 +83,23 @@ def sink_is_ahead(origin: Origin, sink: SinkPlace | None) -> bool:
 
 def to_batch(
     origin: Origin, batch: int, option: str = "--to-batch", sink_ahead: bool = False
-) -> Goal:
+) -> RewindTarget:
     require_committed(origin.checkpoint, batch, option)
     stands_there = batch == origin.checkpoint.latest_batch
     if stands_there and sink_ahead:
-        return Goal(batch, origin.checkpoint.offsets[batch], {"to_batch": batch}, sink_only=True)
+        return RewindTarget(
+            batch, origin.checkpoint.offsets[batch], {"to_batch": batch}, sink_only=True
+        )
     if stands_there:
         raise NoAnswer(
             f"{origin.location} stands at the end of batch {batch} already",
             "There is nothing after it to take back.",
             "`floodmark batches` lists the earlier ones.",
         )
-    return Goal(batch, origin.checkpoint.offsets[batch], {"to_batch": batch})
+    return RewindTarget(batch, origin.checkpoint.offsets[batch], {"to_batch": batch})
 
 
-def to_offsets(origin: Origin, given: Mapping[str, str]) -> Goal:
+def to_offsets(origin: Origin, given: Mapping[str, str]) -> RewindTarget:
     """Given offsets, by source, in place of those of the last committed batch."""
     checkpoint = origin.checkpoint
     batch = checkpoint.committed_batch
@@ -124,7 +126,7 @@ def to_offsets(origin: Origin, given: Mapping[str, str]) -> Goal:
             do="`floodmark offsets CP --json` shows where it stands.",
         )
     moves = [compare(was, given[was.id]) for was in checkpoint.sources_of(batch) if was.id in given]
-    return Goal(
+    return RewindTarget(
         batch,
         entry,
         {"to_offsets": dict(given)},
@@ -151,7 +153,7 @@ def _refuse_unseen_files(checkpoint: Checkpoint, given: Mapping[str, str]) -> No
 
 
 def plan_rewind(
-    origin: Origin, goal: Goal, keep_identity: bool = False, sink: SinkPlace | None = None
+    origin: Origin, goal: RewindTarget, keep_identity: bool = False, sink: SinkPlace | None = None
 ) -> Plan:
     checkpoint = origin.checkpoint
     if checkpoint.state_operators:
@@ -202,7 +204,7 @@ def plan_rewind(
 
 
 def _consequences(
-    origin: Origin, goal: Goal, highest: int, keep_identity: bool, trimmed: bool
+    origin: Origin, goal: RewindTarget, highest: int, keep_identity: bool, trimmed: bool
 ) -> consequences.Consequences:
     stateful = bool(origin.checkpoint.state_operators)
     again = Again(goal.batch, highest, trimmed, keep_identity, goal.back, stateful=stateful)
@@ -229,7 +231,7 @@ def _skips_accepted_by_name(told: consequences.Consequences) -> consequences.Con
     )
 
 
-def _title(goal: Goal) -> str:
+def _title(goal: RewindTarget) -> str:
     if goal.sink_only:
         return f"The file sink's log, back to the end of batch {goal.batch} like the checkpoint"
     if goal.moved:
@@ -275,7 +277,7 @@ def _later_notes(origin: Origin, batch: int) -> Iterator[Step]:
             yield from _removal(origin, path, f"the note of a start after batch {batch}")
 
 
-def _entries(origin: Origin, goal: Goal) -> Iterator[Step]:
+def _entries(origin: Origin, goal: RewindTarget) -> Iterator[Step]:
     before = goal.batch - 1
     data = render_offsets(goal.entry)
     if goal.moved:
@@ -297,7 +299,7 @@ def _rewrite(origin: Origin, path: str, data: bytes, why: str) -> Iterator[Step]
     yield write(path, data, why, replaces=path in origin.sizes)
 
 
-def _identity(origin: Origin, goal: Goal, keep_identity: bool) -> Iterator[Step]:
+def _identity(origin: Origin, goal: RewindTarget, keep_identity: bool) -> Iterator[Step]:
     if keep_identity or goal.sink_only:
         return
     fresh = new_metadata(new_query_id())
@@ -305,7 +307,7 @@ def _identity(origin: Origin, goal: Goal, keep_identity: bool) -> Iterator[Step]
     yield from _rewrite(origin, METADATA, render_metadata(fresh), why)
 
 
-def _notes(origin: Origin, goal: Goal, keep_identity: bool, trim: Trim) -> tuple[str, ...]:
+def _notes(origin: Origin, goal: RewindTarget, keep_identity: bool, trim: Trim) -> tuple[str, ...]:
     notes = [*goal.notes, f"The stream goes on with batch {goal.batch + 1}."]
     kinds = {source.kind for source in origin.checkpoint.sources_of(goal.batch)}
     if SourceKind.FILE in kinds:
@@ -323,13 +325,13 @@ def _notes(origin: Origin, goal: Goal, keep_identity: bool, trim: Trim) -> tuple
     return tuple(notes)
 
 
-def by_time(goal: Goal, at_ms: int, *notes: str) -> Goal:
+def by_time(goal: RewindTarget, at_ms: int, *notes: str) -> RewindTarget:
     """The goal as one that was asked for by a time."""
     options = {"to_time_ms": at_ms, "to_time": moment(at_ms)}
     return replace(goal, options={**options, **_offsets_of(goal)}, notes=notes)
 
 
-def _offsets_of(goal: Goal) -> Mapping[str, Any]:
+def _offsets_of(goal: RewindTarget) -> Mapping[str, Any]:
     return goal.options if goal.moved else {}
 
 

@@ -8,12 +8,12 @@ from floodmark.changes.broker import ask_reach
 from floodmark.changes.given_offsets import parse_given
 from floodmark.changes.gone_input import gone_input
 from floodmark.changes.origin import Origin, open_origin
-from floodmark.changes.past import Whom, offsets_at
+from floodmark.changes.past import SourcesToAsk, offsets_at
 from floodmark.changes.plan import seal
 from floodmark.changes.reach import require_reach
 from floodmark.changes.rewind import (
-    Aim,
-    Goal,
+    RewindOptions,
+    RewindTarget,
     by_time,
     plan_rewind,
     planned_at,
@@ -40,7 +40,7 @@ from floodmark.storage.files import open_files
 from floodmark.storage.noted_places import opener
 
 
-def rewind(path: str, aim: Aim, carrying: Carrying) -> Change:
+def rewind(path: str, aim: RewindOptions, carrying: Carrying) -> Change:
     chosen = [one for one in (aim.batch, aim.at_ms, aim.offsets_file) if one is not None]
     if len(chosen) != 1:
         raise WrongUse(
@@ -77,7 +77,7 @@ def rewind(path: str, aim: Aim, carrying: Carrying) -> Change:
     return carried(seal(replace(plan, options=options, notes=notes)), carrying)
 
 
-def _goal(origin: Origin, aim: Aim, carrying: Carrying, sink_ahead: bool) -> Goal:
+def _goal(origin: Origin, aim: RewindOptions, carrying: Carrying, sink_ahead: bool) -> RewindTarget:
     if aim.offsets_file is not None:
         given = parse_given(bytes_of(aim.offsets_file), origin.checkpoint, aim.offsets_file)
         goal = to_offsets(origin, given)
@@ -93,18 +93,18 @@ def _goal(origin: Origin, aim: Aim, carrying: Carrying, sink_ahead: bool) -> Goa
 
 
 def _goal_by_time(
-    origin: Origin, aim: Aim, at_ms: int, carrying: Carrying, sink_ahead: bool
-) -> Goal:
+    origin: Origin, aim: RewindOptions, at_ms: int, carrying: Carrying, sink_ahead: bool
+) -> RewindTarget:
     """By the log where it reaches so far; beyond it the sources are asked."""
     try:
         batch = choose_batch(origin.checkpoint, None, at_ms)
     except BatchPurged:
-        past = offsets_at(origin, at_ms, Whom(aim.kafka, aim.table, carrying.storage))
+        past = offsets_at(origin, at_ms, SourcesToAsk(aim.kafka, aim.table, carrying.storage))
         notes = require_reach(past.reach, aim.accept)
         return by_time(to_offsets(origin, past.offsets), at_ms, *notes)
     goal = to_batch(origin, batch, "--to-time", sink_ahead)
     return by_time(goal, at_ms, planned_at(origin, batch, at_ms))
 
 
-def _sources_at(origin: Origin, goal: Goal) -> list[SourceOffset]:
+def _sources_at(origin: Origin, goal: RewindTarget) -> list[SourceOffset]:
     return [read_source_offset(name, text) for name, text in goal.entry.offsets]

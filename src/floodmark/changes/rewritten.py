@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from floodmark.changes.course import Course, Wish, choose_course
+from floodmark.changes.course import Course, UpgradeOptions, choose_course
 from floodmark.changes.needed_state import computed_again, needed_state, whole_in_flight
 from floodmark.changes.origin import Origin
 from floodmark.changes.plan import Plan, Step, rewrite, write
@@ -23,7 +23,7 @@ from floodmark.checkpoint.offsets import parse_offsets, render_offsets, with_con
 from floodmark.checkpoint.operators import with_partitions
 from floodmark.errors import NoAnswer
 from floodmark.state.operators import JOIN_STORES
-from floodmark.storage.state_rewrite import Store, stores_of
+from floodmark.storage.state_rewrite import StoreToRewrite, stores_of
 
 FORMAT_KEY = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
@@ -46,9 +46,9 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Operator:
+class OperatorToRewrite:
     number: int
-    stores: tuple[Store, ...]
+    stores: tuple[StoreToRewrite, ...]
     batch: int
 
     @property
@@ -56,7 +56,7 @@ class Operator:
         return all(store.is_keyless for store in self.stores)
 
 
-def operators_of(origin: Origin, course: Course) -> tuple[Operator, ...]:
+def operators_of(origin: Origin, course: Course) -> tuple[OperatorToRewrite, ...]:
     """Every operator's state at the batch that the new stream begins after."""
     checkpoint = origin.checkpoint
     if not checkpoint.state_operators:
@@ -73,7 +73,7 @@ def operators_of(origin: Origin, course: Course) -> tuple[Operator, ...]:
         )
     needed_state(checkpoint, course.after, origin.read)  # it must be whole
     return tuple(
-        Operator(
+        OperatorToRewrite(
             one.operator,
             stores_of(origin.files, checkpoint, one.operator, course.after),
             course.after,
@@ -83,14 +83,14 @@ def operators_of(origin: Origin, course: Course) -> tuple[Operator, ...]:
 
 
 def course_of(origin: Origin) -> Course:
-    return choose_course(origin.checkpoint, Wish())
+    return choose_course(origin.checkpoint, UpgradeOptions())
 
 
 def plan_rewritten(
-    origin: Origin, new: str, course: Course, operators: tuple[Operator, ...], turn: Turn
+    origin: Origin, new: str, course: Course, operators: tuple[OperatorToRewrite, ...], turn: Turn
 ) -> Plan:
     anew = {one.number: one for one in operators if turn.partitions is None or not one.is_keyless}
-    base = plan_upgrade(origin, new, Wish())
+    base = plan_upgrade(origin, new, UpgradeOptions())
     ids = _ids(origin, new, course, turn, operators, anew) if turn.unique_ids else None
     steps = [
         step for before in base.steps for step in _carried(origin, course, turn, before, anew, ids)
@@ -113,7 +113,7 @@ def _carried(
     course: Course,
     turn: Turn,
     step: Step,
-    anew: Mapping[int, Operator],
+    anew: Mapping[int, OperatorToRewrite],
     ids: StateIds | None,
 ) -> Iterator[Step]:
     def data() -> bytes:
@@ -147,7 +147,7 @@ def _described(
     step: Step,
     parts: list[str],
     data: Callable[[], bytes],
-    anew: Mapping[int, Operator],
+    anew: Mapping[int, OperatorToRewrite],
 ) -> Iterator[Step]:
     """`parts` is the path below state/: the operator, then its files."""
     if parts[1] == "_metadata":
@@ -165,8 +165,8 @@ def _ids(
     new: str,
     course: Course,
     turn: Turn,
-    operators: Iterable[Operator],
-    anew: Mapping[int, Operator],
+    operators: Iterable[OperatorToRewrite],
+    anew: Mapping[int, OperatorToRewrite],
 ) -> StateIds:
     """Unique ids for every store, the same each time this very change is planned."""
     assert course.after is not None
@@ -196,7 +196,7 @@ def _ids(
     return ids
 
 
-def _count(operator: Operator) -> int:
+def _count(operator: OperatorToRewrite) -> int:
     return len(operator.stores[0].partitions)
 
 
@@ -204,7 +204,7 @@ def _rewrites(
     origin: Origin,
     course: Course,
     turn: Turn,
-    operators: Iterable[Operator],
+    operators: Iterable[OperatorToRewrite],
     ids: StateIds | None,
 ) -> Iterator[Step]:
     assert course.number is not None

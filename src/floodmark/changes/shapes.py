@@ -45,7 +45,7 @@ class Aggregate:
 
 
 @dataclass(frozen=True)
-class Store:
+class StoreShape:
     """One store, or one column family: the rows of one shape."""
 
     name: str
@@ -54,10 +54,10 @@ class Store:
 
 
 @dataclass(frozen=True)
-class Operator:
+class OperatorShape:
     number: int
     name: str | None
-    stores: tuple[Store, ...]
+    stores: tuple[StoreShape, ...]
     aggregates: tuple[Aggregate, ...] | None = None
     """In the order of their columns; None where the plan, or what a function keeps, is unknown."""
     functions: tuple[Expression, ...] | None = None
@@ -74,7 +74,7 @@ class Operator:
         return f"operator {self.number} ({self.name or self.kind})"
 
 
-def _kind_of(stores: tuple[Store, ...]) -> str:
+def _kind_of(stores: tuple[StoreShape, ...]) -> str:
     """Spark 3 does not write down which operator it is, but the rows show it."""
     names = {store.name for store in stores}
     if "left-keyToNumValues" in names:

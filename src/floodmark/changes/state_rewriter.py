@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from floodmark.changes.apply import Places
+from floodmark.changes.apply import PlanPlaces
 from floodmark.changes.plan import Step
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.state.tally import Tally
 from floodmark.storage.files import Files
 from floodmark.storage.load import Entries, load
-from floodmark.storage.state_rewrite import Goal, Store, check_store, rewrite_store, stores_of
+from floodmark.storage.state_rewrite import (
+    RewriteTarget,
+    StoreToRewrite,
+    check_store,
+    rewrite_store,
+    stores_of,
+)
 from floodmark.storage.state_rewrite_again import rewrite_again
 
 
@@ -22,7 +28,7 @@ class StateRewriter:
     _read: dict[tuple[int, int, str], Tally] = field(default_factory=dict)
     _checkpoint: Checkpoint | None = None
 
-    def rewrite(self, step: Step, places: Places) -> None:
+    def rewrite(self, step: Step, places: PlanPlaces) -> None:
         goal, batch = goal_of(step), number_of(step, "batch")
         conf = self._conf(places.origin, batch)
         for store, before in self._stores(step, places.origin):
@@ -32,13 +38,15 @@ class StateRewriter:
                 found = rewrite_again(before, store, places.target, goal, conf)
             self._read[store.at.operator, batch, store.name] = found
 
-    def check(self, step: Step, places: Places) -> None:
+    def check(self, step: Step, places: PlanPlaces) -> None:
         goal, batch = goal_of(step), number_of(step, "batch")
         for store, _ in self._stores(step, places.origin):
             expected = self._read[store.at.operator, batch, store.name]
             check_store(store, places.target, goal, expected)
 
-    def _stores(self, step: Step, origin: Files) -> Iterator[tuple[Store, Store | None]]:
+    def _stores(
+        self, step: Step, origin: Files
+    ) -> Iterator[tuple[StoreToRewrite, StoreToRewrite | None]]:
         yield from stores_in(step, origin, self._loaded(origin))
 
     def _conf(self, origin: Files, batch: int) -> dict[str, str]:
@@ -53,7 +61,7 @@ class StateRewriter:
 
 def stores_in(
     step: Step, origin: Files, checkpoint: Checkpoint
-) -> Iterator[tuple[Store, Store | None]]:
+) -> Iterator[tuple[StoreToRewrite, StoreToRewrite | None]]:
     """Every store that a step is about; with what it was before, where a batch was in flight."""
     number, batch = number_of(step, "operator"), number_of(step, "batch")
     stores = stores_of(origin, checkpoint, number, batch)
@@ -69,10 +77,10 @@ def number_of(step: Step, name: str) -> int:
     return int(step.how[name])
 
 
-def goal_of(step: Step) -> Goal:
+def goal_of(step: Step) -> RewriteTarget:
     assert step.how is not None
     ids = step.how["unique_ids"]
-    return Goal(
+    return RewriteTarget(
         number_of(step, "version"),
         step.how["partitions"],
         step.how["provider"],

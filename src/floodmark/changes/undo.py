@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from floodmark.changes import journal
-from floodmark.changes.apply import Outcome, Places, kept_path, sweep, told
+from floodmark.changes.apply import Outcome, PlanPlaces, kept_path, sweep, told
 from floodmark.changes.belonging import sidecar
 from floodmark.changes.consequences import goes_on, sink_of
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
@@ -106,7 +106,7 @@ def undo(target: Files, sink: Files | None = None, clock: Clock | None = None) -
         since = _since(target, record)
     # Behind what a query has added, so that none plans on while files are put back.
     block = replace(plan, block=max(plan.block, since.next_batch))
-    places = Places(target, target, sink)
+    places = PlanPlaces(target, target, sink)
     _kept(target, plan)
     try:
         journal.block(target, block)
@@ -258,7 +258,7 @@ def require_place(target: Files) -> None:
         target.list()
 
 
-def _put_back(plan: Plan, places: Places) -> None:
+def _put_back(plan: Plan, places: PlanPlaces) -> None:
     kept = _kept(places.target, plan)
     for step in plan.steps:
         files = places.of(step)

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from floodmark.changes import consequences
 from floodmark.changes.carried_state import carry_in_flight_state, carry_state, describing_files
-from floodmark.changes.consequences import Restart
-from floodmark.changes.course import Course, Wish, choose_course
+from floodmark.changes.consequences import Renumbering
+from floodmark.changes.course import Course, UpgradeOptions, choose_course
 from floodmark.changes.origin import Origin, new_query_id, sink_left_ahead
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
 from floodmark.changes.seeds import (
@@ -34,28 +34,28 @@ from floodmark.redaction import shown_servers
 from floodmark.storage.starts import latest_note
 
 
-def plan_upgrade(origin: Origin, new: str, wish: Wish) -> Plan:
-    course = choose_course(origin.checkpoint, wish)
-    if wish.map_topic:
+def plan_upgrade(origin: Origin, new: str, options: UpgradeOptions) -> Plan:
+    course = choose_course(origin.checkpoint, options)
+    if options.map_topic:
         newest = course.after if course.in_flight is None else course.in_flight
         assert newest is not None
-        require_topics(origin.checkpoint.offsets[newest], dict(wish.map_topic))
-    if wish.without_state:
-        return _begin_anew(origin, new, wish, course)
-    _refuse_renumbered_state(origin, wish, course)
+        require_topics(origin.checkpoint.offsets[newest], dict(options.map_topic))
+    if options.without_state:
+        return _begin_anew(origin, new, options, course)
+    _refuse_renumbered_state(origin, options, course)
     steps = (
-        _identity(origin, wish),
-        *_logs(origin, wish, course),
-        *carry_sources(origin, course, dict(wish.map_topic), new),
+        _identity(origin, options),
+        *_logs(origin, options, course),
+        *carry_sources(origin, course, dict(options.map_topic), new),
         *_state(origin, course, new),
     )
-    return _plan(origin, new, wish, course, steps, course.top + 1, _notes(course))
+    return _plan(origin, new, options, course, steps, course.top + 1, _notes(course))
 
 
 def _plan(
     origin: Origin,
     new: str,
-    wish: Wish,
+    options: UpgradeOptions,
     course: Course,
     steps: tuple[Step, ...],
     block: int,
@@ -72,31 +72,31 @@ def _plan(
         origin.standing.digest,
         origin.standing.words,
         block,
-        _options(wish),
+        _options(options),
         notes,
-        _consequences(origin, wish, course),
+        _consequences(origin, options, course),
     )
 
 
-def _options(wish: Wish) -> dict[str, object]:
+def _options(options: UpgradeOptions) -> dict[str, object]:
     return {
-        "from_batch": wish.from_batch,
-        "new_identity": wish.new_identity,
-        "restart_numbering": wish.restart_numbering,
-        "drop_in_flight": wish.drop_in_flight,
-        "without_state": wish.without_state,
-        "map_topic": [list(pair) for pair in wish.map_topic],
-        "kafka": shown_servers(wish.kafka),
-        "by_time": wish.by_time,
-        "old_kafka": shown_servers(wish.old_kafka),
-        "accept": list(wish.accept),
+        "from_batch": options.from_batch,
+        "new_identity": options.new_identity,
+        "restart_numbering": options.restart_numbering,
+        "drop_in_flight": options.drop_in_flight,
+        "without_state": options.without_state,
+        "map_topic": [list(pair) for pair in options.map_topic],
+        "kafka": shown_servers(options.kafka),
+        "by_time": options.by_time,
+        "old_kafka": shown_servers(options.old_kafka),
+        "accept": list(options.accept),
     }
 
 
-def _refuse_renumbered_state(origin: Origin, wish: Wish, course: Course) -> None:
+def _refuse_renumbered_state(origin: Origin, options: UpgradeOptions, course: Course) -> None:
     if not origin.checkpoint.state_operators:
         return
-    if wish.restart_numbering:
+    if options.restart_numbering:
         raise WouldLose(
             "--restart-numbering: the state keeps its numbers, so the batches must as well",
             "Batch N starts from state version N; a stream that begins at 0 begins empty.",
@@ -110,9 +110,9 @@ def _refuse_renumbered_state(origin: Origin, wish: Wish, course: Course) -> None
         )
 
 
-def _identity(origin: Origin, wish: Wish, always_new: bool = False) -> Step:
+def _identity(origin: Origin, options: UpgradeOptions, always_new: bool = False) -> Step:
     metadata = origin.checkpoint.metadata
-    if wish.new_identity or always_new or metadata is None:
+    if options.new_identity or always_new or metadata is None:
         fresh = render_metadata(new_metadata(new_query_id()))
         why = "a new query id: sinks do not know it"
         if metadata is None:
@@ -121,38 +121,38 @@ def _identity(origin: Origin, wish: Wish, always_new: bool = False) -> Step:
     return copy(METADATA, "the same query id: sinks still know its batches", origin.size(METADATA))
 
 
-def _logs(origin: Origin, wish: Wish, course: Course) -> Iterator[Step]:
+def _logs(origin: Origin, options: UpgradeOptions, course: Course) -> Iterator[Step]:
     if course.after is not None and course.number is not None:
         before = course.after - 1
         if course.number > 0:
             why = "Spark wants the entry before, too"
             if before not in origin.checkpoint.offsets:
                 before = course.after
-            yield _entry(origin, wish, before, course.number - 1, why)
+            yield _entry(origin, options, before, course.number - 1, why)
             if before in origin.checkpoint.commit_ids:
                 path = f"{COMMITS}/{before}"
                 yield copy(f"{COMMITS}/{course.number - 1}", why, origin.size(path), path)
-        yield _entry(origin, wish, course.after, course.number, "where the new stream starts")
+        yield _entry(origin, options, course.after, course.number, "where the new stream starts")
         yield _commit(origin, course)
     if course.in_flight is not None:
         yield _entry(
             origin,
-            wish,
+            options,
             course.in_flight,
             course.top,
             "the in-flight batch, to be run again over the same range",
         )
 
 
-def _entry(origin: Origin, wish: Wish, batch: int, number: int, why: str) -> Step:
+def _entry(origin: Origin, options: UpgradeOptions, batch: int, number: int, why: str) -> Step:
     entry = origin.checkpoint.offsets[batch]
-    mapped = map_entry(entry, dict(wish.map_topic))
-    for source, text in wish.moved_offsets:
+    mapped = map_entry(entry, dict(options.map_topic))
+    for source, text in options.moved_offsets:
         mapped = with_offset(mapped, source, text)
     if mapped == entry:
         path = f"{OFFSETS}/{batch}"
         return copy(f"{OFFSETS}/{number}", why, origin.size(path), path)
-    how = "with the new cluster's offsets" if wish.moved_offsets else "with its topics renamed"
+    how = "with the new cluster's offsets" if options.moved_offsets else "with its topics renamed"
     return write(f"{OFFSETS}/{number}", render_offsets(mapped), f"{why}, {how}")
 
 
@@ -215,17 +215,17 @@ def _notes(course: Course) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _begin_anew(origin: Origin, new: str, wish: Wish, course: Course) -> Plan:
+def _begin_anew(origin: Origin, new: str, options: UpgradeOptions, course: Course) -> Plan:
     """With an empty state, Spark begins at batch 0: only the sources can be told their place."""
     if course.after is None:
         raise WrongUse(
             "--without-state: no batch is committed, so there is no place to begin after",
             do="Start the new stream with an empty checkpoint.",
         )
-    placed = Placed(course.after, dict(wish.map_topic), dict(wish.moved_offsets))
+    placed = Placed(course.after, dict(options.map_topic), dict(options.moved_offsets))
     refuse_first_snapshot(origin, placed)
     steps = (
-        _identity(origin, wish, always_new=True),
+        _identity(origin, options, always_new=True),
         *seed_sources(origin, placed),
         write(START_FILE, start_file(origin, placed), "for `floodmark run --start`"),
     )
@@ -238,24 +238,26 @@ def _begin_anew(origin: Origin, new: str, wish: Wish, course: Course) -> Plan:
             f"Batch {course.in_flight} was in flight: its records are read again, under a new "
             "number."
         )
-    return _plan(origin, new, wish, course, steps, 0, tuple(notes))
+    return _plan(origin, new, options, course, steps, 0, tuple(notes))
 
 
-def _consequences(origin: Origin, wish: Wish, course: Course) -> tuple[Consequence, ...]:
-    told = _numbered(origin, wish, course)
-    if not (wish.without_state or wish.restart_numbering):
+def _consequences(
+    origin: Origin, options: UpgradeOptions, course: Course
+) -> tuple[Consequence, ...]:
+    told = _numbered(origin, options, course)
+    if not (options.without_state or options.restart_numbering):
         told = (*sink_left_ahead(origin), *told)
-    return (consequences.by_time(), *told) if wish.moved_offsets else told
+    return (consequences.by_time(), *told) if options.moved_offsets else told
 
 
-def _numbered(origin: Origin, wish: Wish, course: Course) -> tuple[Consequence, ...]:
+def _numbered(origin: Origin, options: UpgradeOptions, course: Course) -> tuple[Consequence, ...]:
     sink = origin.sink
     in_flight = course.in_flight
-    if wish.without_state or wish.restart_numbering:
-        new_id = wish.without_state or wish.new_identity or origin.checkpoint.metadata is None
+    if options.without_state or options.restart_numbering:
+        new_id = options.without_state or options.new_identity or origin.checkpoint.metadata is None
         return consequences.restarted_numbers(
-            Restart(
-                0 if wish.without_state or course.number is None else course.number + 1,
+            Renumbering(
+                0 if options.without_state or course.number is None else course.number + 1,
                 course.highest,
                 course.after,
                 origin.checkpoint.in_flight_batch,
@@ -268,6 +270,6 @@ def _numbered(origin: Origin, wish: Wish, course: Course) -> tuple[Consequence, 
         if course.highest == course.after + 1:
             return consequences.dropped_in_flight(course.highest, sink)
         return consequences.again(course.after, course.highest, sink)
-    if wish.new_identity or origin.checkpoint.metadata is None:
+    if options.new_identity or origin.checkpoint.metadata is None:
         return consequences.new_identity(in_flight, sink)
     return consequences.goes_on(in_flight, sink)

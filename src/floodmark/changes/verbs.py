@@ -12,7 +12,7 @@ from floodmark.addresses import has_secret
 from floodmark.changes import journal
 from floodmark.changes.apply import (
     Outcome,
-    Places,
+    PlanPlaces,
     Progress,
     Rewriter,
     carry_out,
@@ -20,7 +20,7 @@ from floodmark.changes.apply import (
 )
 from floodmark.changes.consequences import FILE_SINKS
 from floodmark.changes.copy import plan_copy
-from floodmark.changes.course import Course, Wish, choose_course
+from floodmark.changes.course import Course, UpgradeOptions, choose_course
 from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.gone_input import gone_input
 from floodmark.changes.journal import Stage
@@ -108,7 +108,7 @@ def absolute(location: str) -> str:
 def upgrade(
     path: str,
     new: str,
-    wish: Wish,
+    request: UpgradeOptions,
     carrying: Carrying,
     check: Callable[[Origin], Sequence[str]] | None = None,
 ) -> Change:
@@ -116,14 +116,14 @@ def upgrade(
 
     def make(origin: Origin) -> Plan:
         checked = tuple(check(origin)) if check else ()
-        asked, notes = _ask_kafka(origin, wish)
+        asked, notes = _ask_kafka(origin, request)
         plan = plan_upgrade(origin, absolute(new), asked)
         course = choose_course(origin.checkpoint, asked)
         read = read_state(origin, course.after, carrying)
         gone = _ask_input(origin, asked, course, carrying)
         return replace(plan, notes=(*checked, *notes, *gone, *read, *plan.notes))
 
-    batches = () if wish.from_batch is None else (wish.from_batch,)
+    batches = () if request.from_batch is None else (request.from_batch,)
     return to_new_place("upgrade", path, new, make, carrying, batches)
 
 
@@ -166,9 +166,9 @@ def _moved_sink(origin: Origin, moves: Moves) -> tuple[str, ...]:
     return (not_named(place.rstrip("/")),) if place is not None else ()
 
 
-def _ask_kafka(origin: Origin, wish: Wish) -> tuple[Wish, tuple[str, ...]]:
-    if wish.kafka is None and not wish.by_time:
-        return wish, ()
+def _ask_kafka(origin: Origin, request: UpgradeOptions) -> tuple[UpgradeOptions, tuple[str, ...]]:
+    if request.kafka is None and not request.by_time:
+        return request, ()
     from floodmark.changes.broker import ask_kafka
     from floodmark.changes.past import noted_options
 
@@ -177,11 +177,13 @@ def _ask_kafka(origin: Origin, wish: Wish) -> tuple[Wish, tuple[str, ...]]:
         noted_options(note, number).get("kafka.bootstrap.servers")
         for number in range(len(origin.checkpoint.sources))
     ]
-    asked = ask_kafka(origin.checkpoint, wish, next(filter(None, servers), None))
-    return asked.wish, asked.notes
+    asked = ask_kafka(origin.checkpoint, request, next(filter(None, servers), None))
+    return asked.request, asked.notes
 
 
-def _ask_input(origin: Origin, wish: Wish, course: Course, carrying: Carrying) -> tuple[str, ...]:
+def _ask_input(
+    origin: Origin, request: UpgradeOptions, course: Course, carrying: Carrying
+) -> tuple[str, ...]:
     """Whether the input files of batches that are planned anew are still there."""
     if course.after == course.highest or course.in_flight is not None:
         return ()
@@ -191,9 +193,9 @@ def _ask_input(origin: Origin, wish: Wish, course: Course, carrying: Carrying) -
         origin.checkpoint,
         begins,
         opener([origin.files.root], carrying.storage),
-        wish.kafka is not None,
+        request.kafka is not None,
     )
-    return require_reach(gone, wish.accept)
+    return require_reach(gone, request.accept)
 
 
 def to_new_place(
@@ -300,9 +302,9 @@ def bytes_of(path: str) -> bytes:
         ) from None
 
 
-def places_of(plan: Plan, storage: Storage | None) -> Places:
+def places_of(plan: Plan, storage: Storage | None) -> PlanPlaces:
     origin, target = open_files(plan.origin, storage), open_files(plan.target, storage)
-    return Places(
+    return PlanPlaces(
         origin,
         _readable_as_before(plan, origin, target),
         open_files(plan.sink, storage) if plan.sink else None,

@@ -44,7 +44,7 @@ class TableFile:
     size: int
 
 
-class Start(NamedTuple):
+class NotedStart(NamedTuple):
     """Who started a query here."""
 
     path: str
@@ -85,7 +85,7 @@ class Evidence:
     """State files, or folders of RocksDB stores, with keys of another partition: how."""
     outside: Outside | None = None
     """What the sources and the sink say, where they were asked."""
-    starts: tuple[Start, ...] = ()
+    starts: tuple[NotedStart, ...] = ()
     """The starts that floodmark has noted, oldest first."""
     codecs: frozenset[str] = frozenset()
     """What the state files that the next start reads are packed with, by their first bytes; looked

@@ -55,7 +55,7 @@ class Outside:
 
 
 @dataclass(frozen=True)
-class Places:
+class SourcePlaces:
     """Where the user says that things are; it goes before the notes."""
 
     sources: bool = False

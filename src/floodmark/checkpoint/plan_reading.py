@@ -41,8 +41,8 @@ from floodmark.checkpoint.plan_tree import (
     Expression,
     Fields,
     Input,
+    PlanStep,
     PlanTree,
-    Step,
     Watermark,
     in_order,
     words,
@@ -138,7 +138,7 @@ class _Reader:
                 *self.expressions.fields(node.kind, node.raw, ("output",)),
                 *as_fields(extra),
             )
-        step = Step(kind, (("number", str(number)), *told))
+        step = PlanStep(kind, (("number", str(number)), *told))
         return _Fed(Input(step), environment, streaming)
 
     def _project(self, node: Node, fed: _Fed) -> _Fed:
@@ -195,7 +195,7 @@ class _Reader:
             if id_of(one) in wanted:
                 whole = self.expressions.read(one, fed.environment)
                 environment[id_of(one)] = _replaced(whole, result)
-        step = Step(
+        step = PlanStep(
             "Aggregate",
             expressions=(("keys", tuple(keys)), ("functions", tuple(functions))),
             inputs=(fed.input,),
@@ -205,12 +205,14 @@ class _Reader:
 
     def _deduplicate(self, node: Node, fed: _Fed) -> _Fed:
         keys = [self.expressions.read(e, fed.environment) for e in node.expressions("keys")]
-        step = Step(node.kind, (), (("keys", tuple(keys)),), (fed.input,), stateful=fed.streaming)
+        step = PlanStep(
+            node.kind, (), (("keys", tuple(keys)),), (fed.input,), stateful=fed.streaming
+        )
         return _Fed(Input(step), fed.environment, fed.streaming)
 
     def _distinct(self, node: Node, fed: _Fed) -> _Fed:
         keys = tuple(fed.environment.get(one, _nameless(one)) for one in self.columns.outputs(node))
-        step = Step("Distinct", (), (("keys", keys),), (fed.input,), stateful=fed.streaming)
+        step = PlanStep("Distinct", (), (("keys", keys),), (fed.input,), stateful=fed.streaming)
         return _Fed(Input(step), fed.environment, fed.streaming)
 
     def _generate(self, node: Node, fed: _Fed) -> _Fed:
@@ -222,7 +224,7 @@ class _Reader:
                 "Generate", number, f"output {at}", one[0].get("name")
             )
         fields = (("outer", json.dumps(node.raw.get("outer"))),)
-        step = Step("Generate", fields, (("generator", (generator,)),), (fed.input,))
+        step = PlanStep("Generate", fields, (("generator", (generator,)),), (fed.input,))
         return _Fed(Input(step), environment, fed.streaming)
 
     def _expand(self, node: Node, fed: _Fed) -> _Fed:
@@ -248,7 +250,7 @@ class _Reader:
             expressions.append((f"column {len(expressions)}", tuple(made)))
         fields = (("rows", str(len(rows))),)
         return _Fed(
-            Input(Step("Expand", fields, tuple(expressions), (fed.input,))),
+            Input(PlanStep("Expand", fields, tuple(expressions), (fed.input,))),
             environment,
             fed.streaming,
         )
@@ -267,7 +269,7 @@ class _Reader:
             mine[place]: _output("Union", number, f"column {at}", expressions[0][1][at])
             for at, place in enumerate(places)
         }
-        step = Step("Union", (), tuple(expressions), tuple(one.input for one in fed))
+        step = PlanStep("Union", (), tuple(expressions), tuple(one.input for one in fed))
         return _Fed(Input(step), environment, any(one.streaming for one in fed))
 
     def _join(self, node: Node) -> _Fed:
@@ -294,7 +296,7 @@ class _Reader:
                 expressions.append((name, tuple(self._named(one, fed) for one in columns)))
         kind = node.raw.get("joinType")
         fields = (("type", json.dumps(simple_name(object_name(kind)))),)
-        step = Step("Join", fields, tuple(expressions), (left.input, right.input), stateful)
+        step = PlanStep("Join", fields, tuple(expressions), (left.input, right.input), stateful)
         return _Fed(Input(step), environment, left.streaming or right.streaming)
 
     def _put_out(self, node: Node, fed: _Fed) -> dict[int, Expression]:
@@ -344,7 +346,7 @@ class _Reader:
         skipped = {name for name, value in node.raw.items() if is_expressions(value)}
         fields = self.expressions.fields(node.kind, node.raw, (*names, *skipped))
         extra = as_fields(self.facts.details.get(node.place, {}))
-        step = Step(
+        step = PlanStep(
             node.kind,
             (*fields, *extra, *names_seen),
             tuple(expressions),

@@ -96,13 +96,13 @@ class Watermark:
 class Input:
     """What a step is fed: another step's rows, less those that conditions leave out."""
 
-    step: Step
+    step: PlanStep
     conditions: tuple[Expression, ...] = ()
     watermarks: tuple[Watermark, ...] = ()
 
 
 @dataclass(frozen=True)
-class Step:
+class PlanStep:
     kind: str
     """Spark's class: Aggregate, Join, Deduplicate, Union, Generate, Source…"""
     fields: Fields = ()
@@ -117,7 +117,7 @@ class Step:
     def field(self, name: str) -> str | None:
         return next((value for key, value in self.fields if key == name), None)
 
-    def walk(self) -> Iterator[Step]:
+    def walk(self) -> Iterator[PlanStep]:
         """Nearest the sink first, as Spark numbers stateful operators."""
         yield self
         for one in self.inputs:
@@ -140,11 +140,11 @@ class PlanTree:
     salt: str | None = None
     """Set where texts are hidden: what they are hashed with."""
 
-    def steps(self, *kinds: str) -> tuple[Step, ...]:
+    def steps(self, *kinds: str) -> tuple[PlanStep, ...]:
         return tuple(one for one in self.root.step.walk() if not kinds or one.kind in kinds)
 
     @property
-    def stateful(self) -> tuple[Step, ...]:
+    def stateful(self) -> tuple[PlanStep, ...]:
         return tuple(one for one in self.steps() if one.stateful)
 
     @property
@@ -284,7 +284,7 @@ def _tree_from_json(value: object) -> PlanTree:
         if not isinstance(step, dict):
             raise TypeError
         return Input(
-            Step(
+            PlanStep(
                 str(step["kind"]),
                 _texts(step["fields"]),
                 tuple((str(role), tuple(map(at, all_))) for role, all_ in step["expressions"]),

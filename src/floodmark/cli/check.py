@@ -89,12 +89,12 @@ def command(
     follow two dashes. It is run, and nothing of it starts or writes: neither the checkpoint nor
     anything of the application's is changed. Exits 1 if the answer is not yes.
     """
-    from floodmark.engine.checking import CheckWish
+    from floodmark.engine.checking import CheckOptions
     from floodmark.engine.parameters import parse_settings
 
     if adopt and old is None and old_ref is None:
         raise click.UsageError("--adopt needs the old code: --old OLD.py or --old-ref REV.")
-    wish = CheckWish(
+    request = CheckOptions(
         parse_settings(settings),
         rehearse or empty_sources,
         empty_sources,
@@ -112,7 +112,7 @@ def command(
         # stdout belongs to the document: what pipelines print goes to stderr.
         contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext(),
     ):
-        judgement = api.check(checkpoint, application, replace(wish, log=log), storage)
+        judgement = api.check(checkpoint, application, replace(request, log=log), storage)
     if as_json:
         options.show_json(judgement)
     else:

@@ -64,13 +64,13 @@ def command(
 
     It changes nothing. Exits 1 if there is an error or a warning.
     """
-    from floodmark.checkpoint.outside import Places
+    from floodmark.checkpoint.outside import SourcePlaces
     from floodmark.rules.finding import is_bad
     from floodmark.rules.registry import examine
 
     share = 1.0 if read_data else read_data_subset
     place = public_url(checkpoint)
-    places = Places(sources, bootstrap_servers, table, sink)
+    places = SourcePlaces(sources, bootstrap_servers, table, sink)
     evidence = judging.evidence(checkpoint, share, storage, places)
     found = examine(evidence)
     if as_json:

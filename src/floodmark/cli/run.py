@@ -110,7 +110,7 @@ def command(
     from floodmark.engine.output import unbreakable_output
     from floodmark.engine.parameters import parse_settings
     from floodmark.engine.restarting import RestartPolicy
-    from floodmark.engine.runtime import RunWish, run_application
+    from floodmark.engine.runtime import RunOptions, run_application
     from floodmark.engine.session import for_own_sessions
     from floodmark.engine.starting import Start, read_start
     from floodmark.engine.triggers import trigger_of
@@ -144,7 +144,7 @@ def command(
         if health is not None and health_port is not None:
             closing.enter_context(answering(health, health_host, health_port))
         closing.enter_context(_kept_if_it_tells(log, spark_log is None))
-        wish = RunWish(
+        request = RunOptions(
             wanted,
             given,
             start,
@@ -163,11 +163,11 @@ def command(
         read = read_source(source)
         try:
             if not read.declares_pipelines():
-                report = run_script_application(read, script, wish)
+                report = run_script_application(read, script, request)
             else:
                 with for_own_sessions(source, None, spark_conf, log, as_json):
                     loaded = load_application(application)
-                report = run_application(loaded, wish)
+                report = run_application(loaded, request)
         except ScriptExit as error:
             return error.status
         except NewJvmNeeded as error:

@@ -26,11 +26,11 @@ from floodmark.checkpoint.offsets import render_offsets
 from floodmark.engine.application import Application
 from floodmark.engine.bisect_records import (
     TRIAL_SECONDS,
+    BatchRecords,
     Given,
     Lines,
-    Place,
-    Record,
-    Records,
+    NamedRecord,
+    RecordPlace,
     Some,
     WholeFiles,
     capture,
@@ -64,7 +64,7 @@ _MOST_FOUND = 5
 class Culprit:
     """Records that make the batch fail: one alone, or several that do it only together."""
 
-    records: tuple[Record, ...]
+    records: tuple[NamedRecord, ...]
 
 
 @dataclass(frozen=True)
@@ -178,9 +178,9 @@ class _Bisection:
             other_failures=tuple(self.others),
         )
 
-    def _records(self, pristine: Files) -> list[Records]:
+    def _records(self, pristine: Files) -> list[BatchRecords]:
         self.places = self._places()
-        found: list[Records] = []
+        found: list[BatchRecords] = []
         for number, place in enumerate(self.places):
             is_file = place.source.kind in FILE_KINDS
             if is_file:
@@ -202,7 +202,7 @@ class _Bisection:
                 )
         return found
 
-    def _places(self) -> list[Place]:
+    def _places(self) -> list[RecordPlace]:
         leaves = [one for one in sequence(self.plan.collectLeaves()) if one.isStreaming()]
         saved = self.checkpoint.sources_of(self.batch)
         if len(leaves) != len(saved):
@@ -212,16 +212,16 @@ class _Bisection:
                 f"floodmark check {self.files.root} APP.py says what has changed.",
             )
         folders = source_folders(self.writer)
-        found: dict[str, Place] = {}
+        found: dict[str, RecordPlace] = {}
         for at, (leaf, source) in enumerate(zip(leaves, self.query.sources, strict=True)):
-            place = Place(self.session, leaf, source, saved[at].id, at, folders[at])
+            place = RecordPlace(self.session, leaf, source, saved[at].id, at, folders[at])
             found.setdefault(folders[at], place)
         return list(found.values())
 
     def _new(self) -> Path:
         return self.folder / f"cut-{uuid.uuid4().hex}"
 
-    def _fails(self, records: Sequence[Records], ranges: Ranges) -> bool:
+    def _fails(self, records: Sequence[BatchRecords], ranges: Ranges) -> bool:
         """Whether these records, counted through all sources, fail as the whole batch does."""
         given, begin = [], 0
         for one in records:
@@ -237,7 +237,7 @@ class _Bisection:
             self.others[found.words] = None
         return not found.ran and _kind(found) == self.kind
 
-    def _search(self, records: Sequence[Records]) -> tuple[list[frozenset[int]], bool]:
+    def _search(self, records: Sequence[BatchRecords]) -> tuple[list[frozenset[int]], bool]:
         """Sets of records that fail, and whether the rest does not."""
         count = sum(one.count for one in records)
         found: list[frozenset[int]] = []
@@ -254,7 +254,7 @@ class _Bisection:
         return found, not self._fails(records, ranges_of(count, without))
 
     def _within_files(
-        self, records: Sequence[Records], kept: frozenset[int]
+        self, records: Sequence[BatchRecords], kept: frozenset[int]
     ) -> tuple[list[Culprit], bool]:
         """The records by name; of text files their lines, where those alone fail as well."""
         parts: list[Some] = []
@@ -263,7 +263,7 @@ class _Bisection:
             own = sorted(number - begin for number in kept if begin <= number < begin + one.count)
             parts.append(Some(one, tuple(own)))
             begin += one.count
-        lines: list[Records] = [_cut(one) for one in parts]
+        lines: list[BatchRecords] = [_cut(one) for one in parts]
         count = sum(one.count for one in lines)
         is_cut = any(isinstance(one, Lines) for one in lines)
         if is_cut and self._fails(lines, ranges_of(count)):
@@ -313,14 +313,14 @@ class _Bisection:
         return found
 
 
-def _cut(part: Some) -> Records:
+def _cut(part: Some) -> BatchRecords:
     whole = part.records
     if isinstance(whole, WholeFiles) and whole.have_lines and part.numbers:
         return Lines(whole, part.numbers)
     return part
 
 
-def _names(records: Sequence[Records], numbers: frozenset[int]) -> tuple[Record, ...]:
+def _names(records: Sequence[BatchRecords], numbers: frozenset[int]) -> tuple[NamedRecord, ...]:
     found, begin = [], 0
     for one in records:
         own = sorted(number - begin for number in numbers if begin <= number < begin + one.count)

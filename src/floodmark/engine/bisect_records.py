@@ -39,7 +39,7 @@ _NO_OPTIONS = re.compile(
 
 
 @dataclass(frozen=True)
-class Record:
+class NamedRecord:
     """One record, by the name under which its owner finds it."""
 
     source: str
@@ -63,17 +63,17 @@ class Given:
     files: tuple[str, ...]
 
 
-class Records(Protocol):
+class BatchRecords(Protocol):
     @property
     def count(self) -> int: ...
 
     def give(self, ranges: Ranges, folder: Path) -> Given: ...
 
-    def name(self, number: int) -> Record: ...
+    def name(self, number: int) -> NamedRecord: ...
 
 
 @dataclass(frozen=True)
-class Place:
+class RecordPlace:
     """One source of the query, and where its batch stands in the checkpoint."""
 
     session: Any
@@ -99,7 +99,7 @@ class Place:
 class Rows:
     """Any source: the rows of the batch, as Spark reads them, in a folder of Parquet files."""
 
-    def __init__(self, place: Place, folder: Path) -> None:
+    def __init__(self, place: RecordPlace, folder: Path) -> None:
         self._place = place
         self._folder = folder
         self._rows = place.session.read.parquet(f"file://{folder}")
@@ -112,7 +112,7 @@ class Rows:
         frame = frame.where(chosen or "n < 0").drop("n", "in_file", "file")
         return Given(as_leaf(self._place.session, self._place.leaf, frame), self._files)
 
-    def name(self, number: int) -> Record:
+    def name(self, number: int) -> NamedRecord:
         row = self._rows.where(f"n = {number}").first()
         words = self._place.words
         if self._place.source.kind == "kafka":
@@ -120,7 +120,7 @@ class Rows:
             key = columns.get("key")
             shown = None if key is None else shorten(bytes(key).decode(errors="replace"))
             at = f"{columns['topic']}, partition {columns['partition']}, offset {columns['offset']}"
-            return Record(
+            return NamedRecord(
                 self._place.id,
                 f"{words}: topic {at}, " + ("no key" if key is None else f"key {shown!r}"),
                 str(columns["topic"]),
@@ -130,13 +130,13 @@ class Rows:
             )
         nth = int(row["in_file"])
         if not row["file"]:
-            return Record(self._place.id, f"{words}: row {nth} of the batch", row=nth)
+            return NamedRecord(self._place.id, f"{words}: row {nth} of the batch", row=nth)
         file = public_url(str(row["file"]))
-        return Record(self._place.id, f"{words}: {file}, row {nth}", file=file, row=nth)
+        return NamedRecord(self._place.id, f"{words}: {file}, row {nth}", file=file, row=nth)
 
 
 def capture(
-    place: Place, query: Query, fork: Files, checkpoint: Checkpoint, batch: int, folder: Path
+    place: RecordPlace, query: Query, fork: Files, checkpoint: Checkpoint, batch: int, folder: Path
 ) -> Rows | Rehearsal:
     """Lets Spark read the batch's range of one source alone; what it failed with otherwise."""
     from pyspark.sql import Window, functions
@@ -182,7 +182,7 @@ def capture(
 class Some:
     """Chosen ones of other records."""
 
-    records: Records
+    records: BatchRecords
     numbers: tuple[int, ...]
 
     @property
@@ -193,14 +193,16 @@ class Some:
         chosen = (self.numbers[at] for first, end in ranges for at in range(first, end))
         return self.records.give(tuple((one, one + 1) for one in chosen), folder)
 
-    def name(self, number: int) -> Record:
+    def name(self, number: int) -> NamedRecord:
         return self.records.name(self.numbers[number])
 
 
 class WholeFiles:
     """A file source: its own leaf goes on to read, and is told which of the batch's files."""
 
-    def __init__(self, place: Place, files: Files, checkpoint: Checkpoint, batch: int) -> None:
+    def __init__(
+        self, place: RecordPlace, files: Files, checkpoint: Checkpoint, batch: int
+    ) -> None:
         self.place = place
         seen = read_source_log(files, checkpoint, place.folder)
         taken = input_files(checkpoint, {place.id: seen})
@@ -214,9 +216,9 @@ class WholeFiles:
         chosen = [self.files[one] for first, end in ranges for one in range(first, end)]
         return Given(self.place.leaf, tuple(chosen))
 
-    def name(self, number: int) -> Record:
+    def name(self, number: int) -> NamedRecord:
         path = public_url(self.readable[number])
-        return Record(self.place.id, f"{self.place.words}: {path}", file=path)
+        return NamedRecord(self.place.id, f"{self.place.words}: {path}", file=path)
 
     @property
     def have_lines(self) -> bool:
@@ -293,11 +295,11 @@ class Lines:
         frame = self._place.read(source.kind, options, folder, own).select("*", *hidden)
         return as_leaf(self._place.session, leaf, frame)
 
-    def name(self, number: int) -> Record:
+    def name(self, number: int) -> NamedRecord:
         file, line = self._records[number]
         path = public_url(self._files[file])
         words = f"{self._place.words}: {path}, line {line + 1}"
-        return Record(self._place.id, words, file=path, line=line + 1)
+        return NamedRecord(self._place.id, words, file=path, line=line + 1)
 
 
 def put(path: Path, data: bytes) -> None:

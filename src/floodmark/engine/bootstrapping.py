@@ -19,7 +19,7 @@ from floodmark.changes.shapes import JOIN
 from floodmark.changes.verbs import Carrying
 from floodmark.checkpoint.outline import SourceOutline
 from floodmark.engine.app.options import ScriptOptions
-from floodmark.engine.drawing import Code, Drawing, drawing
+from floodmark.engine.drawing import ApplicationCode, Drawing, drawing
 from floodmark.engine.made_rows import Made, check_rows, fitted, is_void, rows_of, spool
 from floodmark.engine.migrating import scratch_place
 from floodmark.engine.migration import TO_BEGIN, family_of, require_given, variables
@@ -70,7 +70,7 @@ def bootstrap_plan(
     for table in asked.tables.values():
         _require_there(table, asked.conf)
     start = read_start(Path(asked.start)) if asked.start is not None else None
-    code = Code(asked.app, asked.settings, asked.conf, start, asked.script, (new,))
+    code = ApplicationCode(asked.app, asked.settings, asked.conf, start, asked.script, (new,))
     found = stack.enter_context(drawing(code, {}))
     if not found.drawn.operators:
         raise NoAnswer(

@@ -13,13 +13,13 @@ from floodmark.engine.app.choosing import place_of
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.app.running import watching
 from floodmark.engine.app.scripts import built_script
-from floodmark.engine.app.source import Source, read_source
+from floodmark.engine.app.source import ScriptText, read_source
 from floodmark.engine.application import Application, load_application, split_target, where_in
 from floodmark.engine.failure import sentence_of
 from floodmark.engine.parameters import refuse_unknown
 from floodmark.engine.pipeline import Pipeline
 from floodmark.engine.query import require_writer
-from floodmark.engine.session import SessionWish, build_session, running_session
+from floodmark.engine.session import SessionOptions, build_session, running_session
 from floodmark.engine.starting import Start
 from floodmark.errors import FloodmarkError, WrongUse
 
@@ -81,7 +81,7 @@ class _Pipelines:
     """A file whose pipelines are functions under @pipeline."""
 
     target: str | Application
-    source: Source
+    source: ScriptText
     settings: dict[str, str]
     all_settings: bool
     start: Start
@@ -103,7 +103,9 @@ class _Pipelines:
         running = running_session()
         if running is None:
             name = f"floodmark: {pipeline.name}"
-            spark = build_session(SessionWish(name, pipeline.needs, wanted, log, stdout_to_stderr))
+            spark = build_session(
+                SessionOptions(name, pipeline.needs, wanted, log, stdout_to_stderr)
+            )
         else:
             spark = running.newSession()
         path = application.path

@@ -38,7 +38,7 @@ _TIME_WINDOW = '"spark.timeWindow":true'
 
 
 @dataclass(frozen=True)
-class CheckWish:
+class CheckOptions:
     settings: Mapping[str, str] = field(default_factory=dict)
     rehearse: bool = False
     empty_sources: bool = False
@@ -60,34 +60,34 @@ class CheckWish:
 
 
 def check_application(
-    files: Files, checkpoint: Checkpoint, target: str, wish: CheckWish
+    files: Files, checkpoint: Checkpoint, target: str, request: CheckOptions
 ) -> Judgement:
     """The verdict on an application's pipeline under a checkpoint."""
     with built(
         target,
-        wish.settings,
+        request.settings,
         checkpoints=(checkpoint.path,),
-        conf=wish.conf,
-        log=wish.log,
-        stdout_to_stderr=wish.stdout_to_stderr,
-        script=wish.script,
+        conf=request.conf,
+        log=request.log,
+        stdout_to_stderr=request.stdout_to_stderr,
+        script=request.script,
     ) as found:
         old = None
-        with old_code(target, wish.old, wish.old_ref) as given:
+        with old_code(target, request.old, request.old_ref) as given:
             if given is not None:
                 made = described_code(
-                    given, wish.settings, wish.conf, wish.script, (checkpoint.path,)
+                    given, request.settings, request.conf, request.script, (checkpoint.path,)
                 )
                 old = made.last_start
-                if wish.adopt:
-                    adopt(files, checkpoint, made, wish.old or f"{target}@{wish.old_ref}")
+                if request.adopt:
+                    adopt(files, checkpoint, made, request.old or f"{target}@{request.old_ref}")
         comparison = compare(found.writer, files, checkpoint, found.fingerprint, old)
-        if wish.rehearse:
-            with capped(wish.cap_rows):
+        if request.rehearse:
+            with capped(request.cap_rows):
                 writer = found.again()
-            rehearsal = rehearse(writer, files, checkpoint, wish.empty_sources)
+            rehearsal = rehearse(writer, files, checkpoint, request.empty_sources)
             comparison = replace(comparison, rehearsal=rehearsal)
-        return judge_restart(comparison, wish.accept)
+        return judge_restart(comparison, request.accept)
 
 
 @dataclass(frozen=True)

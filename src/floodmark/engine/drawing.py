@@ -39,7 +39,7 @@ class Drawing:
 
 
 @dataclass(frozen=True)
-class Code:
+class ApplicationCode:
     """An application, and how it is to be run."""
 
     app: str
@@ -71,7 +71,7 @@ class Code:
 
 @contextlib.contextmanager
 def drawing(
-    code: Code, conf: Mapping[str, str], redaction: Redaction | None = None
+    code: ApplicationCode, conf: Mapping[str, str], redaction: Redaction | None = None
 ) -> Iterator[Drawing]:
     """`conf` is what the checkpoint pins. The session lives as long as the `with`."""
     with (

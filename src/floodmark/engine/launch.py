@@ -37,7 +37,7 @@ _CONNECTOR_JAR = re.compile(
 
 
 @dataclass(frozen=True)
-class Origin:
+class CodeOrigin:
     """Which code a query comes from."""
 
     pipeline: str
@@ -52,7 +52,7 @@ class Prepared:
 
     writer: Any
     starting: QueryToStart
-    origin: Origin
+    origin: CodeOrigin
     warnings: tuple[str, ...]
     takes_over: bool = False
     """Also from a run that lives: it was allowed by name."""
@@ -81,7 +81,7 @@ def start(
     """
     require_writer(writer, "start()")
     main = getattr(sys.modules.get("__main__"), "__file__", None)
-    origin = Origin(name or "application", main, fingerprint_of(main))
+    origin = CodeOrigin(name or "application", main, fingerprint_of(main))
     launched = begin(prepare(writer, str(checkpoint), origin, frozenset(allow)), name)
     for warning in launched.warnings:
         _say(warning)
@@ -102,7 +102,7 @@ def fingerprint_of(path: str | None) -> str | None:
         return None
 
 
-def prepare(writer: Any, checkpoint: str, origin: Origin, allowed: frozenset[str]) -> Prepared:
+def prepare(writer: Any, checkpoint: str, origin: CodeOrigin, allowed: frozenset[str]) -> Prepared:
     """Looks, and refuses with a reason. Nothing is made."""
     allowed = allowed_rules(allowed)
     spark = writer._spark
@@ -227,7 +227,7 @@ def _jvm_process(spark: Any) -> Process:
     return process(int(name.partition("@")[0]))
 
 
-def _note(starting: QueryToStart, origin: Origin, started: Any) -> StartNote:
+def _note(starting: QueryToStart, origin: CodeOrigin, started: Any) -> StartNote:
     spark, query = starting.spark, starting.query
     jvm = spark._jvm.java.lang.System
     redaction = Redaction.fresh()

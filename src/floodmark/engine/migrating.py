@@ -7,10 +7,10 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from floodmark.changes.apply import Places
-from floodmark.changes.course import Wish, choose_course
-from floodmark.changes.fields import Told
-from floodmark.changes.matching import MatchWish
+from floodmark.changes.apply import PlanPlaces
+from floodmark.changes.course import UpgradeOptions, choose_course
+from floodmark.changes.fields import ColumnOptions
+from floodmark.changes.matching import MatchOptions
 from floodmark.changes.migrate import (
     Drawn,
     Kept,
@@ -22,7 +22,7 @@ from floodmark.changes.migrate import (
 from floodmark.changes.origin import Origin
 from floodmark.changes.plan import REWRITE, Plan, Step
 from floodmark.changes.reshape_rewriter import ReshapeRewriter
-from floodmark.changes.shapes import Operator
+from floodmark.changes.shapes import OperatorShape
 from floodmark.changes.verbs import Carrying
 from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.plan_tree import PlanTree, hidden_expression
@@ -35,7 +35,7 @@ from floodmark.engine.checking import (
     seen_files,
     seen_windows,
 )
-from floodmark.engine.drawing import Code, Drawing, drawing
+from floodmark.engine.drawing import ApplicationCode, Drawing, drawing
 from floodmark.engine.made_rows import Made, call, check_rows, fitted, rows_of, spool
 from floodmark.engine.migration import MigrationCode, load_migration, read_migration
 from floodmark.engine.notes import note_of
@@ -49,17 +49,17 @@ from floodmark.rules.restarts.comparison import Comparison
 from floodmark.state.operators import Reading, Shape
 from floodmark.storage.starts import acting_note
 from floodmark.storage.state import open_state
-from floodmark.storage.state_goal import Goal, Part, goal_from_json
+from floodmark.storage.state_goal import Part, ReshapeTarget, goal_from_json
 
 _UNNOTED = "last-start-unknown"
 
 
 @dataclass(frozen=True)
-class Asked:
+class MigrateOptions:
     app: str
     with_file: str | None
     from_app: str | None
-    told: Told
+    told: ColumnOptions
     merge: Mapping[str, str]
     accept: frozenset[str]
     conf: Mapping[str, str]
@@ -74,8 +74,8 @@ class Asked:
     script: ScriptOptions = field(default_factory=ScriptOptions)
     old_ref: str | None = None
 
-    def code(self, *checkpoints: str) -> Code:
-        return Code(
+    def code(self, *checkpoints: str) -> ApplicationCode:
+        return ApplicationCode(
             self.app, self.settings, self.session, script=self.script, checkpoints=checkpoints
         )
 
@@ -98,16 +98,16 @@ class Asked:
 
 @dataclass
 class MigrationPlan:
-    asked: Asked
+    asked: MigrateOptions
     new: str
-    wish: Wish
+    request: UpgradeOptions
     carrying: Carrying
     rewriter: ReshapeRewriter = field(default_factory=ReshapeRewriter)
 
-    def rewrite(self, step: Step, places: Places) -> None:
+    def rewrite(self, step: Step, places: PlanPlaces) -> None:
         self.rewriter.rewrite(step, places)
 
-    def check(self, step: Step, places: Places) -> None:
+    def check(self, step: Step, places: PlanPlaces) -> None:
         self.rewriter.check(step, places)
 
     def plan(self, origin: Origin, stack: contextlib.ExitStack) -> Plan:
@@ -115,7 +115,7 @@ class MigrationPlan:
         asked = self.asked
         if asked.with_file:
             read_migration(asked.with_file)  # one that is missing shows before Spark has started
-        bare = old_operators(origin, self.wish, None)
+        bare = old_operators(origin, self.request, None)
         conf = {**pinned(origin.checkpoint, bare), **asked.conf}
         noted = last_start(acting_note(origin.files, origin.checkpoint.committed_batch))
         # The same each time that this change is planned, and that of the note it compares with.
@@ -134,19 +134,19 @@ class MigrationPlan:
                 ).last_start
         comparison = compared(origin, found, last)
         _refuse_other_sources(comparison)
-        old = old_operators(origin, self.wish, last.tree if last is not None else None)
+        old = old_operators(origin, self.request, last.tree if last is not None else None)
         salt = last.tree.salt if last is not None and last.tree is not None else None
         if salt is not None:
             found = replace(found, drawn=hidden(found.drawn, salt))
         if asked.on_spark:
             self.rewriter = SparkReshaper(spark=found.spark, storage=self.carrying.storage)
         code = load_migration(asked.with_file, found.drawn) if asked.with_file else None
-        wish = _match_wish(asked, code)
-        _refuse_unaccounted(comparison, asked, wish)
+        request = _match_wish(asked, code)
+        _refuse_unaccounted(comparison, asked, request)
         options = {**asked.options(redaction), "with": code.digest if code else None}
-        note = _note(origin, asked, found, self.wish, redaction)
-        migration = Migration(wish, asked.conf, _pins(origin, found, old), options, note)
-        plan = plan_migrate(origin, self.new, self.wish, migration, old, found.drawn)
+        note = _note(origin, asked, found, self.request, redaction)
+        migration = Migration(request, asked.conf, _pins(origin, found, old), options, note)
+        plan = plan_migrate(origin, self.new, self.request, migration, old, found.drawn)
         if code is not None:
             self._make_rows(origin, plan, found, code, stack)
         return plan
@@ -182,7 +182,7 @@ class MigrationPlan:
         self.rewriter.given = lambda operator: rows_of(places, operator)
 
     def _made(
-        self, origin: Origin, found: Drawing, code: MigrationCode, goal: Goal, part: Part
+        self, origin: Origin, found: Drawing, code: MigrationCode, goal: ReshapeTarget, part: Part
     ) -> Made:
         if goal.from_operator is None or part.source is None:
             raise WrongUse(
@@ -221,9 +221,11 @@ def _refuse_other_sources(comparison: Comparison) -> None:
         )
 
 
-def _refuse_unaccounted(comparison: Comparison, asked: Asked, wish: MatchWish) -> None:
+def _refuse_unaccounted(
+    comparison: Comparison, asked: MigrateOptions, request: MatchOptions
+) -> None:
     """What `check` would not say yes to, and no matching of columns settles either."""
-    for one in unaccounted(comparison, asked.told.renames, bool(wish.given)):
+    for one in unaccounted(comparison, asked.told.renames, bool(request.given)):
         if one.rule not in asked.accept:
             raise NotCarried(
                 f"{one.what} ({one.where})",
@@ -242,16 +244,16 @@ def _way_out(rule: str) -> str:
     return f"{accepted} Otherwise begin with an empty state: floodmark upgrade --without-state."
 
 
-def _match_wish(asked: Asked, code: MigrationCode | None) -> MatchWish:
+def _match_wish(asked: MigrateOptions, code: MigrationCode | None) -> MatchOptions:
     if code is None:
-        return MatchWish(asked.told, asked.accept, asked.merge)
+        return MatchOptions(asked.told, asked.accept, asked.merge)
     if code.merges and (asked.merge or code.table):
         raise WrongUse(
             f"{code.path}: merge is a function, and a table besides",
             "Both would say how keys that become one are merged.",
             "Leave out --merge, or the function.",
         )
-    return MatchWish(
+    return MatchOptions(
         asked.told,
         asked.accept,
         {**(code.table or {}), **asked.merge},
@@ -260,11 +262,13 @@ def _match_wish(asked: Asked, code: MigrationCode | None) -> MatchWish:
     )
 
 
-def migration_plan(asked: Asked, new: str, wish: Wish, carrying: Carrying) -> MigrationPlan:
-    return MigrationPlan(asked, new, wish, carrying)
+def migration_plan(
+    asked: MigrateOptions, new: str, request: UpgradeOptions, carrying: Carrying
+) -> MigrationPlan:
+    return MigrationPlan(asked, new, request, carrying)
 
 
-def _old_reading(origin: Origin, goal: Goal, part: Part) -> Reading:
+def _old_reading(origin: Origin, goal: ReshapeTarget, part: Part) -> Reading:
     assert goal.from_operator is not None
     view = open_state(origin.files, origin.checkpoint, goal.from_operator, part.source, goal.batch)
     return view.reading
@@ -288,7 +292,7 @@ def compared(origin: Origin, found: Drawing, last: LastStart | None) -> Comparis
 def hidden(drawn: Drawn, salt: str) -> Drawn:
     """The new code's functions as a note keeps them: texts are compared by their hashes."""
 
-    def operator(one: Operator) -> Operator:
+    def operator(one: OperatorShape) -> OperatorShape:
         if one.functions is None:
             return one
         functions = tuple(hidden_expression(f, salt) for f in one.functions)
@@ -302,15 +306,21 @@ def hidden(drawn: Drawn, salt: str) -> Drawn:
 
 
 def _note(
-    origin: Origin, asked: Asked, found: Drawing, wish: Wish, redaction: Redaction
+    origin: Origin,
+    asked: MigrateOptions,
+    found: Drawing,
+    request: UpgradeOptions,
+    redaction: Redaction,
 ) -> bytes | None:
     """What the new checkpoint was made from: `check NEW` and the next change ask for it."""
-    number = choose_course(origin.checkpoint, wish).number
+    number = choose_course(origin.checkpoint, request).number
     return None if number is None else note_of(found.outline, asked.app, number, redaction)
 
 
-def old_operators(origin: Origin, wish: Wish, tree: PlanTree | None) -> tuple[Kept, ...]:
-    course = choose_course(origin.checkpoint, wish)
+def old_operators(
+    origin: Origin, request: UpgradeOptions, tree: PlanTree | None
+) -> tuple[Kept, ...]:
+    course = choose_course(origin.checkpoint, request)
     if course.after is None:
         raise NoAnswer(
             f"{origin.location}: no batch is committed, so there is no state to carry over",
@@ -334,10 +344,10 @@ def _pins(origin: Origin, found: Drawing, old: tuple[Kept, ...]) -> dict[str, st
 
 
 def drawn_beside(
-    origin: Origin, code: Code, conf: Mapping[str, str]
+    origin: Origin, code: ApplicationCode, conf: Mapping[str, str]
 ) -> tuple[tuple[Kept, ...], Drawn]:
     """Old operators and new ones, for a skeleton."""
-    old = old_operators(origin, Wish(), None)
+    old = old_operators(origin, UpgradeOptions(), None)
     with drawing(code, {**pinned(origin.checkpoint, old), **conf}) as found:
         return old, found.drawn
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from floodmark.changes.matching import MERGES
 from floodmark.changes.migrate import Drawn
-from floodmark.changes.shapes import JOIN, Operator
+from floodmark.changes.shapes import JOIN, OperatorShape
 from floodmark.engine.made_rows import Merge
 from floodmark.errors import NotCarried, WrongUse
 from floodmark.state.given_rows import GIVEN
@@ -144,7 +144,7 @@ def _words(reading: Reading) -> str:
 
 
 def _merges(
-    path: str, names: Mapping[str, Any], operators: Mapping[int, Operator]
+    path: str, names: Mapping[str, Any], operators: Mapping[int, OperatorShape]
 ) -> tuple[Mapping[str, str] | None, dict[int, Callable[[Any, Any], Any]]]:
     merge = names.get(_MERGE)
     functions: dict[int, Callable[[Any, Any], Any]] = {}
@@ -186,7 +186,9 @@ def _import(path: str) -> Any:
     return module
 
 
-def _operator(path: str, name: str, number: str, operators: Mapping[int, Operator]) -> Operator:
+def _operator(
+    path: str, name: str, number: str, operators: Mapping[int, OperatorShape]
+) -> OperatorShape:
     operator = operators.get(int(number)) if number.isdecimal() else None
     if operator is None:
         known = ", ".join(f"{_PREFIX}{n} ({one.name or one.kind})" for n, one in operators.items())
@@ -198,7 +200,7 @@ def _operator(path: str, name: str, number: str, operators: Mapping[int, Operato
     return operator
 
 
-def _place(path: str, name: str, operators: Mapping[int, Operator]) -> tuple[int, str]:
+def _place(path: str, name: str, operators: Mapping[int, OperatorShape]) -> tuple[int, str]:
     number, _, store = name.removeprefix(_PREFIX).partition("_")
     operator = _operator(path, name, number, operators)
     names = [one.name for one in operator.stores]

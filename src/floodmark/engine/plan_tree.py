@@ -16,7 +16,7 @@ from typing import Any
 
 from floodmark.checkpoint.plan_json import KNOWN_BY_OTHER_MEANS, VOLATILE, expression_id
 from floodmark.checkpoint.plan_reading import Facts, read_plan
-from floodmark.checkpoint.plan_tree import Input, PlanTree, Step
+from floodmark.checkpoint.plan_tree import Input, PlanStep, PlanTree
 from floodmark.engine.pickled_code import python_digest
 from floodmark.engine.scala import scala_map, sequence
 from floodmark.engine.static_rows import KINDS as GIVEN_ROWS
@@ -47,7 +47,7 @@ def read_tree(spark: Any, plan: Any) -> PlanTree:
         return read_plan(nodes, facts)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         # A form that no Spark had when this was written: not read, and never called the same.
-        unread = Step("Unread", (("why", repr(error)),), stateful=True)
+        unread = PlanStep("Unread", (("why", repr(error)),), stateful=True)
         return PlanTree(Input(unread), (), facts.canonical, facts.tries, ("the plan",))
 
 

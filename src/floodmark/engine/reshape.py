@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from floodmark.changes.apply import Places
+from floodmark.changes.apply import PlanPlaces
 from floodmark.changes.reshape_rewriter import ReshapeRewriter, views_of
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.engine.shuffled_rows import ROWS, by_goal, row_batch, slices
@@ -22,7 +22,7 @@ from floodmark.state.rowbytes import row_bytes
 from floodmark.state.tally import Tally
 from floodmark.storage.files import open_files
 from floodmark.storage.load import Entries, load
-from floodmark.storage.state_goal import Goal, Part
+from floodmark.storage.state_goal import Part, ReshapeTarget
 from floodmark.storage.state_moving import moves, moving_rows
 from floodmark.storage.state_reshape import Given, Views, Written, write_state
 from floodmark.storage.state_view import StateView
@@ -42,7 +42,7 @@ class SparkReshaper(ReshapeRewriter):
     spark: Any = None
     storage: Mapping[str, Any] | None = None
 
-    def write(self, goal: Goal, places: Places) -> Written:
+    def write(self, goal: ReshapeTarget, places: PlanPlaces) -> Written:
         given = self.given(goal.operator) if self.given is not None else None
         task = _Task(places.origin.root, places.target.root, dict(self.storage or {}), goal, given)
         moving = list(_moving(goal, self.views(goal, places.origin)))
@@ -63,7 +63,7 @@ class SparkReshaper(ReshapeRewriter):
         return self.spark.range(0, count, 1, count)
 
 
-def _moving(goal: Goal, views: Views) -> Iterator[tuple[int, Part, StateView]]:
+def _moving(goal: ReshapeTarget, views: Views) -> Iterator[tuple[int, Part, StateView]]:
     """(kind, part, old rows) of all that changes partitions, after each batch that is carried."""
     batches = [goal.batch] if goal.in_flight is None else [goal.batch, goal.in_flight]
     for part, batch in itertools.product(goal.parts, batches):
@@ -72,7 +72,7 @@ def _moving(goal: Goal, views: Views) -> Iterator[tuple[int, Part, StateView]]:
             yield _kind(goal, part, batch), part, view
 
 
-def _kind(goal: Goal, part: Part, batch: int) -> int:
+def _kind(goal: ReshapeTarget, part: Part, batch: int) -> int:
     return 2 * goal.parts.index(part) + (batch == goal.in_flight)
 
 
@@ -83,7 +83,7 @@ class _Task:
     origin: str
     target: str
     storage: Mapping[str, Any]
-    goal: Goal
+    goal: ReshapeTarget
     given: Given | None
 
     def write(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

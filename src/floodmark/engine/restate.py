@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from floodmark.changes.apply import Places
+from floodmark.changes.apply import PlanPlaces
 from floodmark.changes.plan import Step
 from floodmark.changes.state_rewriter import goal_of, number_of
 from floodmark.checkpoint.model import Checkpoint
@@ -23,8 +23,8 @@ from floodmark.state.tally import Tally
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import Entries, load
 from floodmark.storage.state_rewrite import (
-    Goal,
-    Store,
+    RewriteTarget,
+    StoreToRewrite,
     compare,
     moves_rows,
     placed_rows,
@@ -55,18 +55,18 @@ class _Job:
     operator: int
     batch: int
     store: str
-    goal: Goal
+    goal: RewriteTarget
     since: int | None = None
     """The last committed batch, where `batch` was in flight: what it left becomes changes."""
 
-    def opened(self) -> Store:
+    def opened(self) -> StoreToRewrite:
         return self._at(self.batch)
 
-    def before(self) -> Store:
+    def before(self) -> StoreToRewrite:
         assert self.since is not None
         return self._at(self.since)
 
-    def _at(self, batch: int) -> Store:
+    def _at(self, batch: int) -> StoreToRewrite:
         files = open_files(self.origin, self.storage)
         every = stores_of(files, _loaded(files, batch), self.operator, batch)
         return next(store for store in every if store.name == self.store)
@@ -86,7 +86,7 @@ class SparkRewriter:
     spark: Any
     storage: Mapping[str, Any] | None = None
 
-    def rewrite(self, step: Step, places: Places) -> None:
+    def rewrite(self, step: Step, places: PlanPlaces) -> None:
         for job, store in self._jobs(step, places):
             conf = _conf(places.origin, job.batch)
             style = style_of(store if job.since is None else job.before(), job.goal, conf)
@@ -96,13 +96,13 @@ class SparkRewriter:
                 work = _rewrite if job.since is None else _rewrite_again
                 self._tallies(len(store.partitions), partial(work, job, style))
 
-    def check(self, step: Step, places: Places) -> None:
+    def check(self, step: Step, places: PlanPlaces) -> None:
         for job, store in self._jobs(step, places):
             read = self._tallies(len(store.partitions), partial(_read, job))
             written = self._tallies(job.goal.count(store), partial(_read_back, job))
             compare(store, read, written)
 
-    def _jobs(self, step: Step, places: Places) -> Iterator[tuple[_Job, Store]]:
+    def _jobs(self, step: Step, places: PlanPlaces) -> Iterator[tuple[_Job, StoreToRewrite]]:
         operator, batch = number_of(step, "operator"), number_of(step, "batch")
         checkpoint = _loaded(places.origin, batch)
         since = step.how.get("since") if step.how is not None else None
@@ -135,7 +135,7 @@ class SparkRewriter:
         rows = self._numbers(count).mapInArrow(run, _TALLIES).collect()
         return sum((_tally(row) for row in rows), Tally())
 
-    def _move(self, job: _Job, store: Store, style: StoreFormat, target: Files) -> None:
+    def _move(self, job: _Job, store: StoreToRewrite, style: StoreFormat, target: Files) -> None:
         count = job.goal.count(store)
 
         def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -164,7 +164,7 @@ class SparkRewriter:
 def _write(
     job: _Job,
     style: StoreFormat,
-    store: Store,
+    store: StoreToRewrite,
     partition: int,
     rows: Iterator[tuple[bool, Records]],
     target: Files,

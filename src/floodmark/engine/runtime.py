@@ -29,7 +29,7 @@ from floodmark.engine.pipeline import Pipeline
 from floodmark.engine.progress import ProgressFile, ProgressReader
 from floodmark.engine.restarting import GiveUp, RestartPolicy, decide, may_pass
 from floodmark.engine.session import (
-    SessionWish,
+    SessionOptions,
     build_session,
     end_session,
     require_settings,
@@ -38,7 +38,7 @@ from floodmark.engine.session import (
 from floodmark.engine.signals import StopSignals
 from floodmark.engine.starting import Start
 from floodmark.engine.stopping import finish
-from floodmark.engine.stream import RunReport, Stream
+from floodmark.engine.stream import PipelineRun, RunReport
 from floodmark.engine.triggers import Trigger
 from floodmark.engine.view import View, choose_view
 from floodmark.errors import FailedForGood, FloodmarkError, StoppedMidway, WrongUse
@@ -51,7 +51,7 @@ _POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
-class RunWish:
+class RunOptions:
     trigger: Trigger | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     start: Start = field(default_factory=Start)
@@ -69,22 +69,24 @@ class RunWish:
     """The command that looks for the record that a batch fails at."""
 
 
-def run_application(application: Application, wish: RunWish, view: View | None = None) -> RunReport:
+def run_application(
+    application: Application, options: RunOptions, view: View | None = None
+) -> RunReport:
     """Runs every pipeline of the application to its end."""
     pipelines = application.pipelines
-    allowed = allowed_rules(wish.allowed)
-    refuse_unknown({one.name: one.parameters for one in pipelines}, wish.settings)
-    streams = [Stream.of(one, application, wish.settings) for one in pipelines]
+    allowed = allowed_rules(options.allowed)
+    refuse_unknown({one.name: one.parameters for one in pipelines}, options.settings)
+    streams = [PipelineRun.of(one, application, options.settings) for one in pipelines]
     _refuse_shared([(one.pipeline.name, one.checkpoint) for one in streams], allowed)
     for stream in streams:
-        if stream.name in wish.carried.streams:
-            stream.go_on_from(wish.carried.streams[stream.name])
+        if stream.name in options.carried.streams:
+            stream.go_on_from(options.carried.streams[stream.name])
     stop = StopSignals()
     with stop.listening():
         running = running_session()
         if running is not None:
-            require_settings(running, wish.conf)
-        spark = running or build_session(_session_wish(pipelines, wish))
+            require_settings(running, options.conf)
+        spark = running or build_session(_session_wish(pipelines, options))
         # A session of one's own needs no other beside it.
         sessions = {
             one.name: spark if running is None and len(pipelines) == 1 else spark.newSession()
@@ -94,15 +96,15 @@ def run_application(application: Application, wish: RunWish, view: View | None =
         try:
             stop.listen()  # pyspark puts a handler of its own in place
             shown = view or choose_view([one.name for one in pipelines])
-            with HealthView(shown, wish.health) if wish.health else shown as shown:
-                run = _Run(spark, sessions, streams, wish, shown, stop)
+            with HealthView(shown, options.health) if options.health else shown as shown:
+                run = _Run(spark, sessions, streams, options, shown, stop)
                 return run.to_the_end()
         finally:
             if running is None:
                 end_session(spark, by_force=run is not None and run.held)
 
 
-def _session_wish(pipelines: tuple[Pipeline, ...], wish: RunWish) -> SessionWish:
+def _session_wish(pipelines: tuple[Pipeline, ...], options: RunOptions) -> SessionOptions:
     conf: dict[str, str] = {}
     for pipeline in pipelines:
         for key, value in pipeline.conf.items():
@@ -114,7 +116,9 @@ def _session_wish(pipelines: tuple[Pipeline, ...], wish: RunWish) -> SessionWish
                 )
     needs = dict.fromkeys(need for pipeline in pipelines for need in pipeline.needs)
     name = "floodmark: " + ", ".join(pipeline.name for pipeline in pipelines)
-    return SessionWish(name, tuple(needs), {**conf, **wish.conf}, wish.log, wish.stdout_to_stderr)
+    return SessionOptions(
+        name, tuple(needs), {**conf, **options.conf}, options.log, options.stdout_to_stderr
+    )
 
 
 def _refuse_shared(checkpoints: list[tuple[str, str]], allowed: frozenset[str]) -> None:
@@ -132,21 +136,21 @@ class _Run:
         self,
         spark: Any,
         sessions: Mapping[str, Any],
-        streams: list[Stream],
-        wish: RunWish,
+        streams: list[PipelineRun],
+        options: RunOptions,
         view: View,
         stop: StopSignals,
     ) -> None:
         self._spark = spark
         self._sessions = sessions
         self._streams = streams
-        self._wish = wish
+        self._wish = options
         self._view = view
         self._stop = stop
         self.held = False
         """A batch goes on that nothing but the end of its process can stop."""
         for stream in streams:
-            configure(sessions[stream.name], {**stream.pipeline.conf, **wish.conf})
+            configure(sessions[stream.name], {**stream.pipeline.conf, **options.conf})
 
     def to_the_end(self) -> RunReport:
         try:
@@ -199,7 +203,7 @@ class _Run:
                 return
             self._begin_or_wait(stream, ready)
 
-    def _prepare_or_wait(self, stream: Stream) -> Prepared | None:
+    def _prepare_or_wait(self, stream: PipelineRun) -> Prepared | None:
         """None where something does not answer now, and the policy is to try again."""
         try:
             return self._prepare(stream)
@@ -207,20 +211,20 @@ class _Run:
             self._retry_start(stream, error)
             return None
 
-    def _begin_or_wait(self, stream: Stream, prepared: Prepared) -> None:
+    def _begin_or_wait(self, stream: PipelineRun, prepared: Prepared) -> None:
         try:
             self._begin(stream, prepared)
         except FloodmarkError as error:
             self._retry_start(stream, error)
 
-    def _retry_start(self, stream: Stream, error: FloodmarkError) -> None:
+    def _retry_start(self, stream: PipelineRun, error: FloodmarkError) -> None:
         if is_gone(self._spark, error) or not (self._wish.restart.on_failure and may_pass(error)):
             raise error
         why = "" if not error.why else f": {error.why.splitlines()[0]}"
         stream.failures.append(Failure(None, (), f"{error.what}{why}", FailureKind.OUTAGE))
         self._decide(stream)
 
-    def _prepare(self, stream: Stream) -> Prepared:
+    def _prepare(self, stream: PipelineRun) -> Prepared:
         session, origin = self._sessions[stream.name], stream.origin
         writer = call_pipeline(
             stream.pipeline, origin.application, session, self._wish.start, stream.values
@@ -229,7 +233,7 @@ class _Run:
             writer = self._wish.trigger.on(writer)
         return prepare(writer, stream.checkpoint, stream.origin, self._wish.allowed)
 
-    def _begin(self, stream: Stream, prepared: Prepared) -> None:
+    def _begin(self, stream: PipelineRun, prepared: Prepared) -> None:
         for warning in prepared.warnings:
             self._view.say(stream.name, warning)
         stream.launched = begin(prepared, stream.name)
@@ -251,7 +255,7 @@ class _Run:
         self._view.say(stream.name, words)
         self._view.state(stream.name, "running")
 
-    def _progress_file(self, stream: Stream, location: str) -> ProgressFile | None:
+    def _progress_file(self, stream: PipelineRun, location: str) -> ProgressFile | None:
         def warn(words: str) -> None:
             self._view.say(stream.name, words)
 
@@ -282,7 +286,7 @@ class _Run:
                 stream.ended = "failed"
                 raise superseded(stream.name, stream.checkpoint)
 
-    def _read(self, stream: Stream) -> None:
+    def _read(self, stream: PipelineRun) -> None:
         assert stream.reader is not None
         for batch in stream.reader.new():
             stream.count(batch)
@@ -290,7 +294,7 @@ class _Run:
                 stream.lines.add(batch)
             self._view.batch(batch)
 
-    def _judge_end(self, stream: Stream, launched: Launched) -> None:
+    def _judge_end(self, stream: PipelineRun, launched: Launched) -> None:
         self._read(stream)
         failure = failure_of(launched.query, launched.starting.files)
         # The lease's own thread stops the query; and a batch fails where its sink is told so.
@@ -312,7 +316,7 @@ class _Run:
             remove_half_made(launched.starting)
         self._decide(stream)
 
-    def _decide(self, stream: Stream) -> None:
+    def _decide(self, stream: PipelineRun) -> None:
         """Start again, or stop with the batch, its offsets and the cause named."""
         decision = decide(self._wish.restart, stream.failures)
         failure = stream.failures[-1]
@@ -394,7 +398,7 @@ class _Run:
                 words = "was stopped while it waited to start again"
                 raise self._stopped(stream, words, for_good=False)
 
-    def _stopped(self, stream: Stream, words: str, for_good: bool) -> StoppedMidway:
+    def _stopped(self, stream: PipelineRun, words: str, for_good: bool) -> StoppedMidway:
         failure, log = stream.failures[-1], self._wish.log
         where = f": {failure.batch_words}" if failure.batch is not None else ""
         said = last_words(log) if failure.kind is FailureKind.ENGINE else ""

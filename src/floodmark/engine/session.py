@@ -27,7 +27,7 @@ DELTA_CONF = {
 
 
 @dataclass(frozen=True)
-class SessionWish:
+class SessionOptions:
     name: str
     needs: tuple[str, ...] = ()
     conf: Mapping[str, str] | None = None
@@ -60,13 +60,13 @@ def running_session() -> Any:
     return SparkSession.builder.getOrCreate() if SparkContext._active_spark_context else None
 
 
-def build_session(wish: SessionWish) -> Any:
+def build_session(options: SessionOptions) -> Any:
     """A new session, in a JVM of its own."""
     version = spark_version()
     require_java(version)
-    conf = settled_conf(wish)
-    with own_jvm(wish.log, wish.stdout_to_stderr):
-        return _start(wish.name, conf, wish.log)
+    conf = settled_conf(options)
+    with own_jvm(options.log, options.stdout_to_stderr):
+        return _start(options.name, conf, options.log)
 
 
 @contextlib.contextmanager
@@ -87,19 +87,19 @@ def for_own_sessions(
 
     def settled(given: dict[str, str]) -> dict[str, str]:
         needs = connectors_named_in(source) if code is None else connectors_named(code)
-        return settled_conf(SessionWish(name, needs, {**conf, **given}))
+        return settled_conf(SessionOptions(name, needs, {**conf, **given}))
 
     with own_jvm(log, stdout_to_stderr, settled):
         yield
 
 
-def settled_conf(wish: SessionWish) -> dict[str, str]:
+def settled_conf(options: SessionOptions) -> dict[str, str]:
     """What the session is started with: the connectors' jars too, and what they need."""
     remember_environment(os.environ)
-    remember_all(wish.conf or {})
-    conf = dict(wish.conf or {})
-    jars = needed(wish.needs, conf)
-    if "delta" in wish.needs:
+    remember_all(options.conf or {})
+    conf = dict(options.conf or {})
+    jars = needed(options.needs, conf)
+    if "delta" in options.needs:
         for key, value in DELTA_CONF.items():
             conf.setdefault(key, value)
     if jars:
@@ -195,7 +195,7 @@ def some_session(
         yield running
         return
     with passing_log("floodmark") as log:
-        spark = build_session(SessionWish("floodmark", needs, conf, log, stdout_to_stderr=True))
+        spark = build_session(SessionOptions("floodmark", needs, conf, log, stdout_to_stderr=True))
         try:
             yield spark
         finally:

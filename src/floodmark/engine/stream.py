@@ -10,7 +10,7 @@ from floodmark.addresses import public_url
 from floodmark.engine.application import Application
 from floodmark.engine.carried import CarriedStream
 from floodmark.engine.failure import Failure
-from floodmark.engine.launch import Launched, Origin
+from floodmark.engine.launch import CodeOrigin, Launched
 from floodmark.engine.lease import leave_behind
 from floodmark.engine.pipeline import Pipeline
 from floodmark.engine.progress import BatchProgress, ProgressFile, ProgressReader
@@ -43,7 +43,7 @@ class RunReport:
     pipelines: tuple[PipelineReport, ...]
 
 
-class Stream:
+class PipelineRun:
     def __init__(
         self,
         pipeline: Pipeline,
@@ -54,7 +54,9 @@ class Stream:
         self.pipeline = pipeline
         self.checkpoint = checkpoint
         self.values = values
-        self.origin = Origin(pipeline.name, str(application.path), application.fingerprint, values)
+        self.origin = CodeOrigin(
+            pipeline.name, str(application.path), application.fingerprint, values
+        )
         self.launched: Launched | None = None
         self.reader: ProgressReader | None = None
         self.lines: ProgressFile | None = None
@@ -72,10 +74,12 @@ class Stream:
         self.lease: str | None = None
 
     @staticmethod
-    def of(pipeline: Pipeline, application: Application, settings: Mapping[str, str]) -> Stream:
+    def of(
+        pipeline: Pipeline, application: Application, settings: Mapping[str, str]
+    ) -> PipelineRun:
         own = {one.name for one in pipeline.parameters}
         values = pipeline.settle({k: v for k, v in settings.items() if k in own})
-        return Stream(pipeline, application, values, pipeline.checkpoint_for(values))
+        return PipelineRun(pipeline, application, values, pipeline.checkpoint_for(values))
 
     @property
     def name(self) -> str:

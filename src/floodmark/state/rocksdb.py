@@ -41,7 +41,7 @@ PUT, DELETE, MERGE, DELETE_RANGE, END = 0x01, 0x10, 0x11, 0x20, 0x00
 
 
 @dataclass(frozen=True)
-class TableFile:
+class SnapshotFile:
     """An SST or an archived log: what the database calls it, and what the folder does."""
 
     local: str
@@ -51,8 +51,8 @@ class TableFile:
 
 @dataclass(frozen=True)
 class RocksSnapshot:
-    tables: tuple[TableFile, ...]
-    logs: tuple[TableFile, ...]
+    tables: tuple[SnapshotFile, ...]
+    logs: tuple[SnapshotFile, ...]
     num_keys: int
     families: dict[str, int]
     """Column family → the number before each of its keys; empty where there are none."""
@@ -117,7 +117,7 @@ def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
     return content
 
 
-def _tables(value: Any, stored: str) -> tuple[TableFile, ...]:
+def _tables(value: Any, stored: str) -> tuple[SnapshotFile, ...]:
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
@@ -129,7 +129,7 @@ def _tables(value: Any, stored: str) -> tuple[TableFile, ...]:
             raise MalformedFile(f"the snapshot names a file {shorten(repr(item))}")
         for name in names:
             check_name(name)
-        tables.append(TableFile(*names, long_of(item, "sizeBytes", "a file of the snapshot")))
+        tables.append(SnapshotFile(*names, long_of(item, "sizeBytes", "a file of the snapshot")))
     return tuple(tables)
 
 
@@ -152,7 +152,7 @@ def _internal(value: Any) -> frozenset[str]:
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangelogRecord:
     """One typed record of a changelog. `other` is the value, or the end of a range."""
 
     kind: int
@@ -167,7 +167,7 @@ class Changelog:
     """v3 and v4: the (version, unique id) of every file since the last snapshot."""
     records: Records | None
     """v1 and v3: puts and deletes."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ChangelogRecord, ...] = ()
     """v2 and v4: these know column families, merges and ranges."""
 
 
@@ -227,7 +227,7 @@ def parse_lineage(text: str) -> tuple[tuple[int, str], ...]:
     return tuple(lineage)
 
 
-def _changes(reader: DataReader) -> Iterator[Change]:
+def _changes(reader: DataReader) -> Iterator[ChangelogRecord]:
     most = current().memory // _A_CHANGE
     for count in itertools.count():
         if count > most:
@@ -243,18 +243,18 @@ def _changes(reader: DataReader) -> Iterator[Change]:
         if kind == DELETE:
             if reader.int32() != -1:
                 raise MalformedFile(f"a deleted key has a value, before byte {reader.position}")
-            yield Change(kind, key, b"")
+            yield ChangelogRecord(kind, key, b"")
         else:
-            yield Change(kind, key, reader.take(reader.int32()))
+            yield ChangelogRecord(kind, key, reader.take(reader.int32()))
 
 
-def _checked(change: Change) -> Change:
+def _checked(change: ChangelogRecord) -> ChangelogRecord:
     """Deletes and ranges carry a checksum of their own; values keep theirs in the store."""
     if change.kind == DELETE:
         key = row_bytes([change.key])
-        return Change(DELETE, verified(_removal(key)).keys[0], b"")
+        return ChangelogRecord(DELETE, verified(_removal(key)).keys[0], b"")
     if change.kind == DELETE_RANGE:
-        return Change(DELETE_RANGE, change.key, change.other[8:])
+        return ChangelogRecord(DELETE_RANGE, change.key, change.other[8:])
     return change
 
 
@@ -315,7 +315,7 @@ class _Overlay:
     def hides(self, key: bytes) -> bool:
         return any(begin <= key < end for begin, end in self.gone)
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: ChangelogRecord) -> None:
         if change.kind == PUT:
             self.rows[change.key] = change.other
         elif change.kind == DELETE:
@@ -331,14 +331,14 @@ class _Overlay:
                     self.rows[key] = None
 
 
-def _typed(log: Changelog) -> Iterator[Change]:
+def _typed(log: Changelog) -> Iterator[ChangelogRecord]:
     if log.records is None:
         yield from log.changes
         return
     records = log.records
     keys, values = records.keys.to_list(), records.values.to_list()
     for key, value, removed in zip(keys, values, records.removed.tolist(), strict=True):
-        yield Change(DELETE if removed else PUT, key, value)
+        yield ChangelogRecord(DELETE if removed else PUT, key, value)
 
 
 def _replay_changes(

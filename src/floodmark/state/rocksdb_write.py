@@ -13,7 +13,7 @@ from floodmark.errors import WrongUse
 from floodmark.state.framing import compress
 from floodmark.state.javadata import encode_utf
 from floodmark.state.records import Records, render_records
-from floodmark.state.rocksdb import DELETE, END, Change, RocksSnapshot
+from floodmark.state.rocksdb import DELETE, END, ChangelogRecord, RocksSnapshot
 
 # A zip says when its entries were made; the same state gives the same bytes.
 _ALWAYS = (1980, 1, 1, 0, 0, 0)
@@ -47,7 +47,7 @@ def _render_metadata(snapshot: RocksSnapshot, internal_keys: int) -> str:
 
 def render_changelog(
     version: int,
-    content: Records | Sequence[Change],
+    content: Records | Sequence[ChangelogRecord],
     codec: str = "lz4",
     lineage: Sequence[tuple[int, str]] = (),
 ) -> bytes:
@@ -75,7 +75,7 @@ def _plain(records: Records) -> bytes:
     return render_records(records.keys.to_list(), values)
 
 
-def _typed(changes: Iterable[Change]) -> Iterator[bytes]:
+def _typed(changes: Iterable[ChangelogRecord]) -> Iterator[bytes]:
     for change in changes:
         yield struct.pack(">Bi", change.kind, len(change.key)) + change.key
         if change.kind == DELETE:

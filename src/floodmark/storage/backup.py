@@ -217,7 +217,7 @@ def write_snapshot(files: Files, snapshot: Snapshot) -> None:
     files.write(RelativePath(f"{SNAPSHOTS}/{snapshot.id}.json"), json.dumps(value).encode())
 
 
-class Store:
+class RepositoryWriter:
     """Puts contents into a repository, each once."""
 
     def __init__(self, files: Files, known: Iterable[Stored]) -> None:

@@ -19,7 +19,7 @@ from floodmark.checkpoint.commits import parse_commit
 from floodmark.checkpoint.evidence import (
     Evidence,
     Fault,
-    Start,
+    NotedStart,
     TableFile,
     log_entry,
     side_file,
@@ -173,7 +173,7 @@ class Gathering:
         self.schemas: set[str] = set()
         self.keyed: set[int] = set()
         self.seen_files: dict[str, int] = {}
-        self.starts: tuple[Start, ...] = ()
+        self.starts: tuple[NotedStart, ...] = ()
         self.codecs: frozenset[str] = frozenset()
 
     def evidence(self, read_data: bool) -> Evidence:
@@ -408,7 +408,7 @@ class Gathering:
                 continue
             query, run = note.get("query_id"), note.get("run_id")
             if isinstance(query, str) and isinstance(run, str):
-                found.append(Start(path, query, run, note))
+                found.append(NotedStart(path, query, run, note))
         self.starts = tuple(found)
 
     def state_codecs(self) -> None:

@@ -20,7 +20,7 @@ from floodmark.state.rocksdb import RocksSnapshot
 from floodmark.state.rowbytes import gather, row_bytes
 from floodmark.state.soundness import first_keys
 from floodmark.storage.state import open_state
-from floodmark.storage.state_chain import Chain
+from floodmark.storage.state_chain import StateChain
 from floodmark.storage.state_rocksdb import NOTHING
 from floodmark.storage.state_store import OpenedPartition
 from floodmark.storage.state_view import StateView
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # By chance alone all keys of a foreign file belong here once in 2 ** 20 times.
 _BITS = 20
 _STRICT = "spark.sql.streaming.statefulOperator.useStrictDistribution"
-_NO_CHAIN = Chain(None, ())
+_NO_CHAIN = StateChain(None, ())
 _Sample = tuple[StateFile, list[bytes]]
 
 

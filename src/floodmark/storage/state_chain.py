@@ -24,7 +24,7 @@ class StatePurged(BatchPurged):
 
 
 @dataclass(frozen=True)
-class Chain:
+class StateChain:
     """A snapshot, or none at version 0, and the changes after it, oldest first."""
 
     snapshot: StateFile | None
@@ -38,9 +38,9 @@ def chain_of(
     unique_id: str | None,
     folder: str,
     lineage: Lineage,
-) -> Chain:
+) -> StateChain:
     if version == 0:
-        return Chain(None, ())
+        return StateChain(None, ())
     everything = tuple(files)
     if not everything:
         # Spark removes versions, and never the newest one: this it has not done.
@@ -60,7 +60,9 @@ def chain_of(
     if missing is not None:
         kind = _CHANGE[provider] if changes or not snapshots else _SNAPSHOT[provider]
         raise _missing(folder, version, missing, kind, set(changes) | set(snapshots))
-    return Chain(snapshots.get(base), tuple(changes[at] for at in range(base + 1, version + 1)))
+    return StateChain(
+        snapshots.get(base), tuple(changes[at] for at in range(base + 1, version + 1))
+    )
 
 
 def _missing(
@@ -84,11 +86,11 @@ def _missing(
 
 def _by_lineage(
     files: list[StateFile], version: int, unique_id: str, folder: str, lineage: Lineage
-) -> Chain:
+) -> StateChain:
     named = {(f.version, f.unique_id, f.kind): f for f in files}
     snapshot = named.get((version, unique_id, "zip"))
     if snapshot is not None:
-        return Chain(snapshot, ())
+        return StateChain(snapshot, ())
     newest = named.get((version, unique_id, "changelog"))
     if newest is None:
         raise StateFileMissing(
@@ -116,4 +118,4 @@ def _by_lineage(
                 "Restore the file from a backup, or choose another batch.",
             )
         changes.append(found)
-    return Chain(named[(*base, "zip")] if base else None, (*changes, newest))
+    return StateChain(named[(*base, "zip")] if base else None, (*changes, newest))

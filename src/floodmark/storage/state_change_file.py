@@ -16,7 +16,7 @@ from floodmark.state.encoding import with_checksums
 from floodmark.state.framing import compress
 from floodmark.state.layout import Layout
 from floodmark.state.records import Records, render_records
-from floodmark.state.rocksdb import DELETE, PUT, Change
+from floodmark.state.rocksdb import DELETE, PUT, ChangelogRecord
 from floodmark.state.rocksdb_write import render_changelog
 from floodmark.state.rowbytes import row_bytes
 from floodmark.state.tally import Tally, tally
@@ -63,7 +63,7 @@ def _rendered(rows: dict[bytes, bytes | None], style: StoreFormat) -> bytes:
     if not style.families:
         return compress(render_records(list(rows), list(rows.values())), style.codec)
     changes = [
-        Change(DELETE, key, b"") if value is None else Change(PUT, key, value)
+        ChangelogRecord(DELETE, key, b"") if value is None else ChangelogRecord(PUT, key, value)
         for key, value in rows.items()
     ]
     return render_changelog(2, changes, style.codec)

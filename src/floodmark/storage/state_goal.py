@@ -52,7 +52,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Goal:
+class ReshapeTarget:
     """The state of one operator as the new code wants it."""
 
     operator: int
@@ -91,22 +91,22 @@ class Goal:
         return mine[JOIN_STORES.index(store)] if len(mine) > 1 else mine[0]
 
 
-def goal_to_json(goal: Goal) -> dict[str, Any]:
+def goal_to_json(goal: ReshapeTarget) -> dict[str, Any]:
     value: dict[str, Any] = to_wire(goal)
     return value
 
 
-def goal_from_json(value: Mapping[str, Any]) -> Goal:
+def goal_from_json(value: Mapping[str, Any]) -> ReshapeTarget:
     parts = tuple(
         Part(**{**part, "recipe": recipe_from_json(part["recipe"]) if part["recipe"] else None})
         for part in value["parts"]
     )
     ids = value.get("unique_ids")
     unique = tuple(tuple(stores) for stores in ids) if ids is not None else None
-    return Goal(**{**value, "parts": parts, "unique_ids": unique})
+    return ReshapeTarget(**{**value, "parts": parts, "unique_ids": unique})
 
 
-def layout_of(goal: Goal, part: Part) -> Layout:
+def layout_of(goal: ReshapeTarget, part: Part) -> Layout:
     schema = part.reading.schema
     assert schema is not None
     rocksdb = goal.provider == ROCKSDB

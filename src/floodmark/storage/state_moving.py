@@ -11,7 +11,7 @@ from floodmark.state.grouping import grouping_of
 from floodmark.state.operators import Reading
 from floodmark.state.records import Records
 from floodmark.state.reshape import Reshaping
-from floodmark.storage.state_goal import Goal, Part, layout_of
+from floodmark.storage.state_goal import Part, ReshapeTarget, layout_of
 from floodmark.storage.state_runs import Runs
 from floodmark.storage.state_view import StateView
 
@@ -24,14 +24,14 @@ Moved = Callable[[Part, int], Callable[[int], Iterator[Records]]]
 """A part and an old batch → a new partition → the rows that have come there, encoded."""
 
 
-def moves(goal: Goal, part: Part, view: StateView | None) -> bool:
+def moves(goal: ReshapeTarget, part: Part, view: StateView | None) -> bool:
     """True where the rows of a part come from other partitions of the old state."""
     if part.given or part.recipe is None or view is None:
         return False
     return not (part.recipe.keeps_keys and len(view.partitions) == goal.partitions)
 
 
-def reshaped_rows(goal: Goal, part: Part, view: StateView, partition: int) -> Rows:
+def reshaped_rows(goal: ReshapeTarget, part: Part, view: StateView, partition: int) -> Rows:
     schema = part.reading.schema
     assert schema is not None
     assert part.recipe is not None
@@ -52,7 +52,7 @@ def _stored_rows(view: StateView, partition: int) -> Rows:
 
 
 def moving_rows(
-    goal: Goal, part: Part, view: StateView, partition: int
+    goal: ReshapeTarget, part: Part, view: StateView, partition: int
 ) -> Iterator[tuple[Records, Any]]:
     """An old partition's rows as the new store keeps them, and the new partition of each."""
     layout = layout_of(goal, part)
@@ -61,7 +61,7 @@ def moving_rows(
         yield records, _partitions_of(part.reading, keys, goal.partitions)
 
 
-def sorted_out(goal: Goal, part: Part, view: StateView, path: Path) -> Runs:
+def sorted_out(goal: ReshapeTarget, part: Part, view: StateView, path: Path) -> Runs:
     """All rows of a part on this machine's disk, by their new partitions."""
     runs = Runs(path, goal.partitions)
     for partition in view.partitions:

@@ -25,7 +25,7 @@ from floodmark.state.records import Records
 from floodmark.state.tally import Tally, tally
 from floodmark.storage.files import Files
 from floodmark.storage.state_change_file import write_change
-from floodmark.storage.state_goal import Goal, Part, layout_of
+from floodmark.storage.state_goal import Part, ReshapeTarget, layout_of
 from floodmark.storage.state_moving import Moved, moves, reshaped_rows, sorted_out
 from floodmark.storage.state_store import StoreAt
 from floodmark.storage.state_view import StateView
@@ -45,7 +45,7 @@ Given = Callable[[Part, int], "Rows"]
 class Written:
     """What was written, so that it can be read back."""
 
-    goal: Goal
+    goal: ReshapeTarget
     stores: Mapping[tuple[int, str], WrittenStore]
     again: Mapping[tuple[int, str], WrittenStore]
     """What the batch in flight has left, as changes after the others."""
@@ -56,7 +56,7 @@ Views = Callable[[Part, int], "StateView | None"]
 
 
 def write_state(
-    goal: Goal,
+    goal: ReshapeTarget,
     target: Files,
     views: Views,
     given: Given | None = None,
@@ -92,7 +92,7 @@ class _Sources:
 
     def __init__(
         self,
-        goal: Goal,
+        goal: ReshapeTarget,
         views: Views,
         given: Given | None,
         moved: Moved,
@@ -114,7 +114,7 @@ class _Sources:
 
 
 def _write_one(
-    goal: Goal, target: Files, place: tuple[int, str], sources: _Sources
+    goal: ReshapeTarget, target: Files, place: tuple[int, str], sources: _Sources
 ) -> WrittenStore:
     partition, store = place
     return write_store(
@@ -128,7 +128,7 @@ def _write_one(
 
 
 def _write_again(
-    goal: Goal, target: Files, place: tuple[int, str], before: _Sources, after: _Sources
+    goal: ReshapeTarget, target: Files, place: tuple[int, str], before: _Sources, after: _Sources
 ) -> WrittenStore:
     partition, store = place
     folder = store_folder(goal.operator, partition, store)
@@ -136,7 +136,7 @@ def _write_again(
     return write_change(target, folder, goal.version + 1, *rows, _style(goal, store))
 
 
-def _style(goal: Goal, store: str) -> StoreFormat:
+def _style(goal: ReshapeTarget, store: str) -> StoreFormat:
     families = goal.families(store)
     internal = frozenset(name for name in families if name.startswith("$"))
     return StoreFormat(
@@ -145,7 +145,7 @@ def _style(goal: Goal, store: str) -> StoreFormat:
 
 
 def _source(
-    goal: Goal,
+    goal: ReshapeTarget,
     part: Part,
     view: StateView | None,
     given: Given | None,
@@ -167,7 +167,7 @@ def _source(
     return lambda partition: _merged(part, layout, found(partition))
 
 
-def _moved_here(goal: Goal, views: Views, stack: contextlib.ExitStack) -> Moved:
+def _moved_here(goal: ReshapeTarget, views: Views, stack: contextlib.ExitStack) -> Moved:
     def moved(part: Part, batch: int) -> Callable[[int], Iterator[Records]]:
         view = views(part, batch)
         assert view is not None
@@ -209,7 +209,7 @@ def check_state(written: Written, target: Files) -> None:
 
 
 def _check_one(
-    goal: Goal,
+    goal: ReshapeTarget,
     target: Files,
     version: int,
     place: tuple[int, str],
@@ -231,7 +231,7 @@ def _check_one(
 
 
 def _store_at(
-    goal: Goal,
+    goal: ReshapeTarget,
     store: str,
     partition: int,
     version: int,

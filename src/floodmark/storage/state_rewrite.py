@@ -38,7 +38,7 @@ CODEC = "spark.sql.streaming.stateStore.compression.codec"
 
 
 @dataclass(frozen=True)
-class Goal:
+class RewriteTarget:
     """What an operator's state is to be."""
 
     version: int
@@ -48,7 +48,7 @@ class Goal:
     unique_ids: tuple[tuple[str, ...], ...] | None = None
     """By partition, in the order of the commit log."""
 
-    def count(self, store: Store) -> int:
+    def count(self, store: StoreToRewrite) -> int:
         return 1 if store.is_keyless else self.partitions or len(store.partitions)
 
     def unique_id(self, partition: int, store: str) -> str | None:
@@ -59,7 +59,7 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Store:
+class StoreToRewrite:
     """One store of an operator, with everything that its rows mean."""
 
     at: StoreAt
@@ -80,7 +80,9 @@ class Store:
         return all(grouping.is_keyless for grouping in self.groupings)
 
 
-def stores_of(files: Files, checkpoint: Checkpoint, operator: int, batch: int) -> tuple[Store, ...]:
+def stores_of(
+    files: Files, checkpoint: Checkpoint, operator: int, batch: int
+) -> tuple[StoreToRewrite, ...]:
     """Every store of an operator after a batch."""
     first = open_state(files, checkpoint, operator, None, batch)
     views = [open_state(files, checkpoint, operator, name, batch) for name in first.stores]
@@ -97,12 +99,14 @@ def stores_of(files: Files, checkpoint: Checkpoint, operator: int, batch: int) -
     found = []
     for folder in folders:
         mine = tuple(view for view in plain if view.reading.folder == folder)
-        store = Store(mine[0].at, mine[0].partitions, mine)
+        store = StoreToRewrite(mine[0].at, mine[0].partitions, mine)
         found.append(replace(store, partitions=(0,)) if store.is_keyless else store)
     return tuple(found)
 
 
-def require_rewritable(stores: tuple[Store, ...], provider: str, moves: bool = True) -> None:
+def require_rewritable(
+    stores: tuple[StoreToRewrite, ...], provider: str, moves: bool = True
+) -> None:
     """Looks at the first rows of every store: what cannot be done is said before it is begun.
 
     `moves` is False where keys stay in their partitions, wherever Spark's hash would put them.
@@ -126,7 +130,9 @@ def require_rewritable(stores: tuple[Store, ...], provider: str, moves: bool = T
                     break
 
 
-def rewrite_store(store: Store, target: Files, goal: Goal, conf: Mapping[str, str]) -> Tally:
+def rewrite_store(
+    store: StoreToRewrite, target: Files, goal: RewriteTarget, conf: Mapping[str, str]
+) -> Tally:
     """Writes one store; gives the tally of its rows as they were read."""
     style = style_of(store, goal, conf)
     count = goal.count(store)
@@ -146,19 +152,19 @@ def rewrite_store(store: Store, target: Files, goal: Goal, conf: Mapping[str, st
     return total
 
 
-def moves_rows(store: Store, goal: Goal) -> bool:
+def moves_rows(store: StoreToRewrite, goal: RewriteTarget) -> bool:
     """True where rows go to other partitions; else each stays what it is, in other files."""
     return not store.is_keyless and goal.count(store) != len(store.partitions)
 
 
-def style_of(store: Store, goal: Goal, conf: Mapping[str, str]) -> StoreFormat:
+def style_of(store: StoreToRewrite, goal: RewriteTarget, conf: Mapping[str, str]) -> StoreFormat:
     families, internal = _families(store)
     codec = conf.get(CODEC, "lz4")
     zips = 2 if goal.unique_ids is not None and _is_of_spark_4_0(store) else 1
     return StoreFormat(goal.provider, codec, store.at.row_checksums, families, internal, zips)
 
 
-def _is_of_spark_4_0(store: Store) -> bool:
+def _is_of_spark_4_0(store: StoreToRewrite) -> bool:
     """Its zips say v2 where state has unique ids, and it reads no others; later Sparks say v1."""
     if not store.at.unique_ids:
         return False
@@ -172,11 +178,11 @@ def _is_of_spark_4_0(store: Store) -> bool:
 
 
 def write_partition(
-    store: Store,
+    store: StoreToRewrite,
     partition: int,
     rows: Iterable[Records],
     target: Files,
-    goal: Goal,
+    goal: RewriteTarget,
     style: StoreFormat,
 ) -> None:
     folder = store_folder(store.at.operator, partition, store.name)
@@ -185,7 +191,7 @@ def write_partition(
 
 
 def rewrite_partition(
-    store: Store, partition: int, target: Files, goal: Goal, style: StoreFormat
+    store: StoreToRewrite, partition: int, target: Files, goal: RewriteTarget, style: StoreFormat
 ) -> Tally:
     """One partition that stays what it is."""
     with (
@@ -212,7 +218,7 @@ class Counting:
             yield records
 
 
-def placed_rows(store: Store, partition: int) -> Iterator[tuple[Records, Any]]:
+def placed_rows(store: StoreToRewrite, partition: int) -> Iterator[tuple[Records, Any]]:
     """A partition's rows in pieces, and Spark's hash of each one's key."""
     with (
         named(store_folder(store.at.operator, partition, store.name)),
@@ -225,7 +231,9 @@ def placed_rows(store: Store, partition: int) -> Iterator[tuple[Records, Any]]:
                 yield records, hashes
 
 
-def _hashes(store: Store, opened: OpenedPartition, partition: int, records: Records) -> Any:
+def _hashes(
+    store: StoreToRewrite, opened: OpenedPartition, partition: int, records: Records
+) -> Any:
     """The hash of every row's key, once it is sure that every row is of a known family."""
     import numpy as np
 
@@ -246,13 +254,13 @@ def _hashes(store: Store, opened: OpenedPartition, partition: int, records: Reco
     return hashes
 
 
-def _require_at_home(store: Store, partition: int, hashes: Any) -> None:
+def _require_at_home(store: StoreToRewrite, partition: int, hashes: Any) -> None:
     """Every row must lie where its hash says, or nobody knows what decides it."""
     if not store.is_keyless and bool((hashes % len(store.partitions) != partition).any()):
         raise _misplaced(store, partition)
 
 
-def _require_known(store: Store, partition: int, known: bool) -> None:
+def _require_known(store: StoreToRewrite, partition: int, known: bool) -> None:
     if not known:
         raise WouldLose(
             f"{store_folder(store.at.operator, partition, store.name)} has rows of a column "
@@ -262,7 +270,7 @@ def _require_known(store: Store, partition: int, known: bool) -> None:
         )
 
 
-def _misplaced(store: Store, partition: int) -> FloodmarkError:
+def _misplaced(store: StoreToRewrite, partition: int) -> FloodmarkError:
     name = store.views[0].operator_name or f"operator {store.at.operator}"
     return WouldLose(
         f"{name}: keys of partition {partition} do not lie where Spark's hash puts them",
@@ -272,14 +280,14 @@ def _misplaced(store: Store, partition: int) -> FloodmarkError:
     )
 
 
-def conversion_of(store: Store, opened: OpenedPartition, provider: str) -> Conversion:
+def conversion_of(store: StoreToRewrite, opened: OpenedPartition, provider: str) -> Conversion:
     layout = store.views[0].layout(opened)
     rocksdb = provider == ROCKSDB
     other = replace(layout, rocksdb=rocksdb, row_checksums=store.at.row_checksums and rocksdb)
     return Conversion(layout, other)
 
 
-def _families(store: Store) -> tuple[Mapping[str, int], frozenset[str]]:
+def _families(store: StoreToRewrite) -> tuple[Mapping[str, int], frozenset[str]]:
     """Column families by their numbers, which must be the same in every partition."""
     numbers: dict[str, int] = {}
     internal: frozenset[str] = frozenset()
@@ -307,13 +315,15 @@ def _families(store: Store) -> tuple[Mapping[str, int], frozenset[str]]:
     return numbers, internal
 
 
-def check_store(store: Store, target: Files, goal: Goal, expected: Tally) -> None:
+def check_store(store: StoreToRewrite, target: Files, goal: RewriteTarget, expected: Tally) -> None:
     """Reads back what was written, and compares it with what was read."""
     parts = (tally_written(store, at, target, goal) for at in range(goal.count(store)))
     compare(store, expected, sum(parts, Tally()))
 
 
-def tally_written(store: Store, partition: int, target: Files, goal: Goal) -> Tally:
+def tally_written(
+    store: StoreToRewrite, partition: int, target: Files, goal: RewriteTarget
+) -> Tally:
     """Of one partition that was written, its rows as the old store had them."""
     folder = store_folder(store.at.operator, partition, store.name)
     listed = [file for file in state_files(target.list(folder).files) if file.store == store.name]
@@ -332,12 +342,12 @@ def tally_written(store: Store, partition: int, target: Files, goal: Goal) -> Ta
         return sum((tally(back.back(records)) for records in opened.records()), Tally())
 
 
-def tally_read(store: Store, partition: int) -> Tally:
+def tally_read(store: StoreToRewrite, partition: int) -> Tally:
     with store.at.open(partition) as opened:
         return sum((tally(records) for records in opened.records()), Tally())
 
 
-def compare(store: Store, expected: Tally, found: Tally) -> None:
+def compare(store: StoreToRewrite, expected: Tally, found: Tally) -> None:
     if found != expected:
         raise StoppedMidway(
             f"operator {store.at.operator}, store {store.name}: what was written is not what "
@@ -348,7 +358,7 @@ def compare(store: Store, expected: Tally, found: Tally) -> None:
         )
 
 
-def _back(store: Store, opened: OpenedPartition) -> Conversion:
+def _back(store: StoreToRewrite, opened: OpenedPartition) -> Conversion:
     """From the store's own form to that of the written one."""
     view = store.views[0]
     theirs = view.layout(opened)

@@ -17,8 +17,8 @@ from floodmark.storage.files import Files
 from floodmark.storage.state_change_file import write_change
 from floodmark.storage.state_rewrite import (
     Counting,
-    Goal,
-    Store,
+    RewriteTarget,
+    StoreToRewrite,
     conversion_of,
     moves_rows,
     placed_rows,
@@ -33,7 +33,11 @@ if TYPE_CHECKING:
 
 
 def rewrite_again(
-    before: Store, after: Store, target: Files, goal: Goal, conf: Mapping[str, str]
+    before: StoreToRewrite,
+    after: StoreToRewrite,
+    target: Files,
+    goal: RewriteTarget,
+    conf: Mapping[str, str],
 ) -> Tally:
     """Writes one store; gives the tally of `after`'s rows as they were read."""
     style = style_of(before, goal, conf)
@@ -52,7 +56,7 @@ def rewrite_again(
     return total
 
 
-def _sorted_out(store: Store, path: Path, count: int) -> tuple[Runs, Tally]:
+def _sorted_out(store: StoreToRewrite, path: Path, count: int) -> tuple[Runs, Tally]:
     runs, total = Runs(path, count), Tally()
     for partition in store.partitions:
         for records, hashes in placed_rows(store, partition):
@@ -63,7 +67,12 @@ def _sorted_out(store: Store, path: Path, count: int) -> tuple[Runs, Tally]:
 
 
 def rewrite_partition_again(
-    before: Store, after: Store, partition: int, target: Files, goal: Goal, style: StoreFormat
+    before: StoreToRewrite,
+    after: StoreToRewrite,
+    partition: int,
+    target: Files,
+    goal: RewriteTarget,
+    style: StoreFormat,
 ) -> Tally:
     """One partition that stays what it is."""
     with (
@@ -82,11 +91,11 @@ def rewrite_partition_again(
 
 
 def write_partition_again(
-    store: Store,
+    store: StoreToRewrite,
     partition: int,
     rows: tuple[Iterable[Records], Iterable[Records]],
     target: Files,
-    goal: Goal,
+    goal: RewriteTarget,
     style: StoreFormat,
 ) -> None:
     """`rows` are those before the batch, and those after it."""

@@ -13,7 +13,7 @@ from math import log2
 
 from floodmark.errors import WouldLose
 from floodmark.state.operators import JOIN_STORES
-from floodmark.storage.state_rewrite import Store
+from floodmark.storage.state_rewrite import StoreToRewrite
 
 STRICT = "spark.sql.streaming.statefulOperator.useStrictDistribution"
 BY_ALL_KEYS = "hashed-by-all-keys"
@@ -21,7 +21,7 @@ BY_ALL_KEYS = "hashed-by-all-keys"
 _BITS = 20
 
 
-def require_hashed_by_all_keys(stores: Iterable[Store], conf: Mapping[str, str]) -> None:
+def require_hashed_by_all_keys(stores: Iterable[StoreToRewrite], conf: Mapping[str, str]) -> None:
     """Refuses a state that some of its grouping columns alone may have spread.
 
     That its rows lie where the hash of all columns puts them is compared elsewhere, row by row:
@@ -38,7 +38,7 @@ def require_hashed_by_all_keys(stores: Iterable[Store], conf: Mapping[str, str])
             raise _not_proven(store)
 
 
-def _proves(store: Store) -> bool:
+def _proves(store: StoreToRewrite) -> bool:
     count = len(store.partitions)
     if count < 2:
         return False
@@ -53,7 +53,7 @@ def _proves(store: Store) -> bool:
     return False
 
 
-def _not_proven(store: Store) -> WouldLose:
+def _not_proven(store: StoreToRewrite) -> WouldLose:
     count = len(store.partitions)
     shows = (
         "The state has one partition, so it does not show"

@@ -25,7 +25,7 @@ from floodmark.state.rocksdb import (
 from floodmark.state.rowbytes import gather
 from floodmark.storage.files import Files
 from floodmark.storage.rocksdb_pairs import Readers
-from floodmark.storage.state_chain import Chain, chain_of
+from floodmark.storage.state_chain import StateChain, chain_of
 from floodmark.storage.state_rocksdb import NOTHING, opened
 
 _RESTORE = "Restore it from a backup; `floodmark doctor --read-data` finds what else is wrong."
@@ -48,7 +48,7 @@ class StoreAt:
     row_checksums: bool = False
     delimiter: bytes = b","
 
-    def chain(self, partition: int) -> Chain:
+    def chain(self, partition: int) -> StateChain:
         return chain_of(
             self.listed.get(partition, ()),
             self.provider,
@@ -96,7 +96,7 @@ class StoreAt:
 @dataclass(frozen=True)
 class OpenedPartition:
     store: StoreAt
-    chain: Chain
+    chain: StateChain
     base: Base = NOTHING
     changelogs: tuple[Changelog, ...] = ()
     snapshot: RocksSnapshot | None = None

@@ -22,7 +22,7 @@ from floodmark.state.encoding import with_checksums
 from floodmark.state.framing import compressed
 from floodmark.state.layout import Layout
 from floodmark.state.records import CLOSING, Records, render_rows
-from floodmark.state.rocksdb import RocksSnapshot, TableFile
+from floodmark.state.rocksdb import RocksSnapshot, SnapshotFile
 from floodmark.state.rocksdb_write import render_snapshot
 from floodmark.state.rowbytes import gather
 from floodmark.state.tally import Tally, tally
@@ -139,7 +139,7 @@ def _write_rocksdb(
         stored, size = f"{table.stem}-{unique}.sst", table.stat().st_size
         files.put(RelativePath(f"{folder}/SSTs/{stored}"), str(table))
         found.append(FileInfo(f"{folder}/SSTs/{stored}", size))
-        tables.append(TableFile(table.name, stored, size))
+        tables.append(SnapshotFile(table.name, stored, size))
     snapshot = RocksSnapshot(
         tuple(tables),
         (),

@@ -17,7 +17,7 @@ from compatibility.mutations.mutators import Mutation
 from compatibility.mutations.queries import Query
 from floodmark.api import check
 from floodmark.engine.building import built
-from floodmark.engine.launch import Origin, begin, prepare
+from floodmark.engine.launch import CodeOrigin, begin, prepare
 from floodmark.rules.restarts.reason import Judgement
 
 _LIMIT_SECONDS = 180
@@ -58,7 +58,7 @@ class Machine:
     def _start_noted(self, path: Path, checkpoint: Path) -> None:
         sinks.GATHERED.clear()
         with built(str(path)) as found:
-            origin = Origin(found.name, str(path), found.fingerprint, found.values)
+            origin = CodeOrigin(found.name, str(path), found.fingerprint, found.values)
             launched = begin(prepare(found.writer, str(checkpoint), origin, frozenset()))
             assert launched.query.awaitTermination(_LIMIT_SECONDS), f"{path} does not end"
         launched.lease.release()  # it would end by itself, some seconds later

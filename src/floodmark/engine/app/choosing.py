@@ -6,14 +6,14 @@ from collections import Counter
 from pathlib import Path
 
 from floodmark.engine.app.caught import Caught
-from floodmark.engine.app.running import Outcome, innermost_line
+from floodmark.engine.app.running import ScriptOutcome, innermost_line
 from floodmark.engine.failure import sentence_of
 from floodmark.errors import WrongUse
 
 _LISTED = 12
 
 
-def chosen(outcome: Outcome, checkpoints: tuple[str, ...]) -> Caught:
+def chosen(outcome: ScriptOutcome, checkpoints: tuple[str, ...]) -> Caught:
     """The query that `--query` names, else the one with such a checkpoint, else the only one."""
     if not outcome.starts:
         raise no_start(outcome)
@@ -37,7 +37,7 @@ def place_of(location: str) -> str:
     return place.rstrip("/") if "://" in place else str(Path(place).resolve())
 
 
-def _named(outcome: Outcome, wanted: str) -> Caught:
+def _named(outcome: ScriptOutcome, wanted: str) -> Caught:
     found = [one for one in outcome.starts if wanted == one.name]
     found = found or [one for one in outcome.starts if wanted == str(one.number)]
     if len(found) == 1:
@@ -50,7 +50,7 @@ def _named(outcome: Outcome, wanted: str) -> Caught:
     )
 
 
-def _by_place(outcome: Outcome, checkpoints: tuple[str, ...]) -> Caught:
+def _by_place(outcome: ScriptOutcome, checkpoints: tuple[str, ...]) -> Caught:
     starts = outcome.starts
     places = {place_of(one) for one in checkpoints}
     same = [one for one in starts if one.checkpoint and place_of(one.checkpoint) in places]
@@ -68,7 +68,7 @@ def _by_place(outcome: Outcome, checkpoints: tuple[str, ...]) -> Caught:
     )
 
 
-def _refuse_shared(outcome: Outcome, found: Caught) -> None:
+def _refuse_shared(outcome: ScriptOutcome, found: Caught) -> None:
     places = Counter(place_of(one.checkpoint) for one in outcome.starts if one.checkpoint)
     if found.checkpoint is None or places[place_of(found.checkpoint)] < 2:
         return
@@ -82,11 +82,11 @@ def _refuse_shared(outcome: Outcome, found: Caught) -> None:
     )
 
 
-def _listed(outcome: Outcome) -> str:
+def _listed(outcome: ScriptOutcome) -> str:
     return "\n".join(one.words for one in outcome.starts)
 
 
-def no_start(outcome: Outcome) -> WrongUse:
+def no_start(outcome: ScriptOutcome) -> WrongUse:
     """Why a script has started nothing, in the words that fit best."""
     path, error = outcome.source.path, outcome.ended or outcome.failed_thread
     if outcome.limit_reached:
@@ -114,7 +114,7 @@ def no_start(outcome: Outcome) -> WrongUse:
     )
 
 
-def _exited(outcome: Outcome, error: SystemExit) -> WrongUse:
+def _exited(outcome: ScriptOutcome, error: SystemExit) -> WrongUse:
     path, status = outcome.source.path, error.code
     line, _ = innermost_line(outcome.source, error)
     at = f"{path}, line {line}. " if line is not None else ""
@@ -129,7 +129,7 @@ def _exited(outcome: Outcome, error: SystemExit) -> WrongUse:
     return WrongUse(f"{path} ends before it starts a query", why + _left_out(outcome), do)
 
 
-def _failed(outcome: Outcome, error: BaseException) -> WrongUse:
+def _failed(outcome: ScriptOutcome, error: BaseException) -> WrongUse:
     path = outcome.source.path
     line, text = innermost_line(outcome.source, error)
     where = f"{path}, line {line}: {text}" if line is not None else str(path)
@@ -151,7 +151,7 @@ def _failed(outcome: Outcome, error: BaseException) -> WrongUse:
     )
 
 
-def _left_out(outcome: Outcome) -> str:
+def _left_out(outcome: ScriptOutcome) -> str:
     if not outcome.acts:
         return ""
     said = [f"line {act.line}: {act.words}" for act in outcome.acts[:_LISTED]]

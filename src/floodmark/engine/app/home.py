@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.engine.app.options import ScriptOptions
-from floodmark.engine.app.source import Source
+from floodmark.engine.app.source import ScriptText
 from floodmark.errors import WrongUse
 
 _PYTHONPATH = "PYTHONPATH"
@@ -25,7 +25,7 @@ _folders: list[tuple[str, ...]] = []
 
 
 @contextlib.contextmanager
-def at_home(source: Source, options: ScriptOptions) -> Iterator[types.ModuleType]:
+def at_home(source: ScriptText, options: ScriptOptions) -> Iterator[types.ModuleType]:
     folders = (str(source.path.resolve().parent), *_py_files(options.py_files))
     module = types.ModuleType("__main__")
     module.__file__ = source.file

@@ -22,7 +22,7 @@ from floodmark.engine.app.limit import Limit, ScriptEnded
 from floodmark.engine.app.notebook_names import notebook_names, offer_dbutils
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.app.patching import Patches
-from floodmark.engine.app.source import Source
+from floodmark.engine.app.source import ScriptText
 from floodmark.engine.app.starts import Starts, catch_starts
 from floodmark.engine.app.watch import Act, Watch
 from floodmark.errors import FloodmarkError
@@ -34,10 +34,10 @@ _POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ScriptOutcome:
     """What a script has come to."""
 
-    source: Source
+    source: ScriptText
     options: ScriptOptions
     starts: tuple[Caught, ...]
     acts: tuple[Act, ...]
@@ -53,11 +53,11 @@ class Outcome:
 
 
 def run_script(
-    source: Source,
+    source: ScriptText,
     options: ScriptOptions,
     module: types.ModuleType,
     enough: Callable[[tuple[Caught, ...]], bool],
-) -> Outcome:
+) -> ScriptOutcome:
     """`enough` says whether a query that is looked for is among those caught."""
     code = source.compiled()
     limit = Limit(options.limit_seconds, str(source.path))
@@ -81,7 +81,7 @@ def run_script(
             if isinstance(error, KeyboardInterrupt) and stdin.line is None:
                 raise
             ended = error
-    return Outcome(
+    return ScriptOutcome(
         source,
         options,
         tuple(seen.starts.found),
@@ -95,7 +95,7 @@ def run_script(
 
 
 class Seen:
-    def __init__(self, source: Source, on_start: Callable[[tuple[Caught, ...]], None]) -> None:
+    def __init__(self, source: ScriptText, on_start: Callable[[tuple[Caught, ...]], None]) -> None:
         self.watch = Watch(source)
         self.patches = Patches()
         self.starts = Starts(self.watch, lambda: on_start(tuple(self.starts.found)))
@@ -104,7 +104,7 @@ class Seen:
 
 @contextlib.contextmanager
 def watching(
-    source: Source, on_start: Callable[[tuple[Caught, ...]], None] = lambda _: None
+    source: ScriptText, on_start: Callable[[tuple[Caught, ...]], None] = lambda _: None
 ) -> Iterator[Seen]:
     """Code that runs in this thread meanwhile starts nothing and writes nothing."""
     seen = Seen(source, on_start)
@@ -191,7 +191,7 @@ class _NoInput(io.TextIOBase):
     read = readline = readlines = __next__ = _asked
 
 
-def innermost_line(source: Source, error: BaseException) -> tuple[int | None, str]:
+def innermost_line(source: ScriptText, error: BaseException) -> tuple[int | None, str]:
     """The script's line that led to an error, and its text."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename == source.file]

@@ -11,11 +11,11 @@ from floodmark.engine.app.limit import ScriptEnded
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.running import innermost_line
-from floodmark.engine.app.source import Source
+from floodmark.engine.app.source import ScriptText
 from floodmark.engine.app.supervised import Supervision, Supervisor
 from floodmark.engine.before_start import allowed_rules
 from floodmark.engine.failure import Failure, sentence_of
-from floodmark.engine.runtime import RunWish
+from floodmark.engine.runtime import RunOptions
 from floodmark.engine.session import for_own_sessions, running_session
 from floodmark.engine.signals import StopSignals
 from floodmark.engine.stream import RunReport
@@ -32,11 +32,11 @@ class ScriptExit(Exception):
 
 
 def run_script_application(
-    source: Source, options: ScriptOptions, wish: RunWish, view: View | None = None
+    source: ScriptText, options: ScriptOptions, request: RunOptions, view: View | None = None
 ) -> RunReport:
     """Runs the script to its end. What it prints and writes is its own."""
-    allowed = allowed_rules(wish.allowed)
-    _refuse_of_pipelines(wish)
+    allowed = allowed_rules(request.allowed)
+    _refuse_of_pipelines(request)
     if source.is_notebook:
         raise WrongUse(
             f"{source.path} is a notebook, and runs in its own place",
@@ -50,14 +50,16 @@ def run_script_application(
         str(source.path),
         source.fingerprint,
         allowed,
-        wish.trigger,
-        wish.progress,
+        request.trigger,
+        request.progress,
     )
     own = running_session() is None
     with contextlib.ExitStack() as closing:
         module = closing.enter_context(at_home(source, options))
         closing.enter_context(
-            for_own_sessions(source.path, source.text, wish.conf, wish.log, wish.stdout_to_stderr)
+            for_own_sessions(
+                source.path, source.text, request.conf, request.log, request.stdout_to_stderr
+            )
         )
         closing.enter_context(stop.listening())
         shown = closing.enter_context(view or PlainView([what.name]))
@@ -84,12 +86,12 @@ def run_script_application(
     return RunReport(reports)
 
 
-def _refuse_of_pipelines(wish: RunWish) -> None:
+def _refuse_of_pipelines(request: RunOptions) -> None:
     """Options that only a pipeline can follow, which is a function and can be called again."""
     given = {
-        "--set": bool(wish.settings),
-        "--start": bool(wish.start.sources),
-        "--restart": wish.restart.on_failure,
+        "--set": bool(request.settings),
+        "--start": bool(request.start.sources),
+        "--restart": request.restart.on_failure,
     }
     for option, is_given in given.items():
         if is_given:
@@ -112,7 +114,7 @@ def _end_session() -> None:
 
 
 def _judge_end(
-    source: Source, supervisor: Supervisor, error: BaseException | None, has_started: bool
+    source: ScriptText, supervisor: Supervisor, error: BaseException | None, has_started: bool
 ) -> None:
     """A query that failed is told first: what the script made of it comes after."""
     if supervisor.refused is not None:
@@ -154,7 +156,7 @@ def _failed(name: str, checkpoint: str, failure: Failure) -> StoppedMidway:
     return StoppedMidway(f"query {name} failed{where}", why, "\n".join(do))
 
 
-def _print_traceback(source: Source, error: Exception) -> None:
+def _print_traceback(source: ScriptText, error: Exception) -> None:
     """As Python prints it, from the script's first line on."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != source.file:

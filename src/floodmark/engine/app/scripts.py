@@ -13,8 +13,8 @@ from floodmark.engine.app.caught import Caught
 from floodmark.engine.app.choosing import chosen, is_wanted, place_of
 from floodmark.engine.app.home import at_home
 from floodmark.engine.app.options import ScriptOptions
-from floodmark.engine.app.running import Outcome, innermost_line, run_script
-from floodmark.engine.app.source import Source
+from floodmark.engine.app.running import ScriptOutcome, innermost_line, run_script
+from floodmark.engine.app.source import ScriptText
 from floodmark.engine.failure import sentence_of
 from floodmark.engine.java import require_java
 from floodmark.engine.pipeline import Pipeline
@@ -25,7 +25,7 @@ from floodmark.visible import visible
 
 @contextlib.contextmanager
 def built_script(
-    source: Source,
+    source: ScriptText,
     options: ScriptOptions,
     *,
     checkpoints: tuple[str, ...],
@@ -47,7 +47,7 @@ def built_script(
             require_java(spark_version())
             closing.callback(_end_session)
 
-        def run() -> Outcome:
+        def run() -> ScriptOutcome:
             def enough(found: tuple[Caught, ...]) -> bool:
                 return any(is_wanted(one, options.query, checkpoints) for one in found)
 
@@ -109,7 +109,7 @@ def _jvm_class(spark: Any) -> Any:
     return found(spark._jvm) if found is not None else spark._jvm.SparkSession
 
 
-def _tell(outcome: Outcome, found: Caught, checkpoints: tuple[str, ...]) -> None:
+def _tell(outcome: ScriptOutcome, found: Caught, checkpoints: tuple[str, ...]) -> None:
     """What was left out, and what could not be looked at, on standard error."""
     path = outcome.source.path
     said = [f"{act.where(outcome.source)}: not carried out: {act.words}" for act in outcome.acts]

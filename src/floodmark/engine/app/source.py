@@ -15,7 +15,7 @@ _DATABRICKS = "# Databricks notebook source"
 
 
 @dataclass(frozen=True)
-class Source:
+class ScriptText:
     path: Path
     text: str
     fingerprint: str
@@ -57,7 +57,7 @@ class Source:
         return any(_names_pipeline(node) for node in ast.walk(tree))
 
 
-def read_source(path: Path) -> Source:
+def read_source(path: Path) -> ScriptText:
     try:
         data = path.read_bytes()
     except OSError:
@@ -76,10 +76,10 @@ def read_source(path: Path) -> Source:
             python, lines = to_python(text)
         except (ValueError, RecursionError) as error:
             raise WrongUse(f"{path} is no notebook: {error}") from None
-        return Source(path, python, fingerprint, tuple(lines), is_notebook=True)
+        return ScriptText(path, python, fingerprint, tuple(lines), is_notebook=True)
     if path.suffix != ".py":
         raise WrongUse(f"{path}: not a Python file", do="Its name must end in .py or .ipynb.")
-    return Source(path, text, fingerprint, is_notebook=text.startswith(_DATABRICKS))
+    return ScriptText(path, text, fingerprint, is_notebook=text.startswith(_DATABRICKS))
 
 
 def _names_pipeline(node: ast.AST) -> bool:
@@ -100,7 +100,7 @@ def _python() -> str:
     return f"this version ({sys.version_info.major}.{sys.version_info.minor})"
 
 
-def require_pipelines(source: Source, option: str) -> None:
+def require_pipelines(source: ScriptText, option: str) -> None:
     """Refuses a script where only a pipeline will do: loading it would run it."""
     if not source.declares_pipelines():
         raise WrongUse(

@@ -21,7 +21,7 @@ from floodmark.engine.app.limit import ScriptEnded
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.watch import is_watched
 from floodmark.engine.failure import Failure, failure_of
-from floodmark.engine.launch import Launched, Origin, begin, next_batch, prepare
+from floodmark.engine.launch import CodeOrigin, Launched, begin, next_batch, prepare
 from floodmark.engine.progress import ProgressFile, ProgressReader
 from floodmark.engine.signals import StopSignals
 from floodmark.engine.stopping import finish
@@ -134,7 +134,7 @@ class Supervisor:
             return original(writer)
         with self._lock:
             shown = name or self._free_name()
-        origin = Origin(shown, self.what.application, self.what.fingerprint, None)
+        origin = CodeOrigin(shown, self.what.application, self.what.fingerprint, None)
         try:
             prepared = prepare(writer, checkpoint, origin, self.what.allowed)
             launched = begin(prepared, None, original)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from floodmark.engine.app.patching import WRAPPERS
-from floodmark.engine.app.source import Source
+from floodmark.engine.app.source import ScriptText
 
 _MARK = "_floodmark_watch"
 # What these packages write, say the file of a broadcast, is Spark's own business.
@@ -31,7 +31,7 @@ class Act:
     words: str
     line: int | None
 
-    def where(self, source: Source) -> str:
+    def where(self, source: ScriptText) -> str:
         return f"{source.path}, line {self.line}" if self.line is not None else str(source.path)
 
 
@@ -44,7 +44,7 @@ def is_watched() -> bool:
 
 
 class Watch:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ScriptText) -> None:
         self.source = source
         self.acts: list[Act] = []
         self._script: threading.Thread | None = None

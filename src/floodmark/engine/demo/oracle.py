@@ -12,7 +12,7 @@ from pathlib import Path
 
 def compare(folder: Path) -> dict[str, object]:
     from floodmark.engine.demo.application import ORDERS
-    from floodmark.engine.session import SessionWish, build_session, passing_log
+    from floodmark.engine.session import SessionOptions, build_session, passing_log
 
     conf = {
         "spark.master": "local[2]",
@@ -20,7 +20,7 @@ def compare(folder: Path) -> dict[str, object]:
         "spark.sql.shuffle.partitions": "2",
     }
     with passing_log("demo") as log:
-        spark = build_session(SessionWish("floodmark demo: the batch query", conf=conf, log=log))
+        spark = build_session(SessionOptions("floodmark demo: the batch query", conf=conf, log=log))
         try:
             orders = spark.read.schema(ORDERS).option("header", True).csv(str(folder / "orders"))
             expected = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from floodmark.checkpoint.evidence import Evidence, Start
+from floodmark.checkpoint.evidence import Evidence, NotedStart
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
@@ -59,7 +59,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                 )
 
 
-def _interleaved(starts: Sequence[Start]) -> Iterator[Finding]:
+def _interleaved(starts: Sequence[NotedStart]) -> Iterator[Finding]:
     """An id that is there again after another one: neither had gone when the other came."""
     for what, ids in (
         ("query", [start.query_id for start in starts]),

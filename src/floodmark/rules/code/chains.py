@@ -25,7 +25,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Chain:
+class CallChain:
     links: tuple[Link, ...]
     root: str
     """Dotted name of what it begins with; `?` where it is not a name."""
@@ -38,13 +38,13 @@ class Chain:
         )
 
 
-def chain_of(node: ast.expr, scope: Scope, depth: int = 0) -> Chain:
+def chain_of(node: ast.expr, scope: Scope, depth: int = 0) -> CallChain:
     links: list[Link] = []
     call: ast.Call | None = None
     while len(links) < _LONGEST:
         if isinstance(node, ast.Call):
             if not isinstance(node.func, ast.Attribute):
-                return Chain(tuple(reversed(links)), dotted(node.func), node)
+                return CallChain(tuple(reversed(links)), dotted(node.func), node)
             call, node = node, node.func
         elif isinstance(node, ast.Attribute):
             line = node.end_lineno or node.lineno
@@ -53,11 +53,11 @@ def chain_of(node: ast.expr, scope: Scope, depth: int = 0) -> Chain:
         elif isinstance(node, ast.Name):
             found = scope.value(node.id, node.lineno) if depth < _DEEPEST else None
             if found is None:
-                return Chain(tuple(reversed(links)), node.id, None)
+                return CallChain(tuple(reversed(links)), node.id, None)
             before = chain_of(found[0], found[1], depth + 1)
-            return Chain(
+            return CallChain(
                 (*before.links, *reversed(links)), before.root or node.id, before.root_call
             )
         else:
             break
-    return Chain(tuple(reversed(links)), "?", None)
+    return CallChain(tuple(reversed(links)), "?", None)

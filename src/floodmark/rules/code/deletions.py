@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from floodmark.rules.code.chains import Chain
+from floodmark.rules.code.chains import CallChain
 from floodmark.rules.code.facts import Deletion, Value
 from floodmark.rules.code.scopes import Place
 from floodmark.rules.code.values import dotted, value_of
@@ -16,7 +16,7 @@ _COMMANDS = frozenset({"system", "run", "call", "check_call", "check_output", "P
 _REMOVES = re.compile(r"\b(rm|rmdir|-rmr?|rmr|delete)\b")
 
 
-def deletions_of(places: Sequence[tuple[Place, Chain]]) -> tuple[Deletion, ...]:
+def deletions_of(places: Sequence[tuple[Place, CallChain]]) -> tuple[Deletion, ...]:
     return tuple(found for place, _ in places for found in _deletion(place))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from floodmark.rules.code.chains import Chain, chain_of
+from floodmark.rules.code.chains import CallChain, chain_of
 from floodmark.rules.code.facts import DStreams, Option, Recovery
 from floodmark.rules.code.scopes import Function, Place, Scope, Walk
 from floodmark.rules.code.values import dotted, value_of
@@ -31,7 +31,7 @@ _SETUP = frozenset(
 _MADE_BY = ("SparkContext", "StreamingContext", "SparkSession", "SQLContext")
 
 
-def dstreams_of(walk: Walk, places: Sequence[tuple[Place, Chain]]) -> DStreams:
+def dstreams_of(walk: Walk, places: Sequence[tuple[Place, CallChain]]) -> DStreams:
     seconds: list[float | None] = []
     directories: list[Option] = []
     intervals: list[tuple[float, int]] = []
@@ -87,7 +87,7 @@ def _has_inverse(name: str, call: ast.Call) -> bool:
 
 def _recovery(
     walk: Walk,
-    places: Sequence[tuple[Place, Chain]],
+    places: Sequence[tuple[Place, CallChain]],
     call: ast.Call,
     scope: Scope,
     line: int,
@@ -105,7 +105,7 @@ def _recovery(
     return Recovery(line, directory, outside, tuple(sorted(setup, key=lambda item: item[1])))
 
 
-def _is(call: ast.Call, place: Place, chain: Chain) -> bool:
+def _is(call: ast.Call, place: Place, chain: CallChain) -> bool:
     """A set-up method called on what this getOrCreate gave."""
     at = next((i for i, link in enumerate(chain.links) if link.call is call), None)
     return at is not None and at + 1 < len(chain.links) and chain.links[at + 1].name in _SETUP

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from floodmark.rules.code.chains import Chain, chain_of
+from floodmark.rules.code.chains import CallChain, chain_of
 from floodmark.rules.code.deletions import deletions_of
 from floodmark.rules.code.dstreams import dstreams_of
 from floodmark.rules.code.facts import Code, DStreams, Option
@@ -88,7 +88,7 @@ def _allowed(text: str) -> Mapping[int, frozenset[str]]:
     )
 
 
-def _confs(places: list[tuple[Place, Chain]]) -> tuple[tuple[Option, ...], bool]:
+def _confs(places: list[tuple[Place, CallChain]]) -> tuple[tuple[Option, ...], bool]:
     """Settings of the session, and whether its master is local."""
     confs: dict[tuple[str, int], Option] = {}
     local = False
@@ -109,7 +109,7 @@ def _confs(places: list[tuple[Place, Chain]]) -> tuple[tuple[Option, ...], bool]
     return tuple(confs.values()), local
 
 
-def _write_options(places: list[tuple[Place, Chain]]) -> tuple[Option, ...]:
+def _write_options(places: list[tuple[Place, CallChain]]) -> tuple[Option, ...]:
     found: dict[tuple[str, int], Option] = {}
     for _, chain in places:
         at = chain.index("write")

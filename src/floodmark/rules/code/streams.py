@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from floodmark.rules.code.batches import batch_function
-from floodmark.rules.code.chains import Chain, Link, chain_of
+from floodmark.rules.code.chains import CallChain, Link, chain_of
 from floodmark.rules.code.facts import Operation, Option, Read, Stream, Value
 from floodmark.rules.code.scopes import Place, Scope, Walk
 from floodmark.rules.code.values import value_of
@@ -17,8 +17,8 @@ _FILE_FORMATS = frozenset({"csv", "json", "orc", "parquet", "text", "xml", "tabl
 _NOT_OPTIONS = frozenset({"path", "format", "outputMode", "partitionBy", "queryName", "tableName"})
 
 
-def streams_of(walk: Walk, places: Sequence[tuple[Place, Chain]]) -> tuple[Stream, ...]:
-    found: dict[int, list[tuple[Place, Chain]]] = {}
+def streams_of(walk: Walk, places: Sequence[tuple[Place, CallChain]]) -> tuple[Stream, ...]:
+    found: dict[int, list[tuple[Place, CallChain]]] = {}
     for place, chain in places:
         at = _writer_at(chain)
         if at is not None:
@@ -34,7 +34,7 @@ def streams_of(walk: Walk, places: Sequence[tuple[Place, Chain]]) -> tuple[Strea
     return tuple(streams)
 
 
-def _writer_at(chain: Chain) -> int | None:
+def _writer_at(chain: CallChain) -> int | None:
     """Where writing begins; -1 if the chain begins with a writer that is not seen."""
     at = chain.index("writeStream")
     if at is not None:
@@ -45,7 +45,7 @@ def _writer_at(chain: Chain) -> int | None:
     return None
 
 
-def _stream(walk: Walk, place: Place, chain: Chain) -> Stream:
+def _stream(walk: Walk, place: Place, chain: CallChain) -> Stream:
     at = _writer_at(chain)
     assert at is not None
     links = chain.links[at + 1 :]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import AGGREGATIONS, Comparison, families
-from floodmark.rules.restarts.differences import Kind
+from floodmark.rules.restarts.differences import DifferenceKind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 from floodmark.rules.restarts.schemas import renamed, spark_accepts
 
@@ -30,7 +30,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     if not comparison.same_operators or _is_refused(comparison):
         return
     if comparison.has_plans:
-        for one in comparison.differences_of(Kind.FUNCTIONS):
+        for one in comparison.differences_of(DifferenceKind.FUNCTIONS):
             yield reason(RULE, Verdict.NEEDS_MIGRATION, one.what, one.where, silent=True)
         return
     for held, new in comparison.pairs_of(AGGREGATIONS):

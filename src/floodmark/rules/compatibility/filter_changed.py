@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
-from floodmark.rules.restarts.differences import Kind, state_words
+from floodmark.rules.restarts.differences import DifferenceKind, state_words
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 
 RULE = Rule(
@@ -22,7 +22,7 @@ RULE = Rule(
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
-    for one in comparison.differences_of(Kind.FILTER):
+    for one in comparison.differences_of(DifferenceKind.FILTER):
         if one.feeds is None:
             yield reason(RULE, Verdict.COMPATIBLE, one.what, one.where)
             continue

@@ -13,7 +13,7 @@ from floodmark.rules.restarts.comparison import (
     Comparison,
     families,
 )
-from floodmark.rules.restarts.differences import Kind
+from floodmark.rules.restarts.differences import DifferenceKind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 from floodmark.rules.restarts.schemas import renamed, spark_accepts
 from floodmark.rules.restarts.windows import window_length
@@ -59,7 +59,7 @@ def _is_refused(comparison: Comparison) -> bool:
 
 def _by_plan(comparison: Comparison) -> Iterator[Reason]:
     """The plans tell what a key is made of: one that has a new name only is the same."""
-    for one in comparison.differences_of(Kind.KEYS):
+    for one in comparison.differences_of(DifferenceKind.KEYS):
         yield reason(RULE, Verdict.NEEDS_MIGRATION, one.what, one.where, silent=True)
 
 

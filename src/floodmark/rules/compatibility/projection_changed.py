@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
-from floodmark.rules.restarts.differences import Kind
+from floodmark.rules.restarts.differences import DifferenceKind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 
 RULE = Rule(
@@ -22,5 +22,5 @@ RULE = Rule(
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
-    for one in comparison.differences_of(Kind.OUTPUT):
+    for one in comparison.differences_of(DifferenceKind.OUTPUT):
         yield reason(RULE, Verdict.COMPATIBLE, one.what, one.where)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import JOINS, Comparison, families
-from floodmark.rules.restarts.differences import Kind, state_words
+from floodmark.rules.restarts.differences import DifferenceKind, state_words
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 from floodmark.rules.restarts.schemas import renamed, spark_accepts
 
@@ -28,14 +28,14 @@ RULE = Rule(
 
 def check(comparison: Comparison) -> Iterator[Reason]:
     for one in comparison.differences:
-        if one.kind is Kind.JOIN_COLUMNS and _is_said(comparison):
+        if one.kind is DifferenceKind.JOIN_COLUMNS and _is_said(comparison):
             continue
-        if one.kind is Kind.OPERATORS and not comparison.same_operators:
+        if one.kind is DifferenceKind.OPERATORS and not comparison.same_operators:
             continue  # the state itself tells of that
-        if one.kind in (Kind.ROWS, Kind.JOIN_COLUMNS, Kind.OPERATORS):
+        if one.kind in (DifferenceKind.ROWS, DifferenceKind.JOIN_COLUMNS, DifferenceKind.OPERATORS):
             fed = (
                 f" It feeds {state_words(one.feeds)}."
-                if one.feeds and one.kind is Kind.ROWS
+                if one.feeds and one.kind is DifferenceKind.ROWS
                 else ""
             )
             yield reason(RULE, Verdict.UNKNOWN, f"{one.what}{fed}", one.where, silent=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
-from floodmark.rules.restarts.differences import Kind
+from floodmark.rules.restarts.differences import DifferenceKind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 
 RULE = Rule(
@@ -25,5 +25,5 @@ RULE = Rule(
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
-    for one in comparison.differences_of(Kind.CODE):
+    for one in comparison.differences_of(DifferenceKind.CODE):
         yield reason(RULE, Verdict.UNKNOWN, one.what, one.where, silent=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import GROUP_STATES, Comparison, families
-from floodmark.rules.restarts.differences import Kind
+from floodmark.rules.restarts.differences import DifferenceKind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 from floodmark.rules.restarts.schemas import names
 
@@ -45,5 +45,5 @@ def check(comparison: Comparison) -> Iterator[Reason]:
 
 
 def _by_plan(comparison: Comparison) -> Iterator[Reason]:
-    for one in comparison.differences_of(Kind.TIMEOUT):
+    for one in comparison.differences_of(DifferenceKind.TIMEOUT):
         yield reason(RULE, Verdict.NEEDS_MIGRATION, one.what, one.where, silent=True)

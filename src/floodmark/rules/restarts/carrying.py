@@ -10,18 +10,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from floodmark.checkpoint.plan_meaning import meanings
-from floodmark.checkpoint.plan_tree import KEY_ORDER, Expression, PlanTree, Step, words
+from floodmark.checkpoint.plan_tree import KEY_ORDER, Expression, PlanStep, PlanTree, words
 from floodmark.rules.judging import judge_restart
 from floodmark.rules.restarts.comparison import Comparison
-from floodmark.rules.restarts.differences import Difference, Kind
+from floodmark.rules.restarts.differences import DifferenceKind, PlanDifference
 from floodmark.rules.restarts.reason import Reason
 
 KEYS = "keys-mean-another"
 _RULES = {
-    Kind.FILTER: "filter-changed",
-    Kind.ROWS: "rows-made-another-way",
-    Kind.JOIN_TYPE: "join-type-changed",
-    Kind.JOIN_CONDITION: "join-condition-changed",
+    DifferenceKind.FILTER: "filter-changed",
+    DifferenceKind.ROWS: "rows-made-another-way",
+    DifferenceKind.JOIN_TYPE: "join-type-changed",
+    DifferenceKind.JOIN_CONDITION: "join-condition-changed",
 }
 # Judged here by the plans, or settled by matching the columns of the state.
 _SETTLED = frozenset(
@@ -65,9 +65,13 @@ def unaccounted(
     if last is None or last.tree is None:
         return
     for one in comparison.differences:
-        if one.feeds is not None and one.kind in (Kind.FILTER, Kind.ROWS, Kind.JOIN_TYPE):
+        if one.feeds is not None and one.kind in (
+            DifferenceKind.FILTER,
+            DifferenceKind.ROWS,
+            DifferenceKind.JOIN_TYPE,
+        ):
             yield _of_difference(one)
-        elif one.kind is Kind.KEYS and one.where == "the plan's windows" and not given:
+        elif one.kind is DifferenceKind.KEYS and one.where == "the plan's windows" and not given:
             yield Unaccounted(KEYS, one.what, one.where)
     new = comparison.new.tree
     new = new if last.tree.salt is None else new.hidden(last.tree.salt)
@@ -83,11 +87,11 @@ def _of_reason(reason: Reason) -> Unaccounted:
     return Unaccounted(reason.rule, f"{reason.what} ({reason.code})", reason.where)
 
 
-def _of_difference(one: Difference) -> Unaccounted:
+def _of_difference(one: PlanDifference) -> Unaccounted:
     return Unaccounted(_RULES[one.kind], one.what, one.where)
 
 
-def _pairs(old: PlanTree, new: PlanTree) -> Iterator[tuple[Step, Step]]:
+def _pairs(old: PlanTree, new: PlanTree) -> Iterator[tuple[PlanStep, PlanStep]]:
     """Steps with state, of one kind and by their order, as their state is matched."""
     left = list(old.stateful)
     for step in new.stateful:
@@ -97,7 +101,7 @@ def _pairs(old: PlanTree, new: PlanTree) -> Iterator[tuple[Step, Step]]:
             yield found, step
 
 
-def _keys(old: Step, new: Step, names: Mapping[str, str]) -> Iterator[Unaccounted]:
+def _keys(old: PlanStep, new: PlanStep, names: Mapping[str, str]) -> Iterator[Unaccounted]:
     """A key less is merged, a key more is asked about; one that means another is neither."""
     before = {one: meanings(one, names) for one in _key_columns(old)}
     after = {one: meanings(one, {}) for one in _key_columns(new)}
@@ -111,21 +115,21 @@ def _keys(old: Step, new: Step, names: Mapping[str, str]) -> Iterator[Unaccounte
         yield Unaccounted(KEYS, f"{what}.", "the plan's keys")
 
 
-def _key_columns(step: Step) -> tuple[Expression, ...]:
+def _key_columns(step: PlanStep) -> tuple[Expression, ...]:
     for role in ("keys", "groupingAttributes", "groupingExpressions"):
         if step.role(role):
             return step.role(role)
     return ()
 
 
-def _join(old: Step, new: Step, names: Mapping[str, str]) -> Iterator[Unaccounted]:
+def _join(old: PlanStep, new: PlanStep, names: Mapping[str, str]) -> Iterator[Unaccounted]:
     wanted = {one for part in new.role("condition") for one in meanings(part, {})}
     kept = [meanings(part, names) for part in old.role("condition")]
     if len(kept) != len(new.role("condition")) or not all(one & wanted for one in kept):
         now = ", ".join(words(one) for one in new.role("condition"))
         was = ", ".join(words(one) for one in old.role("condition"))
         yield Unaccounted(
-            _RULES[Kind.JOIN_CONDITION],
+            _RULES[DifferenceKind.JOIN_CONDITION],
             f"The join's condition is {now}; it was {was}.",
             "the plan's join",
         )
@@ -133,7 +137,7 @@ def _join(old: Step, new: Step, names: Mapping[str, str]) -> Iterator[Unaccounte
         KEY_ORDER
     ):
         yield Unaccounted(
-            _RULES[Kind.JOIN_CONDITION],
+            _RULES[DifferenceKind.JOIN_CONDITION],
             "The keys of the join's state stand in another order.",
             "the plan's join",
         )
@@ -143,7 +147,7 @@ def _join(old: Step, new: Step, names: Mapping[str, str]) -> Iterator[Unaccounte
             other = before.get(column.label)
             if other is not None and not meanings(other, names) & meanings(column, {}):
                 yield Unaccounted(
-                    _RULES[Kind.ROWS],
+                    _RULES[DifferenceKind.ROWS],
                     f"{column.label} of the {side} side is {words(column)}; it was {words(other)}.",
                     "the plan's join",
                 )

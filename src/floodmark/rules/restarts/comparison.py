@@ -15,7 +15,7 @@ from floodmark.checkpoint.outline import (
 )
 from floodmark.checkpoint.start_note import LastStart
 from floodmark.redaction import HIDDEN, is_hidden
-from floodmark.rules.restarts.differences import Difference, Kind, differences, untold
+from floodmark.rules.restarts.differences import DifferenceKind, PlanDifference, differences, untold
 from floodmark.rules.restarts.rehearsal import Rehearsal
 
 SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
@@ -80,7 +80,7 @@ class Comparison:
         return (*_UNTOLD, "what its keys and aggregates are made of", "join types and conditions")
 
     @cached_property
-    def differences(self) -> tuple[Difference, ...]:
+    def differences(self) -> tuple[PlanDifference, ...]:
         """Between the plan of the last start and that of the new code; none without a note."""
         if self.last is None or self.last.tree is None:
             return ()
@@ -95,10 +95,14 @@ class Comparison:
             # Each Spark writes some plans in another way: which difference is whose?
             feeds = next((one.feeds for one in found if one.feeds is not None), None)
             what = f"The plans of Spark {before} and {now} differ, and cannot be compared exactly."
-            return (Difference(Kind.ROWS if feeds else Kind.OUTPUT, what, "the plan", feeds),)
+            return (
+                PlanDifference(
+                    DifferenceKind.ROWS if feeds else DifferenceKind.OUTPUT, what, "the plan", feeds
+                ),
+            )
         return found
 
-    def differences_of(self, *kinds: Kind) -> tuple[Difference, ...]:
+    def differences_of(self, *kinds: DifferenceKind) -> tuple[PlanDifference, ...]:
         return tuple(one for one in self.differences if one.kind in kinds)
 
     @property

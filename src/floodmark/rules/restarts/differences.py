@@ -17,15 +17,15 @@ from floodmark.checkpoint.plan_tree import (
     Expression,
     Fields,
     Input,
+    PlanStep,
     PlanTree,
-    Step,
     words,
 )
 from floodmark.rules.restarts.placement import acts_below, moved_below, moved_marks
 from floodmark.rules.restarts.windows import has_windows, shown, without_windows
 
 
-class Kind(str, Enum):
+class DifferenceKind(str, Enum):
     KEYS = "keys"
     FUNCTIONS = "functions"
     FILTER = "filter"
@@ -44,8 +44,8 @@ class Kind(str, Enum):
 
 
 @dataclass(frozen=True)
-class Difference:
-    kind: Kind
+class PlanDifference:
+    kind: DifferenceKind
     what: str
     """A sentence: what it is, and what it was."""
     where: str
@@ -56,7 +56,7 @@ class Difference:
 
 NOT_COMPARED = "not compared: "
 """In the digest of a function that uses what cannot be found."""
-_STATE_COLUMNS = {"keys": Kind.KEYS, "functions": Kind.FUNCTIONS}
+_STATE_COLUMNS = {"keys": DifferenceKind.KEYS, "functions": DifferenceKind.FUNCTIONS}
 _OTHER_WINDOWS = "The windows have another length, slide or start."
 _GROUPING = ("groupingAttributes", "groupingExpressions", "groupingAttributesLen")
 _WORDS = {
@@ -73,7 +73,7 @@ def state_words(kind: str) -> str:
     return _WORDS.get(kind, kind)
 
 
-def differences(old: PlanTree, new: PlanTree) -> tuple[Difference, ...]:
+def differences(old: PlanTree, new: PlanTree) -> tuple[PlanDifference, ...]:
     """Nothing where the plans do the same; the order is that of the steps, from the sink."""
     if old.salt is not None:
         new = new.hidden(old.salt)
@@ -85,34 +85,40 @@ def differences(old: PlanTree, new: PlanTree) -> tuple[Difference, ...]:
     fed = any(one.feeds is not None for one in found)
     if not fed and moved_marks(old, new):
         what = "A watermark stands before other steps than it did."
-        found.append(Difference(Kind.ROWS, what, "the plan's watermark", _first_state(new)))
+        found.append(
+            PlanDifference(DifferenceKind.ROWS, what, "the plan's watermark", _first_state(new))
+        )
     if not fed and old.canonical != new.canonical and (old.unseen or new.unseen):
         found.append(_unseen(old, new))
     return tuple(found)
 
 
-def untold(old: PlanTree, new: PlanTree) -> Difference | None:
+def untold(old: PlanTree, new: PlanTree) -> PlanDifference | None:
     """What may be another in code that has changed, and cannot be seen."""
     parts = sorted({*old.untold, *new.untold})
     if not parts:
         return None
     fed = _first_state(new)
     what = f"Nobody can compare {', '.join(parts)}, and the code has changed."
-    return Difference(Kind.ROWS if fed else Kind.OUTPUT, what, "the plan", fed)
+    return PlanDifference(
+        DifferenceKind.ROWS if fed else DifferenceKind.OUTPUT, what, "the plan", fed
+    )
 
 
-def _tries(old: PlanTree, new: PlanTree) -> Difference:
+def _tries(old: PlanTree, new: PlanTree) -> PlanDifference:
     came, went = ", ".join(new.tries) or "none", ", ".join(old.tries) or "none"
     what = f"The functions that give null instead of an error are {came}; they were {went}."
     fed = _first_state(new)
-    return Difference(Kind.ROWS if fed else Kind.OUTPUT, what, "the plan", fed)
+    return PlanDifference(
+        DifferenceKind.ROWS if fed else DifferenceKind.OUTPUT, what, "the plan", fed
+    )
 
 
-def _unseen(old: PlanTree, new: PlanTree) -> Difference:
+def _unseen(old: PlanTree, new: PlanTree) -> PlanDifference:
     parts = ", ".join(sorted({*old.unseen, *new.unseen}))
     fed = _first_state(new)
-    return Difference(
-        Kind.ROWS if fed else Kind.OUTPUT,
+    return PlanDifference(
+        DifferenceKind.ROWS if fed else DifferenceKind.OUTPUT,
         f"Spark tells the plans apart, and does not say by what: {parts} cannot be read.",
         "the plan",
         fed,
@@ -123,21 +129,23 @@ def _first_state(tree: PlanTree) -> str | None:
     return next((step.kind for step in tree.stateful), None)
 
 
-def _output(old: tuple[Expression, ...], new: tuple[Expression, ...]) -> Difference:
+def _output(old: tuple[Expression, ...], new: tuple[Expression, ...]) -> PlanDifference:
     changed = [one for one in new if one not in old]
     made = f": {_list(changed)}" if changed else ""
-    return Difference(
-        Kind.OUTPUT, f"The columns for the sink are made in another way{made}.", "the plan's output"
+    return PlanDifference(
+        DifferenceKind.OUTPUT,
+        f"The columns for the sink are made in another way{made}.",
+        "the plan's output",
     )
 
 
-def _inputs(old: Input, new: Input, feeds: str | None) -> Iterator[Difference]:
+def _inputs(old: Input, new: Input, feeds: str | None) -> Iterator[PlanDifference]:
     came = [one for one in new.conditions if one not in old.conditions]
     went = [one for one in old.conditions if one not in new.conditions]
     if came or went:
         said = [f"adds {words(one)}" for one in came] + [f"leaves out {words(one)}" for one in went]
-        yield Difference(
-            Kind.FILTER,
+        yield PlanDifference(
+            DifferenceKind.FILTER,
             f"The new code {', '.join(said)}.",
             "the plan's filters",
             feeds or _reached(old.step, new.step, (*came, *went)),
@@ -145,16 +153,16 @@ def _inputs(old: Input, new: Input, feeds: str | None) -> Iterator[Difference]:
     yield from _steps(old.step, new.step, feeds)
 
 
-def _reached(old: Step, new: Step, conditions: tuple[Expression, ...]) -> str | None:
+def _reached(old: PlanStep, new: PlanStep, conditions: tuple[Expression, ...]) -> str | None:
     """A state that begins now has nothing of the old filters in it."""
     return moved_below(new, conditions) if _keeps_state(old) else None
 
 
-def _keeps_state(step: Step) -> bool:
+def _keeps_state(step: PlanStep) -> bool:
     return any(one.stateful for one in step.walk())
 
 
-def _steps(old: Step, new: Step, feeds: str | None) -> Iterator[Difference]:
+def _steps(old: PlanStep, new: PlanStep, feeds: str | None) -> Iterator[PlanDifference]:
     if old == new:
         return
     if feeds is None and _keeps_state(old) and _keeps_state(new):
@@ -178,28 +186,30 @@ def _steps(old: Step, new: Step, feeds: str | None) -> Iterator[Difference]:
         yield from _inputs(before, after, feeds)
 
 
-def _other_operator(old: Step, new: Step) -> Difference:
-    return Difference(
-        Kind.OPERATORS,
+def _other_operator(old: PlanStep, new: PlanStep) -> PlanDifference:
+    return PlanDifference(
+        DifferenceKind.OPERATORS,
         f"Where {state_words(old.kind)} kept state there is {_named(new)} now.",
         "the plan's operators",
         new.kind if new.stateful else old.kind,
     )
 
 
-def _other_step(old: Step, new: Step, feeds: str | None) -> Difference:
+def _other_step(old: PlanStep, new: PlanStep, feeds: str | None) -> PlanDifference:
     what = f"Where {_named(old)} made the rows there is {_named(new)} now."
     if feeds is not None:
-        return Difference(Kind.ROWS, what, f"the plan, below {state_words(feeds)}", feeds)
-    return Difference(Kind.OUTPUT, what, "the plan's output")
+        return PlanDifference(
+            DifferenceKind.ROWS, what, f"the plan, below {state_words(feeds)}", feeds
+        )
+    return PlanDifference(DifferenceKind.OUTPUT, what, "the plan's output")
 
 
-def _below(old: Step, new: Step) -> Iterator[Difference]:
+def _below(old: PlanStep, new: PlanStep) -> Iterator[PlanDifference]:
     """Steps that keep state are the same ones by their order: so does Spark number them."""
     before, after = list(_nearest_state(old)), list(_nearest_state(new))
     if [one.step.kind for one in before] != [one.step.kind for one in after]:
-        yield Difference(
-            Kind.OPERATORS,
+        yield PlanDifference(
+            DifferenceKind.OPERATORS,
             f"State is kept by {_kinds(after)}; it was by {_kinds(before)}.",
             "the plan's operators",
             (after or before)[0].step.kind,
@@ -209,7 +219,7 @@ def _below(old: Step, new: Step) -> Iterator[Difference]:
         yield from _inputs(one, other, None)
 
 
-def _nearest_state(step: Step) -> Iterator[Input]:
+def _nearest_state(step: PlanStep) -> Iterator[Input]:
     if step.stateful:
         yield Input(step)
         return
@@ -221,13 +231,13 @@ def _kinds(found: list[Input]) -> str:
     return ", ".join(one.step.kind for one in found) or "nothing"
 
 
-def _named(step: Step) -> str:
+def _named(step: PlanStep) -> str:
     if step.kind in ("Source", "Static"):
         return "a source" if step.kind == "Source" else "a static table"
     return f"{'an' if step.kind[0] in 'AEIOU' else 'a'} {step.kind}"
 
 
-def _stateful(old: Step, new: Step) -> Iterator[Difference]:
+def _stateful(old: PlanStep, new: PlanStep) -> Iterator[PlanDifference]:
     where = f"the plan, {state_words(new.kind)}"
     yield from _fields(old, new, where)
     for role in dict.fromkeys(role for role, _ in (*old.expressions, *new.expressions)):
@@ -242,36 +252,40 @@ def _role(
     role: str,
     before: tuple[Expression, ...],
     after: tuple[Expression, ...],
-    step: Step,
+    step: PlanStep,
     where: str,
-) -> Iterator[Difference]:
+) -> Iterator[PlanDifference]:
     kind = _kind_of_role(role, step)
-    if kind is Kind.CODE and _without_body(before) == _without_body(after):
-        yield Difference(kind, _body_words(before, after), where, step.kind)
+    if kind is DifferenceKind.CODE and _without_body(before) == _without_body(after):
+        yield PlanDifference(kind, _body_words(before, after), where, step.kind)
         return
-    if kind is Kind.CODE:
-        kind = Kind.ROWS
+    if kind is DifferenceKind.CODE:
+        kind = DifferenceKind.ROWS
     what = f"{_role_words(role, step)} {_changed(before, after)}"
-    if kind is Kind.KEYS and without_windows(before) == without_windows(after):
+    if kind is DifferenceKind.KEYS and without_windows(before) == without_windows(after):
         what = _OTHER_WINDOWS
-    yield Difference(kind, what, where, step.kind, tuple(words(one) for one in after))
+    yield PlanDifference(kind, what, where, step.kind, tuple(words(one) for one in after))
 
 
-def _kind_of_role(role: str, step: Step) -> Kind:
+def _kind_of_role(role: str, step: PlanStep) -> DifferenceKind:
     if role in _STATE_COLUMNS:
         return _STATE_COLUMNS[role]
     if role in _GROUPING:
-        return Kind.KEYS
+        return DifferenceKind.KEYS
     if role == "functionExpr":
-        return Kind.CODE
+        return DifferenceKind.CODE
     if step.kind == "Join":
-        return Kind.JOIN_CONDITION if role in ("condition", KEY_ORDER) else Kind.JOIN_COLUMNS
+        return (
+            DifferenceKind.JOIN_CONDITION
+            if role in ("condition", KEY_ORDER)
+            else DifferenceKind.JOIN_COLUMNS
+        )
     if step.kind == "GlobalLimit":
-        return Kind.LIMIT
-    return Kind.ROWS
+        return DifferenceKind.LIMIT
+    return DifferenceKind.ROWS
 
 
-def _role_words(role: str, step: Step) -> str:
+def _role_words(role: str, step: PlanStep) -> str:
     known = {
         "keys": "The keys are",
         "functions": "The aggregates are",
@@ -359,12 +373,14 @@ def _body_words(before: tuple[Expression, ...], after: tuple[Expression, ...]) -
     return f"{', '.join(names)}(), which keeps the state, does something else than before."
 
 
-def _fields(old: Step, new: Step, where: str) -> Iterator[Difference]:
+def _fields(old: PlanStep, new: PlanStep, where: str) -> Iterator[PlanDifference]:
     for name, was, now in _field_changes(old.fields, new.fields):
-        kind = {"type": Kind.JOIN_TYPE, "timeout": Kind.TIMEOUT}.get(name, Kind.ROWS)
+        kind = {"type": DifferenceKind.JOIN_TYPE, "timeout": DifferenceKind.TIMEOUT}.get(
+            name, DifferenceKind.ROWS
+        )
         if name in ("stateType", "outputMode", "timeMode"):
             continue  # rules of their own compare what the checkpoint has of these
-        yield Difference(kind, _field_sentence(name, was, now), where, new.kind)
+        yield PlanDifference(kind, _field_sentence(name, was, now), where, new.kind)
 
 
 def _field_sentence(name: str, was: str | None, now: str | None) -> str:
@@ -379,7 +395,7 @@ def _field_changes(old: Fields, new: Fields) -> Iterator[tuple[str, str | None, 
             yield name, before.get(name), after.get(name)
 
 
-def _plain_step(old: Step, new: Step, feeds: str | None) -> Iterator[Difference]:
+def _plain_step(old: PlanStep, new: PlanStep, feeds: str | None) -> Iterator[PlanDifference]:
     said = [
         *(_field_sentence(*change) for change in _field_changes(old.fields, new.fields)),
         *(
@@ -391,11 +407,11 @@ def _plain_step(old: Step, new: Step, feeds: str | None) -> Iterator[Difference]
     if not said:
         return
     if feeds is not None and (has_windows(old) or has_windows(new)):
-        yield Difference(Kind.KEYS, _OTHER_WINDOWS, "the plan's windows", feeds)
+        yield PlanDifference(DifferenceKind.KEYS, _OTHER_WINDOWS, "the plan's windows", feeds)
         return
-    kind = Kind.OUTPUT if feeds is None else Kind.ROWS
+    kind = DifferenceKind.OUTPUT if feeds is None else DifferenceKind.ROWS
     below = "the plan's output" if feeds is None else f"the plan, below {state_words(feeds)}"
-    yield Difference(
+    yield PlanDifference(
         kind, f"{_named(new).capitalize()} has changed. {' '.join(said)}", below, feeds
     )
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from floodmark.checkpoint.plan_tree import OUTPUT, Expression, Input, PlanTree, Step
+from floodmark.checkpoint.plan_tree import OUTPUT, Expression, Input, PlanStep, PlanTree
 
 
-def moved_below(step: Step, conditions: Iterable[Expression]) -> str | None:
+def moved_below(step: PlanStep, conditions: Iterable[Expression]) -> str | None:
     """The kind of the state that Spark filters first: it moves filters down as far as it can.
 
     Through a join of streams; through an aggregation where one is on its keys alone.
@@ -20,7 +20,7 @@ def moved_below(step: Step, conditions: Iterable[Expression]) -> str | None:
     return next((one for one in below if one is not None), None)
 
 
-def acts_below(step: Step) -> str | None:
+def acts_below(step: PlanStep) -> str | None:
     """The state that a step without state reaches: Spark makes filters of its condition.
 
     After `totals.join(names, "k")` only keys that are in `names` may be counted at all.

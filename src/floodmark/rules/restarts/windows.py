@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from floodmark.checkpoint.plan_tree import LITERAL, OUTPUT, Expression, PlanTree, Step
+from floodmark.checkpoint.plan_tree import LITERAL, OUTPUT, Expression, PlanStep, PlanTree
 
 
 def window_length(tree: PlanTree) -> int | None:
@@ -21,7 +21,7 @@ def window_length(tree: PlanTree) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
-def has_windows(step: Step) -> bool:
+def has_windows(step: PlanStep) -> bool:
     """Spark makes sliding windows by a step that gives each row once for each of them."""
     return step.kind == "Expand" and any(
         _length(one) is not None for _, found in step.expressions for one in found
