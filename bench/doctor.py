@@ -32,12 +32,12 @@ from measure import CONF, Claims, best, call_cpu_seconds, write_checkpoint
 
 from floodmark import api
 from floodmark.checkpoint.sidefiles import side_file_of
-from floodmark.state.crc32c import crc_of
-from floodmark.state.hdfs import write_delta, write_snapshot
-from floodmark.state.records import Records
-from floodmark.state.rowbytes import row_bytes
+from floodmark.state.files.crc32c import crc_of
+from floodmark.state.files.hdfs import write_delta, write_snapshot
+from floodmark.state.files.records import Records
+from floodmark.state.rows.rowbytes import row_bytes
+from floodmark.statestore.write import StoreFormat, write_store
 from floodmark.storage.local import LocalFiles
-from floodmark.storage.state_write import StoreFormat, write_store
 
 PARTITIONS, BATCHES = 200, 100
 LARGE_FILES, LARGE_ROWS = 16, 400_000

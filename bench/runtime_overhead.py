@@ -114,10 +114,10 @@ def one_session() -> Iterator[Any]:
 
 
 def in_session(folder: Path, spark: Any) -> tuple[Stream, Stream]:
-    from floodmark.engine.application import load_application
-    from floodmark.engine.runtime import RunOptions, run_application
-    from floodmark.engine.starting import Start
-    from floodmark.engine.triggers import Trigger
+    from floodmark.engine.pipelines.application import load_application
+    from floodmark.engine.pipelines.start_positions import Start
+    from floodmark.engine.run.runtime import RunOptions, run_application
+    from floodmark.engine.run.triggers import Trigger
 
     application = load_application(str(folder / "app.py"))
 

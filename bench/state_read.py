@@ -95,9 +95,9 @@ def read_spark(spark: Any, checkpoint: str) -> tuple[int, int]:
 def read_floodmark(checkpoint: str) -> tuple[int, int]:
     import pyarrow.compute as pc
 
+    from floodmark.statestore.open import open_state
     from floodmark.storage.files import open_files
     from floodmark.storage.load import load
-    from floodmark.storage.state import open_state
 
     files = open_files(checkpoint)
     rows = total = 0
@@ -115,9 +115,9 @@ def lookup_spark(spark: Any, checkpoint: str, customer: str) -> int:
 
 
 def lookup_floodmark(checkpoint: str, customer: str) -> int:
+    from floodmark.statestore.open import open_state
     from floodmark.storage.files import open_files
     from floodmark.storage.load import load
-    from floodmark.storage.state import open_state
 
     files = open_files(checkpoint)
     return int(open_state(files, load(files)).lookup({"customer": customer})[0]["value"]["sum"])
@@ -141,9 +141,9 @@ def one(what: str, checkpoint: str, customer: str) -> Any:
 
 
 def export(checkpoint: str) -> tuple[int, int]:
+    from floodmark.statestore.open import open_state
     from floodmark.storage.files import open_files
     from floodmark.storage.load import load
-    from floodmark.storage.state import open_state
 
     files = open_files(checkpoint)
     with tempfile.TemporaryDirectory() as folder:

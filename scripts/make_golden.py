@@ -79,7 +79,7 @@ def _connected(version: str) -> bool:
     """Kafka and Delta, with the jars that floodmark pins and the tests' own broker."""
     # `services` is to be the tests' package, not the script of that name beside this one.
     sys.path[:1] = [str(REPOSITORY), str(REPOSITORY / "tests")]
-    connectors = import_module("floodmark.engine.connectors")
+    connectors = import_module("floodmark.engine.spark.jars")
     jars = [jar for name in ("kafka", "delta") for jar in connectors.resolve(name, version)]
     broker = import_module("services.kafka").KafkaServer(
         import_module("scripts.services").kafka_broker()

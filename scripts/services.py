@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from floodmark.engine import connectors
-from floodmark.engine.ivy import retrieve
+from floodmark.engine.spark import jars as connectors
+from floodmark.engine.spark.ivy import retrieve
 from floodmark.errors import FloodmarkError
 
 FOLDER = Path(__file__).resolve().parents[1] / ".cache" / "services"

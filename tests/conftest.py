@@ -45,7 +45,7 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{short}
 def quiet(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """No query may be running on what a test has just written, unless it is about that."""
     if "doubts" not in request.keywords:
-        monkeypatch.setattr("floodmark.changes.use.maybe_running", lambda *_: None)
+        monkeypatch.setattr("floodmark.changes.in_use.maybe_running", lambda *_: None)
 
 
 @pytest.fixture(autouse=True)

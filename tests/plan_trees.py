@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from floodmark.checkpoint.plan_tree import (
+from floodmark.checkpoint.plan.tree import (
     COLUMN,
     LITERAL,
     OUTPUT,

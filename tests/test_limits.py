@@ -23,9 +23,9 @@ import samples
 from floodmark.cli.main import run
 from floodmark.errors import OverLimit, WrongUse
 from floodmark.limits import DEFAULTS, GIB, MIB, current, kind_of, parse_limits, parse_size, shown
-from floodmark.state import framing
-from floodmark.state.hdfs import file_records
-from floodmark.state.rocksdb import parse_changelog
+from floodmark.state.files import framing
+from floodmark.state.files.hdfs import file_records
+from floodmark.state.files.rocksdb import parse_changelog
 
 GOLDEN = Path(__file__).parent / "golden" / "4.2"
 MEMORY = 1 << 30
@@ -152,7 +152,7 @@ def test_a_changelog_is_within_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_keys_are_within_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    from floodmark.state.hdfs import hdfs_source, live_records
+    from floodmark.state.files.hdfs import hdfs_source, live_records
 
     data = framing.compress(bytes(8 << 20) + b"\xff" * 4)
     source = hdfs_source("1.delta", True, lambda: data)

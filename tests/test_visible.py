@@ -76,8 +76,8 @@ def test_all_that_is_printed_goes_through_one_door() -> None:
     root = Path(floodmark.__file__).parent
     doors = {
         "cli/words.py": 1,  # echo
-        "engine/view.py": 1,  # the lines of a run, escaped there
-        "engine/launch.py": 1,  # start()'s warnings, escaped there
+        "engine/run/view.py": 1,  # the lines of a run, escaped there
+        "engine/start/launch.py": 1,  # start()'s warnings, escaped there
         "engine/demo/oracle.py": 1,  # a child process that prints JSON for its parent
     }
     found = {

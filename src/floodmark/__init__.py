@@ -43,9 +43,9 @@ if TYPE_CHECKING:
         upgrade,
     )
     from floodmark.checkpoint.model import Checkpoint
-    from floodmark.engine.exactly_once import once
-    from floodmark.engine.launch import start
-    from floodmark.engine.pipeline import pipeline
+    from floodmark.engine.pipelines.pipeline import pipeline
+    from floodmark.engine.sinks.exactly_once import once
+    from floodmark.engine.start.launch import start
     from floodmark.errors import FloodmarkError
 
 _WHERE = {
@@ -70,16 +70,16 @@ _WHERE = {
     "lint": "floodmark.api",
     "migrate": "floodmark.api",
     "offsets": "floodmark.api",
-    "once": "floodmark.engine.exactly_once",
+    "once": "floodmark.engine.sinks.exactly_once",
     "open": "floodmark.api",
-    "pipeline": "floodmark.engine.pipeline",
+    "pipeline": "floodmark.engine.pipelines.pipeline",
     "repair": "floodmark.api",
     "repartition": "floodmark.api",
     "restore": "floodmark.api",
     "resume": "floodmark.api",
     "rewind": "floodmark.api",
     "scan": "floodmark.api",
-    "start": "floodmark.engine.launch",
+    "start": "floodmark.engine.start.launch",
     "state_changes": "floodmark.api",
     "undo": "floodmark.api",
     "upgrade": "floodmark.api",

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.supervised import Supervision, Supervisor
-from floodmark.engine.before_start import allowed_rules
-from floodmark.engine.launch import fingerprint_of
-from floodmark.engine.signals import StopSignals
-from floodmark.engine.view import PlainView
+from floodmark.engine.run.signals import StopSignals
+from floodmark.engine.run.view import PlainView
+from floodmark.engine.start.before_start import allowed_rules
+from floodmark.engine.start.launch import fingerprint_of
 
 __all__ = ["supervisor"]
 

@@ -58,7 +58,7 @@ def as_version_2(tree: Tree, batch: int) -> None:
 
 def newest_table(tree: Tree) -> str:
     """An SST that the newest snapshot of partition 0 names."""
-    from floodmark.state.rocksdb import read_snapshot
+    from floodmark.state.files.rocksdb import read_snapshot
 
     zips = [path for path in tree if path.startswith("state/0/0/") and path.endswith(".zip")]
     newest = max(zips, key=lambda path: int(path.rsplit("/", 1)[1].split(".")[0].split("_")[0]))

@@ -7,8 +7,8 @@ from typing import Any
 
 import samples
 from floodmark.checkpoint.outside import Bounds, Outside, TableLog
-from floodmark.checkpoint.source_kinds import SourceKind
-from floodmark.checkpoint.sources import (SourceOffset)
+from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.checkpoint.sources.offset import (SourceOffset)
 from floodmark.rules.starts.situation import Situation, StartingSource
 
 TOPICS = {"orders": {"0": 5, "1": 9}}

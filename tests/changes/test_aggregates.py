@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from floodmark.changes.aggregates import aggregations, with_columns
-from floodmark.checkpoint.plan_tree import words
-from floodmark.state.ddl import struct_json
-from floodmark.state.types import parse_struct
+from floodmark.changes.matching.aggregates import aggregations, with_columns
+from floodmark.checkpoint.plan.tree import words
+from floodmark.state.rows.ddl import struct_json
+from floodmark.state.rows.types import parse_struct
 from plan_trees import of_step, plan
 
 

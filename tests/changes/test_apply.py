@@ -14,10 +14,10 @@ import pytest
 import samples
 from floodmark import api
 from floodmark.changes.fingerprint import fingerprint
+from floodmark.changes.in_use import Clock, user_of
 from floodmark.changes.plan import render_plan
 from floodmark.changes.plan_parsing import parse_plan
-from floodmark.changes.use import Clock, user_of
-from floodmark.changes.verbs import Carrying, save_plan
+from floodmark.changes.verbs.carrying_out import Carrying, save_plan
 from floodmark.cli.main import run
 from floodmark.errors import (
     CannotWrite,

@@ -9,12 +9,12 @@ import pytest
 
 import samples
 from floodmark import api
-from floodmark.changes.backing import Retention, consistent, take_backup
-from floodmark.changes.use import Clock
-from floodmark.changes.verbs import Carrying
+from floodmark.changes.in_use import Clock
+from floodmark.changes.planners.backup import Retention, consistent, take_backup
+from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.errors import NotACheckpoint, StoppedMidway, WouldLose, WrongUse
-from floodmark.storage.backup import snapshots
 from floodmark.storage.files import Folder, open_files
+from floodmark.storage.repository import snapshots
 
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 DAY_MS = 86_400_000

@@ -7,14 +7,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from floodmark.changes.aggregates import with_columns
-from floodmark.changes.fields import ColumnOptions
-from floodmark.changes.matching import Matching, MatchOptions, match
-from floodmark.changes.shapes import Aggregate, OperatorShape, StoreShape
+from floodmark.changes.matching.aggregates import with_columns
+from floodmark.changes.matching.fields import ColumnOptions
+from floodmark.changes.matching.operators import Matching, MatchOptions, match
+from floodmark.changes.matching.shapes import Aggregate, OperatorShape, StoreShape
 from floodmark.errors import FloodmarkError, NotCarried, WrongUse
-from floodmark.state.ddl import struct_json
-from floodmark.state.reshape import Reshaping, recipe_from_json
-from floodmark.state.types import Struct, arrow_type, parse_struct
+from floodmark.state.rows.ddl import struct_json
+from floodmark.state.rows.types import Struct, arrow_type, parse_struct
+from floodmark.state.shapes.reshape import Reshaping, recipe_from_json
 from floodmark.wire import to_wire
 
 INITIAL: dict[str, tuple[Any, ...]] = {

@@ -15,29 +15,29 @@ from changes_crashing import Killed, dying
 
 from floodmark import api
 from floodmark.changes.apply import carry_out
-from floodmark.changes.course import UpgradeOptions
-from floodmark.changes.fields import ColumnOptions
+from floodmark.changes.carry.origin import open_origin
+from floodmark.changes.carry.resume_point import UpgradeOptions
 from floodmark.changes.fingerprint import BLOCK
-from floodmark.changes.matching import MatchOptions
-from floodmark.changes.migrate import Drawn, Kept, Migration, kept_operators, plan_migrate
-from floodmark.changes.origin import open_origin
+from floodmark.changes.in_use import Clock
+from floodmark.changes.matching.fields import ColumnOptions
+from floodmark.changes.matching.operators import MatchOptions
+from floodmark.changes.matching.shapes import Aggregate, OperatorShape, StoreShape
+from floodmark.changes.matching.skeleton import render_skeleton
 from floodmark.changes.plan import Plan, seal
+from floodmark.changes.planners.migrate import Drawn, Kept, Migration, kept_operators, plan_migrate
 from floodmark.changes.reshape_rewriter import ReshapeRewriter
-from floodmark.changes.shapes import Aggregate, OperatorShape, StoreShape
-from floodmark.changes.skeleton import render_skeleton
-from floodmark.changes.use import Clock
-from floodmark.changes.verbs import Carrying, places_of, save_plan
+from floodmark.changes.verbs.carrying_out import Carrying, places_of, save_plan
 from floodmark.checkpoint.commits import parse_commit
-from floodmark.checkpoint.plan_tree import PlanTree
+from floodmark.checkpoint.plan.tree import PlanTree
 from floodmark.errors import StoppedMidway, WrongUse
-from floodmark.state.ddl import struct_json
-from floodmark.state.grouping import grouping_of
-from floodmark.state.operators import Reading, Shape
-from floodmark.state.schema import ColumnFamily, StateSchema, render_schema
-from floodmark.state.types import parse_struct
+from floodmark.state.keys.grouping import grouping_of
+from floodmark.state.rows.ddl import struct_json
+from floodmark.state.rows.types import parse_struct
+from floodmark.state.shapes.operators import Reading, Shape
+from floodmark.state.shapes.schema import ColumnFamily, StateSchema, render_schema
+from floodmark.statestore.open import open_state
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
-from floodmark.storage.state import open_state
 from plan_trees import expression, plan
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -11,10 +11,10 @@ import pytest
 
 import samples
 from floodmark import api
-from floodmark.changes.use import Clock
-from floodmark.changes.verbs import Carrying
+from floodmark.changes.in_use import Clock
+from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.checkpoint.outside import Bounds
-from floodmark.engine.starting import read_start
+from floodmark.engine.pipelines.start_positions import read_start
 from floodmark.errors import BatchPurged, NoAnswer, WouldLose, WrongUse
 
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
@@ -45,8 +45,8 @@ class FakeCluster:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[FakeCluster]]:
     FakeCluster.asked = []
-    monkeypatch.setattr("floodmark.changes.past.Cluster", FakeCluster)
-    monkeypatch.setattr("floodmark.changes.broker.Cluster", FakeCluster)
+    monkeypatch.setattr("floodmark.changes.sources.earlier_positions.Cluster", FakeCluster)
+    monkeypatch.setattr("floodmark.changes.sources.kafka_cluster.Cluster", FakeCluster)
     return FakeCluster
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from floodmark.changes.rehome import hadoop_root, moved_note, moved_operator_metadata
+from floodmark.changes.carry.rehome import hadoop_root, moved_note, moved_operator_metadata
 
 
 @pytest.mark.parametrize(

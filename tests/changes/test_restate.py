@@ -17,9 +17,9 @@ from changes_crashing import Killed, dying
 from floodmark import api
 from floodmark.changes.apply import carry_out
 from floodmark.changes.fingerprint import BLOCK
-from floodmark.changes.state_rewriter import StateRewriter
-from floodmark.changes.use import Clock
-from floodmark.changes.verbs import Carrying, Change, places_of
+from floodmark.changes.in_use import Clock
+from floodmark.changes.repartition_rewriter import StateRewriter
+from floodmark.changes.verbs.carrying_out import Carrying, Change, places_of
 from floodmark.checkpoint.commits import parse_commit
 from floodmark.errors import (
     FloodmarkError,
@@ -29,10 +29,10 @@ from floodmark.errors import (
     WouldLose,
     WrongUse,
 )
-from floodmark.state.grouping import grouping_of
+from floodmark.state.keys.grouping import grouping_of
+from floodmark.statestore.open import open_state
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
-from floodmark.storage.state import open_state
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus"
@@ -240,7 +240,7 @@ def test_a_plan_says_what_it_rewrites(tmp_path: Path) -> None:
     assert steps[0]["how"]["partitions"] == 6
     assert all(step["why"] for step in steps)
     saved = tmp_path / "plan.json"
-    from floodmark.changes.verbs import save_plan
+    from floodmark.changes.verbs.carrying_out import save_plan
 
     save_plan(change.plan, str(saved))
     done = api.apply(str(saved), carrying=GO)

@@ -9,8 +9,8 @@ import pytest
 
 import samples
 from floodmark import api
-from floodmark.changes.use import Clock
-from floodmark.changes.verbs import Carrying, save_plan
+from floodmark.changes.in_use import Clock
+from floodmark.changes.verbs.carrying_out import Carrying, save_plan
 from floodmark.cli.main import run
 from floodmark.errors import CannotRead, MalformedFile, NotEmpty, StalePlan
 
@@ -149,7 +149,7 @@ def test_a_damaged_snapshot_of_state_is_named(cp: Path, tmp_path: Path) -> None:
 def test_an_export_into_a_folder_that_is_not_there(
     cp: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from floodmark.storage.state_export import export_parquet
+    from floodmark.statestore.export import export_parquet
 
     pyarrow = pytest.importorskip("pyarrow")
     schema = pyarrow.schema([("key", pyarrow.int64())])

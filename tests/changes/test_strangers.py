@@ -21,6 +21,7 @@ import pytest
 import samples
 from floodmark import api
 from floodmark.changes import journal
+from floodmark.changes.in_use import Clock
 from floodmark.changes.journal import Record, Stage
 from floodmark.changes.plan import (
     COPY,
@@ -40,8 +41,7 @@ from floodmark.changes.plan import (
     seal,
     write,
 )
-from floodmark.changes.use import Clock
-from floodmark.changes.verbs import Carrying, save_plan
+from floodmark.changes.verbs.carrying_out import Carrying, save_plan
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.cli.main import run
 from floodmark.errors import (
@@ -53,7 +53,7 @@ from floodmark.errors import (
     Unfinished,
     UnsafePath,
 )
-from floodmark.storage import backup
+from floodmark.storage import repository as backup
 from floodmark.storage.files import open_files
 from floodmark.storage.local import LocalFiles
 
@@ -527,7 +527,7 @@ def test_others_read_a_copy_who_could_read_the_original(
 
 
 def test_progress_is_not_appended_through_a_link(cp: Path, bait: Bait) -> None:
-    from floodmark.engine.progress import ProgressFile
+    from floodmark.engine.run.progress import ProgressFile
 
     place, path = LocalFiles(str(cp), str(cp)), Path("_floodmark/progress.jsonl")
     said: list[str] = []
@@ -546,7 +546,7 @@ def test_progress_is_not_appended_through_a_link(cp: Path, bait: Bait) -> None:
 
 
 def test_progress_is_not_appended_to_a_file_that_has_another_name(cp: Path, bait: Bait) -> None:
-    from floodmark.engine.progress import ProgressFile
+    from floodmark.engine.run.progress import ProgressFile
 
     path = Path("_floodmark/progress.jsonl")
     (cp / path).parent.mkdir(exist_ok=True)

@@ -42,9 +42,9 @@ from floodmark.changes.plan import (
     plan_to_json,
     seal,
 )
-from floodmark.changes.verbs import Carrying
+from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.errors import FloodmarkError
-from floodmark.storage import backup
+from floodmark.storage import repository as backup
 from floodmark.storage.files import open_files
 
 TREE = samples.sales(batches=4, partitions=1)

@@ -9,10 +9,10 @@ import pytest
 
 import samples
 from floodmark import api
-from floodmark.changes.use import Clock
-from floodmark.changes.verbs import Carrying, Change
-from floodmark.checkpoint.filelog import names_to_read, parse_source_log
-from floodmark.checkpoint.sources import parse_kafka_initial
+from floodmark.changes.in_use import Clock
+from floodmark.changes.verbs.carrying_out import Carrying, Change
+from floodmark.checkpoint.sources.file_log import names_to_read, parse_source_log
+from floodmark.checkpoint.sources.offset import parse_kafka_initial
 from floodmark.checkpoint.start_note import packed_tree
 from floodmark.errors import (
     BatchPurged,
@@ -231,7 +231,7 @@ def test_without_state_kafka_begins_where_the_old_stream_stood(tmp_path: Path) -
 
 
 def test_a_start_file_is_what_run_reads(tmp_path: Path) -> None:
-    from floodmark.engine.starting import read_start
+    from floodmark.engine.pipelines.start_positions import read_start
 
     _, new = upgraded(
         tmp_path,

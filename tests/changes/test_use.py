@@ -13,10 +13,10 @@ import pytest
 
 import samples
 from floodmark import api
-from floodmark.changes import use
-from floodmark.changes.use import MAYBE_RUNNING, Clock, maybe_running, user_of
-from floodmark.changes.verbs import Carrying
-from floodmark.engine import lease
+from floodmark.changes import in_use as use
+from floodmark.changes.in_use import MAYBE_RUNNING, Clock, maybe_running, user_of
+from floodmark.changes.verbs.carrying_out import Carrying
+from floodmark.engine.start import lease
 from floodmark.errors import WouldLose
 from floodmark.storage import machine
 from floodmark.storage.files import open_files
@@ -103,7 +103,7 @@ def test_a_run_that_was_killed_is_not_asked_about(cp: Path) -> None:
         [
             sys.executable,
             "-c",
-            "import sys; from floodmark.engine.lease import take; "
+            "import sys; from floodmark.engine.start.lease import take; "
             "from floodmark.storage.files import open_files; "
             "take(open_files(sys.argv[1]), 'sales', None)",
             str(cp),
@@ -176,7 +176,7 @@ def test_the_storages_own_clock_counts(
     for path, data in {**log(4, 4)}.items():
         files.write(path, data)
     here = time.time
-    monkeypatch.setattr("floodmark.changes.use.time.time", lambda: here() + minutes_off * 60)
+    monkeypatch.setattr("floodmark.changes.in_use.time.time", lambda: here() + minutes_off * 60)
     changed: list[float] = []
 
     def query(seconds: float) -> None:

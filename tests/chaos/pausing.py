@@ -17,7 +17,7 @@ from chaos.campaign import ENDS_WITHIN, Campaign
 from chaos.driver import Driver
 from chaos.trap import batches
 from floodmark.storage.files import open_files
-from floodmark.storage.holder import read_holder
+from floodmark.storage.lease_files import read_holder
 
 SLOW_MS = 60
 _POLL_SECONDS = 0.02

@@ -19,10 +19,10 @@ from typing import Any
 import sqlalchemy
 
 from floodmark.checkpoint.layout import batch_id
-from floodmark.engine import lease as leases
-from floodmark.engine.ledger import LEDGER, Entry, Ledger
+from floodmark.engine.sinks.ledger import LEDGER, Entry, Ledger
+from floodmark.engine.start import lease as leases
 from floodmark.errors import InUse, Superseded
-from floodmark.storage import holder
+from floodmark.storage import lease_files as holder
 from floodmark.storage.files import Files, open_files
 
 ROWS = 4

@@ -22,7 +22,7 @@ import pytest
 
 from chaos.small_driver import FINISHED, IN_USE, ROWS, SUPERSEDED
 from floodmark.storage.files import Files, open_files
-from floodmark.storage.holder import claimed_epochs, read_holder
+from floodmark.storage.lease_files import claimed_epochs, read_holder
 
 if TYPE_CHECKING:
     from services.postgres import PostgresServer

@@ -12,21 +12,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import samples
-from floodmark.checkpoint import (
-    commits,
-    filelog,
-    layout,
-    offsets,
-    operators,
-    query,
-    sidefiles,
-    sources,
-)
+from floodmark.checkpoint import commits, layout, offsets, operators, query, sidefiles
 from floodmark.checkpoint.inspection import inspection, scan_entry
+from floodmark.checkpoint.sources import file_log as filelog
+from floodmark.checkpoint.sources import offset as sources
 from floodmark.checkpoint.timeline import restart, timeline
 from floodmark.cli import render
 from floodmark.errors import FloodmarkError
-from floodmark.storage import holder
+from floodmark.storage import lease_files as holder
 from floodmark.wire import dumps
 
 CALM = settings(

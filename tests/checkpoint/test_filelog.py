@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from floodmark.checkpoint.filelog import (
+from floodmark.checkpoint.sources.file_log import (
     compact_interval,
     files_between,
     log_id,

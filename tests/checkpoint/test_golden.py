@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 from floodmark.checkpoint.commits import parse_commit, render_commit
-from floodmark.checkpoint.filelog import (
+from floodmark.checkpoint.layout import is_dstreams_checkpoint
+from floodmark.checkpoint.model import Checkpoint, Kind
+from floodmark.checkpoint.offsets import parse_offsets, render_offsets
+from floodmark.checkpoint.operators import parse_operator_metadata, render_operator_metadata
+from floodmark.checkpoint.query import parse_metadata, render_metadata
+from floodmark.checkpoint.sources.file_log import (
     log_id,
     merge_source_logs,
     names_to_read,
@@ -18,14 +23,9 @@ from floodmark.checkpoint.filelog import (
     parse_source_log,
     render_log,
 )
-from floodmark.checkpoint.inputs import Taken, input_files
-from floodmark.checkpoint.layout import is_dstreams_checkpoint
-from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.checkpoint.offsets import parse_offsets, render_offsets
-from floodmark.checkpoint.operators import parse_operator_metadata, render_operator_metadata
-from floodmark.checkpoint.query import parse_metadata, render_metadata
-from floodmark.checkpoint.source_kinds import SourceKind
-from floodmark.checkpoint.sources import (
+from floodmark.checkpoint.sources.input_files import Taken, input_files
+from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.checkpoint.sources.offset import (
     parse_kafka_initial,
     parse_rate_initial,
     render_kafka_initial,

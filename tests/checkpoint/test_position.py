@@ -7,13 +7,13 @@ import pytest
 
 import samples
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.position import (
+from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.checkpoint.sources.position import (
     StartOption,
     choose_batch,
     position,
     starting_option,
 )
-from floodmark.checkpoint.source_kinds import SourceKind
 from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, WrongUse
 
 

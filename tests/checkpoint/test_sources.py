@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from floodmark.checkpoint.source_kinds import SourceKind
-from floodmark.checkpoint.sources import (
+from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.checkpoint.sources.offset import (
     DeltaOffset,
     parse_delta_offset,
     parse_kafka_initial,

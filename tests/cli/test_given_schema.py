@@ -10,7 +10,7 @@ import pytest
 
 from floodmark import api
 from floodmark.cli.main import run
-from floodmark.state.operators import Shape
+from floodmark.state.shapes.operators import Shape
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from floodmark.changes.plan import Plan, Precondition, Step, plan_to_json, seal
 from floodmark.cli.main import run
-from floodmark.state.framing import compress, decompress
+from floodmark.state.files.framing import compress, decompress
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 from test_visible import steering

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from floodmark.cli.run_bisect import show, words_of
-from floodmark.engine.bisect import BisectReport, Culprit
-from floodmark.engine.bisect_records import NamedRecord
+from floodmark.engine.code.bisect import BisectReport, Culprit
+from floodmark.engine.code.bisect_records import NamedRecord
 
 FAILS = BisectReport("ck", 7, ("source 0 (kafka): …",), "ValueError: no such region", trials=9)
 ONE = NamedRecord(

@@ -12,14 +12,14 @@ from typing import Any
 
 from compatibility.changes import Change
 from compatibility.queries import OLD, put_events
-from floodmark.engine.checking import compare
-from floodmark.engine.launch import start
-from floodmark.engine.rehearse import rehearse
+from floodmark.engine.code.checking import compare
+from floodmark.engine.code.rehearse import rehearse
+from floodmark.engine.start.launch import start
 from floodmark.rules.judging import judge_restart
 from floodmark.rules.restarts.reason import Judgement
 from floodmark.rules.restarts.rehearsal import Rehearsal
 from floodmark.storage.files import open_files
-from floodmark.storage.holder import claimed_epochs, read_claim, read_lease
+from floodmark.storage.lease_files import claimed_epochs, read_claim, read_lease
 from floodmark.storage.load import load
 
 # Compiling code for five rows costs more than anything else here.

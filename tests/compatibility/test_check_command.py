@@ -12,8 +12,8 @@ import pytest
 from compatibility.laboratory import digest
 from compatibility.queries import put_events
 from floodmark.cli.main import run
-from floodmark.engine.application import load_application
-from floodmark.engine.runtime import RunOptions, run_application
+from floodmark.engine.pipelines.application import load_application
+from floodmark.engine.run.runtime import RunOptions, run_application
 
 pytestmark = pytest.mark.spark
 SCHEMA = "user string, product string, amount double, qty long, at timestamp"

@@ -172,10 +172,10 @@ def run(
     spark: Any, app: str, checkpoint: Path, noted: bool = False, since: int = len(_FIRST)
 ) -> list[Any]:
     """What the code emits until its input is at an end, from a batch on."""
-    from floodmark.engine.application import load_application
-    from floodmark.engine.notes import note_of
-    from floodmark.engine.outline import described
-    from floodmark.engine.query import read_query
+    from floodmark.engine.code.outline import described
+    from floodmark.engine.code.query import read_query
+    from floodmark.engine.pipelines.application import load_application
+    from floodmark.engine.start.notes import note_of
     from floodmark.redaction import Redaction
 
     KEPT[app] = []
@@ -221,7 +221,7 @@ def expected(spark: Any, one: Scenario, folder: Path, app: str, source: Path) ->
 
 def run_scenario(spark: Any, one: Scenario, folder: Path) -> Outcome:
     from floodmark import api
-    from floodmark.changes.verbs import Carrying
+    from floodmark.changes.verbs.carrying_out import Carrying
 
     folder.mkdir(parents=True)
     source, old, new = folder / "input", folder / "old", folder / "new"

@@ -15,11 +15,11 @@ from continuity_matrix import run, settings, write_app, write_half
 from scenarios import Scenario
 
 from floodmark import api
-from floodmark.changes.verbs import Carrying
-from floodmark.engine.application import load_application
-from floodmark.engine.notes import note_of
-from floodmark.engine.outline import described
-from floodmark.engine.query import read_query
+from floodmark.changes.verbs.carrying_out import Carrying
+from floodmark.engine.code.outline import described
+from floodmark.engine.code.query import read_query
+from floodmark.engine.pipelines.application import load_application
+from floodmark.engine.start.notes import note_of
 from floodmark.errors import FloodmarkError
 from floodmark.redaction import Redaction
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from floodmark.engine.application import Application
-from floodmark.engine.pipeline import Pipeline, pipeline
-from floodmark.engine.progress import BatchProgress
+from floodmark.engine.pipelines.application import Application
+from floodmark.engine.pipelines.pipeline import Pipeline, pipeline
+from floodmark.engine.run.progress import BatchProgress
 
 SCHEMA = "customerId STRING, amountPaid DECIMAL(12, 2)"
 

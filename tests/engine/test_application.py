@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from floodmark.engine.application import load_application
+from floodmark.engine.pipelines.application import load_application
 from floodmark.errors import WrongUse
 
 GOOD = """
-from floodmark.engine.pipeline import pipeline
+from floodmark.engine.pipelines.pipeline import pipeline
 
 @pipeline(checkpoint="ck/a")
 def first(spark, start): ...

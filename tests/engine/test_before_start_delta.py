@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from floodmark.engine.hadoop import checkpoint_files
-from floodmark.engine.launch import start
-from floodmark.engine.starting import parse_start
+from floodmark.engine.pipelines.start_positions import parse_start
+from floodmark.engine.spark.hadoop import checkpoint_files
+from floodmark.engine.start.launch import start
 from floodmark.errors import Refused
 from floodmark.storage.delta_log import table_id
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from floodmark.engine.launch import start
+from floodmark.engine.start.launch import start
 from floodmark.errors import Refused
 
 if TYPE_CHECKING:

@@ -10,15 +10,16 @@ import pytest
 
 import samples
 from floodmark import api
-from floodmark.changes.migrate import Drawn, Kept, kept_operators
+from floodmark.changes.planners.migrate import Drawn, Kept, kept_operators
 from floodmark.checkpoint.outline import SourceOutline
 from floodmark.cli.main import run
-from floodmark.engine import bootstrapping, migrating
-from floodmark.engine.bootstrapping import kafka_beginnings
-from floodmark.engine.migration import load_migration
-from floodmark.engine.starting import parse_start
+from floodmark.engine.pipelines.start_positions import parse_start
+from floodmark.engine.state import bootstrap as bootstrapping
+from floodmark.engine.state import migrate as migrating
+from floodmark.engine.state.bootstrap import kafka_beginnings
+from floodmark.engine.state.user_functions import load_migration
 from floodmark.errors import FloodmarkError, NotCarried, NotEmpty, WrongUse
-from floodmark.state.operators import Shape
+from floodmark.state.shapes.operators import Shape
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 from rules.examples import golden

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import functions
 from streams import put_orders, read_orders
 
-from floodmark.engine import checking
-from floodmark.engine.launch import start
+from floodmark.engine.code import checking
+from floodmark.engine.start.launch import start
 from floodmark.errors import Refused
 
 pytestmark = pytest.mark.spark

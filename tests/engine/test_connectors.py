@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from floodmark.engine import connectors, ivy
+from floodmark.engine.spark import ivy
+from floodmark.engine.spark import jars as connectors
 from floodmark.errors import FloodmarkError, WrongUse
 
 Repository = Callable[..., Path]
@@ -111,7 +112,7 @@ def test_an_unknown_connector_is_wrong_use() -> None:
 
 def test_choosing_jars_does_not_import_pyspark() -> None:
     script = (
-        "import sys; from floodmark.engine import connectors;"
+        "import sys; from floodmark.engine.spark import jars as connectors;"
         "connectors.coordinates('kafka'); print('pyspark' in sys.modules)"
     )
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
@@ -331,7 +332,7 @@ def test_two_processes_at_once_both_get_whole_jars(
 ) -> None:
     monkeypatch.setenv("DEFAULT_ARTIFACT_REPOSITORY", repository(LIBRARY, OTHER).as_uri())
     script = (
-        "import sys; from pathlib import Path; from floodmark.engine import ivy;"
+        "import sys; from pathlib import Path; from floodmark.engine.spark import ivy;"
         "jars = ivy.retrieve(sys.argv[2:], Path(sys.argv[1]));"
         "print(*(jar.read_text() for jar in jars))"
     )

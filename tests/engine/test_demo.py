@@ -10,9 +10,9 @@ import pytest
 import samples
 from demonstration import Demo
 from floodmark import api
-from floodmark.engine.application import load_application
 from floodmark.engine.demo.orders import CUSTOMERS, HEADER, ROWS, write_orders
 from floodmark.engine.demo.story import VICTIM, prepare_folder, timeline
+from floodmark.engine.pipelines.application import load_application
 from floodmark.errors import WrongUse
 from rules.examples import golden
 

@@ -9,10 +9,10 @@ import pytest
 import sqlalchemy
 from streams import put_orders, read_orders
 
-from floodmark.engine.exactly_once import once
-from floodmark.engine.launch import start
-from floodmark.engine.lease import take
-from floodmark.engine.ledger import LEDGER, Entry, Ledger
+from floodmark.engine.sinks.exactly_once import once
+from floodmark.engine.sinks.ledger import LEDGER, Entry, Ledger
+from floodmark.engine.start.launch import start
+from floodmark.engine.start.lease import take
 from floodmark.errors import WrongUse
 from floodmark.storage.files import open_files
 

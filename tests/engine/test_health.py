@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 
-from floodmark.engine.health import Health, answering
+from floodmark.engine.run.health import Health, answering
 from floodmark.errors import WrongUse
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from floodmark.engine.python_code import function_digest
+from floodmark.engine.code.python_code import function_digest
 
 Write = Callable[[str, str], None]
 

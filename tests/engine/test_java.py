@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from floodmark.engine.java import find_java, major_of, require_java
+from floodmark.engine.spark.java import find_java, major_of, require_java
 from floodmark.errors import WrongUse
 
 VECTOR = "java.base jdk.incubator.vector"

@@ -12,12 +12,12 @@ import pytest
 from streams import put_orders, read_orders
 
 from floodmark.checkpoint.start_note import unpacked_tree
-from floodmark.engine import lease
-from floodmark.engine.hadoop import HadoopFiles, checkpoint_files, qualified
-from floodmark.engine.launch import start
-from floodmark.engine.lease import PATH as LEASE
-from floodmark.engine.query import read_query
-from floodmark.engine.saved import read_saved
+from floodmark.engine.code.query import read_query
+from floodmark.engine.spark.hadoop import HadoopFiles, checkpoint_files, qualified
+from floodmark.engine.start import lease
+from floodmark.engine.start.launch import start
+from floodmark.engine.start.lease import PATH as LEASE
+from floodmark.engine.start.saved import read_saved
 from floodmark.errors import FileGone, OverLimit, Refused, WrongUse
 from floodmark.rules.registry import names_to_allow
 from floodmark.storage.files import open_files
@@ -271,7 +271,7 @@ def test_where_two_creates_may_both_succeed_the_one_that_stays_counts(
     conf = session._jsparkSession.sessionState().newHadoopConf()
     fs = session._jvm.org.apache.hadoop.fs.Path(location).getFileSystem(conf)
     files = HadoopFiles(location, session, fs)
-    others = "floodmark.engine.hadoop.time.sleep"
+    others = "floodmark.engine.spark.hadoop.time.sleep"
     monkeypatch.setattr(others, lambda seconds: files.write("lease", b"another's"))
     assert not files.create("lease", b"mine")
     files.delete(["lease"])

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from floodmark.engine import lease
+from floodmark.engine.start import lease
 from floodmark.errors import CannotRead, InUse, Superseded
 from floodmark.storage.files import Files, open_files, place_name
-from floodmark.storage.holder import EPOCHS, parse
+from floodmark.storage.lease_files import EPOCHS, parse
 from floodmark.storage.process import Process, host_name, is_running, process, this_process
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def test_a_process_of_another_namespace_is_not_looked_for_here(files: Files) -> 
 def test_a_run_in_a_container_is_not_taken_over(files: Files, tmp_path: Path) -> None:
     """For real: a process in a PID namespace of its own, with this host's name."""
     code = (
-        "import sys, time; from floodmark.engine import lease; "
+        "import sys, time; from floodmark.engine.start import lease; "
         "from floodmark.storage.files import open_files; "
         "lease.BEAT_SECONDS = 0.2; held = lease.take(open_files(sys.argv[1]), 'sales', None); "
         "held.hold(lambda: True); print('held', flush=True); time.sleep(60)"
@@ -329,7 +329,7 @@ def test_a_lease_of_a_query_that_ended_in_this_process_does_not_hold(files: File
 def started_at_one_instant(place: str, options: dict[str, Any], starts: int) -> list[str]:
     """What each of several processes got: its number, or that it was refused."""
     code = (
-        "import json, sys; from floodmark.engine.lease import take; "
+        "import json, sys; from floodmark.engine.start.lease import take; "
         "from floodmark.errors import InUse; from floodmark.storage.files import open_files\n"
         "files = open_files(sys.argv[1], json.loads(sys.argv[2])); print('ready', flush=True)\n"
         "sys.stdin.readline()\n"

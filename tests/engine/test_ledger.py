@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy
 from sqlalchemy.exc import IntegrityError
 
-from floodmark.engine.ledger import LEDGER, Entry, Ledger
+from floodmark.engine.sinks.ledger import LEDGER, Entry, Ledger
 from floodmark.errors import Superseded, WouldLose, WrongUse
 
 if TYPE_CHECKING:

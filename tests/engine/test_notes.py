@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from floodmark.engine.notes import (
+from floodmark.engine.start.notes import (
     KEPT,
     StartNote,
     write_note,

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import functions
 from streams import put_orders, read_orders
 
-from floodmark.checkpoint.plan_tree import words
-from floodmark.engine.building import built
-from floodmark.engine.outline import outline
+from floodmark.checkpoint.plan.tree import words
+from floodmark.engine.code.outline import outline
+from floodmark.engine.pipelines.building import built
 from floodmark.errors import CannotOutline, WrongUse
 
 pytestmark = pytest.mark.spark

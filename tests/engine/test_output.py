@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from floodmark.engine.output import unbreakable_output
+from floodmark.engine.run.output import unbreakable_output
 
 
 def written_to(descriptor: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ from typing import Any, Optional
 
 import pytest
 
-from floodmark.engine.parameters import parse_settings, refuse_unknown
-from floodmark.engine.pipeline import Pipeline, pipeline
+from floodmark.engine.pipelines.parameters import parse_settings, refuse_unknown
+from floodmark.engine.pipelines.pipeline import Pipeline, pipeline
 from floodmark.errors import WrongUse
 
 
@@ -128,8 +128,8 @@ def test_settings_of_spark_are_texts_as_spark_writes_them() -> None:
 def test_declaring_a_pipeline_does_not_load_pyspark() -> None:
     code = (
         "import sys\n"
-        "from floodmark.engine.pipeline import pipeline\n"
-        "from floodmark.engine.application import load_application\n"
+        "from floodmark.engine.pipelines.pipeline import pipeline\n"
+        "from floodmark.engine.pipelines.application import load_application\n"
         "@pipeline(checkpoint='x')\n"
         "def sales(spark, start): ...\n"
         "assert not [name for name in sys.modules if name.startswith(('pyspark', 'py4j'))]\n"

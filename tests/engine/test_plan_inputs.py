@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as f
 
-from floodmark.checkpoint.plan_tree import PlanTree, tree_from_json, tree_to_json
-from floodmark.engine.plan_tree import read_tree
+from floodmark.checkpoint.plan.tree import PlanTree, tree_from_json, tree_to_json
+from floodmark.engine.code.plan import read_tree
 from floodmark.rules.restarts.differences import DifferenceKind, differences, untold
 
 pytestmark = pytest.mark.spark

@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as f
 
-from floodmark.checkpoint.plan_tree import PlanTree, tree_from_json, tree_to_json
+from floodmark.checkpoint.plan.tree import PlanTree, tree_from_json, tree_to_json
 from floodmark.checkpoint.start_note import packed_tree, unpacked_tree
-from floodmark.engine.plan_tree import read_tree
-from floodmark.engine.python_code import function_digest
+from floodmark.engine.code.plan import read_tree
+from floodmark.engine.code.python_code import function_digest
 from floodmark.rules.restarts.differences import DifferenceKind, differences
 
 pytestmark = pytest.mark.spark
@@ -775,7 +775,7 @@ def test_a_plan_of_an_unknown_form_is_not_called_the_same(
     def unknown(nodes: Any, facts: Any) -> PlanTree:
         raise KeyError("projectList")
 
-    monkeypatch.setattr("floodmark.engine.plan_tree.read_plan", unknown)
+    monkeypatch.setattr("floodmark.engine.code.plan.read_plan", unknown)
     before, after = tree(streams().groupBy("k").count()), tree(streams().groupBy("w").count())
     assert [one.kind for one in differences(before, after)] == [DifferenceKind.ROWS]
     assert differences(before, tree(streams().groupBy("k").count())) == ()

@@ -7,9 +7,9 @@ from typing import cast
 import pytest
 
 import samples
-from floodmark.engine.query import Query, Source
-from floodmark.engine.query_to_start import QueryToStart
-from floodmark.engine.saved import Saved
+from floodmark.engine.code.query import Query, Source
+from floodmark.engine.start.query_to_start import QueryToStart
+from floodmark.engine.start.saved import Saved
 from floodmark.storage.files import Files
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from streams import put_orders, read_orders
 
-from floodmark.engine.query import read_query, source_folders
-from floodmark.engine.rehearse import capped, rehearse, require_one_machine
+from floodmark.engine.code.query import read_query, source_folders
+from floodmark.engine.code.rehearse import capped, rehearse, require_one_machine
 from floodmark.errors import WrongUse
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load

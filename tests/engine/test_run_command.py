@@ -13,7 +13,7 @@ from streams import put_orders
 
 APP = """
 import time
-from floodmark.engine.pipeline import pipeline
+from floodmark.engine.pipelines.pipeline import pipeline
 
 SCHEMA = "customerId STRING, amountPaid DECIMAL(12, 2)"
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from streams import Recorded, application, declare, put_orders, read_orders
 
-from floodmark.engine.application import Application
-from floodmark.engine.runtime import RestartPolicy, RunOptions, RunReport, run_application
-from floodmark.engine.triggers import Trigger
+from floodmark.engine.pipelines.application import Application
+from floodmark.engine.run.runtime import RestartPolicy, RunOptions, RunReport, run_application
+from floodmark.engine.run.triggers import Trigger
 from floodmark.errors import Refused, StoppedMidway, WrongUse
 
 pytestmark = pytest.mark.spark

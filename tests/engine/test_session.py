@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from floodmark.engine.session import passing_log
+from floodmark.engine.spark.session import passing_log
 
 
 def test_a_log_stays_only_where_it_tells_of_a_failure(

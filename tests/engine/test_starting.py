@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from floodmark.engine.starting import Start, parse_start, read_start
+from floodmark.engine.pipelines.start_positions import Start, parse_start, read_start
 from floodmark.errors import MalformedFile, WrongUse
 
 

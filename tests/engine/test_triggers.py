@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from floodmark.engine.triggers import Trigger, interval, trigger_of
+from floodmark.engine.run.triggers import Trigger, interval, trigger_of
 from floodmark.errors import WrongUse
 
 

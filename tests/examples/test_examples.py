@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from floodmark.engine.application import load_application
-from floodmark.engine.runtime import RunOptions, RunReport, run_application
-from floodmark.engine.starting import Start, parse_start
-from floodmark.engine.triggers import Trigger
+from floodmark.engine.pipelines.application import load_application
+from floodmark.engine.pipelines.start_positions import Start, parse_start
+from floodmark.engine.run.runtime import RunOptions, RunReport, run_application
+from floodmark.engine.run.triggers import Trigger
 
 if TYPE_CHECKING:
     from services.kafka import KafkaServer

@@ -27,7 +27,7 @@ from fuzz_places import (
 
 from floodmark.changes.plan import digest_of
 from floodmark.errors import FloodmarkError
-from floodmark.state import framing
+from floodmark.state.files import framing
 
 _STATE = (".delta", ".snapshot", ".changelog")
 _NUMBERS: list[Any] = [
@@ -281,7 +281,7 @@ def _mend_seals(rng: Random, tree: Tree, path: str) -> None:
         elif "/journal/" in path:
             value["plan"]["digest"] = digest_of(value["plan"])
         elif "/snapshots/" in path:
-            from floodmark.storage.backup import _digest as list_digest
+            from floodmark.storage.repository import _digest as list_digest
 
             body = {key: item for key, item in value.items() if key not in ("digest", "floodmark")}
             value["digest"] = list_digest(body)

@@ -94,7 +94,7 @@ def test_no_verb_asks_a_host_that_only_a_file_names(
 
 
 def _say(snapshot: Path, location: str) -> None:
-    from floodmark.storage.backup import _digest
+    from floodmark.storage.repository import _digest
 
     value = {**json.loads(snapshot.read_text()), "location": location}
     body = {key: item for key, item in value.items() if key not in ("digest", "floodmark")}

@@ -12,7 +12,7 @@ import pytest
 from fuzz_commands import EVERY
 from fuzz_places import CLOCK, GOLDEN
 
-from floodmark.checkpoint.filelog import compact_interval
+from floodmark.checkpoint.sources.file_log import compact_interval
 from floodmark.cli.main import run
 
 Capture = pytest.CaptureFixture[str]

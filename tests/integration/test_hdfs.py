@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import floodmark
-from floodmark.changes.verbs import Carrying
-from floodmark.engine.launch import start
+from floodmark.changes.verbs.carrying_out import Carrying
+from floodmark.engine.start.launch import start
 from floodmark.errors import Refused
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from floodmark import api
-from floodmark.changes.use import Clock
-from floodmark.changes.verbs import Carrying
+from floodmark.changes.in_use import Clock
+from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.errors import WouldLose
 
 if TYPE_CHECKING:

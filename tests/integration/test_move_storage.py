@@ -10,14 +10,14 @@ import pytest
 import samples
 from floodmark import api
 from floodmark.changes.apply import carry_out
-from floodmark.changes.course import UpgradeOptions
-from floodmark.changes.migrate import Drawn, Migration, kept_operators, plan_migrate
-from floodmark.changes.origin import open_origin
+from floodmark.changes.carry.origin import open_origin
+from floodmark.changes.carry.rehome import moved_operator_metadata
+from floodmark.changes.carry.resume_point import UpgradeOptions
+from floodmark.changes.in_use import Clock
 from floodmark.changes.plan import seal
-from floodmark.changes.rehome import moved_operator_metadata
+from floodmark.changes.planners.migrate import Drawn, Migration, kept_operators, plan_migrate
 from floodmark.changes.reshape_rewriter import ReshapeRewriter
-from floodmark.changes.use import Clock
-from floodmark.changes.verbs import Carrying, places_of
+from floodmark.changes.verbs.carrying_out import Carrying, places_of
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import load
 

@@ -13,14 +13,14 @@ import pytest
 
 from compatibility.laboratory import digest
 from floodmark import api
-from floodmark.changes.verbs import Carrying
+from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.cli.main import run as floodmark
-from floodmark.engine import checking
-from floodmark.engine.application import load_application
-from floodmark.engine.checking import CheckOptions
-from floodmark.engine.rehearse import rehearse as rehearse_on_a_fork
-from floodmark.engine.runtime import RunOptions, run_application
-from floodmark.engine.starting import read_start
+from floodmark.engine.code import checking
+from floodmark.engine.code.checking import CheckOptions
+from floodmark.engine.code.rehearse import rehearse as rehearse_on_a_fork
+from floodmark.engine.pipelines.application import load_application
+from floodmark.engine.pipelines.start_positions import read_start
+from floodmark.engine.run.runtime import RunOptions, run_application
 from floodmark.rules.restarts.reason import Judgement
 from floodmark.rules.restarts.rehearsal import Rehearsal
 

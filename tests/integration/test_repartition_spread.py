@@ -12,7 +12,7 @@ import pytest
 
 from floodmark import api
 from floodmark.errors import WouldLose
-from floodmark.storage.state_spread import BY_ALL_KEYS, STRICT
+from floodmark.statestore.rewrite.spread import BY_ALL_KEYS, STRICT
 from integration.test_repair_restarts import settings
 from integration.test_repair_spark import GO
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from floodmark.engine import connectors
+from floodmark.engine.spark import jars as connectors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from floodmark import api
-from floodmark.checkpoint.inputs import Taken
 from floodmark.checkpoint.offsets import parse_offsets
-from floodmark.checkpoint.sources import parse_kafka_initial
-from floodmark.engine.starting import Start, read_start
+from floodmark.checkpoint.sources.input_files import Taken
+from floodmark.checkpoint.sources.offset import parse_kafka_initial
+from floodmark.engine.pipelines.start_positions import Start, read_start
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,9 +10,9 @@ from types import ModuleType
 
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.outside import Outside
+from floodmark.diagnosis.gather import gather
 from floodmark.rules.finding import Finding
 from floodmark.rules.registry import examine
-from floodmark.storage.evidence import gather
 from samples import HeldFiles, Listing
 
 TESTS = Path(__file__).resolve().parents[1]

@@ -8,9 +8,9 @@ import pytest
 
 from broken.meeting import join, meeting, operator, schema, source
 from compatibility.changes import ALL
-from floodmark.checkpoint.plan_tree import Input, PlanTree
+from floodmark.checkpoint.plan.tree import Input, PlanTree
 from floodmark.checkpoint.start_note import last_start
-from floodmark.engine.checking import held_operators, seen_windows
+from floodmark.engine.code.checking import held_operators, seen_windows
 from floodmark.rules.judging import judge_restart, other_sources
 from floodmark.rules.registry import rules_of
 from floodmark.rules.restarts.comparison import SCHEMA_CHECK

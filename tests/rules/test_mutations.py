@@ -14,11 +14,11 @@ import pytest
 
 from floodmark.checkpoint.evidence import main_file
 from floodmark.checkpoint.sidefiles import agrees
+from floodmark.diagnosis.gather import gather
 from floodmark.errors import FloodmarkError
-from floodmark.state.framing import LZ4_MAGIC
-from floodmark.storage.evidence import gather
+from floodmark.state.files.framing import LZ4_MAGIC
+from floodmark.statestore.open import open_state
 from floodmark.storage.load import load
-from floodmark.storage.state import open_state
 from rules.examples import Tree, diagnose, golden, home
 from samples import HeldFiles
 

@@ -9,9 +9,9 @@ import pytest
 from broken.starting import KAFKA, SOUND, outside, situation
 from floodmark import api
 from floodmark.checkpoint.outside import Bounds, TableLog
-from floodmark.checkpoint.source_kinds import SourceKind
-from floodmark.checkpoint.sources import SourceOffset
-from floodmark.engine.before_start import allowed_rules, refuse
+from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.checkpoint.sources.offset import SourceOffset
+from floodmark.engine.start.before_start import allowed_rules, refuse
 from floodmark.errors import NotReachable, Refused, WrongUse
 from floodmark.rules.pipeline.misspelt_checkpoint_option import is_misspelt
 from floodmark.rules.registry import all_rules, find_rule, rules_of, start_checks

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from floodmark.state.types import Array, Atom, DataType, Decimal, Field, Map, Struct, atom
+from floodmark.state.rows.types import Array, Atom, DataType, Decimal, Field, Map, Struct, atom
 
 INTS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 ATOM_VALUES: dict[str, st.SearchStrategy[Any]] = {

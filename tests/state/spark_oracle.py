@@ -7,9 +7,9 @@ import struct
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from floodmark.state.operators import Shape
-from floodmark.state.types import Array, Atom, DataType, Decimal, Map, Struct, is_place, stored
-from floodmark.storage.state_view import StateView
+from floodmark.state.rows.types import Array, Atom, DataType, Decimal, Map, Struct, is_place, stored
+from floodmark.state.shapes.operators import Shape
+from floodmark.statestore.view import StateView
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,13 +19,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from floodmark.errors import FloodmarkError
-from floodmark.state import avro, ddl, framing, hdfs, javadata, one_row, rocksdb, schema, soundness
-from floodmark.state.records import scan
-from floodmark.state.rowbytes import as_bytes, row_bytes
-from floodmark.state.sstable import table_walk
-from floodmark.state.types import Struct, arrow_type, parse_struct
-from floodmark.state.unsaferow import decode_rows
-from floodmark.state.unsafewrite import encode_rows
+from floodmark.state.files import framing, hdfs, javadata, rocksdb, soundness
+from floodmark.state.files.records import scan
+from floodmark.state.files.sstable import table_walk
+from floodmark.state.rows import avro, ddl, one_row
+from floodmark.state.rows.rowbytes import as_bytes, row_bytes
+from floodmark.state.rows.types import Struct, arrow_type, parse_struct
+from floodmark.state.rows.unsaferow import decode_rows
+from floodmark.state.rows.unsaferow_write import encode_rows
+from floodmark.state.shapes import schema
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CALM = settings(

@@ -11,13 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floodmark.errors import WrongUse
-from floodmark.state.encoding import encode
-from floodmark.state.framing import CODECS, compressed, decompress
-from floodmark.state.layout import Layout
-from floodmark.state.murmur import partitions_of
-from floodmark.state.partitioning import partition_of
-from floodmark.state.records import Records
-from floodmark.state.rocksdb import (
+from floodmark.state.files.framing import CODECS, compressed, decompress
+from floodmark.state.files.records import Records
+from floodmark.state.files.rocksdb import (
     DELETE,
     DELETE_RANGE,
     MERGE,
@@ -25,11 +21,13 @@ from floodmark.state.rocksdb import (
     ChangelogRecord,
     parse_changelog,
 )
-from floodmark.state.rocksdb_write import render_changelog
-from floodmark.state.rowbytes import joined, row_bytes
-from floodmark.state.schema import KeyEncoding
-from floodmark.state.tally import Tally, tally
-from floodmark.state.types import (
+from floodmark.state.files.rocksdb_write import render_changelog
+from floodmark.state.keys.murmur import partitions_of
+from floodmark.state.keys.partitioning import partition_of
+from floodmark.state.rows.encoding import encode
+from floodmark.state.rows.layout import Layout
+from floodmark.state.rows.rowbytes import joined, row_bytes
+from floodmark.state.rows.types import (
     Array,
     Atom,
     DataType,
@@ -40,6 +38,8 @@ from floodmark.state.types import (
     arrow_type,
     atom,
 )
+from floodmark.state.shapes.schema import KeyEncoding
+from floodmark.state.shapes.tally import Tally, tally
 from state.drawn_rows import ATOM_VALUES, INTS
 
 NUMBERS = (*INTS, "float", "double")

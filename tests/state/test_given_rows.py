@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from floodmark.state.ddl import struct_json
-from floodmark.state.given_rows import (
+from floodmark.state.rows.ddl import struct_json
+from floodmark.state.rows.given_rows import (
     gathered,
     given_key,
     given_value,
     identity,
     kept,
 )
-from floodmark.state.operators import Reading, Shape
-from floodmark.state.schema import ColumnFamily
-from floodmark.state.types import arrow_type, ddl
+from floodmark.state.rows.types import arrow_type, ddl
+from floodmark.state.shapes.operators import Reading, Shape
+from floodmark.state.shapes.schema import ColumnFamily
 
 MAP_KEY = "key STRUCT<k: STRING>, userKey STRUCT<city: STRING>"
 

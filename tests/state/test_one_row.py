@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from floodmark.errors import FloodmarkError
-from floodmark.state.one_row import decode_row, encode_row, partition_of_row
-from floodmark.state.partitioning import partition_of
-from floodmark.state.rowbytes import row_bytes
-from floodmark.state.types import Array, Decimal, Struct, arrow_type, atom
-from floodmark.state.unsaferow import decode_rows
-from floodmark.state.unsafewrite import encode_rows
-from floodmark.state.values import coerce, plain
+from floodmark.state.keys.partitioning import partition_of
+from floodmark.state.rows.one_row import decode_row, encode_row, partition_of_row
+from floodmark.state.rows.rowbytes import row_bytes
+from floodmark.state.rows.types import Array, Decimal, Struct, arrow_type, atom
+from floodmark.state.rows.unsaferow import decode_rows
+from floodmark.state.rows.unsaferow_write import encode_rows
+from floodmark.state.rows.values import coerce, plain
 from state.drawn_rows import SCHEMAS, TABLES, struct_of
 
 SIMPLE = [

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from floodmark.engine.state import state_frame
+from floodmark.engine.state.frame import state_frame
+from floodmark.statestore.diff import state_changes
+from floodmark.statestore.open import open_state
+from floodmark.statestore.view import with_partitions
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
-from floodmark.storage.state import open_state
-from floodmark.storage.state_diff import state_changes
-from floodmark.storage.state_view import with_partitions
 
 from rare_states import GROUP_FORMAT, RARE, VALIDATION, Rare, make_rare, settings  # isort: skip
 from rare_states import groups  # isort: skip

@@ -9,11 +9,9 @@ import pyarrow as pa
 import pytest
 
 from floodmark.errors import MalformedFile, Refused, WrongUse
-from floodmark.state.grouping import Grouping
-from floodmark.state.operators import readings
-from floodmark.state.partitioning import partition_of
-from floodmark.state.schema import ColumnFamily, StateSchema
-from floodmark.state.types import (
+from floodmark.state.keys.grouping import Grouping
+from floodmark.state.keys.partitioning import partition_of
+from floodmark.state.rows.types import (
     Array,
     DataType,
     Field,
@@ -24,9 +22,11 @@ from floodmark.state.types import (
     parse_struct,
     render_json,
 )
-from floodmark.state.unsaferow import decode_rows
-from floodmark.state.unsafewrite import encode_rows
-from floodmark.state.values import coerce, plain
+from floodmark.state.rows.unsaferow import decode_rows
+from floodmark.state.rows.unsaferow_write import encode_rows
+from floodmark.state.rows.values import coerce, plain
+from floodmark.state.shapes.operators import readings
+from floodmark.state.shapes.schema import ColumnFamily, StateSchema
 
 PLACES = ["geometry(OGC:CRS84)", "geography(OGC:CRS84, SPHERICAL)", "geography", "geometry(SRID:0)"]
 SHOWN = [

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from floodmark import api
-from floodmark.changes.verbs import Carrying
+from floodmark.changes.verbs.carrying_out import Carrying
+from floodmark.statestore.open import open_state
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
-from floodmark.storage.state import open_state
 
 from restated import FIRST_FILES, kept, session_conf, write_input  # isort: skip
 from scala_code import compiled  # isort: skip

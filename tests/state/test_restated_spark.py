@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from floodmark import api
-from floodmark.changes.verbs import Carrying
+from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.errors import NoAnswer
+from floodmark.statestore.open import open_state
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
-from floodmark.storage.state import open_state
 
 from restated import (  # isort: skip
     FIRST_FILES,

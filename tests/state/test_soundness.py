@@ -7,10 +7,10 @@ import random
 import pytest
 
 from floodmark.errors import FloodmarkError, MalformedFile
-from floodmark.state.framing import compress, decompress
-from floodmark.state.hdfs import file_records, write_delta, write_snapshot
-from floodmark.state.rocksdb import parse_changelog
-from floodmark.state.soundness import content_of, first_keys
+from floodmark.state.files.framing import compress, decompress
+from floodmark.state.files.hdfs import file_records, write_delta, write_snapshot
+from floodmark.state.files.rocksdb import parse_changelog
+from floodmark.state.files.soundness import content_of, first_keys
 from rules.examples import golden
 
 KEYS = [bytes([n % 256, n // 256]) * 4 for n in range(9000)]

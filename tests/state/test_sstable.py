@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from floodmark.checkpoint.evidence import side_file
-from floodmark.state.sstable import table_walk
-from floodmark.storage.evidence import gather
+from floodmark.diagnosis.gather import gather
+from floodmark.state.files.sstable import table_walk
 from floodmark.storage.local import LocalFiles
 from rules.examples import GOLDEN, Tree, golden
 from samples import HeldFiles, write

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floodmark.errors import FloodmarkError, MalformedFile, OverLimit, UnknownVersion
-from floodmark.state import hdfs, records
-from floodmark.state.crc32c import crc_of, crc_rows
-from floodmark.state.framing import CODECS, codec_of, compress, decompress
-from floodmark.state.hdfs import (
+from floodmark.state.files import hdfs, records
+from floodmark.state.files.crc32c import crc_of, crc_rows
+from floodmark.state.files.framing import CODECS, codec_of, compress, decompress
+from floodmark.state.files.hdfs import (
     StateChecksumFailed,
     StateSource,
     file_records,
@@ -27,11 +27,11 @@ from floodmark.state.hdfs import (
     write_snapshot,
     write_snapshot_rows,
 )
-from floodmark.state.javadata import encode_utf
-from floodmark.state.keyset import KeySet, hash_rows, last_of_each
-from floodmark.state.records import Records, render_records, scan
-from floodmark.state.rocksdb import Base, parse_changelog, read_snapshot, replay
-from floodmark.state.rowbytes import as_bytes, row_bytes
+from floodmark.state.files.javadata import encode_utf
+from floodmark.state.files.records import Records, render_records, scan
+from floodmark.state.files.rocksdb import Base, parse_changelog, read_snapshot, replay
+from floodmark.state.keys.keyset import KeySet, hash_rows, last_of_each
+from floodmark.state.rows.rowbytes import as_bytes, row_bytes
 
 WORDS = st.binary(min_size=8, max_size=8)
 ROWS = st.lists(WORDS, min_size=1, max_size=3).map(b"".join)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from floodmark.engine.state import state_frame
-from floodmark.state.operators import Shape
+from floodmark.engine.state.frame import state_frame
+from floodmark.state.shapes.operators import Shape
+from floodmark.statestore.diff import state_changes
+from floodmark.statestore.open import open_state
+from floodmark.statestore.view import StateView
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
-from floodmark.storage.state import open_state
-from floodmark.storage.state_diff import state_changes
-from floodmark.storage.state_view import StateView
 
 from spark_states import ROWS, STATES, make_state  # isort: skip
 
@@ -59,7 +59,7 @@ def _conf(spark: SparkSession, name: str) -> Iterator[None]:
 
 def _in_its_partition(view: StateView, row: dict[str, Any]) -> bool:
     """The hash alone leads there: no other partition is looked at."""
-    from floodmark.storage.state_view import with_partitions
+    from floodmark.statestore.view import with_partitions
 
     return row in with_partitions(view, (row["partition"],)).lookup(row["key"])
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from floodmark.errors import FloodmarkError, MalformedFile, UnknownVersion
-from floodmark.state.schema import (
+from floodmark.state.rows.types import Atom, ddl, parse_struct, render_json
+from floodmark.state.shapes.schema import (
     ColumnFamily,
     KeyEncoding,
     StateSchema,
@@ -17,7 +18,6 @@ from floodmark.state.schema import (
     render_encoding,
     render_schema,
 )
-from floodmark.state.types import Atom, ddl, parse_struct, render_json
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 SAMPLES = sorted(

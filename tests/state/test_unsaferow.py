@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from floodmark.errors import FloodmarkError, MalformedFile
-from floodmark.state.rowbytes import RowBytes, as_bytes, row_bytes
-from floodmark.state.types import (
+from floodmark.state.rows.rowbytes import RowBytes, as_bytes, row_bytes
+from floodmark.state.rows.types import (
     Array,
     Decimal,
     Map,
@@ -19,8 +19,8 @@ from floodmark.state.types import (
     arrow_type,
     atom,
 )
-from floodmark.state.unsaferow import decode_field, decode_rows
-from floodmark.state.unsafewrite import encode_rows
+from floodmark.state.rows.unsaferow import decode_field, decode_rows
+from floodmark.state.rows.unsaferow_write import encode_rows
 from state.drawn_rows import SCHEMAS, TABLES, struct_of
 
 

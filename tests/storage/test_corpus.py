@@ -9,7 +9,9 @@ import pytest
 
 from floodmark import api
 from floodmark.checkpoint.commits import parse_commit, render_commit
-from floodmark.checkpoint.filelog import (
+from floodmark.checkpoint.offsets import parse_offsets, render_offsets
+from floodmark.checkpoint.query import parse_metadata, render_metadata
+from floodmark.checkpoint.sources.file_log import (
     compact_interval,
     merge_source_logs,
     missing_ids,
@@ -18,8 +20,6 @@ from floodmark.checkpoint.filelog import (
     parse_source_log,
     render_log,
 )
-from floodmark.checkpoint.offsets import parse_offsets, render_offsets
-from floodmark.checkpoint.query import parse_metadata, render_metadata
 from floodmark.checkpoint.timeline import Action, restart
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus"

@@ -11,12 +11,12 @@ import pytest
 
 from floodmark.checkpoint.evidence import Evidence, side_file
 from floodmark.checkpoint.sidefiles import side_file_of
-from floodmark.state.crc32c import crc_of
-from floodmark.state.framing import Lz4Walk, compress, lz4_ends
-from floodmark.state.hdfs import write_snapshot
-from floodmark.storage import evidence_large
-from floodmark.storage.evidence import gather
-from floodmark.storage.evidence_large import LARGE, LargeFiles
+from floodmark.diagnosis import large_files as evidence_large
+from floodmark.diagnosis.gather import gather
+from floodmark.diagnosis.large_files import LARGE, LargeFiles
+from floodmark.state.files.crc32c import crc_of
+from floodmark.state.files.framing import Lz4Walk, compress, lz4_ends
+from floodmark.state.files.hdfs import write_snapshot
 from floodmark.storage.local import LocalFiles
 from rules.examples import Tree, golden
 from samples import HeldFiles, write

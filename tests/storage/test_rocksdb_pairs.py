@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 
 from floodmark.errors import CannotRead, MalformedFile
-from floodmark.storage import state_rocksdb
+from floodmark.statestore import rocksdb_files as state_rocksdb
+from floodmark.statestore.open import open_state
+from floodmark.statestore.rocksdb_pairs import _HEADER, _parsed, open_database, pairs_of
+from floodmark.statestore.view import StateView
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
-from floodmark.storage.rocksdb_pairs import _HEADER, _parsed, open_database, pairs_of
-from floodmark.storage.state import open_state
-from floodmark.storage.state_view import StateView
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 WITH_TABLES = sorted(

@@ -23,18 +23,18 @@ from floodmark.errors import (
     UnknownProvider,
     WrongUse,
 )
-from floodmark.state.hdfs import write_delta, write_snapshot_rows
-from floodmark.state.partitioning import partition_of
-from floodmark.state.rowbytes import RowBytes
-from floodmark.state.schema import ColumnFamily, StateSchema, render_schema
-from floodmark.state.types import Struct, arrow_type, parse_struct
-from floodmark.state.unsafewrite import encode_rows
+from floodmark.state.files.hdfs import write_delta, write_snapshot_rows
+from floodmark.state.keys.partitioning import partition_of
+from floodmark.state.rows.rowbytes import RowBytes
+from floodmark.state.rows.types import Struct, arrow_type, parse_struct
+from floodmark.state.rows.unsaferow_write import encode_rows
+from floodmark.state.shapes.schema import ColumnFamily, StateSchema, render_schema
+from floodmark.statestore.chain import StateFileMissing, StatePurged
+from floodmark.statestore.diff import state_changes
+from floodmark.statestore.open import open_state
+from floodmark.statestore.view import KeyNotThere, StateView
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import load
-from floodmark.storage.state import open_state
-from floodmark.storage.state_chain import StateFileMissing, StatePurged
-from floodmark.storage.state_diff import state_changes
-from floodmark.storage.state_view import KeyNotThere, StateView
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 KEY = '{"type":"struct","fields":[{"name":"name","type":"string","nullable":true,"metadata":{}}]}'
@@ -383,7 +383,7 @@ def test_a_total_without_a_key_is_exported(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from floodmark.storage.state_export import export_parquet
+    from floodmark.statestore.export import export_parquet
 
     schema = pa.schema([("partition", pa.int32()), ("key", pa.struct([])), ("value", pa.int64())])
     rows = pa.RecordBatch.from_pylist([{"partition": 0, "key": {}, "value": 7}], schema)
@@ -395,7 +395,7 @@ def test_a_total_without_a_key_is_exported(tmp_path: Path) -> None:
 def test_a_version_beyond_all_counting_is_missing_at_once() -> None:
     """A commit named 999999999999999999 must not become as many missing deltas."""
     from floodmark.checkpoint.layout import parse_state_file
-    from floodmark.storage.state_chain import chain_of
+    from floodmark.statestore.chain import chain_of
 
     file = parse_state_file("state/0/0/1.delta")
     assert file is not None

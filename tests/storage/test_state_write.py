@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floodmark.checkpoint.layout import state_files
-from floodmark.state.framing import CODECS
-from floodmark.state.records import Records
-from floodmark.state.rocksdb import read_snapshot
-from floodmark.state.rowbytes import row_bytes
-from floodmark.state.tally import Tally, tally
+from floodmark.state.files.framing import CODECS
+from floodmark.state.files.records import Records
+from floodmark.state.files.rocksdb import read_snapshot
+from floodmark.state.rows.rowbytes import row_bytes
+from floodmark.state.shapes.tally import Tally, tally
+from floodmark.statestore.store import StoreAt
+from floodmark.statestore.write import HDFS, ROCKSDB, StoreFormat, write_store
 from floodmark.storage.files import Files, open_files
-from floodmark.storage.state_store import StoreAt
-from floodmark.storage.state_write import HDFS, ROCKSDB, StoreFormat, write_store
 
 ROW = st.binary(min_size=1, max_size=4).map(lambda data: data * 8)  # whole words
 ROWS = st.dictionaries(ROW, ROW, max_size=20)

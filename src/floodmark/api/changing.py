@@ -10,11 +10,11 @@ from floodmark.api.asked import Storage, milliseconds
 from floodmark.errors import WrongUse
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
-    from floodmark.changes.origin import Origin
-    from floodmark.changes.sources import Declared
-    from floodmark.changes.verbs import Carrying, Change
+    from floodmark.changes.carry.origin import Origin
+    from floodmark.changes.sources.same_sources import Declared
+    from floodmark.changes.verbs.carrying_out import Carrying, Change
     from floodmark.engine.app.options import ScriptOptions
-    from floodmark.storage.backup import Damage, Snapshot
+    from floodmark.storage.repository import Damage, Snapshot
 
 
 def upgrade(
@@ -40,10 +40,10 @@ def upgrade(
 
     `settings` are values for the parameters of the pipeline in `app`.
     """
-    from floodmark.changes import verbs
-    from floodmark.changes.course import UpgradeOptions
-    from floodmark.changes.reach import accepted
-    from floodmark.changes.topics import parse_topics
+    from floodmark.changes.carry.resume_point import UpgradeOptions
+    from floodmark.changes.carry.topics import parse_topics
+    from floodmark.changes.sources.out_of_reach import accepted
+    from floodmark.changes.verbs import carrying_out as verbs
 
     request = UpgradeOptions(
         from_batch,
@@ -76,7 +76,7 @@ def _app_check(
     script: ScriptOptions | None,
     places: tuple[str, ...],
 ) -> Callable[[Origin], Sequence[str]]:
-    from floodmark.changes.sources import check_sources
+    from floodmark.changes.sources.same_sources import check_sources
 
     return lambda origin: check_sources(
         origin.checkpoint,
@@ -93,9 +93,9 @@ def _declared_sources(
     places: tuple[str, ...],
 ) -> list[Declared]:
     """The sources of an application's one query, as Spark's analyser sees them."""
-    from floodmark.changes.sources import Declared
-    from floodmark.engine.drawing import ApplicationCode
-    from floodmark.engine.query import read_query
+    from floodmark.changes.sources.same_sources import Declared
+    from floodmark.engine.code.drawing import ApplicationCode
+    from floodmark.engine.code.query import read_query
 
     with ApplicationCode(app, settings, {}, script=script, checkpoints=places).built() as found:
         return [
@@ -120,9 +120,10 @@ def rewind(
     carrying: Carrying | None = None,
 ) -> Change:
     """The same checkpoint, back at the end of an earlier batch, at a time or at given offsets."""
-    from floodmark.changes import rewinding, verbs
-    from floodmark.changes.reach import accepted
-    from floodmark.changes.rewind import RewindOptions
+    from floodmark.changes.planners.rewind import RewindOptions
+    from floodmark.changes.sources.out_of_reach import accepted
+    from floodmark.changes.verbs import carrying_out as verbs
+    from floodmark.changes.verbs import rewind as rewinding
 
     aim = RewindOptions(
         to_batch,
@@ -147,7 +148,7 @@ def copy(
     carrying: Carrying | None = None,
 ) -> Change:
     """A copy elsewhere, with the absolute paths inside made right."""
-    from floodmark.changes import verbs
+    from floodmark.changes.verbs import carrying_out as verbs
 
     return verbs.copy(
         str(path), str(dest), tuple(rehome), new_identity, sink, carrying or verbs.Carrying()
@@ -163,8 +164,9 @@ def backup(
     carrying: Carrying | None = None,
 ) -> Change:
     """A snapshot in a repository that holds every content once; a query may go on running."""
-    from floodmark.changes import snapshots, verbs
-    from floodmark.changes.backing import Retention
+    from floodmark.changes.planners.backup import Retention
+    from floodmark.changes.verbs import carrying_out as verbs
+    from floodmark.changes.verbs import snapshots
 
     retention = Retention(keep_last, keep_daily)
     return snapshots.back_up(str(path), str(repository), retention, carrying or verbs.Carrying())
@@ -174,14 +176,14 @@ def check_backups(
     repository: str, storage: Storage | None = None
 ) -> tuple[int, tuple[Damage, ...]]:
     """How many snapshots a repository has, and which content of them is missing or damaged."""
-    from floodmark.changes import snapshots
+    from floodmark.changes.verbs import snapshots
 
     return snapshots.check_repository(str(repository), storage)
 
 
 def snapshots(repository: str, storage: Storage | None = None) -> tuple[Snapshot, ...]:
     """The snapshots of a repository, oldest first."""
-    from floodmark.changes import snapshots
+    from floodmark.changes.verbs import snapshots
 
     return snapshots.list_snapshots(str(repository), storage)
 
@@ -197,10 +199,10 @@ def restore(
     carrying: Carrying | None = None,
 ) -> Change:
     """A checkpoint as a snapshot has it, at the same or another place."""
-    from floodmark.changes.reach import accepted
-    from floodmark.changes.since_snapshot import RestoreOptions
-    from floodmark.changes.snapshots import restore
-    from floodmark.changes.verbs import Carrying
+    from floodmark.changes.carry.since_snapshot import RestoreOptions
+    from floodmark.changes.sources.out_of_reach import accepted
+    from floodmark.changes.verbs.carrying_out import Carrying
+    from floodmark.changes.verbs.snapshots import restore
 
     options = RestoreOptions(snapshot, accepted(tuple(accept)), keep_identity, sink)
     return restore(str(repository), str(path), options, carrying or Carrying())
@@ -211,7 +213,7 @@ def apply(plan: str, *, sink: str | None = None, carrying: Carrying | None = Non
 
     `sink`: the file sink's folder, where the plan changes its log.
     """
-    from floodmark.changes import verbs
+    from floodmark.changes.verbs import carrying_out as verbs
 
     return verbs.apply_saved(str(plan), carrying or verbs.Carrying(execute=True), sink)
 
@@ -228,7 +230,7 @@ def resume(
     `origin`: the checkpoint or repository that it reads from, if that is another place; `sink`:
     the file sink's folder, where it changes its log.
     """
-    from floodmark.changes import verbs
+    from floodmark.changes.verbs import carrying_out as verbs
 
     return verbs.resume(str(path), carrying or verbs.Carrying(), origin, sink)
 
@@ -238,13 +240,13 @@ def undo(path: str, *, sink: str | None = None, carrying: Carrying | None = None
 
     `sink`: the file sink's folder, where the change has changed its log.
     """
-    from floodmark.changes import verbs
+    from floodmark.changes.verbs import carrying_out as verbs
 
     return verbs.take_back(str(path), carrying or verbs.Carrying(), sink)
 
 
 def forget(path: str, *, carrying: Carrying | None = None) -> Change:
     """Removes what changes have kept."""
-    from floodmark.changes import verbs
+    from floodmark.changes.verbs import carrying_out as verbs
 
     return verbs.forget_kept(str(path), carrying or verbs.Carrying())

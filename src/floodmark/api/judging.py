@@ -11,7 +11,7 @@ from floodmark.storage.files import open_files
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.checkpoint.evidence import Evidence
     from floodmark.checkpoint.outside import SourcePlaces
-    from floodmark.engine.checking import CheckOptions
+    from floodmark.engine.code.checking import CheckOptions
     from floodmark.rules.finding import Finding, Rule
     from floodmark.rules.restarts.reason import Judgement
 
@@ -42,7 +42,7 @@ def evidence(
     path: str, read_data: float | None, storage: Storage | None, places: SourcePlaces
 ) -> Evidence:
     """What `doctor` judges by."""
-    from floodmark.storage.evidence import gather
+    from floodmark.diagnosis.gather import gather
 
     if read_data is not None:
         require_state_extra()
@@ -51,7 +51,7 @@ def evidence(
     if places.asks:
         from dataclasses import replace
 
-        from floodmark.changes.asking import ask
+        from floodmark.changes.sources.asking import ask
         from floodmark.storage.noted_places import opener
         from floodmark.storage.starts import latest_note
 
@@ -70,7 +70,7 @@ def check(
 
     It starts Spark, and changes neither the checkpoint nor anything of the pipeline's.
     """
-    from floodmark.engine.checking import CheckOptions, check_application
+    from floodmark.engine.code.checking import CheckOptions, check_application
     from floodmark.storage.load import load
 
     files = open_files(str(path), storage)
@@ -96,9 +96,9 @@ def accepted_rules(names: Iterable[str]) -> frozenset[str]:
 
 def lint(paths: Iterable[str]) -> tuple[Finding, ...]:
     """What will hurt in streaming code: Python files, notebooks and folders of them."""
+    from floodmark.diagnosis.code_files import read_sources
     from floodmark.rules.code.reading import not_python, read_code
     from floodmark.rules.linting import judge
-    from floodmark.storage.evidence_code import read_sources
 
     return judge(
         read_code(path, text) if isinstance(text, str) else not_python(path, text.what)

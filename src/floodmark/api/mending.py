@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from floodmark.api.asked import require_state_extra
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
-    from floodmark.changes.verbs import Carrying, Change
+    from floodmark.changes.verbs.carrying_out import Carrying, Change
 
 
 def repair(
@@ -21,8 +21,9 @@ def repair(
     carrying: Carrying | None = None,
 ) -> Change:
     """The smallest safe mend for each of the doctor's findings that has one."""
-    from floodmark.changes import repairing, verbs
-    from floodmark.changes.repair import RepairOptions
+    from floodmark.changes.planners.repair import RepairOptions
+    from floodmark.changes.verbs import carrying_out as verbs
+    from floodmark.changes.verbs import repair as repairing
 
     if read_data:
         require_state_extra()
@@ -38,6 +39,7 @@ def compact(
     carrying: Carrying | None = None,
 ) -> Change:
     """Fewer files: what neither a start nor going back to a kept batch needs is removed."""
-    from floodmark.changes import compacting, verbs
+    from floodmark.changes.verbs import carrying_out as verbs
+    from floodmark.changes.verbs import compact as compacting
 
     return compacting.compact(str(path), keep, sink, carrying or verbs.Carrying())

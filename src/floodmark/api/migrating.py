@@ -12,11 +12,11 @@ from floodmark.errors import WrongUse
 from floodmark.redaction import is_plain_setting
 
 if TYPE_CHECKING:
-    from floodmark.changes.fields import ColumnOptions
-    from floodmark.changes.migrate import Drawn, Kept
-    from floodmark.changes.origin import Origin
+    from floodmark.changes.carry.origin import Origin
+    from floodmark.changes.matching.fields import ColumnOptions
     from floodmark.changes.plan import Plan
-    from floodmark.changes.verbs import Carrying, Change
+    from floodmark.changes.planners.migrate import Drawn, Kept
+    from floodmark.changes.verbs.carrying_out import Carrying, Change
     from floodmark.engine.app.options import ScriptOptions
 
 _PINNED = ("spark.sql.streaming.", "spark.sql.shuffle.partitions")
@@ -49,10 +49,10 @@ def migrate(
     has the old code at the path of `app`.
     """
     require_state_extra()
-    from floodmark.changes import verbs
-    from floodmark.changes.course import UpgradeOptions
+    from floodmark.changes.carry.resume_point import UpgradeOptions
+    from floodmark.changes.verbs import carrying_out as verbs
     from floodmark.engine.app.options import ScriptOptions
-    from floodmark.engine.migrating import MigrateOptions, migration_plan
+    from floodmark.engine.state.migrate import MigrateOptions, migration_plan
 
     how = carrying or verbs.Carrying()
     pins, session = _settings(conf)
@@ -95,11 +95,11 @@ def skeleton(
 ) -> str:
     """The text of a MIGRATION.py to begin with: both schemas filled in."""
     require_state_extra()
-    from floodmark.changes import verbs
-    from floodmark.changes.origin import open_origin
-    from floodmark.changes.skeleton import render_skeleton
-    from floodmark.engine.drawing import ApplicationCode
-    from floodmark.engine.migrating import drawn_beside
+    from floodmark.changes.carry.origin import open_origin
+    from floodmark.changes.matching.skeleton import render_skeleton
+    from floodmark.changes.verbs import carrying_out as verbs
+    from floodmark.engine.code.drawing import ApplicationCode
+    from floodmark.engine.state.migrate import drawn_beside
     from floodmark.storage.files import open_files
 
     location = verbs.absolute(path)
@@ -133,9 +133,9 @@ def bootstrap(
     `operator` or `operator/store` to one each.
     """
     require_state_extra()
-    from floodmark.changes import verbs
+    from floodmark.changes.verbs import carrying_out as verbs
     from floodmark.engine.app.options import ScriptOptions
-    from floodmark.engine.bootstrapping import Bootstrap, bootstrap_plan
+    from floodmark.engine.state.bootstrap import Bootstrap, bootstrap_plan
 
     how = carrying or verbs.Carrying()
     tables = {"0": state} if isinstance(state, str) else dict(state)
@@ -156,8 +156,9 @@ def bootstrap(
 
 def _require_free(new: str, carrying: Carrying) -> None:
     """Said before Spark starts; where a change was begun, only its plan can tell."""
-    from floodmark.changes import journal, verbs
+    from floodmark.changes import journal
     from floodmark.changes.apply import refuse_not_empty
+    from floodmark.changes.verbs import carrying_out as verbs
     from floodmark.storage.files import open_files
 
     target = open_files(verbs.absolute(new), carrying.storage)
@@ -166,7 +167,7 @@ def _require_free(new: str, carrying: Carrying) -> None:
 
 
 def _told(rename: Iterable[str], default: Iterable[str]) -> ColumnOptions:
-    from floodmark.changes.fields import ColumnOptions
+    from floodmark.changes.matching.fields import ColumnOptions
 
     renames = {name: old for old, name in _pairs("--rename", rename).items()}
     defaults = {name: _value(text) for name, text in _pairs("--default", default).items()}
@@ -206,7 +207,7 @@ def _value(text: str) -> Any:
 
 
 def _accepted(names: Iterable[str]) -> frozenset[str]:
-    from floodmark.changes.matching import ACCEPTED
+    from floodmark.changes.matching.operators import ACCEPTED
     from floodmark.rules.registry import rules_of
 
     rules = {one.rule.name for one in rules_of("compatibility")}

@@ -20,12 +20,12 @@ from floodmark.storage.load import Entries, load, load_logs
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.checkpoint.differences import Difference
-    from floodmark.checkpoint.inputs import InputFile
-    from floodmark.checkpoint.position import Position
-    from floodmark.storage.state_compare import StateDifference
-    from floodmark.storage.state_diff import StateDiff
-    from floodmark.storage.state_schemas import StoreSchema
-    from floodmark.storage.state_view import StateView
+    from floodmark.checkpoint.sources.input_files import InputFile
+    from floodmark.checkpoint.sources.position import Position
+    from floodmark.statestore.compare import StateDifference
+    from floodmark.statestore.diff import StateDiff
+    from floodmark.statestore.schemas import StoreSchema
+    from floodmark.statestore.view import StateView
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def missing_state(found: Checkpoint, storage: Storage | None = None) -> tuple[st
     noted = any(file.path.startswith(f"{NOTES}/") for file in found.files)
     if found.state_operators or not noted:
         return needs.missing_state(found)
+    from floodmark.diagnosis.gather import noted_starts
     from floodmark.rules.checkpoint.state_gone import check
-    from floodmark.storage.evidence import noted_starts
 
     evidence = noted_starts(open_files(found.path, storage), found)
     return tuple(finding.what for finding in check(evidence))
@@ -87,7 +87,7 @@ def look(
 def _with_kinds(checkpoint: Checkpoint, said: Mapping[str, str] | None) -> Checkpoint:
     if not said:
         return checkpoint
-    from floodmark.checkpoint.source_kinds import said_kind
+    from floodmark.checkpoint.sources.kinds import said_kind
 
     ids = [source.id for source in checkpoint.sources]
     kinds = dict(checkpoint.said_kinds)
@@ -139,7 +139,7 @@ def offsets(
     source_kinds: Mapping[str, str] | None = None,
 ) -> Position:
     """Where the stream stood after a batch: by default the last committed one."""
-    from floodmark.checkpoint.position import choose_batch, position
+    from floodmark.checkpoint.sources.position import choose_batch, position
 
     files = open_files(str(path), storage)
     if at is not None:
@@ -163,9 +163,9 @@ def files(
     storage: Storage | None = None,
 ) -> tuple[InputFile, ...]:
     """Which input files each batch took."""
-    from floodmark.checkpoint.inputs import file_sources, input_files
-    from floodmark.checkpoint.position import choose_batch, offsets_lost
-    from floodmark.storage.inputs import read_source_log
+    from floodmark.checkpoint.sources.input_files import file_sources, input_files
+    from floodmark.checkpoint.sources.position import choose_batch, offsets_lost
+    from floodmark.storage.source_log import read_source_log
 
     place = open_files(str(path), storage)
     checkpoint = structured(load_logs(place))
@@ -209,7 +209,7 @@ def diff(
 ) -> tuple[Difference, ...]:
     """What differs between two checkpoints, or between two batches of one."""
     from floodmark.checkpoint.differences import diff_batches, diff_checkpoints
-    from floodmark.checkpoint.position import choose_batch
+    from floodmark.checkpoint.sources.position import choose_batch
 
     if (right is None) == (batches is None):
         raise _two_sides()
@@ -238,7 +238,7 @@ def diff_state(
 ) -> tuple[StateDifference, ...]:
     """What differs in the state, key by key; equal stores are left out."""
     require_state_extra()
-    from floodmark.storage.state_compare import Side, compare_state
+    from floodmark.statestore.compare import Side, compare_state
 
     one = open_files(left, storage)
     checkpoint = structured(load(one))
@@ -265,7 +265,7 @@ def state(
 
 def schemas(path: str, storage: Storage | None = None) -> tuple[StoreSchema, ...]:
     """The types of what each operator, store and state variable remembers."""
-    from floodmark.storage.state_schemas import state_schemas
+    from floodmark.statestore.schemas import state_schemas
 
     place = open_files(str(path), storage)
     return state_schemas(place, structured(load(place)))
@@ -282,7 +282,7 @@ def state_changes(
 ) -> StateDiff:
     """What changed in the state from the end of batch `first` to the end of batch `last`."""
     require_state_extra()
-    from floodmark.storage.state_diff import state_changes as changes
+    from floodmark.statestore.diff import state_changes as changes
 
     place = open_files(str(path), storage)
     return changes(place, structured(load(place)), operator, store, first, last, limit)
@@ -297,7 +297,7 @@ def _open_state(
     schema: tuple[str, str] | None,
 ) -> StateView:
     require_state_extra()
-    from floodmark.storage.state import open_state
+    from floodmark.statestore.open import open_state
 
     return open_state(place, checkpoint, operator, store, batch, schema)
 
@@ -317,9 +317,9 @@ def scan(roots: Iterable[str], storage: Storage | None = None) -> Iterator[ScanE
 def _diagnosed(files: Files) -> ScanEntry:
     """A checkpoint in short, with what the doctor sees at a glance."""
     from floodmark.checkpoint.inspection import scan_entry
+    from floodmark.diagnosis.gather import glance
     from floodmark.rules.finding import is_bad
     from floodmark.rules.registry import examine
-    from floodmark.storage.evidence import glance
 
     evidence = glance(files)
     checkpoint = evidence.checkpoint

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from floodmark.api.asked import require_state_extra
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
-    from floodmark.changes.verbs import Carrying, Change
+    from floodmark.changes.verbs.carrying_out import Carrying, Change
 
 
 def repartition(
@@ -24,7 +24,8 @@ def repartition(
 ) -> Change:
     """A new checkpoint whose state is spread over another number of partitions."""
     require_state_extra()
-    from floodmark.changes import state_verbs, verbs
+    from floodmark.changes.verbs import carrying_out as verbs
+    from floodmark.changes.verbs import state as state_verbs
 
     with _carried_by(on_spark, carrying or verbs.Carrying()) as how:
         return state_verbs.repartition(str(path), str(new), partitions, tuple(accept), how)
@@ -41,7 +42,8 @@ def convert(
 ) -> Change:
     """A new checkpoint whose state the other provider keeps; `state_format` 2 has unique ids."""
     require_state_extra()
-    from floodmark.changes import state_verbs, verbs
+    from floodmark.changes.verbs import carrying_out as verbs
+    from floodmark.changes.verbs import state as state_verbs
 
     with _carried_by(on_spark, carrying or verbs.Carrying()) as how:
         return state_verbs.convert(str(path), str(new), provider, state_format, how)
@@ -53,8 +55,8 @@ def _carried_by(on_spark: bool, carrying: Carrying) -> Iterator[Carrying]:
     if not (on_spark and carrying.execute):
         yield carrying
         return
-    from floodmark.engine.restate import SparkRewriter
-    from floodmark.engine.session import some_session
+    from floodmark.engine.spark.session import some_session
+    from floodmark.engine.state.repartition import SparkRewriter
 
     with some_session() as spark:
         yield replace(carrying, rewriter=SparkRewriter(spark, carrying.storage))

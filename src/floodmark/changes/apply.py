@@ -21,6 +21,7 @@ from typing import Protocol
 
 from floodmark.changes import journal
 from floodmark.changes.fingerprint import fingerprint
+from floodmark.changes.in_use import Clock, refuse_in_use
 from floodmark.changes.journal import Record, Stage
 from floodmark.changes.plan import (
     COPY,
@@ -34,7 +35,6 @@ from floodmark.changes.plan import (
     Plan,
     Step,
 )
-from floodmark.changes.use import Clock, refuse_in_use
 from floodmark.checkpoint.layout import NOTES
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import (
@@ -49,9 +49,9 @@ from floodmark.errors import (
     StoppedMidway,
     WrongUse,
 )
-from floodmark.storage.backup import ContentLost, fetch_object
 from floodmark.storage.copying import copy_file, restore_file
 from floodmark.storage.files import Files
+from floodmark.storage.repository import ContentLost, fetch_object
 
 Progress = Callable[[int, int], None]
 _AT_ONCE = 16
@@ -224,7 +224,7 @@ def _finish(
         _do_steps(plan, places, progress, rewriter)
         verify(plan, places, rewriter)
         if read_data:
-            from floodmark.changes.content import compare_contents
+            from floodmark.changes.read_data import compare_contents
 
             compare_contents(plan, places.origin, target)
         sweep(target)

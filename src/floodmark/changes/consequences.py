@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from floodmark.changes.plan import Consequence
-from floodmark.changes.reach import LOSES, REPEATS, SKIPS
+from floodmark.changes.sources.out_of_reach import LOSES, REPEATS, SKIPS
 
 FILE_SINKS = frozenset({"csv", "json", "parquet", "orc", "text", "avro"})
 DELTA = "Delta, or a ledger of (query, batch)"

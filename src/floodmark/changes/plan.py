@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
+from floodmark.errors import WouldLose
 from floodmark.wire import json_text, to_wire
 
 # The package's own names lead to every layer above; its version is all that is wanted.
@@ -197,3 +198,19 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
 
 def render_plan(plan: Plan) -> bytes:
     return (json_text(_content(plan), indent=1) + "\n").encode()
+
+
+def refuse_unaccepted(plan: Plan) -> None:
+    """What a plan risks is carried out only if it was accepted by name."""
+    open_risks = plan.unaccepted
+    if open_risks:
+        words = [
+            f"{item.sink}: {item.words}." if item.accept else item.words
+            for item in plan.consequences
+            if item.accept in open_risks or item.sink.endswith(open_risks[0])
+        ]
+        raise WouldLose(
+            f"{plan.verb}: {open_risks[0]} has to be accepted first",
+            "\n".join(words),
+            f"If that is all right: --accept {' --accept '.join(open_risks)}",
+        )

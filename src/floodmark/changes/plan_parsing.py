@@ -31,7 +31,7 @@ from floodmark.changes.plan import (
 )
 from floodmark.checkpoint.relative_path import RelativePath, shown
 from floodmark.errors import EditedPlan, MalformedFile, UnsafePath
-from floodmark.storage.backup import OBJECTS
+from floodmark.storage.repository import OBJECTS
 
 _SAVED = "A changing verb saves one with --out PLAN.json."
 _VERBS = frozenset(

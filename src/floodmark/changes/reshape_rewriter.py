@@ -9,12 +9,12 @@ from floodmark.changes.apply import PlanPlaces
 from floodmark.changes.plan import Step
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import WrongUse
+from floodmark.statestore.open import open_state
+from floodmark.statestore.rewrite.goal import Part, ReshapeTarget, goal_from_json
+from floodmark.statestore.rewrite.reshape import Given, Views, Written, check_state, write_state
+from floodmark.statestore.view import StateView
 from floodmark.storage.files import Files
 from floodmark.storage.load import Entries, load
-from floodmark.storage.state import open_state
-from floodmark.storage.state_goal import Part, ReshapeTarget, goal_from_json
-from floodmark.storage.state_reshape import Given, Views, Written, check_state, write_state
-from floodmark.storage.state_view import StateView
 
 
 @dataclass

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 
 from floodmark.changes import journal
 from floodmark.changes.apply import Outcome, PlanPlaces, kept_path, sweep, told
-from floodmark.changes.belonging import sidecar
+from floodmark.changes.carry.checkpoint_files import sidecar
+from floodmark.changes.carry.origin import refuse_odd_content
 from floodmark.changes.consequences import goes_on, sink_of
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
+from floodmark.changes.in_use import Clock, refuse_in_use
 from floodmark.changes.journal import Record, Stage
-from floodmark.changes.origin import refuse_odd_content
 from floodmark.changes.plan import (
     COPY,
     DELETE,
@@ -32,7 +33,6 @@ from floodmark.changes.plan import (
     Step,
     seal,
 )
-from floodmark.changes.use import Clock, refuse_in_use
 from floodmark.checkpoint.layout import COMMITS, OFFSETS, batch_id
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.text import several

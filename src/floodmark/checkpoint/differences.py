@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.source_kinds import SourceKind
-from floodmark.checkpoint.sources import SourceOffset
+from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.checkpoint.sources.offset import SourceOffset
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from floodmark.checkpoint.layout import COMMITS, NOTES, OFFSETS, FileInfo, batch
 from floodmark.checkpoint.model import PROVIDER_CLASS, STATE_CODEC, Checkpoint
 from floodmark.checkpoint.needs import StateIndex, StoreNeed, next_batch
 from floodmark.checkpoint.outside import Outside
-from floodmark.checkpoint.sources import SourceOffset
+from floodmark.checkpoint.sources.offset import SourceOffset
 from floodmark.checkpoint.timeline import is_sparse_by_design
 
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})

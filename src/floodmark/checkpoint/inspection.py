@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint, Kind, StateOperator, Unreadable
-from floodmark.checkpoint.source_kinds import SourceKind, look_alikes
-from floodmark.checkpoint.sources import SourceOffset
+from floodmark.checkpoint.sources.kinds import SourceKind, look_alikes
+from floodmark.checkpoint.sources.offset import SourceOffset
 from floodmark.checkpoint.timeline import Action, Batch, Restart, Status, restart
 
 

@@ -18,8 +18,8 @@ from floodmark.checkpoint.layout import FileInfo, StateFile, batch_id, source_id
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.operators import OperatorMetadata
 from floodmark.checkpoint.query import QueryMetadata
-from floodmark.checkpoint.source_kinds import SourceKind
-from floodmark.checkpoint.sources import SourceOffset, read_source_offset
+from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.checkpoint.sources.offset import SourceOffset, read_source_offset
 from floodmark.errors import MalformedFile
 
 PROVIDER_CLASS = "spark.sql.streaming.stateStore.providerClass"

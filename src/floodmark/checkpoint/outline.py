@@ -1,6 +1,6 @@
 """What a query is, as plain data: its sources, sink, plan and the state it would keep.
 
-`engine/outline.py` draws it from new code; the rules compare it with what a checkpoint
+`engine/code/outline.py` draws it from new code; the rules compare it with what a checkpoint
 holds. Nothing here knows Spark.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from floodmark.checkpoint.plan_tree import PlanTree
+from floodmark.checkpoint.plan.tree import PlanTree
 
 EVALUATING = (
     "spark.sql.session.timeZone",

@@ -15,7 +15,7 @@ from typing import Any
 
 from floodmark.checkpoint.layout import NOTES
 from floodmark.checkpoint.outline import SourceOutline
-from floodmark.checkpoint.plan_tree import PlanTree, tree_from_json, tree_to_json
+from floodmark.checkpoint.plan.tree import PlanTree, tree_from_json, tree_to_json
 from floodmark.redaction import Redaction, noted_conf, noted_options
 
 STARTS = f"{NOTES}/starts"

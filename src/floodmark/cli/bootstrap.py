@@ -49,7 +49,7 @@ def command(
 
     The columns are named as `floodmark state` shows the key's and the value's.
     """
-    from floodmark.engine.parameters import parse_settings
+    from floodmark.engine.pipelines.parameters import parse_settings
 
     tables = {}
     for one in state:

@@ -16,7 +16,7 @@ from floodmark.visible import one_line
 
 if TYPE_CHECKING:
     from floodmark.changes.plan import Plan, Step
-    from floodmark.changes.verbs import Carrying, Change
+    from floodmark.changes.verbs.carrying_out import Carrying, Change
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _SHOWN = 4
@@ -95,7 +95,7 @@ def carrying(
     read_data: bool = False,
     accept: tuple[str, ...] = (),
 ) -> Iterator[Carrying]:
-    from floodmark.changes.verbs import Carrying
+    from floodmark.changes.verbs.carrying_out import Carrying
 
     if not (execute and sys.stderr.isatty()):
         yield Carrying(execute, wait, storage, read_data=read_data, accept=accept)
@@ -117,7 +117,7 @@ def carrying(
 
 def show(change: Change, as_json: bool, out: str | None = None) -> None:
     if out is not None:
-        from floodmark.changes.verbs import save_plan
+        from floodmark.changes.verbs.carrying_out import save_plan
 
         save_plan(change.plan, out)
     if as_json:

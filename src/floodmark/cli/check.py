@@ -89,8 +89,8 @@ def command(
     follow two dashes. It is run, and nothing of it starts or writes: neither the checkpoint nor
     anything of the application's is changed. Exits 1 if the answer is not yes.
     """
-    from floodmark.engine.checking import CheckOptions
-    from floodmark.engine.parameters import parse_settings
+    from floodmark.engine.code.checking import CheckOptions
+    from floodmark.engine.pipelines.parameters import parse_settings
 
     if adopt and old is None and old_ref is None:
         raise click.UsageError("--adopt needs the old code: --old OLD.py or --old-ref REV.")
@@ -121,7 +121,7 @@ def command(
 
 
 def _log(name: str | None) -> contextlib.AbstractContextManager[Path | None]:
-    from floodmark.engine.session import passing_log
+    from floodmark.engine.spark.session import passing_log
 
     if name is None:
         return passing_log("check")

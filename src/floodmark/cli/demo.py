@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 def command(folder: Path, as_json: bool) -> None:
     """Kill a stream in the middle of a batch, start it again, and see that nothing is lost."""
     from floodmark.engine.demo.story import tell_story
-    from floodmark.engine.java import require_java
-    from floodmark.engine.session import spark_version
+    from floodmark.engine.spark.java import require_java
+    from floodmark.engine.spark.session import spark_version
 
     require_java(spark_version())
     with _teller(as_json) as tell:

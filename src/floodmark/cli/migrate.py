@@ -79,7 +79,7 @@ def command(
     Columns of the state are matched by themselves where only one can be meant. CP is not
     touched. Spark is asked what state the new code keeps: it runs it once, without any rows.
     """
-    from floodmark.engine.parameters import parse_settings
+    from floodmark.engine.pipelines.parameters import parse_settings
 
     given = parse_settings(settings)
     spark = options.spark_settings(master, conf)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from floodmark.checkpoint.advance import advance, plain, source_rows, uncut
 from floodmark.checkpoint.layout import FileInfo, is_dstreams_checkpoint
 from floodmark.checkpoint.model import Checkpoint, Kind
+from floodmark.checkpoint.sources.advance import advance, plain, source_rows, uncut
 from floodmark.checkpoint.timeline import Action, Batch, Status, restart
 from floodmark.cli.words import ago, clock, count, duration, size, style, table
 from floodmark.visible import one_line
 
 if TYPE_CHECKING:
     from floodmark.checkpoint.differences import Difference
-    from floodmark.checkpoint.inputs import InputFile
     from floodmark.checkpoint.inspection import ScanEntry
-    from floodmark.checkpoint.position import Position
+    from floodmark.checkpoint.sources.input_files import InputFile
+    from floodmark.checkpoint.sources.position import Position
 
 _FINDING = 70
 _DAY_MS = 86_400_000

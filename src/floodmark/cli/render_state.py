@@ -7,15 +7,15 @@ from datetime import datetime
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from floodmark.checkpoint.sources import render_json
+from floodmark.checkpoint.sources.offset import render_json
 from floodmark.cli.words import count, size, style, table
 from floodmark.visible import one_line
 
 if TYPE_CHECKING:
-    from floodmark.storage.state_compare import StateDifference
-    from floodmark.storage.state_diff import StateChange, StateDiff
-    from floodmark.storage.state_schemas import StoreSchema
-    from floodmark.storage.state_view import StateStats, StateView
+    from floodmark.statestore.compare import StateDifference
+    from floodmark.statestore.diff import StateChange, StateDiff
+    from floodmark.statestore.schemas import StoreSchema
+    from floodmark.statestore.view import StateStats, StateView
 
 _BAR = 30
 _PARTITIONS_SHOWN = 24

@@ -104,16 +104,16 @@ def command(
     """
     from floodmark.engine.app.script_run import ScriptExit, run_script_application
     from floodmark.engine.app.source import read_source, require_pipelines
-    from floodmark.engine.application import application_file, load_application
-    from floodmark.engine.carried import NewJvmNeeded, start_anew, take_carried
-    from floodmark.engine.health import Health, answering
-    from floodmark.engine.output import unbreakable_output
-    from floodmark.engine.parameters import parse_settings
-    from floodmark.engine.restarting import RestartPolicy
-    from floodmark.engine.runtime import RunOptions, run_application
-    from floodmark.engine.session import for_own_sessions
-    from floodmark.engine.starting import Start, read_start
-    from floodmark.engine.triggers import trigger_of
+    from floodmark.engine.pipelines.application import application_file, load_application
+    from floodmark.engine.pipelines.parameters import parse_settings
+    from floodmark.engine.pipelines.start_positions import Start, read_start
+    from floodmark.engine.run.carried import NewJvmNeeded, start_anew, take_carried
+    from floodmark.engine.run.health import Health, answering
+    from floodmark.engine.run.output import unbreakable_output
+    from floodmark.engine.run.restarting import RestartPolicy
+    from floodmark.engine.run.runtime import RunOptions, run_application
+    from floodmark.engine.run.triggers import trigger_of
+    from floodmark.engine.spark.session import for_own_sessions
 
     folder, carried = Path.cwd(), take_carried()
     wanted = trigger_of(available_now, once, trigger)
@@ -188,7 +188,7 @@ def _bisecting() -> str:
 
 
 def _log_file(chosen: str | None, name: str, carried: str | None) -> Path | None:
-    from floodmark.engine.session import new_log
+    from floodmark.engine.spark.session import new_log
 
     if chosen is not None:
         return None if chosen == "-" else Path(chosen)

@@ -11,8 +11,8 @@ from floodmark.cli import options
 from floodmark.cli.words import echo
 
 if TYPE_CHECKING:
-    from floodmark.engine.application import Application
-    from floodmark.engine.bisect import BisectReport
+    from floodmark.engine.code.bisect import BisectReport
+    from floodmark.engine.pipelines.application import Application
 
 
 def bisected(
@@ -22,7 +22,7 @@ def bisected(
     log: Path | None,
     sink: bool,
 ) -> BisectReport:
-    from floodmark.engine.bisect import bisect_application
+    from floodmark.engine.code.bisect import bisect_application
 
     def say(words: str) -> None:
         echo(words, err=True)

@@ -28,8 +28,8 @@ from floodmark.checkpoint.offsets import OffsetEntry, parse_offsets
 from floodmark.checkpoint.operators import parse_operator_metadata
 from floodmark.checkpoint.query import parse_metadata
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.source_kinds import SourceKind, look_alikes, said_kind
-from floodmark.checkpoint.sources import read_source_offset
+from floodmark.checkpoint.sources.kinds import SourceKind, look_alikes, said_kind
+from floodmark.checkpoint.sources.offset import read_source_offset
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, MalformedFile, NotACheckpoint
 from floodmark.storage.files import Files, Listing
 
@@ -286,7 +286,7 @@ def _keyed(reading: _Reading, listing: Listing) -> frozenset[int]:
 
 
 def _has_keys(schema: bytes | None) -> bool:
-    from floodmark.state.schema import parse_schema
+    from floodmark.state.shapes.schema import parse_schema
 
     # A schema that cannot be read is the doctor's to tell of.
     with suppress(MalformedFile, ValueError):

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from broken.meeting import meeting
-from floodmark.checkpoint.plan_tree import Expression, Input
+from floodmark.checkpoint.plan.tree import Expression, Input
 from plan_trees import of_step
 
 

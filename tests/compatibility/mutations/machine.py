@@ -16,8 +16,8 @@ from compatibility.mutations.inputs import AFTER, BEFORE, put, put_table
 from compatibility.mutations.mutators import Mutation
 from compatibility.mutations.queries import Query
 from floodmark.api import check
-from floodmark.engine.building import built
-from floodmark.engine.launch import CodeOrigin, begin, prepare
+from floodmark.engine.pipelines.building import built
+from floodmark.engine.start.launch import CodeOrigin, begin, prepare
 from floodmark.rules.restarts.reason import Judgement
 
 _LIMIT_SECONDS = 180

@@ -13,8 +13,8 @@ import pytest
 from script_shapes import BESIDE, DATABRICKS, NOTEBOOK_CELLS, SHAPES
 
 from floodmark.engine.app.options import ScriptOptions
-from floodmark.engine.building import built
-from floodmark.engine.query import read_query
+from floodmark.engine.code.query import read_query
+from floodmark.engine.pipelines.building import built
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from floodmark.engine.app.options import ScriptOptions
-from floodmark.engine.building import built
+from floodmark.engine.pipelines.building import built
 from floodmark.errors import WrongUse
 
 pytestmark = pytest.mark.spark
@@ -200,7 +200,7 @@ def test_old_and_new_code_have_modules_of_one_name_each(spark: Any, tmp_path: Pa
         (tmp_path / folder / "script.py").write_text(text + start("ck"))
 
     def columns(found: Any) -> str:
-        from floodmark.engine.query import read_query
+        from floodmark.engine.code.query import read_query
 
         return read_query(found.writer).schema_json
 

@@ -6,7 +6,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from floodmark.engine.scala import jvm_field, scala_map
+from floodmark.engine.spark.scala import jvm_field, scala_map
 
 _CHECKPOINT = "checkpointlocation"
 _DEFAULT_PLACE = "spark.sql.streaming.checkpointLocation"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from floodmark.engine.app.caught import Caught
 from floodmark.engine.app.running import ScriptOutcome, innermost_line
-from floodmark.engine.failure import sentence_of
+from floodmark.engine.run.failure import sentence_of
 from floodmark.errors import WrongUse
 
 _LISTED = 12

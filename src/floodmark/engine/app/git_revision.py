@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from floodmark.engine.application import split_target
+from floodmark.engine.pipelines.application import split_target
 from floodmark.errors import WrongUse
 
 

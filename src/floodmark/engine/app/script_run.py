@@ -13,13 +13,13 @@ from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.running import innermost_line
 from floodmark.engine.app.source import ScriptText
 from floodmark.engine.app.supervised import Supervision, Supervisor
-from floodmark.engine.before_start import allowed_rules
-from floodmark.engine.failure import Failure, sentence_of
-from floodmark.engine.runtime import RunOptions
-from floodmark.engine.session import for_own_sessions, running_session
-from floodmark.engine.signals import StopSignals
-from floodmark.engine.stream import RunReport
-from floodmark.engine.view import PlainView, View
+from floodmark.engine.run.failure import Failure, sentence_of
+from floodmark.engine.run.runtime import RunOptions
+from floodmark.engine.run.signals import StopSignals
+from floodmark.engine.run.stream import RunReport
+from floodmark.engine.run.view import PlainView, View
+from floodmark.engine.spark.session import for_own_sessions, running_session
+from floodmark.engine.start.before_start import allowed_rules
 from floodmark.errors import NoAnswer, StoppedMidway, WrongUse
 
 

@@ -15,10 +15,10 @@ from floodmark.engine.app.home import at_home
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.app.running import ScriptOutcome, innermost_line, run_script
 from floodmark.engine.app.source import ScriptText
-from floodmark.engine.failure import sentence_of
-from floodmark.engine.java import require_java
-from floodmark.engine.pipeline import Pipeline
-from floodmark.engine.session import for_own_sessions, running_session, spark_version
+from floodmark.engine.pipelines.pipeline import Pipeline
+from floodmark.engine.run.failure import sentence_of
+from floodmark.engine.spark.java import require_java
+from floodmark.engine.spark.session import for_own_sessions, running_session, spark_version
 from floodmark.secret_text import redacted
 from floodmark.visible import visible
 

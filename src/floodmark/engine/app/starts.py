@@ -113,7 +113,7 @@ def _answers(watch: Watch, starts: Starts) -> Callable[[Any], Any]:
 
 def _catch_our_own(patches: Patches, watch: Watch, starts: Starts) -> None:
     """floodmark.start(), which would take a lease and leave a note."""
-    from floodmark.engine import launch
+    from floodmark.engine.start import launch
 
     def wrapper(original: Any) -> Any:
         def start(writer: Any, checkpoint: Any, *, name: Any = None, allow: Any = ()) -> Any:

@@ -20,14 +20,14 @@ from floodmark.engine.app.caught import given_to_start, location_of
 from floodmark.engine.app.limit import ScriptEnded
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.watch import is_watched
-from floodmark.engine.failure import Failure, failure_of
-from floodmark.engine.launch import CodeOrigin, Launched, begin, next_batch, prepare
-from floodmark.engine.progress import ProgressFile, ProgressReader
-from floodmark.engine.signals import StopSignals
-from floodmark.engine.stopping import finish
-from floodmark.engine.stream import PipelineReport
-from floodmark.engine.triggers import Trigger
-from floodmark.engine.view import View
+from floodmark.engine.run.failure import Failure, failure_of
+from floodmark.engine.run.progress import ProgressFile, ProgressReader
+from floodmark.engine.run.signals import StopSignals
+from floodmark.engine.run.stopping import finish
+from floodmark.engine.run.stream import PipelineReport
+from floodmark.engine.run.triggers import Trigger
+from floodmark.engine.run.view import View
+from floodmark.engine.start.launch import CodeOrigin, Launched, begin, next_batch, prepare
 from floodmark.errors import FloodmarkError
 from floodmark.storage.local import LocalFiles
 

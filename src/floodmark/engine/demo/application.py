@@ -8,13 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from floodmark.engine.pipeline import pipeline
+from floodmark.engine.pipelines.pipeline import pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import DataStreamWriter
 
-    from floodmark.engine.starting import Start
+    from floodmark.engine.pipelines.start_positions import Start
 
 HERE = Path(__file__).resolve().parent
 ORDERS = "transactionId STRING, customerId STRING, itemId STRING, amountPaid DECIMAL(12, 2)"

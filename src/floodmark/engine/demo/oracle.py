@@ -12,7 +12,7 @@ from pathlib import Path
 
 def compare(folder: Path) -> dict[str, object]:
     from floodmark.engine.demo.application import ORDERS
-    from floodmark.engine.session import SessionOptions, build_session, passing_log
+    from floodmark.engine.spark.session import SessionOptions, build_session, passing_log
 
     conf = {
         "spark.master": "local[2]",

@@ -19,13 +19,13 @@ from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any
 
-from floodmark.checkpoint.inputs import input_files
+from floodmark.checkpoint.sources.input_files import input_files
 from floodmark.engine.demo.orders import count_orders, write_orders
 from floodmark.errors import StoppedMidway, WrongUse
 from floodmark.storage.files import open_files
-from floodmark.storage.inputs import read_source_log
 from floodmark.storage.load import load, load_logs
 from floodmark.storage.process import kill_family
+from floodmark.storage.source_log import read_source_log
 
 MARK = ".floodmark-demo"
 FIRST_FILES = range(8)
@@ -79,7 +79,9 @@ def prepare_folder(folder: Path) -> None:
     (folder / MARK).write_text("made by floodmark demo\n")
     application = resources("floodmark.engine.demo").joinpath("application.py")
     # Inside the package the engine may not import the public names, which are above it.
-    code = application.read_text(encoding="utf-8").replace("floodmark.engine.pipeline", "floodmark")
+    code = application.read_text(encoding="utf-8").replace(
+        "floodmark.engine.pipelines.pipeline", "floodmark"
+    )
     (folder / "sales.py").write_text(code, encoding="utf-8")
 
 

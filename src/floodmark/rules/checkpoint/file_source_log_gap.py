@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.filelog import missing_ids
 from floodmark.checkpoint.layout import names_in
+from floodmark.checkpoint.sources.file_log import missing_ids
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.source_kinds import SourceKind
-from floodmark.checkpoint.sources import parse_kafka_offset
+from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.checkpoint.sources.offset import parse_kafka_offset
 from floodmark.connectors.kafka.reach import shortfalls
 from floodmark.errors import MalformedFile
 from floodmark.rules.finding import Finding, Rule, Severity

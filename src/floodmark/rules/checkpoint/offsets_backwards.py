@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.source_kinds import SourceKind
-from floodmark.checkpoint.sources import SourceOffset
+from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.checkpoint.sources.offset import SourceOffset
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence, log_entry, main_file
-from floodmark.checkpoint.filelog import log_id
 from floodmark.checkpoint.layout import METADATA, SOURCES
+from floodmark.checkpoint.sources.file_log import log_id
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.source_kinds import SourceKind
+from floodmark.checkpoint.sources.kinds import SourceKind
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.source_kinds import SourceKind
-from floodmark.checkpoint.sources import SourceOffset
+from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.checkpoint.sources.offset import SourceOffset
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(

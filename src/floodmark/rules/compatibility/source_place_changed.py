@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.outline import SourceOutline
-from floodmark.checkpoint.source_kinds import SourceKind
+from floodmark.checkpoint.sources.kinds import SourceKind
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison, reads, refuses_other_files
 from floodmark.rules.restarts.reason import Reason, Verdict, reason

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from floodmark.checkpoint.plan_meaning import meanings
-from floodmark.checkpoint.plan_tree import KEY_ORDER, Expression, PlanStep, PlanTree, words
+from floodmark.checkpoint.plan.meaning import meanings
+from floodmark.checkpoint.plan.tree import KEY_ORDER, Expression, PlanStep, PlanTree, words
 from floodmark.rules.judging import judge_restart
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.differences import DifferenceKind, PlanDifference

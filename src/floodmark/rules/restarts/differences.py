@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from floodmark.checkpoint.plan_tree import (
+from floodmark.checkpoint.plan.tree import (
     COLUMN,
     KEY_ORDER,
     Expression,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from floodmark.checkpoint.plan_tree import OUTPUT, Expression, Input, PlanStep, PlanTree
+from floodmark.checkpoint.plan.tree import OUTPUT, Expression, Input, PlanStep, PlanTree
 
 
 def moved_below(step: PlanStep, conditions: Iterable[Expression]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from floodmark.checkpoint.plan_tree import LITERAL, OUTPUT, Expression, PlanStep, PlanTree
+from floodmark.checkpoint.plan.tree import LITERAL, OUTPUT, Expression, PlanStep, PlanTree
 
 
 def window_length(tree: PlanTree) -> int | None:

@@ -1,0 +1,1 @@
+"""What goes into a new checkpoint: positions, source files, state, paths."""

@@ -1,0 +1,179 @@
+"""Absolute paths inside a checkpoint, turned to where it or its data lies now.
+
+Spark follows them silently: with an old schema path it re-creates the old folder and
+takes the state as one without a schema.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+from urllib.parse import quote, unquote
+
+from floodmark.checkpoint.sources.file_log import (
+    SinkFile,
+    SourceFile,
+    parse_sink_log,
+    parse_source_log,
+    render_log,
+)
+from floodmark.checkpoint.sources.offset import render_json
+from floodmark.checkpoint.text import decode, lines_of, parse_json_object, shorten
+from floodmark.errors import MalformedFile, WrongUse
+from floodmark.storage.files import local_path
+
+_S3 = ("s3", "s3a", "s3n")
+_HADOOP = {"s3": "s3a", "gcs": "gs"}
+"""fsspec's names of storage, and Hadoop's: Apache Spark opens no s3://, only some services do."""
+_SAFE = "/:@!$&'()*+,;=~-._"
+Moves = Sequence[tuple[str, str]]
+"""(old prefix, new prefix) of the data that logs point to."""
+
+
+def hadoop_root(location: str, like: str) -> str:
+    """A checkpoint's root as Hadoop writes it; `like` is a path that Hadoop has written."""
+    path = local_path(location)
+    if path is not None:
+        return "file:" + quote(path, safe="/:@!$&'()*+,;=~-._ ") if path.startswith("/") else path
+    scheme = like.partition("://")[0]
+    own, _, rest = location.partition("://")
+    known = _HADOOP.get(own, own)
+    if own == "s3" and scheme in _S3:
+        known = scheme  # the name that the cluster knows is the one in the file
+    return f"{known}://{rest.rstrip('/')}"
+
+
+def is_operator_metadata(path: str) -> bool:
+    parts = path.split("/")
+    return len(parts) == 5 and parts[0] == "state" and parts[2:4] == ["_metadata", "v2"]
+
+
+def is_schema_log(path: str) -> bool:
+    return "_schema_log_" in path
+
+
+def moved_operator_metadata(data: bytes, location: str, like: str | None = None) -> bytes:
+    """v2 operator metadata whose schema files are those below `location`.
+
+    `like` is a path that Hadoop has written, where the file's own are of another storage.
+    """
+    line, _, body = decode(data).partition("\n")
+    fields = parse_json_object(body, "the operator metadata")
+    stores = fields.get("stateStoreInfo", [])
+    if not isinstance(stores, list) or not all(isinstance(store, dict) for store in stores):
+        raise MalformedFile(f"stateStoreInfo is not a list of stores: {shorten(repr(stores))}")
+    for store in stores:
+        for key in ("stateSchemaFilePaths", "stateSchemaFilePath"):
+            if key in store:
+                store[key] = _each(store[key], lambda path: _below(path, "/state/", location, like))
+    return f"{line}\n{render_json(fields)}".encode()
+
+
+def moved_schema_log(data: bytes, location: str) -> bytes:
+    """A Delta source's log of schemas, which names the source's folder in the checkpoint."""
+    lines = lines_of(decode(data))
+    moved = []
+    for line in lines:
+        if line.startswith("{"):
+            fields = parse_json_object(line, "a line of the log")
+            path = fields.get("sourceMetadataPath")
+            if isinstance(path, str):
+                fields["sourceMetadataPath"] = _below(path, "/sources/", location)
+                line = render_json(fields)
+        moved.append(line)
+    return "\n".join(moved).encode()
+
+
+def _each(value: Any, change: Any) -> Any:
+    return [change(item) for item in value] if isinstance(value, list) else change(value)
+
+
+def _below(path: Any, folder: str, location: str, like: str | None = None) -> str:
+    if not isinstance(path, str):
+        raise MalformedFile(f"the schema paths are {shorten(repr(path))}")
+    at = path.rfind(folder)
+    return path if at < 0 else hadoop_root(location, like or path) + path[at:]
+
+
+def parse_moves(pairs: Sequence[str]) -> Moves:
+    moves = []
+    for pair in pairs:
+        old, equals, new = pair.partition("=")
+        if not (old and equals and new):
+            raise WrongUse(
+                f"--rehome {pair!r} is not OLD=NEW",
+                do="Write it as --rehome /old/folder=/new/folder.",
+            )
+        moves.append((old.rstrip("/"), new.rstrip("/")))
+    return moves
+
+
+def moved_source_log(data: bytes, moves: Moves) -> tuple[bytes, int]:
+    """A file source's log with its input files moved, and how many were."""
+    files = parse_source_log(data)
+    moved = [_moved_file(file, moves) for file in files]
+    count = sum(a is not b for a, b in zip(files, moved, strict=True))
+    return (render_log(moved) if count else data), count
+
+
+def moved_sink_log(data: bytes, moves: Moves) -> tuple[bytes, int]:
+    """A file sink's log with its output files moved, and how many were."""
+    files = parse_sink_log(data)
+    moved = [_moved_file(file, moves) for file in files]
+    count = sum(a is not b for a, b in zip(files, moved, strict=True))
+    return (render_log(moved, data.endswith(b"\n")) if count else data), count
+
+
+_Logged = TypeVar("_Logged", SourceFile, SinkFile)
+
+
+def _moved_file(file: _Logged, moves: Moves) -> _Logged:
+    path = moved_place(file.path, moves)
+    if path is None:
+        return file
+    return replace(file, path=path, text=render_json({**json.loads(file.text), "path": path}))
+
+
+def moved_place(path: str, moves: Moves) -> str | None:
+    """Where a file that logs know lies now; None where no move is about it."""
+    found = (_moved_path(path, old, new) for old, new in moves)
+    return next((place for place in found if place is not None), None)
+
+
+def _moved_path(path: str, old: str, new: str) -> str | None:
+    """`path` is URI-encoded with its scheme; OLD and NEW are as people write them."""
+    readable = unquote(path)
+    for form in (readable, _without_scheme(readable)):
+        if form == old or form.startswith(old + "/"):
+            rest = form[len(old) :]
+            return _uri(new) + quote(rest, safe=_SAFE)
+    return None
+
+
+def _without_scheme(path: str) -> str:
+    local = path.startswith("file:")
+    return "/" + path[len("file:") :].lstrip("/") if local else path
+
+
+def _uri(place: str) -> str:
+    path = local_path(place)
+    if path is None:
+        return place
+    return "file://" + quote(path, safe=_SAFE)
+
+
+def moved_note(data: bytes, moves: Moves) -> bytes:
+    """A note of a start whose sources and sink are where they lie now.
+
+    Later starts compare their folders with it: they would take the move for other code.
+    """
+    text = decode(data)
+    for old, new in moves:
+        for known, now in ((old, new), (quote(old, safe=_SAFE), quote(new, safe=_SAFE))):
+            # Only whole names: /data/in is not a part of /data/input.
+            found = re.escape(json.dumps(known)[1:-1]) + r"(?=[/\]\\,;)\"'\s]|$)"
+            text = re.sub(found, lambda _, now=now: json.dumps(now)[1:-1], text)  # type: ignore[misc]
+    return text.encode()

@@ -1,0 +1,218 @@
+"""What lies in `sources/<id>/` of a new checkpoint, so that each source knows its place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from floodmark.changes.carry.checkpoint_files import belongs
+from floodmark.changes.carry.origin import Origin
+from floodmark.changes.carry.rehome import is_schema_log, moved_schema_log
+from floodmark.changes.carry.resume_point import Course
+from floodmark.changes.carry.topics import map_initial
+from floodmark.changes.plan import Step, copy, write
+from floodmark.checkpoint.layout import SOURCES, names_in, source_ids
+from floodmark.checkpoint.sources.file_log import (
+    COMPACT,
+    files_between,
+    log_id,
+    names_to_read,
+    render_log,
+)
+from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.checkpoint.sources.offset import (
+    DeltaOffset,
+    SourceOffset,
+    parse_delta_offset,
+    parse_log_offset,
+    read_source_offset,
+    render_json,
+)
+from floodmark.errors import WouldLose
+from floodmark.storage.source_log import read_source_log
+
+START_FILE = "_floodmark/start.json"
+# No range of log ids reaches this far: a file of this entry is seen, and in no batch.
+_NEVER_READ = 2**62
+
+
+def carry_sources(
+    origin: Origin, course: Course, topics: Mapping[str, str], location: str
+) -> Iterator[Step]:
+    """The sources' own files, for a stream whose offsets are carried over."""
+    checkpoint = origin.checkpoint
+    newest = course.after if course.in_flight is None else course.in_flight
+    assert newest is not None
+    positions = checkpoint.sources_of(newest)
+    for source_position in positions:
+        _require_seen_list(origin, source_position)
+    kinds = {source.id: source.kind for source in positions}
+    for source in source_ids(checkpoint.files):
+        kind = kinds.get(source, SourceKind.UNKNOWN)
+        if kind is SourceKind.FILE:
+            yield from _carry_file_log(origin, source, course)
+            continue
+        for path in sorted(origin.sizes):
+            if not path.startswith(f"{SOURCES}/{source}/") or not belongs(path):
+                continue
+            yield _carried(origin, path, kind, topics, location)
+
+
+def _carried(
+    origin: Origin, path: str, kind: SourceKind, topics: Mapping[str, str], location: str
+) -> Step:
+    if kind is SourceKind.KAFKA and topics and path.endswith("/0"):
+        data = map_initial(origin.read(path), topics)
+        return write(path, data, "where the stream began, with its topics renamed")
+    if is_schema_log(path):
+        data = moved_schema_log(origin.read(path), location)
+        return write(path, data, "the source's schemas; its path leads to the new place")
+    return copy(path, "where the stream began" if path.endswith("/0") else "", origin.size(path))
+
+
+def _carry_file_log(origin: Origin, source: str, course: Course) -> Iterator[Step]:
+    """The list of seen files: its newest compaction, and every entry that it needs beside it."""
+    checkpoint = origin.checkpoint
+    read_source_log(origin.files, checkpoint, source)  # it must be whole, or files are read twice
+    folder = f"{SOURCES}/{source}"
+    names = names_in(checkpoint.files, folder)
+    wanted = set(names_to_read(names))
+    since = _log_offset(origin, source, None if course.after is None else course.after - 1)
+    wanted |= {
+        name
+        for name in names
+        if not name.endswith(COMPACT) and (number := log_id(name)) is not None and number > since
+    }
+    for name in sorted(wanted, key=lambda name: log_id(name) or 0):
+        path = f"{folder}/{name}"
+        yield copy(path, "the files that were seen already, compacted", origin.size(path))
+
+
+def _require_seen_list(origin: Origin, source: SourceOffset) -> None:
+    """The source writes its list before the offset that counts on it: a shorter one was lost."""
+    if source.kind is not SourceKind.FILE or source.offset is None:
+        return
+    folder = f"{SOURCES}/{source.id}"
+    entries = (log_id(name) for name in names_in(origin.checkpoint.files, folder))
+    newest = max((entry for entry in entries if entry is not None), default=-1)
+    wanted = parse_log_offset(source.offset)
+    if newest < wanted and origin.checkpoint.twin_of(source.id) is None:
+        raise WouldLose(
+            f"{origin.location}: the list of seen files in {folder} ends before entry {wanted}",
+            "The files of the lost entries would be new to the source, and read a second time.",
+            "Restore it from a backup, or see what `floodmark repair` can do.",
+        )
+
+
+def _log_offset(origin: Origin, source: str, batch: int | None) -> int:
+    if batch is None or batch not in origin.checkpoint.offsets:
+        return -1
+    found = [s for s in origin.checkpoint.sources_of(batch) if s.id == source]
+    return parse_log_offset(found[0].offset) if found and found[0].offset is not None else -1
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where the sources of a stream that begins with batch 0 stand."""
+
+    batch: int
+    topics: Mapping[str, str]
+    """Kafka topics that have another name now."""
+    moved: Mapping[str, str]
+    """source → the offset that another cluster gave."""
+
+    def sources(self, origin: Origin) -> tuple[SourceOffset, ...]:
+        found = origin.checkpoint.sources_of(self.batch)
+        return tuple(self._placed(source) for source in found if source.offset is not None)
+
+    def _placed(self, source: SourceOffset) -> SourceOffset:
+        if source.id in self.moved:
+            return read_source_offset(source.id, self.moved[source.id])
+        if source.kind is not SourceKind.KAFKA or not self.topics:
+            return source
+        mapped = {self.topics.get(topic, topic): at for topic, at in source.offset.items()}
+        return replace(source, offset=mapped, text=render_json(mapped))
+
+
+def refuse_first_snapshot(origin: Origin, placed: Placed) -> None:
+    """No option of a reader resumes a table's first snapshot."""
+    for source in placed.sources(origin):
+        if source.kind is SourceKind.DELTA and _delta_place(source).is_starting_version:
+            raise WouldLose(
+                f"--without-state: source {source.id} (delta) is still inside the table's first "
+                "snapshot, which no option resumes",
+                "A start file would leave out what of the snapshot is not read yet.",
+                "Keep the state, or begin with an empty checkpoint: that reads the table from its "
+                "beginning.",
+            )
+
+
+def _delta_place(source: SourceOffset) -> DeltaOffset:
+    return parse_delta_offset(source.offset)
+
+
+def seed_sources(origin: Origin, placed: Placed) -> Iterator[Step]:
+    """For a stream that begins with batch 0 and an empty state, right after a batch."""
+    for source in placed.sources(origin):
+        if source.kind is SourceKind.KAFKA:
+            yield write(
+                f"{SOURCES}/{source.id}/0",
+                b"\0v1\n" + (source.text or "").encode(),
+                "where the new stream begins; startingOffsets of the code does not matter",
+            )
+        elif source.kind is SourceKind.FILE and origin.checkpoint.twin_of(source.id) is None:
+            yield _seen_files(origin, source)
+
+
+def _seen_files(origin: Origin, source: SourceOffset) -> Step:
+    _require_seen_list(origin, source)
+    seen = read_source_log(origin.files, origin.checkpoint, source.id)
+    taken = files_between(seen, None, parse_log_offset(source.offset))
+    entries = [
+        replace(
+            file,
+            batch_id=_NEVER_READ,
+            text=render_json({**json.loads(file.text), "batchId": _NEVER_READ}),
+        )
+        for file in taken
+    ]
+    return write(
+        f"{SOURCES}/{source.id}/0",
+        render_log(entries),
+        f"{len(entries)} files that were read already, so that they are not read again",
+    )
+
+
+def start_file(origin: Origin, placed: Placed) -> bytes:
+    """The positions that a source takes as an option, as `run --start` reads them."""
+    sources: list[dict[str, Any]] = []
+    for source in placed.sources(origin):
+        if source.kind is SourceKind.KAFKA:
+            sources.append({"kind": "kafka", "offsets": source.offset})
+        elif source.kind is SourceKind.DELTA:
+            version = _delta_place(source).reservoir_version
+            # An option begins at a whole version: what of it was read comes again.
+            sources.append({"kind": "delta", "version": version, "index": -1})
+    value = {"floodmark": "start", "version": 1, "sources": sources}
+    return (json.dumps(value, indent=1) + "\n").encode()
+
+
+def unseeded(origin: Origin, batch: int) -> Iterator[str]:
+    """What the start file or nothing hands over, in words."""
+    for source in origin.checkpoint.sources_of(batch):
+        name = f"source {source.id} ({source.kind.value})"
+        if source.offset is None or source.kind in (SourceKind.KAFKA, SourceKind.FILE):
+            continue
+        if source.kind is SourceKind.DELTA:
+            place = parse_delta_offset(source.offset)
+            if place.index >= 0:
+                yield (
+                    f"{name} stopped inside version {place.reservoir_version}: files 0 to "
+                    f"{place.index} of it are read a second time, for startingVersion begins at a "
+                    "whole version."
+                )
+            yield f"{name} takes its place as an option: start with --start {START_FILE}."
+        else:
+            yield f"{name} has no way to be given a place: it begins as the code says."

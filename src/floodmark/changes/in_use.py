@@ -1,0 +1,208 @@
+"""Is a query running on a checkpoint? Spark keeps no lock, so it is proved, watched, or asked.
+
+Proved: floodmark's own runs hold a lease, and say when they end; a process of this machine
+has files of the checkpoint open. Watched: where the newest file is fresh, the folder is
+looked at for as long as the last batches took. What is neither proved nor seen may still be
+running: a query without input writes nothing for hours. Then a change in place has to be
+accepted by name (`--accept maybe-running`), see docs/decisions/0012.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from itertools import pairwise
+from typing import Any
+
+from floodmark.changes import journal
+from floodmark.changes.fingerprint import fingerprint
+from floodmark.changes.plan import NEEDED, NOT_IN_USE, Consequence, Plan, seal
+from floodmark.checkpoint.layout import COMMITS, NOTES, OFFSETS, FileInfo, batch_ids
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.errors import FloodmarkError, InUse
+from floodmark.storage.files import Files
+from floodmark.storage.lease_files import (
+    EPOCHS,
+    PATH,
+    STANDS_STILL_SECONDS,
+    claim_path,
+    claimed_epochs,
+    living,
+    proved,
+    read_claim,
+    read_holder,
+)
+from floodmark.storage.machine import lies_on_this_machine, no_jvm_here, user_here
+
+MAYBE_RUNNING = "maybe-running"
+
+_SHORTEST_MS, _LONGEST_MS = 2_000, 15_000
+_POLL_SECONDS = 0.25
+# How long a plain query may have been quiet and still be taken for one that runs.
+_QUIET_MS = 5 * 60_000
+_QUIET_INTERVALS = 10
+_DAY_MS = 24 * 3_600_000
+_BATCHES = 20
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Time as the signs are judged by; a test brings its own."""
+
+    now_ms: Callable[[], int] = lambda: int(time.time() * 1000)
+    pause: Callable[[float], Any] = time.sleep
+
+    def storage_now_ms(self, files: Files) -> int:
+        """By the clock that the files' own times come from, which may be another machine's."""
+        if self.now_ms is not Clock.now_ms or lies_on_this_machine(files):
+            return self.now_ms()
+        name = f"{NOTES}/.clock.{os.urandom(16).hex()}.tmp"
+        try:
+            files.write(RelativePath(name), b"clock")
+            times = [file.mtime_ms for file in files.list(NOTES).files if file.path == name]
+            files.delete([RelativePath(name)])
+        except FloodmarkError:
+            return self.now_ms()
+        return next((mtime for mtime in times if mtime is not None), self.now_ms())
+
+
+def user_of(files: Files, clock: Clock) -> str | None:
+    """Who uses the checkpoint, in words; None where no sign of anyone is found."""
+    return _leaseholder(files, clock) or user_here(files) or _movement(files, clock)
+
+
+def refuse_in_use(files: Files, clock: Clock, wait_seconds: float | None = None) -> None:
+    """Refuses; or waits, if that was asked for, until the query has stopped."""
+    until_ms = clock.now_ms() + int((wait_seconds or 0) * 1000)
+    while True:
+        user = user_of(files, clock)
+        if user is None:
+            return
+        if clock.now_ms() >= until_ms:
+            raise InUse(
+                f"{files.root} is in use: {user}",
+                "Two writers on one checkpoint undo each other's batches.",
+                "Stop the query first, or wait for it with --wait SECONDS.",
+            )
+        clock.pause(1.0)
+
+
+def _leaseholder(files: Files, clock: Clock) -> str | None:
+    holder = read_holder(files)
+    if holder is None:
+        return None
+    found = living(files, holder, clock.pause, whole=False)
+    return f"{found.words}, holds its lease" if found else None
+
+
+def _movement(files: Files, clock: Clock) -> str | None:
+    before = _written(files)
+    times = [file.mtime_ms for file in before if file.mtime_ms is not None]
+    if not times:
+        return None
+    window = _window_ms(before)
+    until_ms = max(times) + window
+    now_ms = clock.storage_now_ms(files)
+    # A clock that runs behind the storage's would watch for ever.
+    rounds = int(min(until_ms - now_ms, window) / 1000 / _POLL_SECONDS) + 1
+    for _ in range(rounds if until_ms > now_ms else 0):
+        clock.pause(_POLL_SECONDS)
+        changed = {file[:2] for file in _written(files)} ^ {file[:2] for file in before}
+        if changed:
+            return f"{sorted(changed)[0][0]} changed while it was watched"
+    return None
+
+
+def _written(files: Files) -> tuple[FileInfo, ...]:
+    return tuple(file for file in files.list().files if not file.path.startswith(NOTES + "/"))
+
+
+def _window_ms(written: tuple[FileInfo, ...]) -> int:
+    """Two batches' time, as the newest entries of the offset log show it."""
+    between = _intervals(written)[-1:]
+    return max(_SHORTEST_MS, min(2 * sum(between), _LONGEST_MS))
+
+
+def _intervals(files: Iterable[FileInfo]) -> list[int]:
+    """Between the newest batches, as the times of the offset log's entries show them."""
+    times = sorted(
+        file.mtime_ms
+        for file in files
+        if file.path.startswith(OFFSETS + "/") and file.mtime_ms is not None
+    )[-_BATCHES:]
+    return [after - before for before, after in pairwise(times)]
+
+
+def maybe_running(files: Files, clock: Clock, execute: bool = True) -> str | None:
+    """Why a query may run on the checkpoint though no sign of one is found; None: none does.
+
+    Before `execute` nothing is written, so the storage is not asked for its time.
+    """
+    log = (*files.list(OFFSETS).files, *files.list(COMMITS).files)
+    times = [file.mtime_ms for file in log if file.mtime_ms is not None]
+    if not times or _is_as_a_change_left_it(files) or no_jvm_here(files):
+        return None
+    last_ms = max(times)
+    if _ended_by_its_lease(files, last_ms):
+        return None
+    planned, committed = batch_ids(log, OFFSETS), batch_ids(log, COMMITS)
+    in_flight = bool(planned) and (not committed or planned[-1] > committed[-1])
+    longest = max(_intervals(log), default=0)
+    quiet_ms = min(max(_QUIET_MS, _QUIET_INTERVALS * longest), _DAY_MS)
+    now_ms = clock.storage_now_ms(files) if execute else clock.now_ms()
+    if now_ms - last_ms > (_DAY_MS if in_flight else quiet_ms):
+        return None
+    last = datetime.fromtimestamp(last_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    batch = f"Batch {planned[-1]} is in flight" if in_flight else "Its last batch is committed"
+    return (
+        f"{batch}, and the log was last written at {last}. No lease tells that its query has "
+        "ended, and a query that waits for input, or works on a long batch, writes nothing."
+    )
+
+
+def _is_as_a_change_left_it(files: Files) -> bool:
+    """Then the newest files are floodmark's own, and tell of no query."""
+    records = journal.read_records(files)
+    return bool(records) and records[-1].after == fingerprint(files).digest
+
+
+def _ended_by_its_lease(files: Files, last_ms: int) -> bool:
+    """The last run said its end, or is dead; and nobody has written to the log since.
+
+    All times are the storage's own. A run that is neither proved dead nor alive is watched
+    when the change is carried out.
+    """
+    times = {file.path: file.mtime_ms for file in files.list(NOTES).files}
+    holder, epochs = read_holder(files), claimed_epochs(files)
+    if holder is not None:
+        beat_ms = times.get(PATH) or times.get(claim_path(holder.epoch))
+        if beat_ms is None or proved(holder):
+            return False
+        return last_ms <= beat_ms + STANDS_STILL_SECONDS * 1000
+    claim = read_claim(files, epochs[-1]) if epochs else None
+    ended_ms = times.get(f"{EPOCHS}/{epochs[-1]}.json") if epochs else None
+    return claim is not None and claim.ended and ended_ms is not None and last_ms <= ended_ms
+
+
+def with_doubt(
+    plan: Plan, target: Files, clock: Clock, accept: Iterable[str], execute: bool
+) -> Plan:
+    """The plan of a change in place, with what has to be accepted where a query may run."""
+    accepted = sorted({*plan.options.get("accept", ()), *accept})
+    names = {condition.name for condition in plan.preconditions}
+    if not plan.about_target or NOT_IN_USE not in names or not plan.steps:
+        return plan
+    why = maybe_running(target, clock, execute)
+    if why is None:
+        return plan
+    words = (
+        f"{why} If one runs, it goes on from its own memory and the two logs part; stop it first. "
+        "`undo` then puts back what this change replaces."
+    )
+    needed = sorted({*plan.options.get(NEEDED, ()), MAYBE_RUNNING})
+    risk = Consequence(f"--accept {MAYBE_RUNNING}", words, True)
+    options = {**plan.options, "accept": accepted, NEEDED: needed}
+    return seal(replace(plan, options=options, consequences=(*plan.consequences, risk)))

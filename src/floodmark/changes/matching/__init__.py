@@ -1,0 +1,1 @@
+"""Old operators and columns matched to new ones. Pure."""

@@ -1,0 +1,1 @@
+"""A planner a verb: a checkpoint and options in, a plan out."""

@@ -1,0 +1,380 @@
+"""`backup` and `restore`: snapshots of a checkpoint, also of one that a query is writing.
+
+Commits are listed first: whatever is listed after them holds all that those commits
+need, unless maintenance removed it meanwhile, in which case it is begun again.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+
+from floodmark.changes.carry.checkpoint_files import belongs
+from floodmark.changes.carry.needed_state import needed_state
+from floodmark.changes.carry.origin import new_query_id, refuse_odd_content, without_blocks
+from floodmark.changes.carry.rehome import (
+    is_operator_metadata,
+    is_schema_log,
+    moved_operator_metadata,
+    moved_schema_log,
+)
+from floodmark.changes.carry.since_snapshot import RestoreOptions, Since
+from floodmark.changes.fingerprint import fingerprint
+from floodmark.changes.plan import (
+    EMPTY,
+    FOLDER_MODE,
+    NEEDED,
+    NOT_IN_USE,
+    RESTORE,
+    SAME_QUERY,
+    SNAPSHOT_THERE,
+    UNCHANGED,
+    Plan,
+    Precondition,
+    Step,
+    delete,
+    write,
+)
+from floodmark.changes.sources.out_of_reach import ANOTHER_QUERY
+from floodmark.checkpoint.layout import (
+    COMMITS,
+    METADATA,
+    OFFSETS,
+    FileInfo,
+    batch_id,
+    is_dstreams_checkpoint,
+)
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.query import new_metadata, parse_metadata, render_metadata
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.start_note import STARTS
+from floodmark.errors import (
+    BatchPurged,
+    CannotRead,
+    FileGone,
+    FloodmarkError,
+    NotACheckpoint,
+    NotEmpty,
+    NotThere,
+    StalePlan,
+    WouldLose,
+)
+from floodmark.storage import repository as backup
+from floodmark.storage.copying import mode_of, private
+from floodmark.storage.files import Files, Listing
+from floodmark.storage.load import Entries, load_listed
+from floodmark.storage.repository import RepositoryWriter, Snapshot, Stored, object_path
+
+_TRIES = 5
+
+
+@dataclass(frozen=True)
+class Retention:
+    keep_last: int | None = None
+    keep_daily: int | None = None
+
+
+@dataclass(frozen=True)
+class BackupResult:
+    snapshot: Snapshot
+    new_bytes: int
+    removed_snapshots: int
+    removed_objects: int
+
+
+def take_backup(
+    files: Files, location: str, repository: Files, retention: Retention, now_ms: int | None = None
+) -> BackupResult:
+    now = int(time.time() * 1000) if now_ms is None else now_ms
+    repository = private(repository)
+    backup.open_repository(repository, create=True)
+    mark = uuid.uuid4().hex
+    repository.write(RelativePath(f"{backup.RUNNING}/{mark}"), str(now).encode())
+    try:
+        earlier = [s for s in backup.snapshots(repository) if s.location == location]
+        store = RepositoryWriter(repository, earlier[-1].files if earlier else ())
+        snapshot = _snapshot(files, location, store, now)
+        backup.write_snapshot(repository, snapshot)
+        removed = (0, 0)
+        if retention != Retention():
+            mine = [s for s in backup.snapshots(repository) if s.location == location]
+            others = {s.id for s in backup.snapshots(repository) if s.location != location}
+            keep = backup.retained(mine, retention.keep_last, retention.keep_daily, _day)
+            removed = backup.sweep(repository, keep | others, now, mark)
+    finally:
+        repository.delete([RelativePath(f"{backup.RUNNING}/{mark}")])
+    return BackupResult(snapshot, store.written, *removed)
+
+
+def _day(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, timezone.utc).date().isoformat()
+
+
+def _snapshot(files: Files, location: str, store: RepositoryWriter, now_ms: int) -> Snapshot:
+    for _ in range(_TRIES):
+        try:
+            checkpoint = consistent(files)
+            stored = tuple(_stored(files, checkpoint, store))
+        except FileGone:
+            continue  # maintenance has removed it after it was listed: look again
+        moment = datetime.fromtimestamp(now_ms / 1000, timezone.utc)
+        name = f"{moment:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
+        return Snapshot(
+            name,
+            now_ms,
+            location,
+            checkpoint.query_id,
+            checkpoint.committed_batch,
+            stored,
+            mode_of(files),
+        )
+    raise CannotRead(
+        f"{files.root}: files went faster than they could be read",
+        f"{_TRIES} times a file that the snapshot needs was removed after it was listed.",
+        "Try again, or when the stream has less to do.",
+    )
+
+
+def consistent(files: Files) -> Checkpoint:
+    """The checkpoint as of its newest commit that everything needed is there for."""
+    commits = _numbers(files, COMMITS)
+    listing = without_blocks(files, files.list())
+    if any(is_dstreams_checkpoint(file.path) for file in listing.files):
+        raise NotACheckpoint(
+            f"{files.root} is a DStreams checkpoint: it cannot be backed up",
+            "`backup` keeps the batches of Structured Streaming. DStreams saves the whole "
+            "application as one Java object, and has no log of batches.",
+            f"Stop the application and copy the folder: cp -r {files.root} DEST",
+        )
+    refuse_odd_content(files, listing)
+    committed = max(commits, default=-1)
+    kept = tuple(
+        file for file in listing.files if belongs(file.path) and _is_of(file, committed, commits)
+    )
+    checkpoint = load_listed(files, Listing(kept), Entries.NEWEST, [committed])
+    if committed >= 0 and checkpoint.state_operators:
+        try:
+            needed_state(checkpoint, committed, files.read)
+        except BatchPurged as error:
+            if _numbers(files, COMMITS)[-1:] != [committed]:
+                raise FileGone(error.what) from None  # the query has moved on: look again
+            raise
+    return checkpoint
+
+
+def _numbers(files: Files, log: str) -> list[int]:
+    names = files.level(log).files
+    return sorted(number for name in names if (number := batch_id(name)) is not None)
+
+
+def _is_of(file: FileInfo, committed: int, commits: list[int]) -> bool:
+    """Nothing that came after the commits were listed, but the plan of the batch in flight."""
+    folder, _, name = file.path.partition("/")
+    if folder == COMMITS:
+        return batch_id(name) in commits
+    if folder == OFFSETS:
+        number = batch_id(name)
+        return number is not None and number <= committed + 1
+    return True
+
+
+def _stored(files: Files, checkpoint: Checkpoint, store: RepositoryWriter) -> Iterator[Stored]:
+    needed: set[str] = set()
+    if checkpoint.committed_batch is not None and checkpoint.state_operators:
+        for state in needed_state(checkpoint, checkpoint.committed_batch, files.read):
+            needed |= {file.path for file in state.files}
+            needed |= {table.path for table in state.tables}
+    for file in checkpoint.files:
+        unchanged = store.earlier(file.path, file.size, file.mtime_ms)
+        if unchanged is not None:
+            yield replace(unchanged, mode=mode_of(files, file.path))
+            continue
+        try:
+            data = files.read(RelativePath(file.path))
+        except FileGone:
+            if file.path in needed or not file.path.startswith("state/"):
+                raise
+            continue  # an old version, removed by maintenance: nothing needs it
+        yield store.put(file.path, data, file.mtime_ms, mode_of(files, file.path))
+
+
+def plan_backup(files: Files, location: str, repository: str, options: dict[str, object]) -> Plan:
+    checkpoint = consistent(files)
+    committed = checkpoint.committed_batch
+    after = "no batch yet" if committed is None else f"batch {committed}"
+    count, size = len(checkpoint.files), checkpoint.bytes
+    standing = fingerprint(files)
+    step = Step(
+        "snapshot", repository, f"{count:,} files, {size:,} bytes; only new content is written"
+    )
+    return Plan(
+        "backup",
+        f"A snapshot of the checkpoint, whole up to {after}",
+        location,
+        repository,
+        (step,),
+        (Precondition(SAME_QUERY, f"{location} is still query {checkpoint.query_id}'s"),),
+        standing.digest,
+        standing.words,
+        0,
+        {**options, "query_id": checkpoint.query_id},
+        ("A query may go on running: the snapshot holds a commit and all that it needs.",),
+    )
+
+
+def refuse_another_query(files: Files, plan: Plan) -> None:
+    """A query may go on between plan and snapshot; it may not be another one's by then."""
+    found = _query_id(files)
+    planned = plan.options.get("query_id")
+    if found != planned:
+        raise StalePlan(
+            f"{plan.origin} is another query's now: {found}",
+            f"The plan was made for query {planned}.",
+            "Plan again, if that is meant.",
+        )
+
+
+def _query_id(files: Files) -> str | None:
+    try:
+        return parse_metadata(files.read(METADATA)).id
+    except FloodmarkError:
+        return None
+
+
+def plan_restore(
+    repository: Files,
+    location: str,
+    target: Files,
+    goal: str,
+    snapshot: Snapshot,
+    since: Since,
+    options: RestoreOptions,
+) -> Plan:
+    there = _there(target)
+    if there:
+        _refuse_other_content(target, there, snapshot, options.accept)
+    sizes = {file.path: file.size for file in (*there, *_notes_of_starts(target, there))}
+    moved = goal != snapshot.location
+    restored = tuple(_restoring(repository, snapshot, goal, moved, sizes))
+    if since.new_id:
+        restored = (*(s for s in restored if s.path != METADATA), _fresh_identity(sizes))
+    names = {file.path for file in snapshot.files}
+    removed = tuple(
+        step
+        for path in sorted(sizes, reverse=True)
+        if path not in names and (belongs(path) or _is_sidecar(path, sizes))
+        for step in (delete(path, "not in the snapshot"),)
+    )
+    newest = max(_log_numbers([*sizes, *names]), default=-1)
+    after = "no batch" if snapshot.batch is None else f"batch {snapshot.batch}"
+    standing = fingerprint(target)
+    conditions = (
+        (
+            Precondition(UNCHANGED, f"{goal} still stands at {standing.words}"),
+            Precondition(NOT_IN_USE, f"no query runs on {goal}"),
+        )
+        if there
+        else (Precondition(EMPTY, f"{goal} holds nothing yet"),)
+    )
+    held = Precondition(SNAPSHOT_THERE, f"{location} holds snapshot {snapshot.id}, whole")
+    return Plan(
+        "restore",
+        f"The checkpoint as of {after}, from snapshot {snapshot.id}",
+        location,
+        goal,
+        (*removed, *restored, *since.sink_steps),
+        (*conditions, held),
+        standing.digest,
+        standing.words,
+        newest + 1,
+        {
+            "snapshot": snapshot.id,
+            "accept": sorted(options.accept),
+            "keep_identity": options.keep_identity,
+            "sink": options.sink,
+            FOLDER_MODE: snapshot.folder_mode,
+            NEEDED: sorted({item.accept for item in since.consequences if item.accept}),
+        },
+        (f"It was {snapshot.location}, query {snapshot.query_id}.", *since.notes),
+        since.consequences,
+        sink=since.sink,
+    )
+
+
+def _fresh_identity(sizes: dict[str, int]) -> Step:
+    return write(
+        METADATA,
+        render_metadata(new_metadata(new_query_id())),
+        "a new query id: sinks that remember the old one would skip the batches",
+        METADATA in sizes,
+    )
+
+
+def _refuse_other_content(
+    target: Files, there: tuple[FileInfo, ...], snapshot: Snapshot, accept: Collection[str]
+) -> None:
+    if not any(belongs(file.path) for file in there):
+        raise NotEmpty(
+            f"{target.root} holds {there[0].path}, and no checkpoint",
+            "What is no part of a checkpoint would lie among it.",
+            "Name the checkpoint's own folder, or one that does not exist yet.",
+        )
+    found = _query_id(target)
+    if found is not None and found != snapshot.query_id and ANOTHER_QUERY not in accept:
+        raise WouldLose(
+            f"{target.root} is another query's checkpoint: {found}",
+            f"Snapshot {snapshot.id} is of query {snapshot.query_id}, from {snapshot.location}. "
+            "A rewind gives a query a new id; else it is another stream.",
+            f"Restore it elsewhere, or accept it by name: --accept {ANOTHER_QUERY}. What is there "
+            "is kept until `floodmark forget`.",
+        )
+
+
+def _there(target: Files) -> tuple[FileInfo, ...]:
+    try:
+        found = target.list().files
+    except NotThere:
+        return ()
+    return tuple(file for file in found if not file.path.startswith("_floodmark/"))
+
+
+def _notes_of_starts(target: Files, there: tuple[FileInfo, ...]) -> tuple[FileInfo, ...]:
+    """Starts after the snapshot will not have been: their notes would tell of other code."""
+    return target.list(STARTS).files if there else ()
+
+
+def _is_sidecar(path: str, sizes: dict[str, int]) -> bool:
+    name = path.rsplit("/", 1)[-1]
+    return name.startswith(".") and name.endswith(".crc") and path in sizes
+
+
+def _restoring(
+    repository: Files, snapshot: Snapshot, goal: str, moved: bool, sizes: dict[str, int]
+) -> Iterator[Step]:
+    for file in snapshot.files:
+        if moved and (is_operator_metadata(file.path) or is_schema_log(file.path)):
+            change = moved_schema_log if is_schema_log(file.path) else moved_operator_metadata
+            data = change(backup.fetch(repository, file), goal)
+            step = write(file.path, data, "paths inside lead to this place", file.path in sizes)
+            yield replace(step, mode=file.mode)
+            continue
+        yield Step(
+            RESTORE,
+            file.path,
+            f"as of {snapshot.id}",
+            object_path(file.sha256),
+            size=file.size,
+            replaces=file.path in sizes,
+            mode=file.mode,
+        )
+
+
+def _log_numbers(paths: list[str]) -> Iterator[int]:
+    for path in paths:
+        folder, _, name = path.partition("/")
+        number = batch_id(name)
+        if folder in (OFFSETS, COMMITS) and number is not None:
+            yield number

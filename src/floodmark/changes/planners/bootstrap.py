@@ -1,0 +1,106 @@
+"""`bootstrap NEW --app APP.py --state TABLE`: a first checkpoint that has state already.
+
+Batch 0 is written as one that read nothing: Spark goes on with batch 1, from the state that
+batch 0 left, and asks each source where it begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from floodmark.changes.carry.origin import new_query_id
+from floodmark.changes.plan import EMPTY, Plan, Precondition, Step, rewrite, write
+from floodmark.changes.planners.migrate import Drawn, describing, goal_of, unique_ids_of
+from floodmark.checkpoint.commits import CommitEntry, render_commit, with_state_ids
+from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, SOURCES
+from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_offset
+from floodmark.checkpoint.query import new_metadata, render_metadata
+from floodmark.checkpoint.sources.offset import render_json
+from floodmark.statestore.rewrite.goal import ReshapeTarget, goal_to_json
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class FirstBatch:
+    """What Spark wrote down of the batch without rows, and where the sources begin."""
+
+    offsets: OffsetEntry
+    commit: CommitEntry
+    kafka: Mapping[str, Mapping[str, Any]]
+    """source → the offsets that a start file gives it."""
+    notes: tuple[str, ...] = ()
+
+
+def plan_bootstrap(
+    new: str,
+    drawn: Drawn,
+    first: FirstBatch,
+    given: Sequence[tuple[int, str]],
+    options: Mapping[str, Any],
+) -> Plan:
+    goals = tuple(_goals(new, drawn, first, frozenset(given)))
+    entry = first.offsets
+    for source, _ in entry.offsets:
+        entry = with_offset(entry, source, None)
+    steps = (
+        write(METADATA, render_metadata(new_metadata(new_query_id())), "a new query"),
+        write(f"{OFFSETS}/0", render_offsets(entry), "a first batch that read nothing"),
+        _commit(first.commit, goals),
+        *_sources(first),
+        *describing(drawn, new),
+        *(rewrite(f"state/{one.operator}", _why(one), goal_to_json(one)) for one in goals),
+    )
+    empty = [str(one.operator) for one in goals if not any(part.given for part in one.parts)]
+    notes = [f"Operator {number} starts empty." for number in empty]
+    notes.append("The stream goes on with batch 1, from where its sources begin.")
+    notes += first.notes
+    return Plan(
+        "bootstrap",
+        "A first checkpoint, with state in it",
+        new,
+        new,
+        steps,
+        (Precondition(EMPTY, f"{new} holds nothing yet"),),
+        "",
+        "nothing",
+        1,
+        options,
+        tuple(notes),
+    )
+
+
+def _why(goal: ReshapeTarget) -> str:
+    names = [part.name for part in goal.parts if part.given]
+    return "the rows that were given" if names else "an empty state"
+
+
+def _goals(
+    new: str, drawn: Drawn, first: FirstBatch, given: frozenset[tuple[int, str]]
+) -> Iterator[ReshapeTarget]:
+    conf = first.offsets.metadata.conf if first.offsets.metadata else {}
+    for kept in drawn.operators:
+        goal = goal_of(kept, conf, 0, VERSION)
+        number = kept.operator.number
+        parts = tuple(replace(part, given=(number, part.name) in given) for part in goal.parts)
+        ids = unique_ids_of(new, kept, VERSION) if first.commit.state_unique_ids else None
+        zips = drawn.zip_version if ids is not None else 1
+        yield replace(goal, parts=parts, unique_ids=ids, zip_version=zips)
+
+
+def _commit(commit: CommitEntry, goals: tuple[ReshapeTarget, ...]) -> Step:
+    ids = {one.operator: one.unique_ids for one in goals if one.unique_ids is not None}
+    if ids:
+        commit = with_state_ids(commit, ids)
+    return write(f"{COMMITS}/0", render_commit(commit), "its state is version 1")
+
+
+def _sources(first: FirstBatch) -> Iterator[Step]:
+    for source, offsets in first.kafka.items():
+        yield write(
+            f"{SOURCES}/{source}/0",
+            b"\0v1\n" + render_json(offsets).encode(),
+            "where the stream begins; startingOffsets of the code does not matter",
+        )

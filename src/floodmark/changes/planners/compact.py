@@ -1,0 +1,247 @@
+"""`compact CP`: fewer files, and not one that a start or a way back needs.
+
+Spark cleans up only while a query runs, by whoever holds a partition just then; what it did not
+get to stays for ever. This removes what Spark's own retention would have, and what nothing names.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from floodmark.changes.carry.checkpoint_files import sidecar
+from floodmark.changes.carry.origin import Origin
+from floodmark.changes.carry.rehome import is_operator_metadata
+from floodmark.changes.carry.sink_log import FOLDER
+from floodmark.changes.plan import SINK, Plan, Step, delete
+from floodmark.checkpoint.evidence import main_file
+from floodmark.checkpoint.layout import (
+    COMMITS,
+    NOTES,
+    OFFSETS,
+    SOURCES,
+    StateFile,
+    batch_id,
+    is_temporary,
+    names_in,
+    source_ids,
+)
+from floodmark.checkpoint.needs import StateIndex, StoreNeed
+from floodmark.checkpoint.sources.file_log import COMPACT, log_id
+from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.checkpoint.text import several
+from floodmark.errors import NoAnswer, WouldLose, WrongUse
+from floodmark.storage.files import Files
+
+RETAINED = "spark.sql.streaming.minBatchesToRetain"
+DEFAULT_RETAINED = 100
+_COMPACTIONS_KEPT = 2
+
+
+def retained(asked: int | None, note: Mapping[str, Any] | None) -> int:
+    """How many batches stay: as asked, as the last start was set, or Spark's default."""
+    if asked is not None:
+        if asked < 1:
+            raise WrongUse(
+                f"--keep {asked}: at least the newest batch has to stay",
+                "The query goes on from it.",
+                "Say how many batches are to stay, 1 or more.",
+            )
+        return asked
+    conf = note.get("conf") if note else None
+    text = str(conf.get(RETAINED, "")) if isinstance(conf, dict) else ""
+    return int(text) if text.isdecimal() and 0 < len(text) < 10 else DEFAULT_RETAINED
+
+
+def plan_compact(
+    origin: Origin, keep: int, options: Mapping[str, Any], sink: tuple[str, Files] | None = None
+) -> Plan:
+    if origin.checkpoint.latest_batch is None:
+        raise NoAnswer(
+            f"{origin.location}: no batch was planned yet, so there is nothing to remove",
+            "Only what old batches have left is superfluous.",
+            "Leave it as it is.",
+        )
+    oldest = origin.checkpoint.latest_batch - keep
+    gone = {
+        **_old_entries(origin, oldest),
+        **_old_state(origin, oldest),
+        **_superseded(origin),
+        **_leftovers(origin),
+    }
+    steps = [step for path, why in gone.items() for step in _removal(path, why, origin.sizes)]
+    steps += _superseded_in_sink(sink[1]) if sink else []
+    unique = {(step.place, step.path): step for step in steps}
+    size = sum(origin.sizes.get(step.path, 0) for step in unique.values() if step.place != SINK)
+    return Plan(
+        "compact",
+        (
+            f"Remove {several(len(unique), 'file')} ({size:,} bytes)"
+            if unique
+            else "Nothing to remove"
+        )
+        + f": batches {max(oldest, 0)} and later stay",
+        origin.location,
+        origin.location,
+        tuple(unique.values()),
+        origin.preconditions,
+        origin.standing.digest,
+        origin.standing.words,
+        max(*origin.checkpoint.offset_ids, *origin.checkpoint.commit_ids, 0) + 1,
+        options,
+        ("The files are kept until `floodmark forget CP`, which frees their space.",)
+        if unique
+        else (),
+        sink=sink[0] if sink and any(step.place == SINK for step in unique.values()) else None,
+    )
+
+
+def _removal(path: str, why: str, sizes: Mapping[str, int]) -> Iterator[Step]:
+    names = (path, sidecar(path), f"{path}.crc", sidecar(f"{path}.crc"))
+    for name in names if path.startswith("state/") else names[:2]:
+        if name == path or name in sizes:
+            yield delete(name, why)
+
+
+def _old_entries(origin: Origin, oldest: int) -> dict[str, str]:
+    """As Spark's own purge: everything strictly below the newest less the setting."""
+    checkpoint = origin.checkpoint
+    newest = {checkpoint.latest_batch, checkpoint.committed_batch}
+    # A start opens the entry before the newest, whatever the setting says.
+    newest |= {checkpoint.offset_ids[-2]} if len(checkpoint.offset_ids) > 1 else set()
+    why = f"older than batch {oldest}"
+    return {
+        f"{log}/{batch}": why
+        for log, ids in ((COMMITS, checkpoint.commit_ids), (OFFSETS, checkpoint.offset_ids))
+        for batch in ids
+        if batch < oldest and batch not in newest
+    }
+
+
+def _old_state(origin: Origin, oldest: int) -> dict[str, str]:
+    checkpoint = origin.checkpoint
+    if not checkpoint.state_operators:
+        return {}
+    kept = [batch for batch in checkpoint.commit_ids if batch >= oldest] or [
+        batch for batch in (checkpoint.committed_batch,) if batch is not None
+    ]
+    if not kept:
+        return {}
+    stores: dict[str, list[StateFile]] = defaultdict(list)
+    for file in checkpoint.state_files:
+        stores[file.path.rsplit("/", 1)[0]].append(file)
+    gone: dict[str, str] = {}
+    index = StateIndex(checkpoint)
+    for need in _whole(origin, index, kept):
+        base = need.files[0]
+        files = stores.get(need.folder, [])
+        old = [file for file in files if file.version < base.version]
+        if base.kind in ("snapshot", "zip"):
+            gone |= {
+                file.path: f"every batch that stays can start from {base.path} or later"
+                for file in old
+            }
+        left = [file for file in files if file.path not in gone]
+        gone |= _unnamed_tables(origin, need.folder, left)
+    return gone
+
+
+def _whole(origin: Origin, index: StateIndex, kept: list[int]) -> Iterator[StoreNeed]:
+    """What the oldest batch that stays needs; the newest one's state must be whole, too."""
+    for count in index.far_off(kept[-1] + 1):
+        count.require()
+    newest = index.needs(kept[-1] + 1)
+    broken = next((need for need in newest if need.missing), None)
+    if broken:
+        raise WouldLose(
+            f"{origin.location}: {broken.folder} lacks {broken.missing[-1]}",
+            "A checkpoint that is not whole may need files that look superfluous.",
+            "`floodmark doctor` says more, `floodmark repair` mends what it can.",
+        )
+    for batch in kept:
+        needs = index.needs(batch + 1)
+        # Of batches whose state is gone already, a later one is the oldest to go back to.
+        if not any(need.missing or not need.files for need in needs):
+            return iter(needs)
+    return iter(())
+
+
+def _unnamed_tables(origin: Origin, folder: str, files: list[StateFile]) -> dict[str, str]:
+    """SSTs and logs that no snapshot names any more, or never did."""
+    from floodmark.state.files.rocksdb import read_snapshot
+
+    prefixes = (f"{folder}/SSTs/", f"{folder}/logs/")
+    there = [
+        path
+        for path in origin.sizes
+        if path.startswith(prefixes) and not path.rsplit("/", 1)[1].startswith(".")
+    ]
+    if not there:
+        return {}
+    named = set()
+    for file in files:
+        if file.kind == "zip" and file.size:
+            snapshot = read_snapshot(origin.read(file.path))
+            named |= {f"{folder}/SSTs/{table.stored}" for table in snapshot.tables}
+            named |= {f"{folder}/logs/{log.stored}" for log in snapshot.logs}
+    return {path: "no snapshot names it" for path in there if path not in named}
+
+
+def _superseded(origin: Origin) -> dict[str, str]:
+    """Entries of file sources that a compaction holds, and operator metadata nobody reads."""
+    checkpoint = origin.checkpoint
+    gone: dict[str, str] = {}
+    kinds = {source.id: source.kind for source in checkpoint.sources}
+    for source in source_ids(checkpoint.files):
+        if kinds.get(source) is SourceKind.FILE:
+            folder = f"{SOURCES}/{source}"
+            gone |= _compacted(folder, names_in(checkpoint.files, folder))
+    first = min(checkpoint.commit_ids, default=0)
+    described: dict[str, list[int]] = defaultdict(list)
+    for path in origin.sizes:
+        number = batch_id(path.rsplit("/", 1)[-1])
+        if is_operator_metadata(path) and number is not None and number <= first:
+            described[path.rsplit("/", 1)[0]].append(number)
+    for folder, numbers in described.items():
+        for number in sorted(numbers)[:-1]:
+            gone[f"{folder}/{number}"] = "a later one holds for all batches that stay"
+    return gone
+
+
+def _compacted(folder: str, names: tuple[str, ...]) -> dict[str, str]:
+    ids = {name: number for name in names if (number := log_id(name)) is not None}
+    compactions = sorted(number for name, number in ids.items() if name.endswith(COMPACT))
+    if not compactions:
+        return {}
+    # Two stay: their distance is how Spark knows the log's interval.
+    first = compactions[-_COMPACTIONS_KEPT:][0]
+    newest = compactions[-1]
+    return {
+        f"{folder}/{name}": f"{newest}{COMPACT} holds it"
+        for name, number in ids.items()
+        if number < (first if name.endswith(COMPACT) else newest)
+    }
+
+
+def _superseded_in_sink(sink: Files) -> list[Step]:
+    names = sink.level(FOLDER).files
+    return [
+        delete(each, why, SINK)
+        for path, why in _compacted(FOLDER, names).items()
+        for each in (path, sidecar(path))
+        if each.rsplit("/", 1)[1] in names
+    ]
+
+
+def _leftovers(origin: Origin) -> dict[str, str]:
+    gone = {}
+    for path in origin.sizes:
+        if path.startswith(f"{NOTES}/"):
+            continue
+        main = main_file(path) or (path.removesuffix(".crc") if path.endswith(".crc") else None)
+        if is_temporary(path.rsplit("/", 1)[-1]):
+            gone[path] = "left over by a write that was stopped"
+        elif main is not None and main not in origin.sizes:
+            gone[path] = "a checksum whose file is gone"
+    return gone

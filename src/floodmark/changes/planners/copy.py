@@ -1,0 +1,117 @@
+"""`copy CP DEST`: a fork, or a move to other storage, with the paths inside made right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.changes import consequences
+from floodmark.changes.carry.checkpoint_files import belonging
+from floodmark.changes.carry.origin import Origin, new_query_id, sink_left_ahead
+from floodmark.changes.carry.rehome import (
+    Moves,
+    is_operator_metadata,
+    is_schema_log,
+    moved_note,
+    moved_operator_metadata,
+    moved_schema_log,
+    moved_source_log,
+)
+from floodmark.changes.carry.sink_log import SinkPlace, rehome_sink_log
+from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
+from floodmark.checkpoint.layout import METADATA, SOURCES
+from floodmark.checkpoint.query import new_metadata, render_metadata
+from floodmark.checkpoint.sources.input_files import file_sources
+from floodmark.checkpoint.start_note import STARTS
+from floodmark.errors import WrongUse
+
+
+def plan_copy(
+    origin: Origin,
+    dest: str,
+    moves: Moves = (),
+    new_identity: bool = False,
+    sink: SinkPlace | None = None,
+) -> Plan:
+    """`sink` is the file sink's output, where it lies now."""
+    led = tuple(rehome_sink_log(sink[1], moves)) if sink and moves else ()
+    steps = (*_steps(origin, dest, moves, new_identity), *led)
+    if moves and not any("files are where --rehome says" in step.why for step in steps):
+        raise WrongUse(
+            f"--rehome {moves[0][0]}: no file that this checkpoint knows lies there",
+            "Input files stand in its file sources' logs, output files in the file sink's.",
+            "`floodmark files CP` lists the input; name the output's folder with --sink.",
+        )
+    newest = max((*origin.checkpoint.offset_ids, *origin.checkpoint.commit_ids), default=-1)
+    return Plan(
+        "copy",
+        f"A copy of the checkpoint as it is: {origin.standing.words}",
+        origin.location,
+        dest,
+        steps,
+        (*origin.preconditions, Precondition(EMPTY, f"{dest} holds nothing yet")),
+        origin.standing.digest,
+        origin.standing.words,
+        newest + 1,
+        {
+            "rehome": [list(pair) for pair in moves],
+            "new_identity": new_identity,
+            "sink": sink[0] if sink else None,
+        },
+        _notes(sink, led),
+        _consequences(origin, new_identity),
+        sink=sink[0] if led and sink else None,
+    )
+
+
+def _notes(sink: SinkPlace | None, led: tuple[Step, ...]) -> tuple[str, ...]:
+    if not led or sink is None:
+        return ()
+    return (
+        f"The file sink's log in {sink[0]} is changed, too: the original query cannot go on "
+        "writing there.",
+    )
+
+
+def _consequences(origin: Origin, new_identity: bool) -> tuple[Consequence, ...]:
+    return (*sink_left_ahead(origin), *_for_each_sink(origin, new_identity))
+
+
+def _for_each_sink(origin: Origin, new_identity: bool) -> tuple[Consequence, ...]:
+    in_flight = origin.checkpoint.in_flight_batch
+    if new_identity:
+        own = "the copy is a query of its own: give it its own sink"
+        shared = consequences.new_identity(in_flight, origin.sink) if in_flight is not None else ()
+        return (Consequence("every sink", own), *shared)
+    one = Consequence(
+        "every sink",
+        "cannot tell the copy from the original: run only one of them, or copy with --new-identity",
+    )
+    shared = consequences.goes_on(in_flight, origin.sink) if in_flight is not None else ()
+    return (one, *shared)
+
+
+def _steps(origin: Origin, dest: str, moves: Moves, new_identity: bool) -> Iterator[Step]:
+    logs = tuple(f"{SOURCES}/{source}/" for source in file_sources(origin.checkpoint))
+    for file in belonging(origin.checkpoint.files):
+        path = file.path
+        if path == METADATA and new_identity:
+            fresh = render_metadata(new_metadata(new_query_id()))
+            yield write(path, fresh, "a new query id: the copy is a query of its own")
+        elif is_operator_metadata(path):
+            data = moved_operator_metadata(origin.read(path), dest)
+            yield write(path, data, "the paths of its schemas lead to the copy")
+        elif is_schema_log(path):
+            yield write(
+                path, moved_schema_log(origin.read(path), dest), "its path leads to the copy"
+            )
+        elif moves and path.startswith(logs) and logs:
+            data, count = moved_source_log(origin.read(path), moves)
+            why = f"{count} input files are where --rehome says"
+            yield write(path, data, why) if count else copy(path, "as it is", file.size)
+        elif moves and path.startswith(f"{STARTS}/"):
+            data = origin.read(path)
+            noted = moved_note(data, moves)
+            why = "a note of a start; its folders are where --rehome says"
+            yield write(path, noted, why) if noted != data else copy(path, "as it is", file.size)
+        else:
+            yield copy(path, "as it is", file.size)

@@ -1,0 +1,365 @@
+"""`migrate CP NEW --app APP.py`: a checkpoint for new code, with the old code's state in it.
+
+Everything but the state is carried as `upgrade` carries it. What the state's rows look
+like is what Spark itself drew for the new code; the rows are the old ones, reshaped.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from floodmark.changes.carry.needed_state import computed_again, whole_in_flight
+from floodmark.changes.carry.origin import Origin
+from floodmark.changes.carry.rehome import is_operator_metadata, moved_operator_metadata
+from floodmark.changes.carry.resume_point import Course, UpgradeOptions, choose_course
+from floodmark.changes.matching.aggregates import aggregations, with_columns
+from floodmark.changes.matching.operators import Matching, MatchOptions, OperatorMatch, match
+from floodmark.changes.matching.shapes import (
+    AGGREGATION,
+    SESSION,
+    Aggregate,
+    OperatorShape,
+    StoreShape,
+)
+from floodmark.changes.plan import WRITE, Plan, Step, rewrite, write
+from floodmark.changes.planners.upgrade import plan_upgrade
+from floodmark.checkpoint.commits import StateIds, parse_commit, render_commit, with_state_ids
+from floodmark.checkpoint.layout import COMMITS, OFFSETS
+from floodmark.checkpoint.model import PROVIDER_CLASS, SHUFFLE_PARTITIONS, Checkpoint
+from floodmark.checkpoint.offsets import parse_offsets, render_offsets, with_conf
+from floodmark.checkpoint.plan.tree import Expression, PlanTree, words
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.start_note import STARTS
+from floodmark.errors import NotCarried, WrongUse
+from floodmark.state.shapes.operators import JOIN_STORES, Reading
+from floodmark.state.shapes.schema import PLAIN, render_encoding
+from floodmark.statestore.open import ENCODING, MERGE_VERSION, ROW_CHECKSUMS
+from floodmark.statestore.rewrite.goal import Part, ReshapeTarget, goal_to_json
+from floodmark.statestore.rewrite.partitions import CODEC, stores_of
+from floodmark.statestore.write import HDFS, ROCKSDB
+from floodmark.storage.files import Files
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An operator as a checkpoint has it: what it is, and how its stores are read."""
+
+    operator: OperatorShape
+    readings: tuple[Reading, ...]
+    partitions: int
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The checkpoint that Spark made for the new code, without any rows."""
+
+    operators: tuple[Kept, ...]
+    files: Mapping[str, bytes]
+    """What describes the state: schemas and operator metadata."""
+    spark: str = ""
+    """The version of Spark that drew it, and that will go on with it."""
+
+    @property
+    def zip_version(self) -> int:
+        """Of state with unique ids: 4.0 reads zips that say v2, and all others only v1."""
+        return 2 if self.spark.startswith("4.0.") else 1
+
+
+@dataclass(frozen=True)
+class Migration:
+    """What the user asks of a migration."""
+
+    match: MatchOptions = field(default_factory=MatchOptions)
+    conf: Mapping[str, str] = field(default_factory=dict)
+    """Settings that the new checkpoint pins otherwise than the old."""
+    pins: Mapping[str, str] = field(default_factory=dict)
+    """Settings that the old checkpoint does not pin, and the new one has to."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """As the plan keeps them: they tell this change from another."""
+    note: bytes | None = None
+    """Of the new code, as a start leaves it: the state is now of its making."""
+
+
+def kept_operators(
+    files: Files,
+    checkpoint: Checkpoint,
+    batch: int,
+    tree: PlanTree | None = None,
+    initial: Sequence[Sequence[tuple[Any, ...]]] | None = None,
+) -> tuple[Kept, ...]:
+    """The operators of a checkpoint after a batch; `tree` is the code's plan."""
+    bare = []
+    for one in checkpoint.state_operators:
+        stores = stores_of(files, checkpoint, one.operator, batch)
+        readings = tuple(view.reading for store in stores for view in store.views)
+        name = stores[0].views[0].operator_name
+        operator = OperatorShape(one.operator, name, tuple(_store(reading) for reading in readings))
+        bare.append(Kept(operator, readings, len(stores[0].partitions)))
+    return _with_aggregates(tuple(bare), tree, initial)
+
+
+def _store(reading: Reading) -> StoreShape:
+    assert reading.schema is not None
+    return StoreShape(reading.family or reading.folder, reading.schema.key, reading.schema.value)
+
+
+def _with_aggregates(
+    kept: tuple[Kept, ...],
+    tree: PlanTree | None,
+    initial: Sequence[Sequence[tuple[Any, ...]]] | None,
+) -> tuple[Kept, ...]:
+    found = aggregations(tree) if tree else ()
+    mine = [one for one in kept if one.operator.kind in (AGGREGATION, SESSION)]
+    if len(found) != len(mine):
+        return kept
+    known: dict[int, OperatorShape] = {}
+    for at, (one, functions) in enumerate(zip(mine, found, strict=True)):
+        named = with_columns(tuple(map(words, functions)), one.operator.stores[0].value)
+        values = initial[at] if initial is not None and at < len(initial) else ()
+        aggregates = _with_expressions(named, functions)
+        if aggregates is not None and len(values) == len(aggregates):
+            aggregates = tuple(
+                replace(a, initial=tuple(v)) if len(v) == a.columns else a
+                for a, v in zip(aggregates, values, strict=True)
+            )
+        known[one.operator.number] = replace(
+            one.operator, aggregates=aggregates, functions=functions
+        )
+    return tuple(
+        replace(one, operator=known.get(one.operator.number, one.operator)) for one in kept
+    )
+
+
+def _with_expressions(
+    named: tuple[Aggregate, ...] | None, functions: tuple[Expression, ...]
+) -> tuple[Aggregate, ...] | None:
+    if named is None:
+        return None
+    return tuple(replace(a, expression=f) for a, f in zip(named, functions, strict=True))
+
+
+def drawn_checkpoint(
+    files: Files,
+    checkpoint: Checkpoint,
+    tree: PlanTree,
+    initial: Sequence[Sequence[tuple[Any, ...]]],
+    spark: str = "",
+) -> Drawn:
+    describing = {
+        file.path: files.read(RelativePath(file.path))
+        for file in checkpoint.files
+        if file.path.startswith("state/")
+        and not file.path.rsplit("/", 1)[-1].startswith(".")
+        and {"_metadata", "_stateSchema"} & set(file.path.split("/"))
+    }
+    return Drawn(kept_operators(files, checkpoint, 0, tree, initial), describing, spark)
+
+
+def pinned(checkpoint: Checkpoint, kept: Sequence[Kept]) -> dict[str, str]:
+    """The settings that the new code must be drawn with: its state goes on under them."""
+    if SHUFFLE_PARTITIONS in checkpoint.conf or not kept:
+        return dict(checkpoint.conf)
+    most = max(one.partitions for one in kept)
+    return {**checkpoint.conf, SHUFFLE_PARTITIONS: str(most)}
+
+
+def plan_migrate(
+    origin: Origin,
+    new: str,
+    request: UpgradeOptions,
+    migration: Migration,
+    old: Sequence[Kept],
+    drawn: Drawn,
+) -> Plan:
+    _refuse_partitions(migration)
+    base = plan_upgrade(origin, new, request)
+    course = choose_course(origin.checkpoint, request)
+    matching = match(
+        [one.operator for one in old], [one.operator for one in drawn.operators], migration.match
+    )
+    goals: tuple[ReshapeTarget, ...] = ()
+    if course.after is not None:
+        goals = tuple(_goals(origin, new, course, migration, matching, old, drawn))
+    _refuse_made_twice(goals)
+    ids = {goal.operator: goal.unique_ids for goal in goals if goal.unique_ids is not None}
+    steps = [
+        _log_step(step, origin, course, {**migration.pins, **migration.conf}, ids)
+        for step in base.steps
+        if not step.path.startswith("state/")
+    ]
+    if goals:
+        steps += describing(drawn, new, _hadoop_path(origin.checkpoint))
+        if migration.note is not None:
+            why = "what this checkpoint was made from, for later checks"
+            steps.append(write(f"{STARTS}/1.json", migration.note, why))
+        steps += [rewrite(f"state/{g.operator}", _why(g, matching), goal_to_json(g)) for g in goals]
+    return replace(
+        base,
+        verb="migrate",
+        title=base.title.replace("A new checkpoint", "A checkpoint for the new code"),
+        steps=tuple(steps),
+        options={**base.options, **migration.options},
+        notes=(*matching.notes, *base.notes, *(computed_again(course.in_flight) if ids else ())),
+    )
+
+
+def _refuse_partitions(migration: Migration) -> None:
+    if SHUFFLE_PARTITIONS in migration.conf:
+        raise WrongUse(
+            f"--conf {SHUFFLE_PARTITIONS}: migrate keeps the number of partitions",
+            do="Change it by itself, before or after: floodmark repartition CP NEW --partitions N",
+        )
+
+
+def _refuse_made_twice(goals: Sequence[ReshapeTarget]) -> None:
+    for goal in goals:
+        if goal.in_flight is not None and any(part.given for part in goal.parts):
+            raise NotCarried(
+                f"batch {goal.in_flight} is in flight, and has left a state of its own",
+                "A function makes the rows of one batch; a sink that has this one would skip it.",
+                "Let the old code finish the batch, or go back to the last commit: "
+                "--drop-in-flight.",
+            )
+
+
+def _why(goal: ReshapeTarget, matching: Matching) -> str:
+    found = next(one for one in matching.operators if one.new.number == goal.operator)
+    if found.old is None:
+        return f"{found.new.words}, new and empty"
+    return f"the state after batch {goal.batch}, in the new code's columns"
+
+
+def _log_step(
+    step: Step, origin: Origin, course: Course, conf: Mapping[str, str], ids: StateIds
+) -> Step:
+    if step.path.startswith(f"{OFFSETS}/") and conf:
+        entry = with_conf(parse_offsets(_content(step, origin)), conf)
+        return write(step.path, render_offsets(entry), f"{step.why}, with other settings")
+    if step.path == f"{COMMITS}/{course.number}" and ids:
+        commit = with_state_ids(parse_commit(_content(step, origin)), ids)
+        return write(step.path, render_commit(commit), f"{step.why}; the new state's unique ids")
+    return step
+
+
+def _content(step: Step, origin: Origin) -> bytes:
+    return step.data if step.do == WRITE else origin.read(step.origin or step.path)
+
+
+def _hadoop_path(checkpoint: Checkpoint) -> str | None:
+    """A path as Spark has written it for this storage; what was drawn lay on a local disk."""
+    paths = (
+        path
+        for operator in checkpoint.operators.values()
+        for store in operator.stores
+        for path in store.schema_paths
+    )
+    return next(paths, None)
+
+
+def describing(drawn: Drawn, new: str, like: str | None = None) -> Iterator[Step]:
+    for path, data in sorted(drawn.files.items()):
+        content = data
+        if is_operator_metadata(path):
+            content = moved_operator_metadata(data, new, like)
+        yield write(path, content, "what the new code's rows look like, drawn by Spark")
+
+
+def _goals(
+    origin: Origin,
+    new: str,
+    course: Course,
+    migration: Migration,
+    matching: Matching,
+    old: Sequence[Kept],
+    drawn: Drawn,
+) -> Iterator[ReshapeTarget]:
+    assert course.after is not None
+    assert course.number is not None
+    conf = {**pinned(origin.checkpoint, old), **migration.pins, **migration.conf}
+    commit = origin.checkpoint.commits.get(course.after)
+    has_ids = bool(commit and commit.state_unique_ids)
+    sources = {one.operator.number: one for one in old}
+    again = None
+    if not has_ids:
+        again = whole_in_flight(origin.checkpoint, course.in_flight, origin.read)
+    for kept, found in zip(drawn.operators, matching.operators, strict=True):
+        theirs = sources[found.old.number] if found.old is not None else None
+        goal = goal_of(kept, conf, course.after, course.number + 1)
+        yield replace(
+            goal,
+            from_operator=found.old.number if found.old is not None else None,
+            parts=_parts(goal.parts, found, theirs, migration.match.given),
+            unique_ids=unique_ids_of(new, kept, course.number + 1) if has_ids else None,
+            in_flight=again,
+            zip_version=drawn.zip_version if has_ids else 1,
+        )
+
+
+def goal_of(kept: Kept, conf: Mapping[str, str], batch: int, version: int) -> ReshapeTarget:
+    """The state of a drawn operator, empty."""
+    provider = conf.get(PROVIDER_CLASS, "HDFSBackedStateStoreProvider")
+    return ReshapeTarget(
+        kept.operator.number,
+        None,
+        batch,
+        version,
+        kept.partitions,
+        ROCKSDB if provider.endswith("RocksDBStateStoreProvider") else HDFS,
+        tuple(_part(reading) for reading in kept.readings),
+        conf.get(CODEC, "lz4"),
+        conf.get(ROW_CHECKSUMS, "false").lower() == "true",
+        conf.get(ENCODING, "unsaferow").lower() == "avro",
+        "" if conf.get(MERGE_VERSION, "1") == "2" else ",",
+    )
+
+
+def _part(reading: Reading) -> Part:
+    schema = reading.schema
+    assert schema is not None
+    return Part(
+        reading.folder,
+        reading.family,
+        reading.shape.value,
+        schema.key_json,
+        schema.value_json,
+        schema.encoding_json or render_encoding(PLAIN),
+        schema.key_id or 0,
+        schema.value_id or 0,
+    )
+
+
+def _parts(
+    parts: tuple[Part, ...],
+    found: OperatorMatch,
+    old: Kept | None,
+    given: frozenset[tuple[int, str]],
+) -> tuple[Part, ...]:
+    matched = {one.store: one for one in found.stores}
+    names = {(r.family or r.folder): r.name for r in old.readings} if old else {}
+    made = []
+    for part in parts:
+        mine = matched.get(part.name)
+        is_given = (found.new.number, part.name) in given or (mine is not None and mine.by_function)
+        recipe = mine.recipe if mine is not None else None
+        source = names.get(part.name) if mine is not None else None
+        made.append(replace(part, recipe=recipe, source=source, given=is_given))
+    return tuple(made)
+
+
+def unique_ids_of(new: str, kept: Kept, version: int) -> tuple[tuple[str, ...], ...]:
+    """Ids that are the same each time this very change is planned."""
+    operator = kept.operator.number
+    stores = tuple(dict.fromkeys(reading.folder for reading in kept.readings))
+    names = JOIN_STORES if set(JOIN_STORES) <= set(stores) else ("default",)
+
+    def unique(partition: int, store: str) -> str:
+        return str(
+            uuid.uuid5(uuid.NAMESPACE_URL, f"{new} {operator} {partition} {store} {version}")
+        )
+
+    return tuple(
+        tuple(unique(partition, store) for store in names) for partition in range(kept.partitions)
+    )

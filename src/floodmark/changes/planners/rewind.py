@@ -1,0 +1,342 @@
+"""`rewind CP`: the same checkpoint, back at the end of an earlier batch, or at given offsets.
+
+Batches that are run again get numbers that sinks have seen, with other records in them.
+So the query gets a new id, which sinks that remember (query, batch) do not know, and the
+file sink's log, which remembers numbers alone, is taken back as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from floodmark.changes import consequences, journal
+from floodmark.changes.carry.checkpoint_files import sidecar
+from floodmark.changes.carry.given_offsets import compare
+from floodmark.changes.carry.needed_state import needed_state
+from floodmark.changes.carry.origin import Origin, new_query_id
+from floodmark.changes.carry.rehome import is_operator_metadata
+from floodmark.changes.carry.resume_point import require_committed
+from floodmark.changes.carry.sink_log import SinkPlace, Trim, trim_sink_log
+from floodmark.changes.consequences import Again
+from floodmark.changes.plan import NEEDED, Plan, Step, delete, write
+from floodmark.changes.sources.out_of_reach import SKIPS
+from floodmark.checkpoint.layout import (
+    COMMITS,
+    METADATA,
+    OFFSETS,
+    SOURCES,
+    batch_id,
+    names_in,
+    state_files,
+)
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_offset
+from floodmark.checkpoint.query import new_metadata, render_metadata
+from floodmark.checkpoint.sources.file_log import log_id
+from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.checkpoint.sources.offset import parse_log_offset, parse_offset_text
+from floodmark.checkpoint.text import moment
+from floodmark.errors import NoAnswer, WouldLose, WrongUse
+from floodmark.storage.starts import start_batches
+
+
+@dataclass(frozen=True)
+class RewindOptions:
+    """What the user asks of a rewind: one of batch, time and offsets, and how."""
+
+    batch: int | None = None
+    at_ms: int | None = None
+    offsets_file: str | None = None
+    keep_identity: bool = False
+    sink: str | None = None
+    kafka: str | None = None
+    """The cluster to ask: for a time beyond the log, and whether it still has what comes next."""
+    table: str | None = None
+    """The Delta table to ask for a time beyond the log."""
+    accept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RewindTarget:
+    batch: int
+    entry: OffsetEntry
+    """What offsets/<batch> shall hold."""
+    options: Mapping[str, Any]
+    moved: bool = False
+    """True where given offsets stand in for the batch's own."""
+    notes: tuple[str, ...] = ()
+    back: bool = False
+    """Some of the given offsets are before those of the batch."""
+    forward: tuple[str, ...] = ()
+    """What the given offsets leave out for good, in words."""
+    sink_only: bool = False
+    """The checkpoint stands there already, and the file sink's log does not."""
+
+
+def sink_is_ahead(origin: Origin, sink: SinkPlace | None) -> bool:
+    """An earlier rewind went without the file sink: its log has numbers that come again."""
+    latest = origin.checkpoint.latest_batch
+    return sink is not None and latest is not None and bool(trim_sink_log(sink[1], latest).steps)
+
+
+def to_batch(
+    origin: Origin, batch: int, option: str = "--to-batch", sink_ahead: bool = False
+) -> RewindTarget:
+    require_committed(origin.checkpoint, batch, option)
+    stands_there = batch == origin.checkpoint.latest_batch
+    if stands_there and sink_ahead:
+        return RewindTarget(
+            batch, origin.checkpoint.offsets[batch], {"to_batch": batch}, sink_only=True
+        )
+    if stands_there:
+        raise NoAnswer(
+            f"{origin.location} stands at the end of batch {batch} already",
+            "There is nothing after it to take back.",
+            "`floodmark batches` lists the earlier ones.",
+        )
+    return RewindTarget(batch, origin.checkpoint.offsets[batch], {"to_batch": batch})
+
+
+def to_offsets(origin: Origin, given: Mapping[str, str]) -> RewindTarget:
+    """Given offsets, by source, in place of those of the last committed batch."""
+    checkpoint = origin.checkpoint
+    batch = checkpoint.committed_batch
+    if batch is None:
+        raise NoAnswer(
+            f"{origin.location}: no batch is committed, so no offset can be moved",
+            "A stream that has finished nothing stands where its code says.",
+            "Start it with an empty checkpoint, and with the option of its source.",
+        )
+    require_committed(checkpoint, batch, "--to-offsets")
+    if checkpoint.state_operators:
+        raise WouldLose(
+            "--to-offsets: this stream has state, and state belongs to the batch it was made by",
+            "Records that are read again would be counted again; skipped ones would be missing.",
+            "Rewind to a batch, whose state is still there: --to-batch N.",
+        )
+    _refuse_unseen_files(checkpoint, given)
+    entry = checkpoint.offsets[batch]
+    for source, text in given.items():
+        entry = with_offset(entry, source, text)
+    if entry == checkpoint.offsets[batch] and batch == checkpoint.latest_batch:
+        raise NoAnswer(
+            f"{origin.location} stands at these offsets already",
+            do="`floodmark offsets CP --json` shows where it stands.",
+        )
+    moves = [compare(was, given[was.id]) for was in checkpoint.sources_of(batch) if was.id in given]
+    return RewindTarget(
+        batch,
+        entry,
+        {"to_offsets": dict(given)},
+        moved=True,
+        back=any(move.back for move in moves),
+        forward=tuple(words for move in moves for words in move.forward),
+    )
+
+
+def _refuse_unseen_files(checkpoint: Checkpoint, given: Mapping[str, str]) -> None:
+    """A file source's offset is an entry of its own list, which lies in the checkpoint."""
+    for source in checkpoint.sources:
+        if source.kind is not SourceKind.FILE or source.id not in given:
+            continue
+        names = names_in(checkpoint.files, f"{SOURCES}/{source.id}")
+        newest = max((at for name in names if (at := log_id(name)) is not None), default=-1)
+        wanted = parse_log_offset(parse_offset_text(given[source.id]))
+        if wanted > newest:
+            raise WrongUse(
+                f"--to-offsets: source {source.id} has no entry {wanted} in its list of files",
+                f"The newest one is {newest}.",
+                f"Give {newest} or less; `floodmark files CP` lists the files.",
+            )
+
+
+def plan_rewind(
+    origin: Origin, goal: RewindTarget, keep_identity: bool = False, sink: SinkPlace | None = None
+) -> Plan:
+    checkpoint = origin.checkpoint
+    if checkpoint.state_operators:
+        needed_state(checkpoint, goal.batch, origin.read)  # raises where it is not whole
+    trim = trim_sink_log(sink[1], goal.batch) if sink else Trim(())
+    highest = max(*checkpoint.offset_ids, *checkpoint.commit_ids)
+    steps = (
+        *_without_later_batches(origin, goal.batch),
+        *_later_state(origin, goal.batch),
+        *_later_notes(origin, goal.batch),
+        *_entries(origin, goal),
+        *_identity(origin, goal, keep_identity),
+        *trim.steps,
+    )
+    told = _consequences(
+        origin,
+        goal,
+        max(highest, trim.until) if goal.sink_only else highest,
+        keep_identity,
+        bool(sink) and not trim.words,
+    )
+    planned = max(highest, *_once_planned(origin))
+    if trim.steps and trim.until > planned:
+        told = (consequences.trimmed_too_far(goal.batch, planned, trim.until), *told)
+    known = origin.sink is not None and origin.sink.kind in consequences.FILE_SINKS
+    if (sink is None and known) or (trim.words and trim.until > goal.batch):
+        told = _skips_accepted_by_name(told)
+    return Plan(
+        "rewind",
+        _title(goal),
+        origin.location,
+        origin.location,
+        steps,
+        origin.preconditions,
+        origin.standing.digest,
+        origin.standing.words,
+        highest + 1,
+        {
+            **goal.options,
+            "keep_identity": keep_identity,
+            "sink": sink[0] if sink else None,
+            NEEDED: sorted({item.accept for item in told if item.accept}),
+        },
+        _notes(origin, goal, keep_identity, trim),
+        told,
+        sink=sink[0] if sink and trim.steps else None,
+    )
+
+
+def _consequences(
+    origin: Origin, goal: RewindTarget, highest: int, keep_identity: bool, trimmed: bool
+) -> consequences.Consequences:
+    stateful = bool(origin.checkpoint.state_operators)
+    again = Again(goal.batch, highest, trimmed, keep_identity, goal.back, stateful=stateful)
+    told = consequences.reads_again(again, origin.sink)
+    told = (*(consequences.never_read(words) for words in goal.forward), *told)
+    if goal.sink_only:
+        return tuple(item for item in told if item.sink == consequences.FILES)
+    return told
+
+
+def _once_planned(origin: Origin) -> Iterator[int]:
+    """How far the checkpoint had come before each change that took it back."""
+    yield -1
+    for record in journal.read_records(origin.files):
+        if record.plan.in_place:
+            yield record.plan.block - 1
+
+
+def _skips_accepted_by_name(told: consequences.Consequences) -> consequences.Consequences:
+    """It is a file sink, and its log stays: nobody has named it, or it cannot be taken back."""
+    return tuple(
+        replace(item, accept=SKIPS) if item.sink == consequences.FILES and item.skips else item
+        for item in told
+    )
+
+
+def _title(goal: RewindTarget) -> str:
+    if goal.sink_only:
+        return f"The file sink's log, back to the end of batch {goal.batch} like the checkpoint"
+    if goal.moved:
+        return f"To the given offsets, which batch {goal.batch + 1} begins at"
+    return f"Back to the end of batch {goal.batch}"
+
+
+def _without_later_batches(origin: Origin, batch: int) -> Iterator[Step]:
+    # Commits go before offsets: stopped halfway, this still looks like a batch to rerun.
+    for log, ids in (
+        (COMMITS, origin.checkpoint.commit_ids),
+        (OFFSETS, origin.checkpoint.offset_ids),
+    ):
+        for later in sorted((number for number in ids if number > batch), reverse=True):
+            yield from _removal(origin, f"{log}/{later}", f"everything after batch {batch} goes")
+
+
+def _removal(origin: Origin, path: str, why: str) -> Iterator[Step]:
+    yield delete(path, why)
+    if sidecar(path) in origin.sizes:
+        # Hadoop's checksum alone would keep Spark from ever writing this name again.
+        yield delete(sidecar(path), why)
+
+
+def _later_state(origin: Origin, batch: int) -> Iterator[Step]:
+    """Versions that batches to come write anew: a store that never overwrites would keep these."""
+    why = "state of batches that are run again"
+    for file in state_files(origin.checkpoint.files):
+        if file.version > batch + 1 and file.unique_id is None:
+            yield from _removal(origin, file.path, why)
+            if f"{file.path}.crc" in origin.sizes:
+                yield from _removal(origin, f"{file.path}.crc", why)
+    for path in sorted(origin.sizes):
+        number = batch_id(path.rsplit("/", 1)[-1])
+        if is_operator_metadata(path) and number is not None and number > batch:
+            yield from _removal(origin, path, why)
+
+
+def _later_notes(origin: Origin, batch: int) -> Iterator[Step]:
+    """Starts that will not have been: their notes would tell of code that made no state here."""
+    for path, begun in start_batches(origin.files):
+        if begun > batch:
+            yield from _removal(origin, path, f"the note of a start after batch {batch}")
+
+
+def _entries(origin: Origin, goal: RewindTarget) -> Iterator[Step]:
+    before = goal.batch - 1
+    data = render_offsets(goal.entry)
+    if goal.moved:
+        why = "where the next batch begins"
+        # A source of the old interface is asked for the range between the two: it must not
+        # run backwards.
+        for number in (before, goal.batch) if before >= 0 else (goal.batch,):
+            yield from _rewrite(origin, f"{OFFSETS}/{number}", data, why)
+    elif before >= 0 and before not in origin.checkpoint.offset_ids:
+        why = "Spark wants the entry before, and it is purged"
+        yield from _rewrite(origin, f"{OFFSETS}/{before}", data, why)
+        done = origin.read(f"{COMMITS}/{goal.batch}")
+        yield from _rewrite(origin, f"{COMMITS}/{before}", done, f"{why}; it was done")
+
+
+def _rewrite(origin: Origin, path: str, data: bytes, why: str) -> Iterator[Step]:
+    if sidecar(path) in origin.sizes:
+        yield delete(sidecar(path), "the checksum of what is replaced")
+    yield write(path, data, why, replaces=path in origin.sizes)
+
+
+def _identity(origin: Origin, goal: RewindTarget, keep_identity: bool) -> Iterator[Step]:
+    if keep_identity or goal.sink_only:
+        return
+    fresh = new_metadata(new_query_id())
+    why = "a new query id: sinks that remember the old one would skip the batches"
+    yield from _rewrite(origin, METADATA, render_metadata(fresh), why)
+
+
+def _notes(origin: Origin, goal: RewindTarget, keep_identity: bool, trim: Trim) -> tuple[str, ...]:
+    notes = [*goal.notes, f"The stream goes on with batch {goal.batch + 1}."]
+    kinds = {source.kind for source in origin.checkpoint.sources_of(goal.batch)}
+    if SourceKind.FILE in kinds:
+        notes.append(
+            "The file source's own list is not taken back: its next batch takes all files that "
+            "are listed already at once, whatever maxFilesPerTrigger says."
+        )
+    if keep_identity:
+        notes.append(
+            "--keep-identity: a sink that remembers (query, batch) SKIPS the batches it has, "
+            "whatever is in them now."
+        )
+    if trim.words:
+        notes.append(f"The file sink's log stays as it is: {trim.words}.")
+    return tuple(notes)
+
+
+def by_time(goal: RewindTarget, at_ms: int, *notes: str) -> RewindTarget:
+    """The goal as one that was asked for by a time."""
+    options = {"to_time_ms": at_ms, "to_time": moment(at_ms)}
+    return replace(goal, options={**options, **_offsets_of(goal)}, notes=notes)
+
+
+def _offsets_of(goal: RewindTarget) -> Mapping[str, Any]:
+    return goal.options if goal.moved else {}
+
+
+def planned_at(origin: Origin, batch: int, at_ms: int) -> str:
+    metadata = origin.checkpoint.offsets[batch].metadata
+    time_ms = metadata.batch_timestamp_ms if metadata else None
+    own = f", at {moment(time_ms)}" if time_ms is not None else ""
+    return f"Batch {batch} is the last that was planned by {moment(at_ms)}{own}."

@@ -1,0 +1,227 @@
+"""A new checkpoint with its state written anew, and all else as `upgrade` carries it.
+
+`repartition` and `convert` say what becomes of the settings, the commit and each
+operator's state; the identity, the numbers, the sources and the batch in flight are
+carried over as they are.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from floodmark.changes.carry.needed_state import computed_again, needed_state, whole_in_flight
+from floodmark.changes.carry.origin import Origin
+from floodmark.changes.carry.resume_point import Course, UpgradeOptions, choose_course
+from floodmark.changes.plan import Plan, Step, rewrite, write
+from floodmark.changes.planners.upgrade import plan_upgrade
+from floodmark.checkpoint.commits import StateIds, parse_commit, render_commit, with_state_ids
+from floodmark.checkpoint.layout import COMMITS, OFFSETS, STATE
+from floodmark.checkpoint.offsets import parse_offsets, render_offsets, with_conf
+from floodmark.checkpoint.operators import with_partitions
+from floodmark.errors import NoAnswer
+from floodmark.state.shapes.operators import JOIN_STORES
+from floodmark.statestore.rewrite.partitions import StoreToRewrite, stores_of
+
+FORMAT_KEY = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What the new checkpoint is to be."""
+
+    verb: str
+    title: str
+    options: Mapping[str, object]
+    conf: Mapping[str, str]
+    """Settings that the checkpoint pins, and what they are now."""
+    provider: str
+    partitions: int | None
+    """None: each operator keeps as many as it has."""
+    unique_ids: bool
+    why: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class OperatorToRewrite:
+    number: int
+    stores: tuple[StoreToRewrite, ...]
+    batch: int
+
+    @property
+    def is_keyless(self) -> bool:
+        return all(store.is_keyless for store in self.stores)
+
+
+def operators_of(origin: Origin, course: Course) -> tuple[OperatorToRewrite, ...]:
+    """Every operator's state at the batch that the new stream begins after."""
+    checkpoint = origin.checkpoint
+    if not checkpoint.state_operators:
+        raise NoAnswer(
+            f"{checkpoint.path} has no state",
+            "Its query keeps none, so there is nothing to write anew.",
+            "`floodmark upgrade` or `floodmark copy` moves it.",
+        )
+    if course.after is None:
+        raise NoAnswer(
+            f"{checkpoint.path}: no batch is committed, so there is no state to write anew",
+            "The state of a batch that may be half done is not taken for whole.",
+            "Start the query once, or begin with an empty checkpoint.",
+        )
+    needed_state(checkpoint, course.after, origin.read)  # it must be whole
+    return tuple(
+        OperatorToRewrite(
+            one.operator,
+            stores_of(origin.files, checkpoint, one.operator, course.after),
+            course.after,
+        )
+        for one in checkpoint.state_operators
+    )
+
+
+def course_of(origin: Origin) -> Course:
+    return choose_course(origin.checkpoint, UpgradeOptions())
+
+
+def plan_rewritten(
+    origin: Origin, new: str, course: Course, operators: tuple[OperatorToRewrite, ...], turn: Turn
+) -> Plan:
+    anew = {one.number: one for one in operators if turn.partitions is None or not one.is_keyless}
+    base = plan_upgrade(origin, new, UpgradeOptions())
+    ids = _ids(origin, new, course, turn, operators, anew) if turn.unique_ids else None
+    steps = [
+        step for before in base.steps for step in _carried(origin, course, turn, before, anew, ids)
+    ]
+    steps += _rewrites(origin, course, turn, anew.values(), ids)
+    had_ids = any(store.at.unique_ids for one in operators for store in one.stores)
+    again = computed_again(course.in_flight) if ids or had_ids else ()
+    return replace(
+        base,
+        verb=turn.verb,
+        title=turn.title,
+        steps=tuple(steps),
+        options=turn.options,
+        notes=(*turn.notes, *base.notes, *again),
+    )
+
+
+def _carried(
+    origin: Origin,
+    course: Course,
+    turn: Turn,
+    step: Step,
+    anew: Mapping[int, OperatorToRewrite],
+    ids: StateIds | None,
+) -> Iterator[Step]:
+    def data() -> bytes:
+        return origin.read(step.origin) if step.origin is not None else step.data
+
+    folder, _, rest = step.path.partition("/")
+    if folder == OFFSETS and turn.conf:
+        entry = with_conf(parse_offsets(data()), turn.conf)
+        yield write(step.path, render_offsets(entry), f"{step.why}, with the new settings")
+    elif folder == COMMITS:
+        yield _commit(course, step, data, ids)
+    elif folder == STATE:
+        yield from _described(turn, step, rest.split("/"), data, anew)
+    else:
+        yield step
+
+
+def _commit(course: Course, step: Step, data: Callable[[], bytes], ids: StateIds | None) -> Step:
+    entry = parse_commit(data())
+    mine: StateIds | None = ids
+    if ids is not None and step.path != f"{COMMITS}/{course.number}":
+        mine = {}  # no state of that batch is carried over
+    if mine is None and not entry.state_unique_ids and entry.version != 2:
+        return step
+    words = "with the ids of the new state" if mine else "without unique ids"
+    return write(step.path, render_commit(with_state_ids(entry, mine)), f"{step.why}, {words}")
+
+
+def _described(
+    turn: Turn,
+    step: Step,
+    parts: list[str],
+    data: Callable[[], bytes],
+    anew: Mapping[int, OperatorToRewrite],
+) -> Iterator[Step]:
+    """`parts` is the path below state/: the operator, then its files."""
+    if parts[1] == "_metadata":
+        if turn.partitions is None:
+            yield step
+        else:
+            written = with_partitions(data(), turn.partitions)
+            yield write(step.path, written, f"{turn.partitions} partitions")
+    elif "_metadata" in parts or parts[1] == "_stateSchema" or int(parts[0]) not in anew:
+        yield step
+
+
+def _ids(
+    origin: Origin,
+    new: str,
+    course: Course,
+    turn: Turn,
+    operators: Iterable[OperatorToRewrite],
+    anew: Mapping[int, OperatorToRewrite],
+) -> StateIds:
+    """Unique ids for every store, the same each time this very change is planned."""
+    assert course.after is not None
+    commit = origin.checkpoint.commits.get(course.after)
+    known = commit.state_unique_ids if commit else {}
+    ids: dict[int, tuple[tuple[str, ...], ...]] = {}
+    for operator in operators:
+        if operator.number not in anew:
+            ids[operator.number] = known[operator.number]
+            continue
+        count = 1 if operator.is_keyless else turn.partitions or _count(operator)
+        names = [store.name for store in operator.stores]
+        ordered = [name for name in JOIN_STORES if name in names] or names
+        ids[operator.number] = tuple(
+            tuple(
+                str(
+                    uuid.uuid5(
+                        uuid.NAMESPACE_URL,
+                        f"{new} {origin.standing.digest} {turn.verb} {dict(turn.options)} "
+                        f"{operator.number} {partition} {name}",
+                    )
+                )
+                for name in ordered
+            )
+            for partition in range(count)
+        )
+    return ids
+
+
+def _count(operator: OperatorToRewrite) -> int:
+    return len(operator.stores[0].partitions)
+
+
+def _rewrites(
+    origin: Origin,
+    course: Course,
+    turn: Turn,
+    operators: Iterable[OperatorToRewrite],
+    ids: StateIds | None,
+) -> Iterator[Step]:
+    assert course.number is not None
+    again = whole_in_flight(origin.checkpoint, course.in_flight, origin.read)
+    for operator in operators:
+        how: dict[str, Any] = {
+            "operator": operator.number,
+            "batch": operator.batch,
+            "version": course.number + 1,
+            "partitions": None if operator.is_keyless else turn.partitions,
+            "provider": turn.provider,
+            "unique_ids": [list(stores) for stores in ids[operator.number]] if ids else None,
+        }
+        path = f"{STATE}/{operator.number}"
+        yield rewrite(path, f"the state after batch {operator.batch}, {turn.why}", how)
+        # With unique ids a batch that is not committed has none that anybody knows.
+        if again is not None and not turn.unique_ids:
+            how = {**how, "batch": again, "since": operator.batch, "version": course.top + 1}
+            words = f"what batch {again} has written: a sink that has it does not compute it again"
+            yield rewrite(path, words, how)

@@ -1,0 +1,96 @@
+"""`--read-data`: what a change needs and what it has made, read to the last byte.
+
+Without it, state is checked to be whole: every file of the chain is there, RocksDB's
+snapshots open, and the SSTs that they name have their sizes. What floodmark itself writes
+is always read back; what it copies is compared by size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from floodmark.changes.carry.needed_state import StoreState, named_snapshot, needed_state
+from floodmark.changes.carry.origin import Origin
+from floodmark.changes.plan import COPY, RESTORE, Plan, Step
+from floodmark.checkpoint.layout import StateFile
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.errors import FileGone, FloodmarkError, MalformedFile, StoppedMidway
+from floodmark.storage.files import Files
+
+_ROW_CHECKSUMS = "spark.sql.streaming.stateStore.rowChecksum.enabled"
+
+
+def require_readable_state(origin: Origin, batch: int | None) -> int:
+    """Decodes the state after the batch; gives how many files that were."""
+    if batch is None or not origin.checkpoint.state_operators:
+        return 0
+    count = 0
+    for store in needed_state(origin.checkpoint, batch, origin.read):
+        for path in _read(origin, store):
+            count += bool(path)
+    return count
+
+
+def _read(origin: Origin, store: StoreState) -> Iterator[str]:
+    for file in store.files:
+        try:
+            _decode(origin, store, file)
+        except FileGone:
+            raise
+        except FloodmarkError as error:
+            raise MalformedFile(
+                f"{file.path} is damaged: {error.what}",
+                error.why,
+                "Restore the file from a backup, or choose another batch.",
+            ) from None
+        yield file.path
+    yield from (table.path for table in store.tables)
+
+
+def _decode(origin: Origin, store: StoreState, file: StateFile) -> None:
+    from floodmark.state.files.hdfs import file_records
+    from floodmark.state.files.rocksdb import parse_changelog
+    from floodmark.statestore.rocksdb_files import opened
+
+    checked = origin.checkpoint.conf.get(_ROW_CHECKSUMS) == "true"
+    if file.kind == "zip":
+        snapshot = named_snapshot(file.path, origin.read)
+        with opened(origin.files, store.folder, snapshot, b",") as database:
+            for _ in database.records():
+                pass
+    elif file.kind == "changelog":
+        parse_changelog(origin.read(file.path), checked)
+    else:
+        for _ in file_records("", origin.read(file.path), file.kind == "delta", checked):
+            pass
+
+
+def compare_contents(plan: Plan, origin: Files, target: Files) -> int:
+    """What was copied or restored, by the SHA-256 of its content; gives how many files."""
+    steps = {step.path: step for step in plan.steps}
+    count = 0
+    for step in steps.values():
+        if step.do not in (COPY, RESTORE):
+            continue
+        if _sha256(target.read(RelativePath(step.path))) != _wanted(step, origin):
+            raise StoppedMidway(
+                f"{step.path} does not hold what it was copied from",
+                "It has the right size, and another content: the storage or the way to it has "
+                "changed the bytes.",
+                "Take it back with `floodmark undo`, and copy again.",
+            )
+        count += 1
+    return count
+
+
+def _wanted(step: Step, origin: Files) -> str:
+    path = step.origin or step.path
+    # A repository names each content by its SHA-256.
+    return (
+        path.rsplit("/", 1)[-1] if step.do == RESTORE else _sha256(origin.read(RelativePath(path)))
+    )
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

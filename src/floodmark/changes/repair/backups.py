@@ -1,0 +1,96 @@
+"""Files as a backup has them. Spark never changes a file it has finished, so an older copy is
+as good as the file itself, if both are of the same query and its logs agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from floodmark.changes.repair.patient import Patient
+from floodmark.checkpoint.evidence import main_file
+from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, STATE
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.sources.file_log import COMPACT
+from floodmark.errors import FloodmarkError
+from floodmark.storage.files import Files
+from floodmark.storage.repository import Snapshot, Stored, fetch
+
+_LOGS = (f"{OFFSETS}/", f"{COMMITS}/")
+_STATE = f"{STATE}/"
+_MOST = 100_000
+
+
+class Backup:
+    """The snapshots of a repository that are of this very stream, newest first."""
+
+    def __init__(self, repository: Files, snapshots: Iterable[Snapshot]) -> None:
+        self.repository = repository
+        self.snapshots = tuple(snapshots)
+
+    def restore(self, patient: Patient) -> bool:
+        wanted = _wanted(patient)
+        if not wanted:
+            return False
+        lost_all = bool(patient.found("FM153"))
+        done = False
+        for snapshot in self.snapshots:
+            stored = {file.path: file for file in snapshot.files}
+            mine = [path for path in wanted if path in stored and path not in patient.restored]
+            if lost_all and not any(path.startswith(_STATE) for path in patient.restored):
+                mine += [path for path in stored if path.startswith(_STATE)]
+            if mine and self._is_of(patient, snapshot, stored):
+                for path in mine:
+                    data = fetch(self.repository, stored[path])
+                    if not patient.has(path) or data != patient.files.read(RelativePath(path)):
+                        patient.restore(stored[path], data, f"as of snapshot {snapshot.id}")
+                        done = True
+        return done
+
+    def _is_of(self, patient: Patient, snapshot: Snapshot, stored: dict[str, Stored]) -> bool:
+        """Same query, and every entry that both can read is the same."""
+        query_id = patient.checkpoint.query_id
+        if METADATA not in patient.evidence.faults and query_id not in (None, snapshot.query_id):
+            return False
+        sound = [
+            path
+            for path in stored
+            if path.startswith(_LOGS)
+            and patient.has(path)
+            and path not in patient.evidence.faults
+            and path not in patient.evidence.disagreeing
+        ]
+        here = patient.files.read_many(map(RelativePath, sound))
+        try:
+            return all(here[path] == fetch(self.repository, stored[path]) for path in sound)
+        except FloodmarkError:
+            return False
+
+
+def _wanted(patient: Patient) -> list[str]:
+    """Every file that a finding is about, and those that a state needs and lacks."""
+    evidence = patient.evidence
+    paths = {item.path for item in patient.findings}
+    paths |= evidence.faults.keys() | evidence.unusable | evidence.disagreeing
+    paths |= {f"{need.folder}/{name}" for need in evidence.needs for name in need.missing}
+    paths |= {f"{OFFSETS}/{item.path.split('/')[1]}" for item in patient.found("FM101", "FM107")}
+    paths |= {main_file(item.path) or item.path for item in patient.found("FM114")}
+    checkpoint = patient.checkpoint
+    latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
+    if latest is not None and committed is not None:
+        # A file's name may be any number: only so many before the newest are wanted.
+        first = max(latest + 1, committed - _MOST)
+        paths |= {f"{OFFSETS}/{batch}" for batch in range(first, committed + 1)}
+        first = max(committed + 1, latest - _MOST)
+        paths |= {f"{COMMITS}/{batch}" for batch in range(first, latest)}
+    if patient.found("FM127", "FM129"):
+        for source in evidence.seen_files:
+            paths |= _entries(patient, source)
+    return sorted(paths)
+
+
+def _entries(patient: Patient, source: str) -> set[str]:
+    newest = patient.evidence.seen_files[source]
+    names = range(max(0, newest - 100), newest + 100)
+    return {f"sources/{source}/{n}{end}" for n in names for end in ("", COMPACT)} - set(
+        patient.evidence.sizes
+    )

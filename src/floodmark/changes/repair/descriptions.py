@@ -1,0 +1,81 @@
+"""What entries and operator metadata say of the state, put right."""
+
+from __future__ import annotations
+
+import json
+
+from floodmark.changes.carry.rehome import is_operator_metadata, moved_operator_metadata
+from floodmark.changes.repair.patient import SAME_QUERY, Patient
+from floodmark.checkpoint.layout import OFFSETS
+from floodmark.checkpoint.model import PROVIDER_CLASS, SHUFFLE_PARTITIONS, STATE_CODEC
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.wire import compact_json
+
+
+def schema_paths(patient: Patient) -> bool:
+    """Absolute paths that lead to where the checkpoint was copied from."""
+    if not patient.found("FM136"):
+        return False
+    for path in patient.evidence.sizes:
+        if is_operator_metadata(path) and not path.rsplit("/", 1)[1].startswith("."):
+            data = moved_operator_metadata(
+                patient.files.read(RelativePath(path)), patient.evidence.places[0]
+            )
+            patient.write(path, data, "the paths of its schemas lead to this place")
+    return True
+
+
+def partition_count(patient: Patient) -> bool:
+    """Version 2 entries of a query's first run do not say how many partitions the state has."""
+    if not patient.found("FM138"):
+        return False
+    checkpoint = patient.checkpoint
+    latest = checkpoint.latest_batch
+    assert latest is not None
+    count = max(operator.partitions for operator in checkpoint.state_operators)
+    # With a batch in flight, Spark compares the count with that of the entry before.
+    for batch in (latest - 1, latest):
+        entry = checkpoint.offsets.get(batch)
+        if entry is None or entry.metadata is None or SHUFFLE_PARTITIONS in entry.metadata.conf:
+            continue
+        why = f"pins the number of partitions that the state has: {count}"
+        _say(patient, batch, SHUFFLE_PARTITIONS, str(count), why)
+    return True
+
+
+def settings(patient: Patient) -> bool:
+    """Entries that disagree on a setting, where the state files tell which of them is right."""
+    if not any(item.repairable for item in patient.found("FM126")):
+        return False
+    for key in (STATE_CODEC, PROVIDER_CLASS):
+        value = patient.evidence.written_with(key)
+        for batch, entry in patient.checkpoint.offsets.items():
+            said = entry.metadata.conf.get(key) if entry.metadata else None
+            if None not in (value, said) and value != said:
+                short = str(value).rpartition(".")[2]
+                why = f"the state files are {short}'s, as other entries say"
+                _say(patient, batch, key, str(value), why)
+    return True
+
+
+def _say(patient: Patient, batch: int, key: str, value: str, why: str) -> None:
+    """One setting of an entry; the rest of it stays as Spark wrote it."""
+    path = f"{OFFSETS}/{batch}"
+    head, line, rest = patient.files.read(RelativePath(path)).decode().split("\n", 2)
+    fields = json.loads(line)
+    fields["conf"][key] = value
+    patient.write(path, f"{head}\n{compact_json(fields)}\n{rest}".encode(), why)
+
+
+def torn(patient: Patient) -> bool:
+    """Schemas and operator metadata that Spark cannot read and writes anew where there are none."""
+    found = [item.path for item in patient.found("FM123", "FM125") if item.repairable]
+    for path in found:
+        patient.remove(path, "it cannot be read: the next start writes it anew")
+    if found:
+        patient.risk(
+            SAME_QUERY,
+            f"{', '.join(found)}: the next start compares nothing and writes down what then runs. "
+            "That has to be the query that wrote the state: a changed one would misread it.",
+        )
+    return bool(found)

@@ -1,0 +1,47 @@
+"""How many rows batches that run again write to their sink again.
+
+A query with state emits rows that a batch did not read: windows that the watermark closed,
+timeouts, the totals of update and complete mode. So the records that are read again say nothing
+of its output. Only a sink that logs its batches knows the number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from floodmark.changes.repair.patient import REPEATS, Emitted, Patient
+from floodmark.changes.repair.spans import in_words, repeats_of
+from floodmark.errors import FloodmarkError
+from floodmark.storage.delta_log import rows_of_batches
+
+
+def risk_repeats(patient: Patient, what: str, sinks: str, after: int, spent: Sequence[int]) -> None:
+    """The batches `spent`, the last ones after `after`, run again: that has to be accepted.
+
+    `what` happens to them, and which `sinks` then get their rows a second time.
+    """
+    repeats = repeats_of(patient, after, spent)
+    emitted = emitted_again(patient, spent)
+    words = f"{what}{in_words(repeats)}: {sinks}"
+    if emitted is not None:
+        words = f"{words} {emitted.words}"
+    patient.risk(REPEATS, words, repeats, emitted)
+
+
+def emitted_again(patient: Patient, batches: Sequence[int]) -> Emitted | None:
+    """None for a query without state: its output comes from what it reads alone."""
+    rows = _logged_rows(patient, batches)
+    if rows is None and not patient.keeps_state:
+        return None
+    return Emitted(tuple(batches), rows)
+
+
+def _logged_rows(patient: Patient, batches: Sequence[int]) -> int | None:
+    sink, query_id = patient.sink, patient.checkpoint.query_id
+    if sink.kind != "delta" or not sink.log_is_read or query_id is None:
+        return None
+    assert sink.files is not None
+    try:
+        return rows_of_batches(sink.files, query_id, batches)
+    except FloodmarkError:
+        return None

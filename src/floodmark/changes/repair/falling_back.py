@@ -1,0 +1,78 @@
+"""The last resort: back to the newest batch whose entries and state are whole.
+
+The batches after it are read again. Where a sink may have them, the query gets a new id and the
+file sink's log is taken back: else the sink would skip the batches, and their state would never
+be computed again.
+"""
+
+from __future__ import annotations
+
+from floodmark.changes.carry.rehome import is_operator_metadata
+from floodmark.changes.repair.patient import Patient
+from floodmark.changes.repair.state_files import sink_may_have, unfinished_and_damaged
+from floodmark.changes.repair.telling_the_sink import new_number_space
+from floodmark.checkpoint.derived import stand_in
+from floodmark.checkpoint.layout import COMMITS, OFFSETS, batch_id
+
+_LOGS = ("FM101", "FM104", "FM105", "FM107", "FM108", "FM109")
+_STATE = ("FM116", "FM117", "FM118", "FM119", "FM120", "FM121", "FM152")
+
+
+def fall_back(patient: Patient) -> bool:
+    blocked = patient.found(*_LOGS, *_STATE, errors=True) or unfinished_and_damaged(patient)
+    if not blocked:
+        return False
+    batch = patient.evidence.way_back
+    return batch is not None and go_back(patient, batch)
+
+
+def go_back(patient: Patient, batch: int, same_range: bool = True) -> bool:
+    """Back to the end of a batch. The next one keeps its entry, and so its range, if that can
+    be read and `same_range`.
+    """
+    checkpoint = patient.checkpoint
+    later = sorted(n for n in {*checkpoint.offset_ids, *checkpoint.commit_ids} if n > batch)
+    spent = [number for number in later if sink_may_have(patient, number)]
+    if spent and not new_number_space(patient, batch + 1, spent):
+        return False
+    _remove_later(patient, batch, later, same_range)
+    _entry_before(patient, batch)
+    return True
+
+
+def _remove_later(patient: Patient, batch: int, later: list[int], same_range: bool) -> None:
+    checkpoint = patient.checkpoint
+    why = f"back to the end of batch {batch}, the newest that is whole"
+    again = batch + 1 if same_range and batch + 1 in checkpoint.offsets else None
+    if again is not None and f"{OFFSETS}/{again}" in patient.evidence.faults:
+        again = None
+    for number in reversed(later):
+        patient.remove(f"{COMMITS}/{number}", why)
+        if number != again:
+            patient.remove(f"{OFFSETS}/{number}", why)
+    for file in checkpoint.state_files:
+        late = file.version > batch + 1 and file.unique_id is None
+        if late or file.path in patient.evidence.unusable:
+            patient.remove(file.path, "state of batches that are run again")
+    for path in patient.evidence.sizes:
+        named = batch_id(path.rsplit("/", 1)[-1])
+        # The entry that is run again writes its own; older ones hold for all that follow.
+        if is_operator_metadata(path) and named is not None and named > batch:
+            patient.remove(path, "described by batches that are run again")
+    patient.note(f"The stream goes on with batch {batch + 1}.")
+
+
+def _entry_before(patient: Patient, batch: int) -> None:
+    before = batch - 1
+    if before < 0 or before in patient.checkpoint.offsets:
+        return
+    data = stand_in(patient.checkpoint, before)
+    if data is not None:
+        why = f"Spark opens the entry before offsets/{batch}, and uses nothing of it"
+        patient.write(f"{OFFSETS}/{before}", data, why)
+        for number in patient.checkpoint.commit_ids:
+            if number <= before:
+                patient.remove(f"{COMMITS}/{number}", f"the entry of batch {before} is lost")
+        for number in patient.checkpoint.offset_ids:
+            if number < before:
+                patient.remove(f"{OFFSETS}/{number}", f"the entry of batch {before} is lost")

@@ -1,0 +1,51 @@
+"""`metadata`: the query's id, from another file that holds it."""
+
+from __future__ import annotations
+
+from floodmark.changes.carry.origin import new_query_id
+from floodmark.changes.repair.emitted import risk_repeats
+from floodmark.changes.repair.patient import Patient
+from floodmark.checkpoint.layout import METADATA
+from floodmark.checkpoint.query import new_metadata, render_metadata
+from floodmark.storage.starts import latest_note
+
+
+def identity(patient: Patient) -> bool:
+    if not patient.found("FM102", "FM103"):
+        return False
+    checkpoint = patient.checkpoint
+    if not checkpoint.offset_ids and not checkpoint.commit_ids:
+        patient.remove(METADATA, "no batch is planned yet: Spark makes a new one")
+        return True
+    query_id, why = _known_id(patient)
+    if query_id is None:
+        query_id, why = new_query_id(), "a new query id: nothing holds the old one any more"
+        _say_what_it_means(patient)
+    patient.write(METADATA, render_metadata(new_metadata(query_id)), why)
+    return True
+
+
+def _known_id(patient: Patient) -> tuple[str | None, str]:
+    note = latest_note(patient.files)
+    if note and isinstance(note.get("query_id"), str):
+        return note["query_id"], "the query's id, from the notes of its last start"
+    checkpoint = patient.checkpoint
+    numbers = [n for n in (checkpoint.latest_batch, checkpoint.committed_batch) if n is not None]
+    found = patient.sink.id_of(max(numbers, default=None))
+    return found, f"the query's id, from the transactions of {patient.sink.place}"
+
+
+def _say_what_it_means(patient: Patient) -> None:
+    in_flight = patient.checkpoint.in_flight_batch
+    if in_flight is None:
+        patient.note("No batch is in flight: a sink that remembers ids goes on with the new one.")
+        return
+    if patient.sink.replaces or patient.sink.kind == "files":
+        return  # the one replaces all it has, the other knows batches by number alone
+    risk_repeats(
+        patient,
+        f"Batch {in_flight} is run again under a new query id",
+        "a sink that has it under the old one takes its records a second time.",
+        in_flight - 1,
+        [in_flight],
+    )

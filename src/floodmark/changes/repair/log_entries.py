@@ -1,0 +1,132 @@
+"""Entries of offsets/ and commits/ that can be derived from those around them."""
+
+from __future__ import annotations
+
+from floodmark.changes.repair.emitted import risk_repeats
+from floodmark.changes.repair.patient import Patient
+from floodmark.checkpoint.derived import derived_commit, stand_in
+from floodmark.checkpoint.evidence import log_entry
+from floodmark.checkpoint.layout import COMMITS, OFFSETS
+
+_DERIVED = "derived: Spark plans a batch only when the one before it is committed"
+
+
+def commits(patient: Patient) -> bool:
+    """Commits that are torn or gone, though later entries prove that their batches finished."""
+    checkpoint = patient.checkpoint
+    done = False
+    for path, fault in patient.evidence.faults.items():
+        entry = log_entry(path)
+        if entry is None or entry[0] != COMMITS or fault.newer:
+            continue
+        done = (
+            _again(patient, entry[1], "the commit was written, so its batch had finished") or done
+        )
+    for batch in _lost(patient):
+        data = derived_commit(checkpoint, batch)
+        if data is not None:
+            patient.write(f"{COMMITS}/{batch}", data, _DERIVED)
+            done = True
+    if done and patient.found("FM109", "FM111"):
+        _newest_runs_again(patient)
+    return done
+
+
+def _newest_runs_again(patient: Patient) -> None:
+    """Its commit may be one of those that were lost: then its sink has its rows already."""
+    batch = patient.checkpoint.latest_batch
+    sink = patient.sink
+    # A sink whose log was read skips the batch if it has it: the query id stays as it is.
+    if batch is None or sink.log_is_read or sink.replaces:
+        return
+    risk_repeats(
+        patient,
+        f"Commits were lost, so nothing tells whether batch {batch} was committed. Spark runs it "
+        "again over the same offsets",
+        "if it was committed, a sink that does not remember batches (Kafka, foreach, a "
+        "foreachBatch that appends) gets its rows a second time.",
+        batch - 1,
+        [batch],
+    )
+
+
+def _again(patient: Patient, batch: int, why: str) -> bool:
+    data = derived_commit(patient.checkpoint, batch)
+    path = f"{COMMITS}/{batch}"
+    if data is not None:
+        patient.write(path, data, why)
+        _say_older_watermark(patient, batch)
+        return True
+    if batch == patient.checkpoint.latest_batch == patient.checkpoint.committed_batch:
+        patient.remove(path, f"batch {batch} is run again over the same offsets, as after a crash")
+        _newest_runs_again(patient)
+        return True
+    return False
+
+
+def _say_older_watermark(patient: Patient, batch: int) -> None:
+    """A later entry tells what a commit handed on; for the newest one there is none."""
+    entries = patient.checkpoint.offsets
+    planned = entries.get(batch)
+    if batch + 1 in entries or not patient.keeps_state or planned is None or not planned.metadata:
+        return
+    if batch == 0 or planned.metadata.batch_watermark_ms > 0:
+        patient.note(
+            f"What watermark batch {batch} had reached is lost with its commit: if the query has "
+            "one, it goes on with that of the batch before. Windows close later, and late rows "
+            "are counted that would have been dropped."
+        )
+
+
+def _lost(patient: Patient) -> tuple[int, ...]:
+    checkpoint = patient.checkpoint
+    latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
+    if latest is None:
+        return ()
+    if patient.found("FM111"):
+        return (latest - 1,)
+    if patient.found("FM109") and committed is not None:
+        # Those that are planned: a file's name may be any number, which nobody counts up to.
+        return tuple(batch for batch in sorted(checkpoint.offsets) if committed < batch < latest)
+    return ()
+
+
+def entry_before_the_newest(patient: Patient) -> bool:
+    """Spark opens the entry before the newest, and asks nothing of it where both are done."""
+    checkpoint = patient.checkpoint
+    latest = checkpoint.latest_batch
+    if latest is None or latest != checkpoint.committed_batch:
+        return False
+    before = latest - 1
+    path = f"{OFFSETS}/{before}"
+    gaps = {item.path.split("/")[1] for item in patient.found("FM101", "FM107", errors=True)}
+    torn = path in patient.evidence.faults and not patient.evidence.faults[path].newer
+    if str(before) not in gaps and not torn:
+        return False
+    data = stand_in(checkpoint, before)
+    if data is None:
+        return False
+    patient.write(
+        path, data, f"Spark opens the entry before offsets/{latest}, and uses nothing of it"
+    )
+    # Going back to a batch whose entry is made up would skip or repeat records: older entries go,
+    # as retention would have them go, so that nobody can.
+    why = f"the entry of batch {before} is lost, so no rewind may go back past it"
+    for batch in checkpoint.commit_ids:
+        if batch <= before:
+            patient.remove(f"{COMMITS}/{batch}", why)
+    for batch in checkpoint.offset_ids:
+        if batch < before:
+            patient.remove(f"{OFFSETS}/{batch}", why)
+    return True
+
+
+def unfinished_repartition(patient: Patient) -> bool:
+    found = patient.found("FM134")
+    for finding in found:
+        batch = int(finding.path.split("/")[1])
+        patient.remove(finding.path, "a repartition that was begun: this batch reads nothing")
+        for file in patient.checkpoint.state_files:
+            if file.version == batch + 1:
+                patient.remove(file.path, "state of the repartition that was not finished")
+    return bool(found)

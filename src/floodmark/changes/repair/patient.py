@@ -1,0 +1,185 @@
+"""The checkpoint under repair: as the doctor sees it after each mend, and what was done so far.
+
+Mends work on an overlay, so the doctor can look again before anything is changed; the plan is
+the difference that is left in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from floodmark.changes.carry.checkpoint_files import sidecar
+from floodmark.changes.plan import Step
+from floodmark.changes.repair.sink import KnownSink
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import FileInfo
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.sidefiles import agrees
+from floodmark.rules.finding import Finding, Severity
+from floodmark.storage.files import Files
+from floodmark.storage.overlay import Overlay
+from floodmark.storage.repository import Stored
+
+Doctor = Callable[[Files, bool], tuple[Evidence, tuple[Finding, ...]]]
+"""Looks at a checkpoint; True: reads its state, too."""
+REPEATS, CHANGES, SAME_QUERY = "repeats", "changed-files", "unchanged-query"
+SINK, STREAM = "sink", "stream"
+_REPLACED = "the checksum of what is replaced"
+_NOT_COUNTED = (
+    "How many rows that is cannot be counted: a query with state also emits rows that a batch "
+    "did not read (windows that the watermark closed, timeouts, totals)."
+)
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """What is read a second time, of one source."""
+
+    source: str
+    unit: str
+    """`records`, `files`, Delta's `versions`, or a rate source's `seconds`."""
+    at_most: int | None
+    """None where nothing that is left can tell."""
+    batches: tuple[int, ...]
+    """The batches that took it the first time; empty where only the source's list knew."""
+    reaches: str
+    """`sink`: a sink that has those batches gets it again, and the state has it once.
+    `stream`: the state takes it again, too."""
+
+    @property
+    def words(self) -> str:
+        if self.at_most is None:
+            return f"how much of source {self.source} is not known any more"
+        unit = self.unit.removesuffix("s") if self.at_most == 1 else self.unit
+        return f"{self.at_most:,} {unit} of source {self.source}"
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """The output of batches that run again."""
+
+    batches: tuple[int, ...]
+    rows: int | None
+    """None where nobody has counted it."""
+
+    @property
+    def words(self) -> str:
+        if self.rows is None:
+            return _NOT_COUNTED
+        return f"By its log, the sink has {self.rows:,} row{'' if self.rows == 1 else 's'} of them."
+
+
+@dataclass(frozen=True)
+class Risk:
+    """What the user has to accept by name before a mend is carried out."""
+
+    name: str
+    words: str
+    repeats: tuple[Repeat, ...] = ()
+    emitted: Emitted | None = None
+
+    def covers(self, other: Risk) -> bool:
+        """A mend that goes further back says again what an earlier one has said."""
+        return bool(other.repeats) and all(
+            any(
+                old.batches
+                and set(old.batches) <= set(new.batches)
+                and (old.source, old.reaches) == (new.source, new.reaches)
+                for new in self.repeats
+            )
+            for old in other.repeats
+        )
+
+
+class Patient:
+    def __init__(
+        self,
+        files: Files,
+        doctor: Doctor,
+        sink: KnownSink,
+        read_data: bool,
+        opened: Callable[[str], Files],
+    ) -> None:
+        """`opened`: gives a folder elsewhere, as that of the input."""
+        self.files = Overlay(files)
+        self.sink = sink
+        self.opened = opened
+        self.reasons: dict[str, str] = {}
+        self.restored: dict[str, Stored] = {}
+        self.sink_steps: tuple[Step, ...] = ()
+        self.risks: list[Risk] = []
+        self.notes: list[str] = []
+        self.read_data = read_data
+        self._doctor = doctor
+        self._before = files
+        self.look()
+
+    def look(self) -> None:
+        """The doctor again, at what it would be like now."""
+        self.evidence, self.findings = self._doctor(self.files, self.read_data)
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        return self.evidence.checkpoint
+
+    @cached_property
+    def before(self) -> dict[str, FileInfo]:
+        return {file.path: file for file in self._before.list().files}
+
+    def found(self, *codes: str, errors: bool = False) -> list[Finding]:
+        return [
+            item
+            for item in self.findings
+            if item.code in codes and not (errors and item.severity is not Severity.ERROR)
+        ]
+
+    def has(self, path: str) -> bool:
+        return path in self.evidence.sizes
+
+    def write(self, path: str, data: bytes, why: str) -> None:
+        self.files.write(RelativePath(path), data)
+        self.reasons[path] = why
+        side = sidecar(path)
+        there = self.has(side) and side not in self.files.removed
+        if there and not agrees(self.files.read(RelativePath(side)), data):
+            self._drop(side, _REPLACED)
+
+    def restore(self, stored: Stored, data: bytes, why: str) -> None:
+        self.write(stored.path, data, why)
+        self.restored[stored.path] = stored
+
+    def remove(self, path: str, why: str) -> None:
+        """The file with its checksums: Hadoop's alone would keep Spark from writing it again."""
+        names = [path, f"{path}.crc"] if path.startswith("state/") else [path]
+        for name in names:
+            for each in (name, sidecar(name)):
+                if self.has(each):
+                    self._drop(each, why)
+
+    def _drop(self, path: str, why: str) -> None:
+        self.files.delete([RelativePath(path)])
+        self.restored.pop(path, None)
+        self.reasons[path] = why
+
+    @property
+    def keeps_state(self) -> bool:
+        """FM153: the note of the last start tells of state that is gone."""
+        return bool(self.checkpoint.state_operators or self.found("FM153"))
+
+    def risk(
+        self,
+        name: str,
+        words: str,
+        repeats: Sequence[Repeat] = (),
+        emitted: Emitted | None = None,
+    ) -> None:
+        risk = Risk(name, words, tuple(repeats), emitted)
+        self.risks = [old for old in self.risks if old != risk and not risk.covers(old)]
+        self.risks.append(risk)
+
+    def note(self, words: str) -> None:
+        if words not in self.notes:
+            self.notes.append(words)

@@ -1,0 +1,133 @@
+"""What can be told of a file source's list of seen files, and of the files that it lost.
+
+Which files a lost entry named is nowhere else; how many they can be at most, the input folder
+tells: they lie there, no other entry names them, and they are older than the newest batch.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from floodmark.changes.repair.patient import Patient
+from floodmark.checkpoint.layout import SOURCES, names_in
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.sources.file_log import (
+    COMPACT,
+    SourceFile,
+    log_id,
+    missing_ids,
+    names_to_read,
+    parse_source_log,
+)
+from floodmark.checkpoint.text import decode
+from floodmark.errors import FloodmarkError, MalformedFile
+
+_MOST = 1000
+_MOST_LISTED = 300_000
+_HIDDEN = ("_", ".")
+
+
+@dataclass(frozen=True)
+class SeenList:
+    """A list of seen files, as far as it can be read."""
+
+    source: str
+    names: tuple[str, ...]
+    files: tuple[SourceFile, ...]
+    lost: frozenset[int]
+    """Entries that are gone or torn."""
+
+    @property
+    def folder(self) -> str:
+        return f"{SOURCES}/{self.source}"
+
+    def is_whole_to(self, entry: int) -> bool:
+        """Cut off after an entry, it is a list again."""
+        kept = [name for name in self.names if (log_id(name) or 0) <= entry]
+        ends = any(log_id(name) == entry for name in kept)
+        return ends and entry < min(self.lost) and not missing_ids(kept)
+
+
+def seen_list(patient: Patient, source: str, last: int) -> SeenList:
+    """`last`: the entry that the newest batch ends with."""
+    folder = f"{SOURCES}/{source}"
+    names = names_in(patient.checkpoint.files, folder)
+    torn = {
+        number
+        for name in names
+        if (fault := patient.evidence.faults.get(f"{folder}/{name}"))
+        and not fault.newer
+        and (number := log_id(name)) is not None
+    }
+    newest = patient.evidence.seen_files.get(source, -1)
+    gone = {*missing_ids(names), *range(newest + 1, min(last, newest + _MOST) + 1)}
+    files = [
+        file for name in names_to_read(names) for file in readable(patient, f"{folder}/{name}")
+    ]
+    return SeenList(source, names, tuple(files), frozenset(torn | gone))
+
+
+def readable(patient: Patient, path: str) -> tuple[SourceFile, ...]:
+    """The lines of an entry that are whole."""
+    try:
+        lines = decode(patient.files.read(RelativePath(path))).split("\n")[1:]
+    except FloodmarkError:
+        return ()
+    name = path.rsplit("/", 1)[1]
+    own = log_id(name)
+    found: list[SourceFile] = []
+    for line in lines:
+        try:
+            found += parse_source_log(f"v1\n{line}".encode())
+        except MalformedFile:
+            continue
+    return tuple(
+        file
+        for file in found
+        if file.batch_id == own or (name.endswith(COMPACT) and file.batch_id < (own or 0))
+    )
+
+
+def unlisted(patient: Patient, seen: SeenList) -> int | None:
+    """How many files lie where the others did, old enough to have been seen, and are not named."""
+    root = _common_folder([file.readable_path for file in seen.files])
+    if root is None:
+        return None
+    try:
+        listing = patient.opened(root).list(most=_MOST_LISTED)
+    except FloodmarkError:
+        return None
+    if not listing.complete:
+        return None  # a folder that cannot be seen through, or a path that leads too high
+    there = listing.files
+    named = {file.readable_path[len(root) + 1 :] for file in seen.files}
+    until = max(
+        (
+            entry.metadata.batch_timestamp_ms
+            for entry in patient.checkpoint.offsets.values()
+            if entry.metadata
+        ),
+        default=0,
+    )
+    return sum(
+        file.path not in named
+        and not any(part.startswith(_HIDDEN) for part in file.path.split("/"))
+        and (file.mtime_ms is None or file.mtime_ms <= until)
+        for file in there
+    )
+
+
+def _common_folder(paths: list[str]) -> str | None:
+    """The folder that all of them lie below; None where that is the storage's very top."""
+    if not paths:
+        return None
+    common: list[str] = []
+    for parts in zip(*(path.split("/")[:-1] for path in paths), strict=False):
+        if len(set(parts)) > 1:
+            break
+        common.append(parts[0])
+    root = "/".join(common)
+    # A path that has lost a slash, file://tmp for file:///tmp, must not make it the whole disk.
+    is_top = not root.rpartition("://")[2].strip("/") or re.fullmatch(r"\w+:/*", root)
+    return None if is_top else root

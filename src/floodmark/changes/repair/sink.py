@@ -1,0 +1,89 @@
+"""What can be known of the sink: which batches it has, and of which query.
+
+Delta writes (query id, batch) into its log, the file sink the batch alone into `_spark_metadata`.
+Of every other sink nothing can be known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from floodmark.changes.carry.sink_log import FOLDER
+from floodmark.changes.consequences import FILE_SINKS, Sink, sink_of
+from floodmark.checkpoint.sources.file_log import log_id
+from floodmark.errors import FloodmarkError
+from floodmark.storage.delta_log import is_delta_table, transactions
+from floodmark.storage.files import Files
+
+
+@dataclass(frozen=True)
+class KnownSink:
+    kind: str | None = None
+    """`delta`, `files`, what the notes say, or None."""
+    place: str | None = None
+    files: Files | None = None
+    newest: Mapping[str, int] = field(default_factory=dict)
+    """Delta: query id → the newest batch. The file sink: `` → the newest batch."""
+    named: bool = False
+    """The user has named the place, so its log may be changed; else the notes tell of it."""
+    complete: bool = False
+    """The query's output mode: each batch emits the whole result."""
+    log_is_read: bool = False
+    """`newest` is what the sink's own log says; else nobody knows what it has."""
+
+    @property
+    def replaces(self) -> bool:
+        """Each batch replaces the whole output, so none is ever there twice. Of other sinks in
+        complete mode nobody knows: foreachBatch may append, and Kafka does.
+        """
+        return self.complete and self.kind == "delta"
+
+    @property
+    def sink(self) -> Sink | None:
+        """In the words that the consequences of every change go by."""
+        if self.kind is None:
+            return None
+        return Sink("parquet" if self.kind == "files" else self.kind, self.place)
+
+    def may_have(self, query_id: str | None, batch: int) -> bool:
+        if not self.log_is_read:
+            return True
+        if self.kind == "files":
+            return self.newest.get("", -1) >= batch
+        return query_id is None or self.newest.get(query_id, -1) >= batch
+
+    def id_of(self, batch: int | None) -> str | None:
+        """The query that wrote the last batches, where only one can have."""
+        if self.kind != "delta" or batch is None:
+            return None
+        near = [name for name, newest in self.newest.items() if newest in (batch - 1, batch)]
+        return near[0] if len(near) == 1 else None
+
+
+def known_sink(
+    note: Mapping[str, Any] | None, given: tuple[str, Files] | None, opened: Any
+) -> KnownSink:
+    """`given`: the place that the user named; else the notes of the last start tell."""
+    noted = sink_of(note)
+    complete = str((note or {}).get("output_mode")).lower() == "complete"
+    remembers = noted is not None and (noted.kind == "delta" or noted.kind in FILE_SINKS)
+    named = given is not None
+    try:
+        if given is None and remembers and noted is not None and noted.path is not None:
+            given = (noted.path, opened(noted.path))
+    except FloodmarkError:
+        given = None
+    if given is None:
+        return KnownSink(noted.kind if noted else None, complete=complete)
+    place, files = given
+    try:
+        if is_delta_table(files):
+            return KnownSink("delta", place, files, transactions(files), named, complete, True)
+        ids = [number for name in files.level(FOLDER).files if (number := log_id(name)) is not None]
+    except FloodmarkError:
+        return KnownSink(noted.kind if noted else None, complete=complete)
+    if ids:
+        return KnownSink("files", place, files, {"": max(ids)}, named, log_is_read=True)
+    return KnownSink(noted.kind if noted else None, place, files, {}, named, complete)

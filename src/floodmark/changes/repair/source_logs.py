@@ -1,0 +1,150 @@
+"""What sources keep for themselves: the list of seen files, and where a source began."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from floodmark.changes.repair.falling_back import go_back
+from floodmark.changes.repair.patient import CHANGES, REPEATS, STREAM, Patient, Repeat
+from floodmark.changes.repair.seen_list import SeenList, readable, seen_list, unlisted
+from floodmark.checkpoint.layout import OFFSETS
+from floodmark.checkpoint.sources.file_log import (
+    COMPACT,
+    SourceFile,
+    compact_interval,
+    log_id,
+    render_log,
+)
+from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.checkpoint.sources.offset import parse_log_offset
+from floodmark.errors import MalformedFile
+
+_TOLD = 5
+_RATE_STEP_MS = 1000
+
+
+def seen_files(patient: Patient) -> bool:
+    """Entries of a file source's log that are gone or torn."""
+    lists = [seen_list(patient, source, last) for source, last in _file_sources(patient)]
+    broken = [seen for seen in lists if seen.lost]
+    if not broken:
+        return False
+    batch = _batch_before(patient, broken)
+    if batch is not None and _go_back(patient, broken, batch):
+        return True
+    for seen in broken:
+        for entry in sorted(seen.lost):
+            _write_entry(patient, seen, entry)
+        _say_what_it_means(patient, seen)
+    return True
+
+
+def _file_sources(patient: Patient) -> Iterator[tuple[str, int]]:
+    """(source, the entry of its list that the newest batch ends with)."""
+    newest = max(patient.evidence.positions, default=None)
+    if newest is not None:
+        yield from _ends(patient, newest).items()
+
+
+def _ends(patient: Patient, batch: int) -> dict[str, int]:
+    """File source → the entry of its list that a batch ends with."""
+    found = {}
+    for place in patient.evidence.positions.get(batch, ()):
+        if place.kind is SourceKind.FILE and place.offset is not None:
+            with contextlib.suppress(MalformedFile):
+                found[place.id] = parse_log_offset(place.offset)
+    return found
+
+
+def _batch_before(patient: Patient, broken: list[SeenList]) -> int | None:
+    """The newest whole batch that needs none of the lost entries, if going there is the smaller
+    harm: where nothing committed is left behind, or where a state would take files twice.
+    """
+    checkpoint = patient.checkpoint
+    if not checkpoint.commit_ids:
+        return -1 if checkpoint.offset_ids == (0,) else None
+    for batch in reversed(checkpoint.commit_ids):
+        if batch != checkpoint.committed_batch and not checkpoint.state_operators:
+            return None
+        ends = _ends(patient, batch)
+        known = batch in checkpoint.commits and f"{OFFSETS}/{batch}" not in patient.evidence.faults
+        before = all(seen.source in ends and seen.is_whole_to(ends[seen.source]) for seen in broken)
+        if known and before and patient.evidence.is_whole(batch + 1):
+            return batch
+    return None
+
+
+def _go_back(patient: Patient, broken: list[SeenList], batch: int) -> bool:
+    """Without the entries that later batches took, their files are new, and read once more."""
+    ends = _ends(patient, batch)
+    if not go_back(patient, batch, same_range=False):
+        return False
+    for seen in broken:
+        # Where the entry is gone, its checksums may be left: they would block the new one.
+        for name in {*seen.names, *map(str, seen.lost)}:
+            number = log_id(name)
+            if number is not None and number > ends.get(seen.source, -1):
+                patient.remove(f"{seen.folder}/{name}", "its files are taken again")
+    return True
+
+
+def _write_entry(patient: Patient, seen: SeenList, entry: int) -> None:
+    compacted = (entry + 1) % compact_interval(seen.names) == 0
+    path = f"{seen.folder}/{entry}{COMPACT if compacted else ''}"
+    files = readable(patient, path) if patient.has(path) else ()
+    if compacted:
+        files = _with_earlier(patient, seen, entry, files)
+    said = f"with the {len(files)} files that can be told" if files else "with no file in it"
+    patient.write(path, render_log(files), f"Spark reads the whole list: the entry again, {said}")
+
+
+def _say_what_it_means(patient: Patient, seen: SeenList) -> None:
+    """Counted by the files that still lie in the input folder and that no entry names."""
+    source = seen.source
+    mended = seen_list(patient, source, max(seen.lost))
+    repeat = Repeat(source, "files", unlisted(patient, mended), (), STREAM)
+    names = ", ".join(str(entry) for entry in sorted(seen.lost)[:_TOLD])
+    patient.risk(
+        REPEATS,
+        f"Files that only the lost entries of sources/{source} ({names}) named are new to the "
+        f"source: those that are still in the input folder are read a second time, at most "
+        f"{repeat.words}.",
+        (repeat,),
+    )
+
+
+def _with_earlier(
+    patient: Patient, seen: SeenList, entry: int, own: tuple[SourceFile, ...]
+) -> tuple[SourceFile, ...]:
+    """A compaction holds everything before it, which may still lie there entry by entry."""
+    told = {file.text: file for file in own}
+    for name in seen.names:
+        number = log_id(name)
+        if number is not None and number < entry:
+            told |= {file.text: file for file in readable(patient, f"{seen.folder}/{name}")}
+    return tuple(sorted(told.values(), key=lambda file: file.batch_id))
+
+
+def start_files(patient: Patient) -> bool:
+    """Where a source began. Kafka reads it only while no batch is planned; a rate source counts
+    its seconds from it, and what it counted tells when that was.
+    """
+    done = False
+    kinds = {source.id: source.kind for source in patient.checkpoint.sources}
+    for finding in patient.found("FM130"):
+        source = finding.path.split("/")[1]
+        start = patient.evidence.rate_starts.get(source)
+        if kinds.get(source) is SourceKind.KAFKA:
+            patient.remove(finding.path, "batches are planned: where Kafka began is not read again")
+            done = True
+        elif start is not None:
+            patient.write(finding.path, f"v1\n{start}".encode(), "by its batches: time and seconds")
+            patient.risk(
+                CHANGES,
+                f"{finding.path} is derived: source {source} began up to {_RATE_STEP_MS} ms "
+                "before, so the times in its rows are later by as much. Their values are as "
+                "they were.",
+            )
+            done = True
+    return done

@@ -1,0 +1,56 @@
+"""State files that cannot be loaded and are not needed: an older snapshot leads past them."""
+
+from __future__ import annotations
+
+from floodmark.changes.repair.patient import Patient
+
+
+def pass_over(patient: Patient) -> bool:
+    """Where the next start's state can be rebuilt without them, damaged files only stand in
+    the way.
+    """
+    evidence = patient.evidence
+    next_batch = evidence.next_batch
+    if not evidence.unusable or next_batch is None or not evidence.is_whole(next_batch):
+        return False
+    if unfinished_and_damaged(patient):
+        return False
+    for path in sorted(evidence.unusable):
+        why = (
+            "damaged: an older snapshot and all changes since it are there"
+            if path in evidence.needed
+            else "damaged, and the next start does not need it"
+        )
+        patient.remove(path, why)
+    return True
+
+
+def unfinished_and_damaged(patient: Patient) -> bool:
+    """The in-flight batch has left its state, some of it damaged, and the sink may have it.
+
+    A sink that has a batch does not compute it again: nobody would write that state anew.
+    """
+    batch = patient.checkpoint.in_flight_batch
+    if batch is None or not sink_may_have(patient, batch):
+        return False
+    version = batch + 1
+    return any(
+        file.version == version and file.path in patient.evidence.unusable
+        for file in patient.checkpoint.state_files
+    )
+
+
+def sink_may_have(patient: Patient, batch: int) -> bool:
+    """A sink gets a batch only when every store has written its state."""
+    checkpoint = patient.checkpoint
+    if not patient.sink.may_have(checkpoint.query_id, batch):
+        return False
+    if batch in checkpoint.commit_ids or not checkpoint.state_operators:
+        return True
+    stores = {(file.operator, file.partition, file.store) for file in checkpoint.state_files}
+    written = {
+        (file.operator, file.partition, file.store)
+        for file in checkpoint.state_files
+        if file.version == batch + 1
+    }
+    return written >= stores

@@ -1,0 +1,1 @@
+"""What the real sources still have, and where a stream stands in them."""

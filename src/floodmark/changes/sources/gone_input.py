@@ -1,0 +1,132 @@
+"""Input that a stream would read again, and cannot: files that are gone, or that it has seen.
+
+Spark computes on without them, and says nothing: the state then lacks their records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from urllib.parse import quote
+
+from floodmark.changes.sources.out_of_reach import Reach
+from floodmark.checkpoint.layout import SOURCES
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.offsets import OffsetEntry
+from floodmark.checkpoint.sources.file_log import SourceFile, files_between
+from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.checkpoint.sources.offset import (
+    parse_log_offset,
+    parse_offset_text,
+    read_source_offset,
+)
+from floodmark.errors import FloodmarkError
+from floodmark.storage.files import Files
+from floodmark.storage.source_log import read_source_log
+
+Opened = Callable[[str], Files]
+_NAMED = 3
+THEN = "Spark then goes on without them, and says nothing."
+_OPTION = {SourceKind.KAFKA: "--kafka HOST:PORT", SourceKind.DELTA: "--table PATH"}
+
+
+def gone_input(
+    files: Files,
+    checkpoint: Checkpoint,
+    begins: OffsetEntry | None,
+    opened: Opened,
+    kafka_asked: bool = False,
+) -> Reach:
+    """What of the seen files after these offsets is gone; None: after the very beginning.
+
+    Sources that keep no list of files are not asked here; that is said.
+    """
+    lost = list(_own_lists(checkpoint))
+    notes: list[str] = []
+    for source, after in _file_sources(checkpoint, begins).items():
+        seen = read_source_log(files, checkpoint, source)
+        last = max((file.batch_id for file in seen), default=-1)
+        again = files_between(seen, after, last)
+        gone, unseen = _gone(again, opened)
+        if gone:
+            lost.append(_words(source, gone, len(again)))
+        if unseen:
+            notes.append(f"Source {source}: {unseen} cannot be listed from here; look yourself.")
+    notes += _not_asked(checkpoint, kafka_asked)
+    return Reach(tuple(lost), tuple(notes), then=THEN)
+
+
+def _own_lists(checkpoint: Checkpoint) -> Iterator[str]:
+    """Sources that keep what they have seen in files of their own, as Auto Loader does."""
+    for source in checkpoint.sources:
+        if source.kind is SourceKind.FILE:
+            continue
+        folder = f"{SOURCES}/{source.id}/"
+        own = [file.path for file in checkpoint.files if _is_own(file.path, folder)]
+        if own:
+            yield (
+                f"source {source.id} ({source.kind.value}) keeps files of its own, such as "
+                f"{min(own)}: they do not go back, so it may not read again what they list"
+            )
+
+
+def _is_own(path: str, folder: str) -> bool:
+    """Not where the stream began (Kafka, rate, Iceberg), schemas (Delta) or shards (Kinesis)."""
+    if not path.startswith(folder):
+        return False
+    rest = path[len(folder) :]
+    return not (
+        rest in ("0", "offsets/0")
+        or rest.startswith((".", "shard-source/"))
+        or "/." in rest
+        or "_schema_log_" in rest
+    )
+
+
+def _not_asked(checkpoint: Checkpoint, kafka_asked: bool) -> Iterator[str]:
+    for source in checkpoint.sources:
+        if source.kind is SourceKind.FILE or (source.kind is SourceKind.KAFKA and kafka_asked):
+            continue
+        option = _OPTION.get(source.kind)
+        asks = f"; after the change `floodmark doctor CP --sources {option}` asks it"
+        yield (
+            f"Source {source.id} ({source.kind.value}) was not asked whether it still has what is "
+            f"read again{asks if option else ''}."
+        )
+
+
+def _file_sources(checkpoint: Checkpoint, begins: OffsetEntry | None) -> Mapping[str, int | None]:
+    found: dict[str, int | None] = {}
+    for source in checkpoint.sources:
+        if source.kind is not SourceKind.FILE or checkpoint.twin_of(source.id) is not None:
+            continue
+        text = begins.of(source.id) if begins is not None else None
+        if text is None:
+            found[source.id] = None
+        elif read_source_offset(source.id, text).kind is SourceKind.FILE:
+            found[source.id] = parse_log_offset(parse_offset_text(text))
+    return found
+
+
+def _gone(files: Iterable[SourceFile], opened: Opened) -> tuple[list[str], str]:
+    """The files that are gone, and a folder that cannot be asked."""
+    by_folder: dict[str, list[str]] = {}
+    for file in files:
+        folder, _, name = file.readable_path.rpartition("/")
+        by_folder.setdefault(folder, []).append(name)
+    gone: list[str] = []
+    for folder, names in by_folder.items():
+        try:
+            # A readable path is not encoded; a URL of a local file is.
+            place = quote(folder, safe="/:") if folder.startswith("file:") else folder
+            there = set(opened(place).level().files)
+        except FloodmarkError:
+            return gone, folder
+        gone += [f"{folder}/{name}" for name in names if name not in there]
+    return gone, ""
+
+
+def _words(source: str, gone: list[str], read: int) -> str:
+    named = ", ".join(gone[:_NAMED]) + (", …" if len(gone) > _NAMED else "")
+    files = "file" if read == 1 else "files"
+    are = "is" if len(gone) == 1 else "are"
+    return f"source {source}: {len(gone)} of {read} input {files} to read again {are} gone: {named}"

@@ -1,0 +1,89 @@
+"""Does new code read what the checkpoint's sources read? Count, kinds and topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.checkpoint.sources.offset import SourceOffset
+from floodmark.errors import WouldLose
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One source of the new code, in plan order."""
+
+    kind: str
+    topics: tuple[str, ...] = ()
+    """Kafka: what it subscribes to; empty where that is a pattern."""
+
+
+_FILES = frozenset({"csv", "json", "parquet", "orc", "text", "avro", "xml", "binaryfile"})
+_ANY_NAME = frozenset(
+    {
+        SourceKind.UNKNOWN,
+        SourceKind.MEMORY,
+        SourceKind.SOCKET,
+        SourceKind.KINESIS,
+        SourceKind.PYTHON,
+    }
+)
+_NAMES = {
+    SourceKind.KAFKA: ("kafka", "eventhubs"),  # their offsets look the same
+    SourceKind.AUTO_LOADER: ("cloudfiles",),
+    SourceKind.DELTA_SHARING: ("deltasharing",),
+}
+_RATE = frozenset({"rate", "rate-micro-batch"})
+
+
+def check_sources(
+    checkpoint: Checkpoint,
+    declared: Sequence[Declared],
+    app: str,
+    topics: Mapping[str, str],
+) -> tuple[str, ...]:
+    """What was found right, in words; raises at the first that is not."""
+    sources = checkpoint.sources
+    if len(declared) != len(sources):
+        raise WouldLose(
+            f"{app} has {len(declared)} sources, the checkpoint {len(sources)}",
+            "Offsets belong to sources by their order: Spark refuses another number of them.",
+            "Give the new code the same sources, or begin it with a start file: --without-state.",
+        )
+    return tuple(
+        _check(app, source, new, topics) for source, new in zip(sources, declared, strict=True)
+    )
+
+
+def _check(app: str, source: SourceOffset, new: Declared, topics: Mapping[str, str]) -> str:
+    if not _fits(source.kind, new.kind):
+        raise WouldLose(
+            f"{app}: source {source.id} was {source.kind.value}, and is {new.kind} now",
+            "The new source would misread the old one's offset, or fail on it.",
+            "Keep the order and the kinds of the sources.",
+        )
+    if source.kind is SourceKind.KAFKA and new.topics and source.offset is not None:
+        before = {topics.get(topic, topic) for topic in source.offset}
+        gone = sorted(before - set(new.topics))
+        if gone:
+            raise WouldLose(
+                f"{app}: source {source.id} no longer reads topic {gone[0]}",
+                f"The checkpoint has {', '.join(sorted(before))}; the rest of it is never read.",
+                "Subscribe to it, or say where it went: --map-topic OLD=NEW.",
+            )
+        return f"{app} reads Kafka topic {', '.join(new.topics)}, as the checkpoint does."
+    return f"{app} reads {new.kind}, as the checkpoint does."
+
+
+def _fits(kind: SourceKind, declared: str) -> bool:
+    if kind in _ANY_NAME:
+        return True  # its offsets do not tell which format() reads it
+    if kind in _NAMES:
+        return declared in _NAMES[kind]
+    if kind is SourceKind.FILE:
+        return declared in _FILES
+    if kind is SourceKind.RATE:
+        return declared in _RATE
+    return declared == str(kind.value)

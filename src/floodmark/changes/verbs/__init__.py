@@ -1,0 +1,1 @@
+"""Builds and executes the plans of the changing verbs."""

@@ -1,0 +1,1 @@
+"""A query's plan as a tree that can be compared. Pure."""

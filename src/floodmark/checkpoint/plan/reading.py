@@ -1,0 +1,404 @@
+"""From the JSON that Spark makes of an analysed plan to a tree that can be compared. Pure.
+
+Spark writes a plan as a flat list, each node before its children, and gives every column a
+number. Here a number becomes what it stands for, from the sources upwards.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from floodmark.checkpoint.plan.columns import (
+    TRANSPARENT,
+    WATERMARKS,
+    Columns,
+    Node,
+    inlined,
+    unfolded,
+)
+from floodmark.checkpoint.plan.expressions import ExpressionReader, parts_of
+from floodmark.checkpoint.plan.spark_json import (
+    as_fields,
+    expression_id,
+    id_of,
+    is_expressions,
+    is_nested,
+    names_of,
+    object_name,
+    simple_name,
+    type_json,
+)
+from floodmark.checkpoint.plan.tree import (
+    ABOVE,
+    COLUMN,
+    KEY_ORDER,
+    LITERAL,
+    NAMED,
+    OUTPUT,
+    Expression,
+    Fields,
+    Input,
+    PlanStep,
+    PlanTree,
+    Watermark,
+    in_order,
+    words,
+)
+
+_LEAVES = frozenset({"StreamingRelation", "StreamingRelationV2", "StreamingExecutionRelation"})
+_AGGREGATES = ("AggregateExpression", "PythonUDAF")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What Spark's JSON leaves out, by the node's place in the list."""
+
+    details: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    functions: Mapping[int, str] = field(default_factory=dict)
+    """Digests of Python functions, by the number of the result."""
+    canonical: str = ""
+    tries: tuple[str, ...] = ()
+    untold: tuple[str, ...] = ()
+
+
+def read_plan(nodes: list[Mapping[str, Any]], facts: Facts) -> PlanTree:
+    root = inlined(unfolded(nodes, 0)[0])
+    reader = _Reader(facts)
+    reader.names = names_of(nodes)
+    outputs = reader.columns.outputs(root)
+    reader.columns.need(root, set(outputs))
+    fed = reader.build(root)
+    columns = tuple(fed.environment.get(one, _nameless(one)) for one in outputs)
+    unseen = tuple(sorted(reader.expressions.unseen))
+    untold = tuple(sorted({*facts.untold, *reader.expressions.untold}))
+    return PlanTree(fed.input, columns, facts.canonical, facts.tries, unseen, untold)
+
+
+def _nameless(number: int) -> Expression:
+    return Expression(OUTPUT, (("number", str(number)),), label=f"column {number}")
+
+
+@dataclass
+class _Fed:
+    input: Input
+    environment: dict[int, Expression]
+    streaming: bool
+
+
+class _Reader:
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.columns = Columns()
+        self.expressions = ExpressionReader(facts.functions)
+        self.counts: dict[str, int] = {}
+        self.names: Mapping[int, str] = {}
+
+    def number(self, kind: str) -> int:
+        self.counts[kind] = self.counts.get(kind, -1) + 1
+        return self.counts[kind]
+
+    def build(self, node: Node) -> _Fed:
+        if not node.children:
+            return self._leaf(node)
+        if node.kind == "Union":
+            return self._union(node)
+        if node.kind == "Join":
+            return self._join(node)
+        if len(node.children) == 1:
+            fed = self.build(node.children[0])
+            if node.kind in TRANSPARENT:
+                return fed
+            known = None if _is_half_told(node) else _SINGLE.get(node.kind)
+            return known(self, node, fed) if known else self._other(node, [fed])
+        return self._other(node, [self.build(child) for child in node.children])
+
+    def _leaf(self, node: Node) -> _Fed:
+        streaming = node.kind in _LEAVES or node.raw.get("isStreaming") is True
+        kind = "Source" if streaming else "Static"
+        number = self.number(kind)
+        environment = {}
+        told: Fields = ()
+        for attribute in node.expressions("output"):
+            one = attribute[0]
+            fields = (
+                (kind.lower(), str(number)),
+                ("name", json.dumps(one.get("name"))),
+                ("type", type_json(one.get("dataType"))),
+            )
+            name = str(one.get("name"))
+            environment[expression_id(one)] = Expression(COLUMN, fields, label=name)
+        # What a source reads, and how, stands in the outline of sources; a static table's here.
+        if not streaming:
+            extra = self.facts.details.get(node.place, {})
+            told = (
+                ("class", json.dumps(node.kind)),
+                *self.expressions.fields(node.kind, node.raw, ("output",)),
+                *as_fields(extra),
+            )
+        step = PlanStep(kind, (("number", str(number)), *told))
+        return _Fed(Input(step), environment, streaming)
+
+    def _project(self, node: Node, fed: _Fed) -> _Fed:
+        wanted = self.columns.needed[id(node)]
+        # Only what is put out: both sides of a self-join have the same numbers below.
+        environment = {
+            id_of(one): self.expressions.read(one, fed.environment)
+            for one in node.expressions("projectList")
+            if id_of(one) in wanted
+        }
+        return _Fed(fed.input, environment, fed.streaming)
+
+    def _filter(self, node: Node, fed: _Fed) -> _Fed:
+        condition = self.expressions.read(node.raw["condition"], fed.environment)
+        marked = [mark.column for mark in fed.input.watermarks]
+        said = [_placed(one, marked) for one in _conjuncts(condition) if not _is_true(one)]
+        found = in_order((*fed.input.conditions, *said))
+        return _Fed(
+            Input(fed.input.step, found, fed.input.watermarks), fed.environment, fed.streaming
+        )
+
+    def _watermark(self, node: Node, fed: _Fed) -> _Fed:
+        event_time = node.raw["eventTime"]
+        delay = self.facts.details.get(node.place, {}).get("delay_ms")
+        mark = Watermark(
+            self.expressions.read(event_time, fed.environment),
+            str(event_time[0].get("name")),
+            delay,
+        )
+        watermarks = (mark, *fed.input.watermarks) if fed.streaming else fed.input.watermarks
+        return _Fed(
+            Input(fed.input.step, fed.input.conditions, watermarks), fed.environment, fed.streaming
+        )
+
+    def _aggregate(self, node: Node, fed: _Fed) -> _Fed:
+        number = self.number("Aggregate")
+        wanted = self.columns.needed[id(node)]
+        keys = [
+            self.expressions.read(e, fed.environment)
+            for e in node.expressions("groupingExpressions")
+        ]
+        functions: dict[Expression, int] = {}
+        environment: dict[int, Expression] = {}
+
+        def result(one: Expression) -> Expression:
+            if one in keys:
+                return _output("Aggregate", number, f"key {keys.index(one)}", one)
+            if one.name in _AGGREGATES:
+                at = functions.setdefault(one, len(functions))
+                return _output("Aggregate", number, f"function {at}", one)
+            return one
+
+        for one in node.expressions("aggregateExpressions"):
+            if id_of(one) in wanted:
+                whole = self.expressions.read(one, fed.environment)
+                environment[id_of(one)] = _replaced(whole, result)
+        step = PlanStep(
+            "Aggregate",
+            expressions=(("keys", tuple(keys)), ("functions", tuple(functions))),
+            inputs=(fed.input,),
+            stateful=fed.streaming,
+        )
+        return _Fed(Input(step), environment, fed.streaming)
+
+    def _deduplicate(self, node: Node, fed: _Fed) -> _Fed:
+        keys = [self.expressions.read(e, fed.environment) for e in node.expressions("keys")]
+        step = PlanStep(
+            node.kind, (), (("keys", tuple(keys)),), (fed.input,), stateful=fed.streaming
+        )
+        return _Fed(Input(step), fed.environment, fed.streaming)
+
+    def _distinct(self, node: Node, fed: _Fed) -> _Fed:
+        keys = tuple(fed.environment.get(one, _nameless(one)) for one in self.columns.outputs(node))
+        step = PlanStep("Distinct", (), (("keys", keys),), (fed.input,), stateful=fed.streaming)
+        return _Fed(Input(step), fed.environment, fed.streaming)
+
+    def _generate(self, node: Node, fed: _Fed) -> _Fed:
+        number = self.number("Generate")
+        generator = self.expressions.read(node.raw["generator"], fed.environment)
+        environment = dict(fed.environment)
+        for at, one in enumerate(node.expressions("generatorOutput")):
+            environment[id_of(one)] = _output(
+                "Generate", number, f"output {at}", one[0].get("name")
+            )
+        fields = (("outer", json.dumps(node.raw.get("outer"))),)
+        step = PlanStep("Generate", fields, (("generator", (generator,)),), (fed.input,))
+        return _Fed(Input(step), environment, fed.streaming)
+
+    def _expand(self, node: Node, fed: _Fed) -> _Fed:
+        number = self.number("Expand")
+        places = self.columns.wanted_places(node, self.columns.needed[id(node)])
+        rows = [
+            tuple(self.expressions.read(row[at], fed.environment) for at in places)
+            for row in node.expressions("projections")
+        ]
+        attributes = node.expressions("output")
+        environment = {}
+        expressions: list[tuple[str, tuple[Expression, ...]]] = []
+        for column, at in enumerate(places):
+            made = [row[column] for row in rows]
+            attribute = attributes[at]
+            if all(one == made[0] for one in made):  # passed on as it is
+                environment[id_of(attribute)] = made[0]
+                continue
+            reference = _output(
+                "Expand", number, f"column {len(expressions)}", attribute[0].get("name")
+            )
+            environment[id_of(attribute)] = reference
+            expressions.append((f"column {len(expressions)}", tuple(made)))
+        fields = (("rows", str(len(rows))),)
+        return _Fed(
+            Input(PlanStep("Expand", fields, tuple(expressions), (fed.input,))),
+            environment,
+            fed.streaming,
+        )
+
+    def _union(self, node: Node) -> _Fed:
+        number = self.number("Union")
+        places = self.columns.wanted_places(node, self.columns.needed[id(node)])
+        fed = [self.build(child) for child in node.children]
+        expressions = []
+        for at, (child, found) in enumerate(zip(node.children, fed, strict=True)):
+            theirs = self.columns.outputs(child)
+            columns = tuple(found.environment.get(theirs[p], _nameless(p)) for p in places)
+            expressions.append((f"columns of branch {at}", columns))
+        mine = self.columns.outputs(node)
+        environment = {
+            mine[place]: _output("Union", number, f"column {at}", expressions[0][1][at])
+            for at, place in enumerate(places)
+        }
+        step = PlanStep("Union", (), tuple(expressions), tuple(one.input for one in fed))
+        return _Fed(Input(step), environment, any(one.streaming for one in fed))
+
+    def _join(self, node: Node) -> _Fed:
+        left, right = self.build(node.children[0]), self.build(node.children[1])
+        environment = {
+            **self._put_out(node.children[0], left),
+            **self._put_out(node.children[1], right),
+        }
+        raw = node.raw.get("condition")
+        said = self.expressions.conjuncts(raw, environment) if isinstance(raw, list) else []
+        stateful = left.streaming and right.streaming
+        expressions: list[tuple[str, tuple[Expression, ...]]] = [
+            ("condition", in_order(tuple(said)))
+        ]
+        if stateful:  # whole rows of both sides lie in the state, by keys in the code's order
+            equal = tuple(one for one in said if one.name in ("EqualTo", "EqualNullSafe"))
+            expressions.append((KEY_ORDER, equal))
+            for name, child, fed in (
+                ("left columns", node.children[0], left),
+                ("right columns", node.children[1], right),
+            ):
+                wanted = self.columns.needed[id(child)]
+                columns = (one for one in self.columns.outputs(child) if one in wanted)
+                expressions.append((name, tuple(self._named(one, fed) for one in columns)))
+        kind = node.raw.get("joinType")
+        fields = (("type", json.dumps(simple_name(object_name(kind)))),)
+        step = PlanStep("Join", fields, tuple(expressions), (left.input, right.input), stateful)
+        return _Fed(Input(step), environment, left.streaming or right.streaming)
+
+    def _put_out(self, node: Node, fed: _Fed) -> dict[int, Expression]:
+        return {
+            one: fed.environment[one]
+            for one in self.columns.outputs(node)
+            if one in fed.environment
+        }
+
+    def _named(self, column: int, fed: _Fed) -> Expression:
+        made = fed.environment.get(column, _nameless(column))
+        return Expression(NAMED, (), (made,), self.names.get(column, ""))
+
+    def _other(self, node: Node, fed: list[_Fed]) -> _Fed:
+        """Any other step: everything that Spark says of it, and all columns that it is fed."""
+        number = self.number(node.kind)
+        environment: dict[int, Expression] = {}
+        for child, one in zip(node.children, fed, strict=True):
+            environment.update(self._put_out(child, one))
+        names = {"output", "outAttrs", "outputAttrs", "resultAttributes"}
+        expressions: list[tuple[str, tuple[Expression, ...]]] = []
+        for name, value in node.raw.items():
+            if name not in names and is_expressions(value):
+                found = value if is_nested(value) else [value]
+                expressions.append(
+                    (name, tuple(self.expressions.read(e, environment) for e in found))
+                )
+        streaming = any(one.streaming for one in fed)
+        # A limit over sorted rows is one of a complete result, and counts nothing.
+        limits = node.kind == "GlobalLimit" and not any(
+            one.kind == "Sort" for below in fed for one in below.input.step.walk()
+        )
+        stateful = streaming and ("WithState" in node.kind or limits)
+        names_seen: list[tuple[str, str]] = []  # a function takes its columns by their names
+        if "WithState" in node.kind or node.kind.startswith(("MapIn", "FlatMap", "MapPartitions")):
+            for at, (child, one) in enumerate(zip(node.children, fed, strict=True)):
+                columns = (
+                    one.environment.get(i, _nameless(i)) for i in self.columns.outputs(child)
+                )
+                expressions.append((f"columns {at}" if at else "columns", tuple(columns)))
+                seen = [self.names.get(i) for i in self.columns.outputs(child)]
+                names_seen.append((f"names {at}" if at else "names", json.dumps(seen)))
+        made = dict(environment)
+        fresh = [one for one in self.columns.outputs(node) if one not in environment]
+        for at, one_id in enumerate(fresh):
+            made[one_id] = _output(node.kind, number, f"output {at}", None)
+        skipped = {name for name, value in node.raw.items() if is_expressions(value)}
+        fields = self.expressions.fields(node.kind, node.raw, (*names, *skipped))
+        extra = as_fields(self.facts.details.get(node.place, {}))
+        step = PlanStep(
+            node.kind,
+            (*fields, *extra, *names_seen),
+            tuple(expressions),
+            tuple(one.input for one in fed),
+            stateful,
+        )
+        return _Fed(Input(step), made, streaming)
+
+
+_SINGLE = {
+    "Project": _Reader._project,
+    "Filter": _Reader._filter,
+    "Aggregate": _Reader._aggregate,
+    "Deduplicate": _Reader._deduplicate,
+    "DeduplicateWithinWatermark": _Reader._deduplicate,
+    "Distinct": _Reader._distinct,
+    "Generate": _Reader._generate,
+    "Expand": _Reader._expand,
+    **dict.fromkeys(WATERMARKS, _Reader._watermark),
+}
+
+
+def _is_half_told(node: Node) -> bool:
+    """Spark's JSON leaves out what the step does: it is taken by its own words."""
+    return node.kind == "Expand" and not node.expressions("projections")
+
+
+def _output(kind: str, number: int, which: str, made_of: object) -> Expression:
+    """What a step below puts out, by its place: a change below shows there, and not here too."""
+    # A label is kept in notes, and a text of the code may be a key.
+    label = words(made_of, texts=False) if isinstance(made_of, Expression) else made_of or which
+    return Expression(OUTPUT, (("of", f"{kind} {number} {which}"),), label=str(label))
+
+
+def _replaced(one: Expression, change: Any) -> Expression:
+    """As `mapped`, from the top: what was replaced is not looked into."""
+    changed: Expression = change(one)
+    if changed is not one:
+        return changed
+    children = tuple(_replaced(child, change) for child in one.children)
+    return replace(one, children=children) if children else one
+
+
+def _is_true(condition: Expression) -> bool:
+    return condition.name == LITERAL and condition.field("value") == '"true"'
+
+
+def _placed(condition: Expression, marked: list[Expression]) -> Expression:
+    """Spark leaves it where it stands: rows of next year move the watermark, or do not."""
+    above = any(one in marked for one in condition.walk())
+    return Expression(ABOVE, (), (condition,)) if above else condition
+
+
+def _conjuncts(condition: Expression) -> tuple[Expression, ...]:
+    return parts_of(condition, "And")

@@ -1,0 +1,171 @@
+"""Spark's JSON of a plan, node by node: classes, numbers of columns, values. Pure.
+
+A node is an object with its class, how many children follow, and a field for each argument;
+an expression is a flat list of such objects.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from floodmark.checkpoint.plan.tree import Fields
+
+# Numbers and places that Spark makes anew for each plan, and what says nothing about rows.
+VOLATILE = frozenset(
+    [
+        "class",
+        "num-children",
+        "exprId",
+        "resultId",
+        "jvmId",
+        "nodeId",
+        "qualifier",
+        "metadata",
+        "nullable",
+        "nonInheritableMetadataKeys",
+        "explicitMetadata",
+        "allowMissingColumn",
+        "planId",
+        "tags",
+        "child",
+        "left",
+        "right",
+        "children",
+        "unrequiredChildIndex",
+        "outputPartitioning",
+        "outputOrdering",
+        "session",
+        "rdd",
+        "stats",
+        "allowTemporaryList",
+        "internalHintsAllowed",
+        "origin",
+    ]
+)
+# Left out of the JSON, and known by other means or of no meaning.
+KNOWN_BY_OTHER_MEANS = frozenset(
+    [
+        "func",
+        "hint",
+        "delay",
+        "rdd",
+        "session",
+        "dataSource",
+        "relation",
+        "id",
+        "evalContext",
+        "evalMode",
+        "stream",
+        "table",
+        "catalog",
+        "identifier",
+        "streamingSourceIdentifyingName",
+        "sourceIdentifyingName",
+        "outputMode",
+        "timeout",
+        "timeMode",
+        "v1Relation",
+        "source",
+        "extraOptions",
+    ]
+)
+
+
+_COLLATIONS = "__COLLATIONS"
+"""The type of a struct's field does not tell: Spark writes them beside it."""
+
+
+def simple_name(name: object) -> str:
+    return str(name).rsplit(".", 1)[-1].rstrip("$").rsplit("$", 1)[-1]
+
+
+def is_expressions(value: Any) -> bool:
+    if not isinstance(value, list) or not value:
+        return False
+    first = value[0]
+    return (isinstance(first, dict) and "class" in first) or is_expressions(first)
+
+
+def is_nested(value: list[Any]) -> bool:
+    return isinstance(value[0], list)
+
+
+def id_of(flat: Any) -> int:
+    return expression_id(flat[0])
+
+
+def ids_of(found: list[Any]) -> list[int]:
+    return [id_of(one) for one in found]
+
+
+def expression_id(raw: Mapping[str, Any]) -> int:
+    found = raw.get("exprId")
+    return int(found["id"]) if isinstance(found, Mapping) else -1
+
+
+def result_id(raw: Mapping[str, Any]) -> int:
+    found = raw.get("resultId")
+    return int(found["id"]) if isinstance(found, Mapping) else -1
+
+
+def references(value: Any) -> set[int]:
+    """The numbers of all columns that are mentioned anywhere below."""
+    found: set[int] = set()
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, list):
+            waiting.extend(one)
+        elif isinstance(one, Mapping):
+            if simple_name(one.get("class", "")) == "AttributeReference":
+                found.add(expression_id(one))
+            waiting.extend(value for key, value in one.items() if key != "exprId")
+    return found
+
+
+def names_of(value: Any) -> dict[int, str]:
+    """What the code calls each column, by its number."""
+    found: dict[int, str] = {}
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, list):
+            waiting.extend(one)
+        elif isinstance(one, Mapping):
+            if "exprId" in one and one.get("name"):
+                found[expression_id(one)] = str(one["name"])
+            waiting.extend(value for key, value in one.items() if key != "exprId")
+    return found
+
+
+def plain(value: Any) -> Any:
+    """Without Spark's packages and without what its numbers make different each time."""
+    if isinstance(value, Mapping):
+        if "object" in value:
+            return simple_name(value["object"])
+        kept = {k: plain(v) for k, v in value.items() if k not in ("jvmId", "exprId", "metadata")}
+        metadata = value.get("metadata")
+        if isinstance(metadata, Mapping) and _COLLATIONS in metadata:
+            kept[_COLLATIONS] = metadata[_COLLATIONS]
+        return {
+            k: v
+            for k, v in kept.items()
+            if k not in ("nullable", "containsNull", "valueContainsNull")
+        }
+    return [plain(one) for one in value] if isinstance(value, list) else value
+
+
+def type_json(value: Any) -> str:
+    return json.dumps(plain(value), sort_keys=True)
+
+
+def object_name(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return str(value.get("object") or value.get("product-class") or "")
+    return str(value)
+
+
+def as_fields(details: Mapping[str, Any]) -> Fields:
+    return tuple(sorted((str(key), json.dumps(value)) for key, value in details.items()))

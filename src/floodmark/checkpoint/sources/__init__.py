@@ -1,0 +1,1 @@
+"""What offsets mean to the source that wrote them: kinds, positions, file lists. Pure."""

@@ -1,0 +1,80 @@
+"""Which input files each batch took, from the file source's own log.
+
+Log ids are not batch ids: a batch takes the files of the log entries after the
+offset of the batch before it, up to its own.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.sources.file_log import SourceFile
+from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.checkpoint.sources.offset import parse_log_offset
+
+
+class Taken(str, Enum):
+    BY_BATCH = "batch"
+    EARLIER = "earlier"
+    """By a batch whose entry, or the one before it, is no longer in the offset log."""
+    WAITING = "waiting"
+    """Seen by the source, not planned yet: the next batch takes it."""
+
+
+@dataclass(frozen=True)
+class InputFile:
+    source: str
+    taken: Taken
+    batch: int | None
+    path: str
+    timestamp_ms: int
+    log_id: int
+
+
+def file_sources(checkpoint: Checkpoint) -> tuple[str, ...]:
+    return tuple(source.id for source in checkpoint.sources if source.kind is SourceKind.FILE)
+
+
+def input_files(
+    checkpoint: Checkpoint, seen: Mapping[str, tuple[SourceFile, ...]]
+) -> tuple[InputFile, ...]:
+    """Every file that each source has seen (`seen`: by source), with the batch that took it."""
+    return tuple(
+        file for source, files in seen.items() for file in _of_source(checkpoint, source, files)
+    )
+
+
+def _of_source(
+    checkpoint: Checkpoint, source: str, files: tuple[SourceFile, ...]
+) -> list[InputFile]:
+    ends = _ends(checkpoint, source)
+    last_ids = [end for _, end in ends]
+    taken = []
+    for file in files:
+        at = bisect_left(last_ids, file.batch_id)
+        batch: int | None = ends[at][0] if at < len(ends) else None
+        if batch is None:
+            how = Taken.WAITING
+        elif batch != 0 and batch - 1 not in checkpoint.offsets:
+            # An entry tells where its batch ends; where it began stands in the one before.
+            how, batch = Taken.EARLIER, None
+        else:
+            how = Taken.BY_BATCH
+        taken.append(
+            InputFile(source, how, batch, file.readable_path, file.timestamp, file.batch_id)
+        )
+    return taken
+
+
+def _ends(checkpoint: Checkpoint, source: str) -> list[tuple[int, int]]:
+    """(batch, the last log id it took), oldest first; a batch with no new file adds none."""
+    ends = []
+    for batch in sorted(checkpoint.offsets):
+        found = next((item for item in checkpoint.sources_of(batch) if item.id == source), None)
+        if found is not None and found.offset is not None:
+            ends.append((batch, parse_log_offset(found.offset)))
+    return ends

@@ -1,0 +1,287 @@
+"""A batch's offsets as the option that makes a new stream begin right after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.offsets import OffsetEntry
+from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.checkpoint.sources.offset import (
+    BASE_INDEXES,
+    SourceOffset,
+    parse_delta_offset,
+    parse_kafka_offset,
+    parse_offset_text,
+    render_json,
+)
+from floodmark.checkpoint.text import moment
+from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, WrongUse
+
+
+@dataclass(frozen=True)
+class StartOption:
+    """What to set on the reader of a new stream."""
+
+    name: str
+    value: str
+    form: str
+    """What `--starting-offsets` prints: the value, or more where one value does not say it all."""
+
+
+@dataclass(frozen=True)
+class SourcePosition:
+    id: str
+    kind: SourceKind
+    offset: Any
+    option: StartOption | None
+    note: str | None
+    """What the option alone does not say, or why there is none."""
+
+
+@dataclass(frozen=True)
+class Position:
+    batch: int
+    committed: bool
+    time_ms: int | None
+    sources: tuple[SourcePosition, ...]
+
+
+_NO_OPTION = {
+    SourceKind.FILE: "A file source has no starting option: its list of seen files is its place.",
+    SourceKind.RATE: "The rate source has no starting option.",
+    SourceKind.SOCKET: "A socket cannot be read again, so it has no starting option.",
+    SourceKind.MEMORY: "A memory stream or a socket cannot be read again from an offset.",
+    SourceKind.KINESIS: "Kinesis takes one starting position for all shards, not one each.",
+    SourceKind.ICEBERG: "Iceberg's only starting option is a time (stream-from-timestamp), which "
+    "is coarser than this offset.",
+    SourceKind.HUDI: "Hudi's starting instant reads its own commit again.",
+    SourceKind.PAIMON: "Paimon's scan options begin at a snapshot, not at a file inside it.",
+    SourceKind.DELTA_SHARING: "Delta Sharing's startingVersion begins at a version, not inside it.",
+    SourceKind.AUTO_LOADER: "Auto Loader's list of files lies in its own folder of the checkpoint.",
+    SourceKind.PYTHON: "A data source written in Python begins where its own code says.",
+    SourceKind.UNKNOWN: "floodmark does not know this source's options.",
+}
+
+_KAFKA_NOTE = (
+    "Event Hubs' offsets look the same; if this is one, name it: --source-kind {}=eventhubs."
+)
+_LISTED = "`floodmark batches CP` lists them."
+
+
+def position(checkpoint: Checkpoint, batch: int) -> Position:
+    entry = checkpoint.offsets[batch]
+    return Position(
+        batch,
+        batch in checkpoint.commit_ids,
+        entry.metadata.batch_timestamp_ms if entry.metadata else None,
+        tuple(
+            _source_position(source, source.id in checkpoint.said_kinds)
+            for source in checkpoint.sources_of(batch)
+        ),
+    )
+
+
+def choose_batch(checkpoint: Checkpoint, batch: int | None, at_ms: int | None) -> int:
+    """The batch that was asked for: by number, by time, or the last committed one."""
+    if batch is not None and at_ms is not None:
+        raise WrongUse("--batch and --at both choose a batch", do="Give one of them.")
+    if at_ms is not None:
+        batch = _last_committed_at(checkpoint, at_ms)
+    elif batch is None:
+        batch = _last_committed(checkpoint)
+    _require_readable(checkpoint, batch)
+    return batch
+
+
+def _last_committed(checkpoint: Checkpoint) -> int:
+    if checkpoint.committed_batch is not None:
+        return checkpoint.committed_batch
+    if checkpoint.latest_batch is None:
+        raise NoAnswer(
+            f"{checkpoint.path}: no batch was planned yet, so there is no offset",
+            do="Wait until its query has planned one.",
+        )
+    raise NoAnswer(
+        f"{checkpoint.path}: no batch is committed",
+        "Its first batch is still running, or died."
+        if checkpoint.latest_batch == 0
+        else "There is no commit log: Spark 2.1 wrote none, or it was removed.",
+        f"Choose a batch yourself, for example --batch {checkpoint.latest_batch}.",
+    )
+
+
+def _last_committed_at(checkpoint: Checkpoint, at_ms: int) -> int:
+    times = {
+        batch: entry.metadata.batch_timestamp_ms
+        for batch in checkpoint.commit_ids
+        if (entry := checkpoint.offsets.get(batch)) and entry.metadata
+    }
+    reached = [batch for batch, time_ms in times.items() if time_ms <= at_ms]
+    if reached:
+        return max(reached)
+    if not times:
+        return _last_committed(checkpoint)
+    oldest = min(times)
+    if oldest == 0:
+        raise NoAnswer(
+            f"{moment(at_ms)} is before the stream began",
+            f"Batch 0 was planned at {moment(times[0])}.",
+            "Choose a later time, or batch 0.",
+        )
+    raise BatchPurged(
+        f"no batch of {moment(at_ms)} is logged; the oldest is batch {oldest}, "
+        f"{moment(times[oldest])}",
+        "Spark deletes old entries (spark.sql.streaming.minBatchesToRetain).",
+        f"Choose a later time, or batch {oldest}.",
+    )
+
+
+def _require_readable(checkpoint: Checkpoint, batch: int) -> None:
+    entry = checkpoint.offsets.get(batch)
+    if entry is not None:
+        _require_sound_offsets(checkpoint.path, batch, entry)
+        return
+    broken = next((u for u in checkpoint.unreadable if u.path == f"offsets/{batch}"), None)
+    if broken:
+        raise MalformedFile(
+            f"{checkpoint.path}/{broken.path} cannot be read",
+            broken.reason,
+            "`floodmark doctor` says what to do about it; --batch N shows another batch.",
+        )
+    if batch < 0:
+        raise WrongUse(f"there is no batch {batch}", "Batches are numbered from 0.", _LISTED)
+    if not checkpoint.offset_ids:
+        raise offsets_lost(checkpoint)
+    if batch > checkpoint.offset_ids[-1]:
+        raise NoAnswer(
+            f"batch {batch} is not planned yet; the newest is batch {checkpoint.offset_ids[-1]}",
+            do=_LISTED,
+        )
+    raise BatchPurged(
+        f"batch {batch} is not logged",
+        f"The log holds batches {checkpoint.offset_ids[0]} to {checkpoint.offset_ids[-1]}; Spark "
+        "deletes old entries (spark.sql.streaming.minBatchesToRetain).",
+        _LISTED,
+    )
+
+
+def offsets_lost(checkpoint: Checkpoint) -> BatchPurged:
+    committed = checkpoint.committed_batch
+    return BatchPurged(
+        f"{checkpoint.path}: there is no offset entry at all",
+        "No batch was planned yet."
+        if committed is None
+        else f"commits/{committed} is there, so the folder offsets/ was lost.",
+        "`floodmark doctor` says what to do about it.",
+    )
+
+
+def _require_sound_offsets(path: str, batch: int, entry: OffsetEntry) -> None:
+    try:
+        for _, text in entry.offsets:
+            if text is not None:
+                parse_offset_text(text)
+    except MalformedFile as error:
+        raise MalformedFile(
+            f"{path}/offsets/{batch} cannot be read",
+            error.what,
+            "`floodmark doctor` says what to do about it; --batch N shows another batch.",
+        ) from None
+
+
+def _source_position(source: SourceOffset, is_sure: bool) -> SourcePosition:
+    option, note = _option(source)
+    if source.kind is SourceKind.KAFKA and option is not None and not is_sure:
+        note = _KAFKA_NOTE.format(source.id)
+    return SourcePosition(source.id, source.kind, source.offset, option, note)
+
+
+def _option(source: SourceOffset) -> tuple[StartOption | None, str | None]:
+    if source.text is None:
+        return None, "This source had no offset yet in this batch: begin it as you did at first."
+    if source.kind is SourceKind.KAFKA:
+        return StartOption("startingOffsets", source.text, source.text), None
+    if source.kind is SourceKind.EVENTHUBS:
+        form = event_positions(parse_kafka_offset(source.offset))
+        return StartOption("eventhubs.startingPositions", form, form), None
+    if source.kind is SourceKind.DELTA:
+        return _delta_option(source)
+    return None, _NO_OPTION[source.kind]
+
+
+def event_positions(hubs: Mapping[str, Mapping[int, int]]) -> str:
+    """The option of the Event Hubs connector: a JSON object whose keys are JSON themselves."""
+    return render_json(
+        {
+            render_json({"ehName": hub, "partitionId": partition}): {
+                # A sequence number is the next one to read; -1 is before the first event.
+                "offset": "-1" if at < 0 else None,
+                "seqNo": max(at, -1),
+                "enqueuedTime": None,
+                "isInclusive": True,
+            }
+            for hub, partitions in hubs.items()
+            for partition, at in partitions.items()
+        }
+    )
+
+
+def _delta_option(source: SourceOffset) -> tuple[StartOption | None, str | None]:
+    offset = parse_delta_offset(source.offset)
+    if offset.is_starting_version:
+        return None, (
+            "The stream is still inside the table's first full snapshot, which startingVersion "
+            "cannot resume: only a checkpoint can."
+        )
+    index = -1 if offset.index in BASE_INDEXES else offset.index
+    version = offset.reservoir_version
+    form = render_json({"startingVersion": version, "index": index})
+    note = None
+    if index >= 0:
+        note = (
+            f"Files 0 to {index} of version {version} are already read; "
+            "startingVersion reads them again."
+        )
+    elif index == -1:
+        note = f"Every version before {version} is read, and nothing of {version} yet."
+    return StartOption("startingVersion", str(version), form), note
+
+
+def of_source(found: Position, source: str | None) -> Position:
+    """The position of one source alone; None keeps them all."""
+    if source is None:
+        return found
+    chosen = tuple(item for item in found.sources if item.id == source)
+    if not chosen:
+        ids = ", ".join(item.id for item in found.sources) or "none"
+        raise WrongUse(
+            f"there is no source {source!r}",
+            f"The batch has sources: {ids}.",
+            "Name one of them with --source.",
+        )
+    return replace(found, sources=chosen)
+
+
+def starting_option(found: Position, source: str | None = None) -> StartOption:
+    """The one option to print; refuses where there is none, or more than one to choose from."""
+    candidates = of_source(found, source).sources
+    usable = [item for item in candidates if item.option is not None]
+    if not candidates:
+        raise NoAnswer(f"batch {found.batch} has no source, so there is no offset to print")
+    if not usable:
+        first = candidates[0]
+        raise NoAnswer(
+            f"source {first.id} ({first.kind.value}) has no starting offsets to print",
+            first.note or "",
+            "`floodmark upgrade` carries such a source over in a new checkpoint.",
+        )
+    if len(usable) > 1:
+        names = ", ".join(f"{item.id} ({item.kind.value})" for item in usable)
+        raise WrongUse(
+            f"{len(usable)} sources have starting offsets: {names}", do="Choose one with --source."
+        )
+    assert usable[0].option is not None
+    return usable[0].option

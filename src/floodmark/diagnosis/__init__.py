@@ -1,0 +1,1 @@
+"""Gathers the evidence that rules judge: logs, state files, code."""

@@ -1,0 +1,185 @@
+"""Large files on a local disk, read in pieces for `doctor --read-data`.
+
+A piece that fits a processor's cache is summed, and unpacked where nothing beside the file vouches
+for it, while the system fetches the next: nothing large is held, and the disk does not wait.
+Here it is only told that all is well. Any other file is read again as a whole, to say what is not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from floodmark.checkpoint.evidence import side_file
+from floodmark.checkpoint.layout import StateFile
+from floodmark.checkpoint.sidefiles import can_join, crc_over, whole_sum
+from floodmark.errors import FloodmarkError
+from floodmark.state.files.framing import Lz4Walk
+from floodmark.state.files.soundness import TAIL, Content, check_end
+from floodmark.state.files.sstable import TableWalk, table_walk
+
+if TYPE_CHECKING:
+    from floodmark.diagnosis.gather import Gathering
+
+LARGE = 1 << 18
+"""Bytes from which on a file is worth more than one read."""
+_PIECE = 1 << 20
+_Walk = Lz4Walk | TableWalk
+
+
+class LargeFiles:
+    """Reads the large ones of a checkpoint, all through one buffer."""
+
+    def __init__(self, found: Gathering) -> None:
+        self._found = found
+        self._piece = memoryview(bytearray(_PIECE))
+
+    def content(self, file: StateFile) -> Content | None:
+        """Both ends of a delta, snapshot or changelog that is sound; None for all others."""
+        found = self._found
+        if file.kind == "zip" or file.path in found.faults or file.path in found.checksums:
+            return None
+        place = self._place(file.path)
+        if place is None:
+            return None
+        sums = self._sums(file)
+        if sums is None:
+            return None
+        walk = Lz4Walk(vouched=bool(sums))
+        try:
+            if not _read(place, file.size, self._piece, sums, walk) or not walk.ended:
+                return None
+            content = Content(walk.head or b"", walk.tail(TAIL))
+            check_end(content, file.kind)
+        except FloodmarkError:
+            return None
+        return content
+
+    def agrees(self, path: str) -> bool:
+        """The bytes of any file are those that its side file, which is there, was written for."""
+        place = self._place(path)
+        expected = self._side_sum(path) if place else None
+        return bool(
+            place
+            and expected is not None
+            and _read(place, self._found.sizes[path], self._piece, [_Sum(crc_over(), expected)])
+        )
+
+    def is_sound_table(self, path: str) -> bool:
+        """The checksum of every block of a RocksDB table fits."""
+        place, size = self._found.files.plain_path(path), self._found.sizes.get(path, 0)
+        if place is not None:
+            walk = _table_on_disk(place, size)
+            return bool(walk and _read(place, size, self._room_for(walk), [], walk) and walk.fits)
+        try:
+            data = self._found.files.read(path)
+        except FloodmarkError:
+            return False
+        walk = table_walk(len(data), lambda at, count: data[at : at + count])
+        return bool(walk and walk.take(memoryview(data)) == len(data) == size and walk.fits)
+
+    def _room_for(self, walk: TableWalk) -> memoryview:
+        """A block has to fit in as a whole; a large table's filter has megabytes."""
+        enough = 2 * walk.longest
+        return self._piece if enough <= _PIECE else memoryview(bytearray(enough))
+
+    def _place(self, path: str) -> str | None:
+        return self._found.files.plain_path(path) if self._found.sizes[path] >= LARGE else None
+
+    def _sums(self, file: StateFile) -> list[_Sum] | None:
+        """The checksums beside a file; None where one of them cannot be taken as it stands."""
+        sums = []
+        if side_file(file.path) in self._found.sizes:
+            expected = self._side_sum(file.path)
+            if expected is None:
+                return None
+            sums.append(_Sum(crc_over(), expected))
+        if f"{file.path}.crc" in self._found.sizes:
+            expected = self._spark_sum(f"{file.path}.crc")
+            if expected is None:
+                return None
+            sums.append(_Sum(_crc32c, expected))
+        return sums
+
+    def _side_sum(self, path: str) -> int | None:
+        if not can_join():
+            return None
+        try:
+            return whole_sum(self._found.files.read(side_file(path)), self._found.sizes[path])
+        except FloodmarkError:
+            return None
+
+    def _spark_sum(self, path: str) -> int | None:
+        data = self._found.files.read_many([path])[path]
+        value = None if isinstance(data, FloodmarkError) else self._found.spark_checksum(path, data)
+        return None if value is None else value & 0xFFFFFFFF
+
+
+class _Sum:
+    """A checksum that grows with the pieces, and what it has to be in the end."""
+
+    def __init__(self, add: Callable[..., int], expected: int) -> None:
+        self._add, self._expected, self._value = add, expected, 0
+
+    def take(self, piece: memoryview) -> None:
+        self._value = self._add(piece, self._value)
+
+    @property
+    def fits(self) -> bool:
+        return self._value == self._expected
+
+
+def _table_on_disk(place: str, size: int) -> TableWalk | None:
+    try:
+        descriptor = os.open(place, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        return table_walk(size, lambda at, count: os.pread(descriptor, count, at))
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _crc32c(piece: memoryview, value: int) -> int:
+    import google_crc32c
+    import numpy as np
+
+    # It takes no memoryview, and a copy would cost as much as the sum.
+    return int(google_crc32c.extend(value, np.frombuffer(piece, np.uint8)))
+
+
+def _read(
+    place: str, size: int, buffer: memoryview, sums: list[_Sum], walk: _Walk | None = None
+) -> bool:
+    """True where the file has its size and every sum fits."""
+    try:
+        descriptor = os.open(place, os.O_RDONLY)
+    except OSError:
+        return False
+    total = kept = 0
+    try:
+        while count := os.readv(descriptor, [buffer[kept:]]):
+            for item in sums:
+                item.take(buffer[kept : kept + count])
+            total += count
+            kept = _left(walk, buffer[: kept + count])
+            if kept == len(buffer):
+                return False  # one block fills it all, and more
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return total == size and all(item.fits for item in sums)
+
+
+def _left(walk: _Walk | None, piece: memoryview) -> int:
+    """How many bytes have to come again; they are put first."""
+    if walk is None:
+        return 0
+    used = walk.take(piece)
+    left = len(piece) - used
+    piece[:left] = piece[used:]
+    return left

@@ -1,0 +1,1 @@
+"""What code is: its plan and its functions, drawn, compared and rehearsed."""

@@ -1,0 +1,252 @@
+"""New code and an old checkpoint, brought together for the rules; nothing of either changes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from floodmark.checkpoint.layout import batch_id
+from floodmark.checkpoint.model import SHUFFLE_PARTITIONS, Checkpoint
+from floodmark.checkpoint.outline import OperatorOutline, Outline
+from floodmark.checkpoint.sources.file_log import COMPACT
+from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.checkpoint.start_note import LastStart, last_start
+from floodmark.engine.app.git_revision import at_revision
+from floodmark.engine.app.options import ScriptOptions
+from floodmark.engine.code.outline import described, outline
+from floodmark.engine.code.query import read_query
+from floodmark.engine.code.rehearse import DEFAULT_CAP, capped, places_of, rehearse
+from floodmark.engine.pipelines.building import built
+from floodmark.engine.spark.hadoop import checkpoint_files
+from floodmark.engine.start.notes import add_note, note_of
+from floodmark.errors import FloodmarkError, WrongUse
+from floodmark.redaction import Redaction
+from floodmark.rules.judging import judge_restart
+from floodmark.rules.restarts.comparison import FILE_SINKS, Comparison
+from floodmark.rules.restarts.reason import Judgement
+from floodmark.statestore.open import open_state, operator_outline
+from floodmark.statestore.view import StateView
+from floodmark.storage.files import Files
+from floodmark.storage.source_log import seen_file
+from floodmark.storage.starts import acting_note
+
+_SINK_LOG = "_spark_metadata"
+_TIME_WINDOW = '"spark.timeWindow":true'
+
+
+@dataclass(frozen=True)
+class CheckOptions:
+    settings: Mapping[str, str] = field(default_factory=dict)
+    rehearse: bool = False
+    empty_sources: bool = False
+    """The rehearsal reads none of the query's own sources."""
+    cap_rows: int = DEFAULT_CAP
+    """The most records that a source gives to the rehearsal, where it knows a limit; 0: all."""
+    conf: Mapping[str, str] = field(default_factory=dict)
+    log: Path | None = None
+    stdout_to_stderr: bool = False
+    old: str | None = None
+    """The code that made the checkpoint, as APP.py[:PIPELINE]."""
+    old_ref: str | None = None
+    """The same, as the revision of git in which the application's own path has it."""
+    adopt: bool = False
+    """Keep a note in the checkpoint that the old code has made it."""
+    accept: frozenset[str] = frozenset()
+    """Rules whose silent changes are meant."""
+    script: ScriptOptions = field(default_factory=ScriptOptions)
+
+
+def check_application(
+    files: Files, checkpoint: Checkpoint, target: str, request: CheckOptions
+) -> Judgement:
+    """The verdict on an application's pipeline under a checkpoint."""
+    with built(
+        target,
+        request.settings,
+        checkpoints=(checkpoint.path,),
+        conf=request.conf,
+        log=request.log,
+        stdout_to_stderr=request.stdout_to_stderr,
+        script=request.script,
+    ) as found:
+        old = None
+        with old_code(target, request.old, request.old_ref) as given:
+            if given is not None:
+                made = described_code(
+                    given, request.settings, request.conf, request.script, (checkpoint.path,)
+                )
+                old = made.last_start
+                if request.adopt:
+                    adopt(files, checkpoint, made, request.old or f"{target}@{request.old_ref}")
+        comparison = compare(found.writer, files, checkpoint, found.fingerprint, old)
+        if request.rehearse:
+            with capped(request.cap_rows):
+                writer = found.again()
+            rehearsal = rehearse(writer, files, checkpoint, request.empty_sources)
+            comparison = replace(comparison, rehearsal=rehearsal)
+        return judge_restart(comparison, request.accept)
+
+
+@dataclass(frozen=True)
+class OldCode:
+    """Old code that is at hand, as if a start had noted it; nothing was run."""
+
+    outline: Outline
+    redaction: Redaction
+
+    @property
+    def last_start(self) -> LastStart:
+        drawn = self.outline
+        return LastStart(
+            drawn.sources,
+            drawn.sink,
+            drawn.sink_options,
+            drawn.output_mode,
+            drawn.trigger,
+            drawn.schema_json,
+            drawn.spark_version,
+            drawn.conf,
+            tree=drawn.tree,
+            redaction=self.redaction,
+        )
+
+
+def described_code(
+    target: str,
+    settings: Mapping[str, str],
+    conf: Mapping[str, str],
+    script: ScriptOptions | None = None,
+    checkpoints: tuple[str, ...] = (),
+    redaction: Redaction | None = None,
+) -> OldCode:
+    """What the code of APP.py[:NAME] would have noted; nothing is started."""
+    redaction = redaction or Redaction.fresh()
+    with built(
+        target, settings, checkpoints=checkpoints, conf=conf, script=script, all_settings=False
+    ) as one:
+        query = read_query(one.writer)
+        return OldCode(described(one.writer._spark, query, redaction=redaction), redaction)
+
+
+@contextlib.contextmanager
+def old_code(app: str, old: str | None, revision: str | None) -> Iterator[str | None]:
+    """The old code's APP.py[:NAME]: a file that is given, or the application's in a revision."""
+    if old is not None and revision is not None:
+        raise WrongUse("--old and --old-ref exclude each other", do="Give one of them.")
+    if revision is None:
+        yield old
+        return
+    with at_revision(app, revision) as found:
+        yield found
+
+
+def adopt(files: Files, checkpoint: Checkpoint, old: OldCode, name: str) -> None:
+    """Notes the old code as that of the last start, so that later verdicts need it no more."""
+    noted = acting_note(files, checkpoint.committed_batch)
+    if noted is not None:
+        raise WrongUse(
+            f"{checkpoint.path} has a note of its last start already",
+            "That note was made when the query started, and is not replaced.",
+            "Leave out --adopt.",
+        )
+    if checkpoint.committed_batch is None:
+        raise WrongUse(
+            f"{checkpoint.path} has no committed batch: nothing was made by the old code",
+            do="Leave out --adopt.",
+        )
+    add_note(files, note_of(old.outline, name, 0, old.redaction))
+
+
+def compare(
+    writer: Any,
+    files: Files,
+    checkpoint: Checkpoint,
+    fingerprint: str | None = None,
+    old: LastStart | None = None,
+) -> Comparison:
+    """What the rules judge. The new code's state is drawn with what the checkpoint pins.
+
+    `old` is the code that made the checkpoint, where somebody has it; else a note tells.
+    """
+    # How many partitions there are does not show in a schema, and two hundred take their time.
+    pins = {key: value for key, value in checkpoint.conf.items() if key != SHUFFLE_PARTITIONS}
+    last = old or last_start(acting_note(files, checkpoint.committed_batch))
+    drawn = outline(writer, pins, redaction=last.redaction if last else None)
+    held = held_operators(files, checkpoint)
+    # A plan tells more of windows than a key does.
+    windows = {} if last and last.tree else seen_windows(files, checkpoint, held)
+    return Comparison(
+        checkpoint,
+        held,
+        drawn,
+        last,
+        fingerprint,
+        sink_batch(writer._spark, drawn),
+        places=places_of(files.root),
+        seen=seen_files(files, checkpoint),
+        windows=windows,
+    )
+
+
+def seen_files(files: Files, checkpoint: Checkpoint) -> dict[int, str]:
+    found = {
+        at: seen_file(files, checkpoint, source.id)
+        for at, source in enumerate(checkpoint.sources)
+        if source.kind is SourceKind.FILE
+    }
+    return {at: path for at, path in found.items() if path is not None}
+
+
+def seen_windows(
+    files: Files, checkpoint: Checkpoint, held: tuple[OperatorOutline, ...]
+) -> dict[int, int]:
+    """How many microseconds the windows in each operator's state last, by one of its keys."""
+    found = {}
+    for operator in held:
+        if any(_TIME_WINDOW in one.key_json for one in operator.stores.get("default", ())):
+            try:
+                length = _window_in(open_state(files, checkpoint, operator.operator))
+            except FloodmarkError:
+                continue  # damage is the doctor's to tell
+            if length is not None:
+                found[operator.operator] = length
+    return found
+
+
+def _window_in(view: StateView) -> int | None:
+    for partition in view.partitions:
+        for batch in view.partition_batches(partition):
+            key = batch.column(1)[0]
+            names = [field.name for field in key.type]
+            window = key["window"] if "window" in names else None
+            if window is None or not window.is_valid:
+                return None
+            return int(window["end"].value) - int(window["start"].value)
+    return None
+
+
+def held_operators(files: Files, checkpoint: Checkpoint) -> tuple[OperatorOutline, ...]:
+    found = []
+    for operator in checkpoint.state_operators:
+        try:
+            found.append(operator_outline(files, checkpoint, operator.operator))
+        except FloodmarkError:
+            # Damage is the doctor's to tell; here it is a schema that nobody knows.
+            found.append(OperatorOutline(operator.operator, operator.name, {}))
+    return tuple(found)
+
+
+def sink_batch(spark: Any, drawn: Outline) -> int | None:
+    """The newest batch in a file sink's own log."""
+    path = drawn.sink_options.get("path")
+    if drawn.sink not in FILE_SINKS or path is None:
+        return None
+    try:
+        names = checkpoint_files(spark, f"{path.rstrip('/')}/{_SINK_LOG}").level().files
+    except FloodmarkError:  # there is no output yet
+        return None
+    numbers = (batch_id(name.removesuffix(COMPACT)) for name in names)
+    return max((number for number in numbers if number is not None), default=None)

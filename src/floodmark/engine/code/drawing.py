@@ -1,0 +1,88 @@
+"""New code's empty checkpoint, drawn by Spark, with all that a migration asks of it."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from floodmark.changes.planners.migrate import Drawn, drawn_checkpoint
+from floodmark.checkpoint.commits import CommitEntry
+from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
+from floodmark.checkpoint.offsets import OffsetEntry
+from floodmark.checkpoint.outline import Outline
+from floodmark.engine.app.built import Built
+from floodmark.engine.app.options import ScriptOptions
+from floodmark.engine.code.initial_values import initial_values
+from floodmark.engine.code.outline import CHECKPOINT, outline
+from floodmark.engine.code.query import source_folders
+from floodmark.engine.pipelines.building import built
+from floodmark.engine.pipelines.start_positions import Start
+from floodmark.engine.spark.session import passing_log
+from floodmark.redaction import Redaction
+from floodmark.storage.files import open_files
+from floodmark.storage.load import Entries, load
+
+
+@dataclass(frozen=True)
+class Drawing:
+    spark: Any
+    outline: Outline
+    drawn: Drawn
+    offsets: OffsetEntry
+    """Of the batch without rows that Spark ran."""
+    commit: CommitEntry
+    folders: tuple[str, ...]
+    """Of the code's own sources: what each is called below sources/."""
+
+
+@dataclass(frozen=True)
+class ApplicationCode:
+    """An application, and how it is to be run."""
+
+    app: str
+    settings: Mapping[str, str]
+    conf: Mapping[str, str]
+    """Settings of the session."""
+    start: Start | None = None
+    script: ScriptOptions | None = None
+    checkpoints: tuple[str, ...] = ()
+    """Of several queries, the one that has one of them."""
+
+    @contextlib.contextmanager
+    def built(self) -> Iterator[Built]:
+        with (
+            passing_log("migrate") as log,
+            built(
+                self.app,
+                self.settings,
+                start=self.start,
+                conf=self.conf,
+                log=log,
+                stdout_to_stderr=True,
+                script=self.script,
+                checkpoints=self.checkpoints,
+            ) as found,
+        ):
+            yield found
+
+
+@contextlib.contextmanager
+def drawing(
+    code: ApplicationCode, conf: Mapping[str, str], redaction: Redaction | None = None
+) -> Iterator[Drawing]:
+    """`conf` is what the checkpoint pins. The session lives as long as the `with`."""
+    with (
+        code.built() as one,
+        tempfile.TemporaryDirectory(prefix="floodmark-drawn-", ignore_cleanup_errors=True) as place,
+    ):
+        partitions = one.spark.conf.get(SHUFFLE_PARTITIONS)
+        found = outline(one.writer, {SHUFFLE_PARTITIONS: partitions, **conf}, place, redaction)
+        files = open_files(f"{place}/{CHECKPOINT}")
+        loaded = load(files, Entries.ALL)
+        initial = initial_values(one.writer)
+        drawn = drawn_checkpoint(files, loaded, found.tree, initial, one.spark.version)
+        folders = source_folders(one.writer)
+        yield Drawing(one.spark, found, drawn, loaded.offsets[0], loaded.commits[0], folders)

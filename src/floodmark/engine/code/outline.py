@@ -1,0 +1,151 @@
+"""What new code is, drawn from Spark without its data and without its checkpoint.
+
+The writer's plan is taken, each of its sources is replaced by one that gives no rows, its
+sink by one that keeps nothing, and one batch is run on a checkpoint of its own. Spark then
+writes down what state the query would keep: operators, their names and schemas.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
+from floodmark.checkpoint.outline import OperatorOutline, Outline, SourceOutline
+from floodmark.engine.code.empty_leaves import EmptyLeaves, frame_of, replace_leaves
+from floodmark.engine.code.query import Query, read_query, sql_conf
+from floodmark.engine.run.failure import sentence_of
+from floodmark.engine.spark.scala import jvm_field
+from floodmark.errors import CannotOutline
+from floodmark.redaction import Redaction
+from floodmark.statestore.open import operator_outline
+from floodmark.storage.files import open_files
+from floodmark.storage.load import load
+
+CHECKPOINT = "checkpoint"
+_ENOUGH_SECONDS = 600
+# One partition shows a schema as well as two hundred; the file names do not matter to it.
+# And no code has to be compiled for rows that never come.
+_PLAIN = {
+    SHUFFLE_PARTITIONS: "1",
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+# The sources and the sink that stand in for the query's own have no names.
+_UNNAMED = {
+    "spark.sql.streaming.queryEvolution.enableSourceEvolution": "false",
+    "spark.sql.streaming.queryEvolution.enableSinkEvolution": "false",
+}
+
+
+def outline(
+    writer: Any,
+    conf: Mapping[str, str] | None = None,
+    folder: str | Path | None = None,
+    redaction: Redaction | None = None,
+) -> Outline:
+    """What a DataStreamWriter is about to be.
+
+    `conf` is what a checkpoint pins: it decides formats of the state. With `folder` (on this
+    machine, empty) the checkpoint that Spark drew stays, as `folder/checkpoint`. `redaction` is
+    that of the note with which the outline is compared.
+    """
+    query = read_query(writer)
+    with _place(folder) as place:
+        session = clone_session(writer._spark, {**_PLAIN, **(conf or {}), **_UNNAMED})
+        try:
+            drawn = place / CHECKPOINT
+            plan = jvm_field(writer._jwrite, "ds").queryExecution().analyzed()
+            empty = EmptyLeaves(session, place)
+            _run(frame_of(session, replace_leaves(plan, empty.instead_of)), query, drawn)
+            files = open_files(str(drawn))
+            checkpoint = load(files)
+            operators = tuple(
+                operator_outline(files, checkpoint, one.operator)
+                for one in checkpoint.state_operators
+            )
+            return described(writer._spark, query, operators, checkpoint.conf, redaction)
+        finally:
+            for running in session.streams.active:
+                running.stop()
+
+
+def described(
+    spark: Any,
+    query: Query,
+    operators: tuple[OperatorOutline, ...] = (),
+    pinned: Mapping[str, str] | None = None,
+    redaction: Redaction | None = None,
+) -> Outline:
+    """What the plan alone tells; nothing is run for it, and secrets are hidden as in notes."""
+    redaction = redaction or Redaction.fresh()
+    return Outline(
+        tuple(
+            SourceOutline(
+                source.kind, redaction.options(source.options), source.schema_ddl, source.name
+            )
+            for source in query.sources
+        ),
+        query.sink,
+        redaction.options(query.sink_options),
+        query.output_mode,
+        query.trigger,
+        query.schema_json,
+        query.tree,
+        operators,
+        redaction.conf(sql_conf(spark)),
+        pinned or {},
+        str(spark.version),
+    )
+
+
+@contextlib.contextmanager
+def _place(folder: str | Path | None) -> Iterator[Path]:
+    if folder is not None:
+        yield Path(folder).resolve()
+        return
+    with tempfile.TemporaryDirectory(
+        prefix="floodmark-outline-", ignore_cleanup_errors=True
+    ) as made:
+        yield Path(made)
+
+
+def clone_session(spark: Any, conf: Mapping[str, str]) -> Any:
+    """The same settings, functions and views; what is set in it does not show outside."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    for key, value in conf.items():
+        # A newer Spark's pin, or a static one, has no meaning to this session.
+        if session.conf.isModifiable(key):
+            session.conf.set(key, value)
+    return session
+
+
+def _run(frame: Any, query: Query, checkpoint: Path) -> None:
+    from pyspark.errors import AnalysisException, PySparkException
+
+    writer = frame.writeStream.format("noop").outputMode(query.output_mode.lower())
+    writer = writer.option("checkpointLocation", f"file://{checkpoint}").trigger(once=True)
+    try:
+        started = writer.start()
+        ended = started.awaitTermination(_ENOUGH_SECONDS)
+    except AnalysisException as error:
+        raise CannotOutline(
+            "Spark refuses the new code",
+            sentence_of(error),
+            "Correct the code: it would not start with a new checkpoint either.",
+        ) from error
+    except PySparkException as error:
+        raise CannotOutline(
+            "Spark fails to plan the new code, without any rows",
+            sentence_of(error),
+            "Correct the cause, then ask again.",
+        ) from error
+    if not ended:
+        started.stop()
+        raise CannotOutline("Spark did not plan the new code in ten minutes")

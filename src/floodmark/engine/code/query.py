@@ -1,0 +1,185 @@
+"""What a writer is about to start: its sources, its sink and its options, read from the JVM.
+
+PySpark keeps none of this on the Python side, so the JVM's writer and its
+analysed plan are asked. Nothing is started and nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from floodmark.checkpoint.outline import EVALUATING
+from floodmark.checkpoint.plan.tree import PlanTree
+from floodmark.engine.code.plan import read_tree
+from floodmark.engine.spark.scala import jvm_field, scala_map
+from floodmark.errors import WrongUse
+
+
+@dataclass(frozen=True)
+class Source:
+    """One source of the plan, in the order of its offsets in the checkpoint."""
+
+    kind: str
+    """As format() names it: kafka, delta, csv, rate, socket…"""
+    options: Mapping[str, str]
+    """Keys in lower case: Spark's options do not tell case apart."""
+    description: str
+    schema_ddl: str = ""
+    name: str | None = None
+    """Spark 4.2 and later: the name that the code gave it."""
+
+    @property
+    def path(self) -> str | None:
+        return self.options.get("path")
+
+
+@dataclass(frozen=True)
+class Query:
+    name: str | None
+    sources: tuple[Source, ...]
+    sink: str
+    sink_options: Mapping[str, str]
+    output_mode: str
+    trigger: str
+    schema_json: str
+    tree: PlanTree
+
+
+FILE_KINDS = frozenset({"csv", "json", "parquet", "orc", "text", "avro", "xml", "binaryfile"})
+
+
+def is_writer(value: Any) -> bool:
+    """A DataStreamWriter of the classic API; Spark Connect's has no JVM beside it."""
+    return type(value).__name__ == "DataStreamWriter" and hasattr(value, "_jwrite")
+
+
+def require_writer(value: Any, origin: str) -> None:
+    if is_writer(value):
+        return
+    kind = type(value).__name__
+    do = "Return orders.writeStream.format(…).option(…), without .start()."
+    why = "The runtime sets its checkpoint and starts it."
+    if kind == "StreamingQuery":
+        why = "It was started already, so nothing could be checked before."
+    elif kind == "DataFrame":
+        do = "Add .writeStream.format(…) to it, and return that."
+    elif kind == "DataStreamWriter":
+        why = "It belongs to Spark Connect, which gives no access to the query's plan."
+        do = "Use a session of the classic API."
+    elif value is None:
+        do = "Is a return missing? " + do
+    raise WrongUse(f"{origin} gives {_article(kind)}, not a DataStreamWriter", why, do)
+
+
+def _article(kind: str) -> str:
+    return "nothing" if kind == "NoneType" else f"a {kind}"
+
+
+def read_query(writer: Any) -> Query:
+    jvm_writer = writer._jwrite
+    options = scala_map(jvm_field(jvm_writer, "extraOptions"))
+    plan = jvm_field(jvm_writer, "ds").queryExecution().analyzed()
+    schema = plan.schema().json()
+    kind = str(jvm_field(jvm_writer, "source") or "")
+    return Query(
+        options.get("queryname"),
+        _sources(plan),
+        "foreachBatch" if jvm_field(jvm_writer, "foreachBatchWriter") is not None else kind,
+        options,
+        str(jvm_field(jvm_writer, "outputMode").toString()),
+        str(jvm_field(jvm_writer, "trigger").toString()),
+        str(schema),
+        read_tree(writer._spark, plan),
+    )
+
+
+def _sources(plan: Any) -> tuple[Source, ...]:
+    leaves = plan.collectLeaves()
+    # A DataFrame used twice stays twice: so does its offset in the checkpoint.
+    found = (leaves.apply(index) for index in range(leaves.size()))
+    return tuple(_source(leaf) for leaf in found if leaf.isStreaming())
+
+
+def source_folders(writer: Any) -> tuple[str, ...]:
+    """What Spark calls each source below sources/.
+
+    A stream that is read twice has two places in the offsets, and one folder.
+    """
+    leaves = jvm_field(writer._jwrite, "ds").queryExecution().analyzed().collectLeaves()
+    seen: list[tuple[Any, str]] = []
+    folders = []
+    numbers = count()
+    for leaf in (leaves.apply(index) for index in range(leaves.size())):
+        if not leaf.isStreaming():
+            continue
+        folder = next((mine for other, mine in seen if other.equals(leaf)), None)
+        if folder is None:
+            folder = source_name(leaf) or str(next(numbers))
+            seen.append((leaf, folder))
+        folders.append(folder)
+    return tuple(folders)
+
+
+def _source(leaf: Any) -> Source:
+    schema = str(leaf.schema().toDDL())
+    if leaf.getClass().getSimpleName() == "StreamingRelation":
+        source = leaf.dataSource()
+        return Source(
+            _short_name(str(source.className())),
+            scala_map(source.options()),
+            str(leaf.toString()),
+            schema,
+            source_name(leaf),
+        )
+    if leaf.getClass().getSimpleName() == "StreamingRelationV2":
+        options = dict(leaf.extraOptions().asCaseSensitiveMap())
+        return Source(
+            _short_name(str(leaf.sourceName())),
+            {str(key).lower(): str(value) for key, value in options.items()},
+            str(leaf.toString()),
+            schema,
+            source_name(leaf),
+        )
+    # A memory stream and other sources of tests stand in the plan themselves.
+    return Source(leaf.getClass().getSimpleName().lower(), {}, str(leaf.toString()), schema)
+
+
+def source_name(leaf: Any) -> str | None:
+    """What the code called a source, where it did."""
+    from py4j.protocol import Py4JError
+
+    try:
+        name = leaf.sourceIdentifyingName().toUserProvided()
+    except (Py4JError, TypeError):  # before 4.2 sources have no names
+        return None
+    return str(name.get().name()) if name.isDefined() else None
+
+
+def _short_name(name: str) -> str:
+    """`csv` of org.apache.spark.sql.execution.datasources.csv.CSVFileFormat."""
+    lowered = name.lower()
+    if "." not in lowered:
+        return lowered
+    for kind in ("kafka", "delta", *FILE_KINDS):
+        if kind in lowered.rsplit(".", 1)[1]:
+            return kind
+    return lowered
+
+
+def sql_conf(spark: Any) -> dict[str, str]:
+    """What was set of spark.sql.*, and what expressions are evaluated with."""
+    pairs = spark._jsparkSession.sessionState().conf().getAllConfs().iterator()
+    found: dict[str, str] = {}
+    while pairs.hasNext():
+        pair = pairs.next()
+        key = str(pair._1())
+        if key.startswith("spark.sql."):
+            found[key] = str(pair._2())
+    for key in EVALUATING:
+        value = spark.conf.get(key, None)
+        if value is not None:
+            found[key] = str(value)
+    return found

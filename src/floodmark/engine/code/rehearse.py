@@ -1,0 +1,325 @@
+"""A rehearsal: a fork of the checkpoint, the new code, a sink that keeps nothing, one batch.
+
+The engine's own verdict. What is the user's is read at most: the fork lies elsewhere, its
+sink writes nothing, sources are kept from tidying up their input.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from floodmark.changes.carry.checkpoint_files import belonging
+from floodmark.changes.carry.needed_state import needed_state
+from floodmark.changes.carry.rehome import (
+    is_operator_metadata,
+    is_schema_log,
+    moved_operator_metadata,
+    moved_schema_log,
+)
+from floodmark.checkpoint.layout import COMMITS, METADATA, NOTES, OFFSETS, SOURCES, STATE
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.offsets import render_offsets
+from floodmark.checkpoint.operators import parse_operator_metadata
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.engine.code.empty_leaves import EmptyLeaves, frame_of, replace_leaves
+from floodmark.engine.code.outline import clone_session
+from floodmark.engine.code.query import Query, read_query
+from floodmark.engine.run.failure import cause_of, condition_of
+from floodmark.engine.spark.scala import jvm_field, scala_map
+from floodmark.errors import FloodmarkError, WrongUse
+from floodmark.rules.restarts.comparison import plain_path
+from floodmark.rules.restarts.rehearsal import Rehearsal
+from floodmark.secret_text import redacted
+from floodmark.storage.copying import copy_file
+from floodmark.storage.files import Files, local_path, open_files
+
+_ENOUGH_SECONDS = 600.0
+_POLL_SECONDS = 0.05
+_TOLD_SECONDS = 20.0
+"""After its commit a batch's progress comes at once, unless the session keeps none."""
+_ELSEWHERE = "elsewhere"
+DEFAULT_CAP = 1000
+
+
+def rehearse(writer: Any, files: Files, checkpoint: Checkpoint, empty: bool = False) -> Rehearsal:
+    """Runs one batch of the new code on a fork, with its own sources or with empty ones.
+
+    A source that has nothing new to give is no test of the state: then empty ones stand in.
+    """
+    if checkpoint.latest_batch is None:
+        return Rehearsal(True, 0, False)
+    query = read_query(writer)
+    if not empty:
+        found = _attempt(writer, query, files, checkpoint, empty=False)
+        if found is not None:
+            return found
+    found = _attempt(writer, query, files, checkpoint, empty=True)
+    if found is not None and not empty:
+        # The real sources did read their offsets, before they said that nothing is new.
+        found = replace(found, real_sources=True)
+    if found is None:
+        raise WrongUse(
+            "the rehearsal ran no batch",
+            "Spark found nothing to do, though its sources were given something.",
+            "Tell the project which sources the query reads.",
+        )
+    return found
+
+
+def places_of(root: str) -> tuple[str, ...]:
+    """Where a checkpoint lies, in full and with its links followed."""
+    local = local_path(root)
+    if local is None:
+        return (root,)
+    # Spark writes a path as it was given; its links may be resolved by whoever looks.
+    return str(Path(local).absolute()), str(Path(local).resolve())
+
+
+@contextlib.contextmanager
+def capped(rows: int) -> Iterator[None]:
+    """While a pipeline is built: its sources give few records, and leave their input alone."""
+    from pyspark.sql.streaming.readwriter import DataStreamReader
+
+    names = ("load", "json", "orc", "parquet", "text", "csv", "xml", "table", "changes")
+    before = {name: one for name, one in vars(DataStreamReader).items() if name in names}
+
+    def limited(original: Any) -> Any:
+        def read(self: Any, *arguments: Any, **named: Any) -> Any:
+            options = _limits(rows, {*_options_of(self), *map(str.lower, named)})
+            # A limit given to load(…, maxFilesPerTrigger=…) would come after ours.
+            ours = {key.lower() for key in options}
+            own = {key: value for key, value in named.items() if key.lower() not in ours}
+            return original(self.options(**options), *arguments, **own)
+
+        return read
+
+    for name, original in before.items():
+        setattr(DataStreamReader, name, limited(original))
+    try:
+        yield
+    finally:
+        for name, original in before.items():
+            setattr(DataStreamReader, name, original)
+
+
+def _limits(rows: int, given: set[str]) -> dict[str, str]:
+    """Options in the place of the code's own, whose names are given."""
+    options = {"cleanSource": "off"}
+    if "minoffsetspertrigger" in given:
+        # The one batch would wait for more, and Kafka refuses a least above the most.
+        options["minOffsetsPerTrigger"] = "1"
+    if not rows:
+        return options
+    options["maxOffsetsPerTrigger"] = str(rows)
+    if "maxbytespertrigger" in given:
+        # A file source takes either limit; of one byte it makes one file.
+        options["maxBytesPerTrigger"] = "1"
+    if "maxbytespertrigger" not in given or not _knows_bytes():
+        options["maxFilesPerTrigger"] = "1"
+    return options
+
+
+def _knows_bytes() -> bool:
+    """Before Spark 4, a file source has no limit of bytes, and does not look at one."""
+    import pyspark
+
+    return not pyspark.__version__.startswith("3.")
+
+
+def _options_of(reader: Any) -> set[str]:
+    return set(scala_map(jvm_field(reader._jreader, "extraOptions")))
+
+
+def _attempt(
+    writer: Any, query: Query, files: Files, checkpoint: Checkpoint, empty: bool
+) -> Rehearsal | None:
+    """None where there was nothing to run."""
+    require_one_machine(writer._spark)
+    with tempfile.TemporaryDirectory(
+        prefix="floodmark-rehearsal-", ignore_cleanup_errors=True
+    ) as made:
+        place = Path(made)
+        fork = open_files(str(place / "fork"))
+        fork_checkpoint(files, checkpoint, fork, place)
+        session = clone_session(writer._spark, {})
+        plan = jvm_field(writer._jwrite, "ds").queryExecution().analyzed()
+        if empty:
+            leaves = EmptyLeaves(session, place, files=3)
+            plan = replace_leaves(plan, leaves.instead_of)
+            _point_to_nothing(fork, checkpoint, leaves.folders, query)
+        latest, batch = checkpoint.latest_batch, checkpoint.in_flight_batch
+        assert latest is not None
+        batch = latest + 1 if batch is None else batch
+        frame = frame_of(session, plan)
+        return run_batch(to_nowhere(frame, query), query, place / "fork", batch, not empty)
+
+
+def require_one_machine(spark: Any) -> None:
+    master = str(spark.sparkContext.master)
+    if not master.startswith("local"):
+        raise WrongUse(
+            f"a rehearsal runs on one machine, and the master is {master}",
+            "The fork lies on this machine's disk, where executors elsewhere do not reach it.",
+            "Run it with --conf spark.master=local[2]; the rules need no fork.",
+        )
+
+
+def fork_checkpoint(files: Files, checkpoint: Checkpoint, fork: Files, place: Path) -> None:
+    """What a start needs: the newest logs, the sources' own, and the state of the last commit."""
+    listed = belonging(checkpoint.files if checkpoint.complete else files.list().files)
+    needed = _needed_state(files, checkpoint)
+    for file in listed:
+        path = file.path
+        if path.startswith(NOTES + "/") or not _is_needed(path, checkpoint, needed):
+            continue
+        if is_operator_metadata(path):
+            # One that names another place must not lead Spark there.
+            data = files.read(RelativePath(path))
+            goal = _ELSEWHERE if _is_of_another_place(files.root, data) else "fork"
+            data = moved_operator_metadata(data, str(place / goal))
+            fork.write(RelativePath(path), data)
+        elif is_schema_log(path):
+            fork.write(
+                RelativePath(path),
+                moved_schema_log(files.read(RelativePath(path)), str(place / "fork")),
+            )
+        else:
+            copy_file(files, path, fork, path)
+
+
+def _is_of_another_place(root: str, data: bytes) -> bool:
+    here = tuple(plain_path(one) + "/" for one in places_of(root))
+    stores = parse_operator_metadata(data).stores
+    paths = [plain_path(path) for store in stores for path in store.schema_paths]
+    return any(not path.startswith(here) for path in paths)
+
+
+def _is_needed(path: str, checkpoint: Checkpoint, needed: frozenset[str] | None) -> bool:
+    folder, _, rest = path.partition("/")
+    if folder in (OFFSETS, COMMITS):
+        kept = checkpoint.offset_ids[-2:] + checkpoint.commit_ids[-2:]
+        return int(rest) in kept
+    if folder == STATE and needed is not None:
+        return path in needed or "_metadata" in path or "_stateSchema" in path
+    return path == METADATA or folder in (SOURCES, STATE) or "_schema_log_" in path
+
+
+def _needed_state(files: Files, checkpoint: Checkpoint) -> frozenset[str] | None:
+    """None where it cannot be told: then all of it, and Spark judges."""
+    batch = checkpoint.committed_batch
+    if batch is None or not checkpoint.complete:
+        return None
+    try:
+        stores = needed_state(checkpoint, batch, files.read)
+    except FloodmarkError:
+        return None
+    found = {file.path for store in stores for file in store.files}
+    found |= {table.path for store in stores for table in store.tables}
+    return frozenset(found | {f"{path}.crc" for path in found})
+
+
+def _point_to_nothing(
+    fork: Files, checkpoint: Checkpoint, folders: list[Path], query: Query
+) -> None:
+    """The fork's offsets are those of file sources that have seen two of their empty files.
+
+    The newest entry is at the second file, the one before it at the first, and the third
+    is there for the batch to come.
+    """
+    latest = checkpoint.latest_batch
+    assert latest is not None
+    for batch in (latest - 1, latest):
+        entry = checkpoint.offsets.get(batch)
+        if entry is not None:
+            at = json.dumps({"logOffset": 1 if batch == latest else 0}, separators=(",", ":"))
+            entry = replace(entry, offsets=tuple((name, at) for name, _ in entry.offsets))
+            fork.write(RelativePath(f"{OFFSETS}/{batch}"), render_offsets(entry))
+    fork.delete(
+        RelativePath(file.path) for file in fork.list().files if file.path.startswith(SOURCES + "/")
+    )
+    now = int(time.time() * 1000)
+    for place, folder in enumerate(folders):
+        source = query.sources[place].name if place < len(query.sources) else None
+        for number in (0, 1):
+            entry_json = {
+                "path": f"file://{folder}/{number}.json",
+                "timestamp": now,
+                "batchId": number,
+            }
+            line = json.dumps(entry_json, separators=(",", ":"))
+            fork.write(
+                RelativePath(f"{SOURCES}/{source or place}/{number}"), f"v1\n{line}".encode()
+            )
+
+
+def to_nowhere(frame: Any, query: Query) -> Any:
+    """A sink that keeps nothing, and that has every row computed."""
+    return frame.writeStream.format("noop").outputMode(query.output_mode.lower())
+
+
+def run_batch(
+    writer: Any,
+    query: Query,
+    fork: Path,
+    batch: int,
+    real: bool,
+    enough: float = _ENOUGH_SECONDS,
+) -> Rehearsal | None:
+    """One batch on the fork; None where there was nothing to run, or not enough time for it."""
+    from pyspark.errors import PySparkException
+
+    for key, value in query.sink_options.items():
+        if key.startswith("asyncprogress"):  # it decides which entries of the logs are needed
+            writer = writer.option(key, value)
+    writer = writer.option("checkpointLocation", f"file://{fork}")
+    try:
+        # Not once=True, which knows no limits: the first batch of a trigger that has no second.
+        started = writer.trigger(processingTime="10000 days").start()
+    except PySparkException as error:
+        return Rehearsal(False, batch, real, None, redacted(str(error)).splitlines()[0])
+    try:
+        ended = _wait(started, fork / COMMITS / str(batch), enough)
+        exception = started._jsq.exception()
+        if exception.isDefined():
+            cause = exception.get().getCause() or exception.get()
+            return Rehearsal(False, batch, real, condition_of(cause), cause_of(cause))
+        if not ended:
+            return None
+        return Rehearsal(True, batch, real, rows=_rows(started, batch))
+    finally:
+        started.stop()
+
+
+def _rows(query: Any, batch: int) -> int:
+    """How many a batch has read: Spark tells it a moment after the commit."""
+    end = time.monotonic() + _TOLD_SECONDS
+    while query.isActive and time.monotonic() < end:
+        progress = [one for one in query.recentProgress if one["batchId"] == batch]
+        if progress:
+            return sum(int(one["numInputRows"]) for one in progress)
+        time.sleep(_POLL_SECONDS)
+    return 0
+
+
+def _wait(query: Any, commit: Path, enough: float) -> bool:
+    """True for a batch that was committed, False for a trigger that had nothing to do."""
+    end = time.monotonic() + enough
+    idle = 0
+    while query.isActive and time.monotonic() < end:
+        if commit.exists():
+            return True
+        status = query.status
+        waits = not status["isTriggerActive"] and "next trigger" in status["message"]
+        # Twice: the commit may have come between the two looks.
+        idle = idle + 1 if waits else 0
+        if idle > 1:
+            return commit.exists()
+        time.sleep(_POLL_SECONDS)
+    return commit.exists()

@@ -1,0 +1,1 @@
+"""Applications with `@pipeline` functions: loaded, given their parameters, built."""

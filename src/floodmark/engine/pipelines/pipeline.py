@@ -1,0 +1,128 @@
+"""`@pipeline`: a function that returns a DataStreamWriter, and the checkpoint it goes on from.
+
+Nothing here needs Spark: a pipeline is declared when its file is imported and
+built only when the runtime calls it with a session.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from floodmark.engine.pipelines.parameters import Parameter, declared, settle
+from floodmark.errors import WrongUse
+
+CONNECTORS = ("kafka", "delta")
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    name: str
+    checkpoint: str
+    """A path or URL; `{name}` stands for the parameter of that name."""
+    function: Callable[..., Any]
+    parameters: tuple[Parameter, ...]
+    needs: tuple[str, ...]
+    """The connectors whose jars it needs."""
+    conf: Mapping[str, str]
+
+    def __call__(self, spark: Any, start: Any, **values: Any) -> Any:
+        """As the plain function: a pipeline can be called from a test of its own."""
+        return self.function(spark, start, **values)
+
+    def settle(self, given: Mapping[str, str]) -> dict[str, Any]:
+        """The value of every parameter."""
+        return settle(self.name, self.parameters, given)
+
+    def checkpoint_for(self, values: Mapping[str, Any]) -> str:
+        try:
+            return self.checkpoint.format_map(values)
+        except (KeyError, IndexError, ValueError):
+            known = ", ".join(sorted(values)) or "none"
+            raise WrongUse(
+                f"pipeline {self.name}: the checkpoint {self.checkpoint!r} names a parameter "
+                "that the function does not have",
+                f"Its parameters are: {known}.",
+                "A brace that is meant is written twice: {{ and }}.",
+            ) from None
+
+
+def pipeline(
+    checkpoint: str | Path,
+    *,
+    name: str | None = None,
+    needs: Iterable[str] | None = None,
+    conf: Mapping[str, Any] | None = None,
+) -> Callable[[Callable[..., Any]], Pipeline]:
+    """Declares a streaming pipeline: `def orders(spark, start, *, region="eu"): return writer`.
+
+    `checkpoint` may use the function's parameters by name: `"data/{region}/checkpoint"`.
+    `needs` names connectors ("kafka", "delta"); left out, they are read from the source code.
+    """
+    if callable(checkpoint) or not str(checkpoint):
+        raise WrongUse(
+            "@pipeline has no checkpoint",
+            "A pipeline without one cannot go on after a crash.",
+            'Write @pipeline(checkpoint="data/checkpoints/orders").',
+        )
+
+    def declare(function: Callable[..., Any]) -> Pipeline:
+        return Pipeline(
+            name or function.__name__,
+            str(checkpoint),
+            function,
+            declared(function),
+            _known(needs) if needs is not None else _needs_of(function),
+            {key: _text(value) for key, value in (conf or {}).items()},
+        )
+
+    return declare
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _known(needs: Iterable[str]) -> tuple[str, ...]:
+    wanted = (needs,) if isinstance(needs, str) else tuple(needs)
+    for connector in wanted:
+        if connector not in CONNECTORS:
+            raise WrongUse(
+                f"needs={connector!r}: floodmark resolves no such connector",
+                f"It knows {' and '.join(CONNECTORS)}.",
+                "Give other jars with --conf spark.jars=… or spark.jars.packages=….",
+            )
+    return wanted
+
+
+def _needs_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The connectors that the file names: format("kafka"), start.delta(…), once.delta(…)."""
+    try:
+        return connectors_named_in(Path(inspect.getfile(inspect.unwrap(function))))
+    except TypeError:
+        return ()
+
+
+def connectors_named_in(path: Path) -> tuple[str, ...]:
+    """Of a Python file; none for one that cannot be read."""
+    try:
+        return connectors_named(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ()
+
+
+def connectors_named(code: str) -> tuple[str, ...]:
+    try:
+        tree = ast.parse(code)
+    except (ValueError, SyntaxError):
+        return ()
+    named = {
+        node.value.lower()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    } | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    return tuple(connector for connector in CONNECTORS if connector in named)

@@ -1,0 +1,1 @@
+"""Runs queries until they end: restarts, stops, progress, health."""

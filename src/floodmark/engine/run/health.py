@@ -1,0 +1,177 @@
+"""Answers a supervisor's probes: is the run alive, and is every pipeline getting on?
+
+`/livez` is 200 while the run's loop turns; `/readyz` is 200 while every pipeline runs and
+none is stalled. Both answer with the same JSON document.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from statistics import median
+from types import TracebackType
+
+from floodmark.engine.run.progress import BatchProgress
+from floodmark.engine.run.view import View
+from floodmark.errors import WrongUse
+from floodmark.wire import dumps
+
+# Looks before a start wait for brokers and storage; longer than this nothing keeps the loop.
+_LOOP_STANDS_AFTER_SECONDS = 300.0
+_STALLED_AFTER_SECONDS = 60.0
+_STALLED_AFTER_INTERVALS = 10
+_INTERVALS_KEPT = 20
+
+
+@dataclass(frozen=True)
+class PipelineHealth:
+    pipeline: str
+    state: str
+    """starting, running, waits …, stopping, finished, stopped, failed"""
+    last_commit_age_s: float | None
+    usual_interval_s: float | None
+    """Between two commits: the median of the last ones."""
+    stalled: bool
+    """A batch has been running for much longer than batches usually take."""
+
+
+@dataclass(frozen=True)
+class HealthReport:
+    alive: bool
+    ready: bool
+    pipelines: tuple[PipelineHealth, ...]
+
+
+class _Pipeline:
+    def __init__(self, now: float) -> None:
+        self.state = "starting"
+        self.busy_since: float | None = None
+        self.committed: float | None = None
+        self.intervals: deque[float] = deque(maxlen=_INTERVALS_KEPT)
+        self.began = now
+
+
+class Health:
+    """What the run tells of itself; read by the thread that answers probes."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._turned = clock()
+        self._pipelines: dict[str, _Pipeline] = {}
+
+    def turned(self) -> None:
+        """The run's loop goes round."""
+        self._turned = self._clock()
+
+    def state(self, pipeline: str, words: str) -> None:
+        self._of(pipeline).state = words
+
+    def committed(self, pipeline: str) -> None:
+        one, now = self._of(pipeline), self._clock()
+        if one.committed is not None:
+            one.intervals.append(now - one.committed)
+        one.committed = one.busy_since = now
+
+    def busy(self, pipeline: str, is_busy: bool) -> None:
+        """Whether a batch is being planned or run now."""
+        one = self._of(pipeline)
+        if not is_busy:
+            one.busy_since = None
+        elif one.busy_since is None:
+            one.busy_since = self._clock()
+
+    def _of(self, pipeline: str) -> _Pipeline:
+        return self._pipelines.setdefault(pipeline, _Pipeline(self._clock()))
+
+    def report(self) -> HealthReport:
+        now = self._clock()
+        found = tuple(self._judged(name, one, now) for name, one in self._pipelines.items())
+        stopping = any(one.state == "stopping" for one in found)
+        alive = stopping or now - self._turned < _LOOP_STANDS_AFTER_SECONDS
+        ready = alive and bool(found) and all(_gets_on(one) for one in found)
+        return HealthReport(alive, ready, found)
+
+    def _judged(self, name: str, one: _Pipeline, now: float) -> PipelineHealth:
+        usual = median(one.intervals) if one.intervals else None
+        patience = max(_STALLED_AFTER_SECONDS, _STALLED_AFTER_INTERVALS * (usual or 0.0))
+        return PipelineHealth(
+            name,
+            one.state,
+            None if one.committed is None else round(now - one.committed, 1),
+            None if usual is None else round(usual, 1),
+            one.busy_since is not None and now - one.busy_since > patience,
+        )
+
+
+def _gets_on(one: PipelineHealth) -> bool:
+    return one.state in ("running", "finished") and not one.stalled
+
+
+class HealthView:
+    """A view that also tells the health what it shows."""
+
+    def __init__(self, view: View, health: Health) -> None:
+        self._view = view
+        self._health = health
+
+    def __enter__(self) -> HealthView:
+        self._view.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._view.__exit__(kind, error, trace)
+
+    def say(self, pipeline: str, words: str) -> None:
+        self._view.say(pipeline, words)
+
+    def state(self, pipeline: str, words: str) -> None:
+        self._health.state(pipeline, words)
+        self._view.state(pipeline, words)
+
+    def batch(self, batch: BatchProgress) -> None:
+        self._health.committed(batch.pipeline)
+        self._view.batch(batch)
+
+
+@contextlib.contextmanager
+def answering(health: Health, host: str, port: int) -> Iterator[None]:
+    """Serves the probes from a thread of its own."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            report = health.report()
+            good = {"/livez": report.alive, "/readyz": report.ready}.get(self.path)
+            body = dumps(report).encode()
+            self.send_response(404 if good is None else 200 if good else 503)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            return
+
+    try:
+        server = ThreadingHTTPServer((host, port), Handler)
+    except OSError as error:
+        raise WrongUse(
+            f"--health-port {port}: cannot listen on {host}: {error.strerror or error}",
+            do="Choose a free port, or another --health-host.",
+        ) from None
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, name="floodmark-health", daemon=True).start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,434 @@
+"""Runs pipelines until they end, are stopped, or cannot go on.
+
+One thread, one loop: it starts what is due, reads what Spark reports, and decides
+after each failure whether to start again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from floodmark.checkpoint.layout import NOTES
+from floodmark.engine.app.built import configure
+from floodmark.engine.pipelines.application import Application
+from floodmark.engine.pipelines.building import call_pipeline
+from floodmark.engine.pipelines.parameters import refuse_unknown
+from floodmark.engine.pipelines.pipeline import Pipeline
+from floodmark.engine.pipelines.start_positions import Start
+from floodmark.engine.run.carried import Carried, NewJvmNeeded
+from floodmark.engine.run.failure import Failure, FailureKind, failure_of, in_flight
+from floodmark.engine.run.health import Health, HealthView
+from floodmark.engine.run.progress import ProgressFile, ProgressReader
+from floodmark.engine.run.restarting import GiveUp, RestartPolicy, decide, may_pass
+from floodmark.engine.run.signals import StopSignals
+from floodmark.engine.run.stopping import finish
+from floodmark.engine.run.stream import PipelineRun, RunReport
+from floodmark.engine.run.triggers import Trigger
+from floodmark.engine.run.view import View, choose_view
+from floodmark.engine.spark.jvm import child_of, end_words, has_stopped, is_gone, last_words
+from floodmark.engine.spark.session import (
+    SessionOptions,
+    build_session,
+    end_session,
+    require_settings,
+    running_session,
+)
+from floodmark.engine.start.before_start import allowed_rules, refuse
+from floodmark.engine.start.launch import (
+    Launched,
+    Prepared,
+    begin,
+    next_batch,
+    prepare,
+    remove_half_made,
+)
+from floodmark.engine.start.lease import superseded
+from floodmark.errors import FailedForGood, FloodmarkError, StoppedMidway, WrongUse
+from floodmark.rules.registry import all_rules
+from floodmark.secret_text import redacted
+from floodmark.storage.files import place_name
+from floodmark.storage.local import LocalFiles
+
+_POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    trigger: Trigger | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    start: Start = field(default_factory=Start)
+    allowed: frozenset[str] = frozenset()
+    restart: RestartPolicy = field(default_factory=RestartPolicy)
+    progress: Path | None = None
+    """None: `_floodmark/progress.jsonl` in each checkpoint that lies on a local disk."""
+    conf: Mapping[str, str] = field(default_factory=dict)
+    log: Path | None = None
+    stdout_to_stderr: bool = False
+    carried: Carried = field(default_factory=Carried)
+    """What this run did before its JVM died."""
+    health: Health | None = None
+    bisecting: str | None = None
+    """The command that looks for the record that a batch fails at."""
+
+
+def run_application(
+    application: Application, options: RunOptions, view: View | None = None
+) -> RunReport:
+    """Runs every pipeline of the application to its end."""
+    pipelines = application.pipelines
+    allowed = allowed_rules(options.allowed)
+    refuse_unknown({one.name: one.parameters for one in pipelines}, options.settings)
+    streams = [PipelineRun.of(one, application, options.settings) for one in pipelines]
+    _refuse_shared([(one.pipeline.name, one.checkpoint) for one in streams], allowed)
+    for stream in streams:
+        if stream.name in options.carried.streams:
+            stream.go_on_from(options.carried.streams[stream.name])
+    stop = StopSignals()
+    with stop.listening():
+        running = running_session()
+        if running is not None:
+            require_settings(running, options.conf)
+        spark = running or build_session(_session_wish(pipelines, options))
+        # A session of one's own needs no other beside it.
+        sessions = {
+            one.name: spark if running is None and len(pipelines) == 1 else spark.newSession()
+            for one in pipelines
+        }
+        run = None
+        try:
+            stop.listen()  # pyspark puts a handler of its own in place
+            shown = view or choose_view([one.name for one in pipelines])
+            with HealthView(shown, options.health) if options.health else shown as shown:
+                run = _Run(spark, sessions, streams, options, shown, stop)
+                return run.to_the_end()
+        finally:
+            if running is None:
+                end_session(spark, by_force=run is not None and run.held)
+
+
+def _session_wish(pipelines: tuple[Pipeline, ...], options: RunOptions) -> SessionOptions:
+    conf: dict[str, str] = {}
+    for pipeline in pipelines:
+        for key, value in pipeline.conf.items():
+            if conf.setdefault(key, value) != value and not key.startswith("spark.sql."):
+                raise WrongUse(
+                    f"two pipelines of the application want different values of {key}",
+                    "It belongs to the whole application.",
+                    "Give them one value, or run them as two applications.",
+                )
+    needs = dict.fromkeys(need for pipeline in pipelines for need in pipeline.needs)
+    name = "floodmark: " + ", ".join(pipeline.name for pipeline in pipelines)
+    return SessionOptions(
+        name, tuple(needs), {**conf, **options.conf}, options.log, options.stdout_to_stderr
+    )
+
+
+def _refuse_shared(checkpoints: list[tuple[str, str]], allowed: frozenset[str]) -> None:
+    places = [(name, checkpoint, place_name(checkpoint)) for name, checkpoint in checkpoints]
+    checks = (known.check_starts for known in all_rules())
+    refuse([found for check in checks if check for found in check(places)], allowed)
+
+
+class _EngineGone(Exception):
+    """No query can be started in this process any more."""
+
+
+class _Run:
+    def __init__(
+        self,
+        spark: Any,
+        sessions: Mapping[str, Any],
+        streams: list[PipelineRun],
+        options: RunOptions,
+        view: View,
+        stop: StopSignals,
+    ) -> None:
+        self._spark = spark
+        self._sessions = sessions
+        self._streams = streams
+        self._wish = options
+        self._view = view
+        self._stop = stop
+        self.held = False
+        """A batch goes on that nothing but the end of its process can stop."""
+        for stream in streams:
+            configure(sessions[stream.name], {**stream.pipeline.conf, **options.conf})
+
+    def to_the_end(self) -> RunReport:
+        try:
+            self._start_all()
+            while any(stream.ended is None for stream in self._streams):
+                if self._stop.asked:
+                    self._end_all("finishing the running batch")
+                    self._tell_failures()
+                    break
+                if is_gone(self._spark):
+                    raise _EngineGone
+                self._turn()
+                self._tell_health()
+                self._stop.wait(_POLL_SECONDS)
+        except Exception as error:
+            if isinstance(error, _EngineGone) or is_gone(self._spark, error):
+                self._go_on_without_engine()
+            self._end_all("stopping the other pipelines")
+            raise
+        except BaseException:
+            self._end_all("stopping the other pipelines")
+            raise
+        finally:
+            for stream in self._streams:
+                if stream.lines is not None:
+                    stream.lines.close()
+        return RunReport(tuple(stream.report() for stream in self._streams))
+
+    def _tell_health(self) -> None:
+        health = self._wish.health
+        if health is None:
+            return
+        health.turned()
+        for stream in self._streams:
+            if stream.launched is not None:
+                status = stream.launched.query._jsq.status()
+                health.busy(stream.name, bool(status.isTriggerActive()))
+
+    def _start_all(self) -> None:
+        """All are looked at before the first is started: a refusal leaves nothing half done."""
+        prepared = []
+        for stream in self._streams:
+            if self._stop.asked:
+                return
+            ready = self._prepare_or_wait(stream)
+            if ready is not None:
+                prepared.append((stream, ready))
+        for stream, ready in prepared:
+            if self._stop.asked:
+                return
+            self._begin_or_wait(stream, ready)
+
+    def _prepare_or_wait(self, stream: PipelineRun) -> Prepared | None:
+        """None where something does not answer now, and the policy is to try again."""
+        try:
+            return self._prepare(stream)
+        except FloodmarkError as error:
+            self._retry_start(stream, error)
+            return None
+
+    def _begin_or_wait(self, stream: PipelineRun, prepared: Prepared) -> None:
+        try:
+            self._begin(stream, prepared)
+        except FloodmarkError as error:
+            self._retry_start(stream, error)
+
+    def _retry_start(self, stream: PipelineRun, error: FloodmarkError) -> None:
+        if is_gone(self._spark, error) or not (self._wish.restart.on_failure and may_pass(error)):
+            raise error
+        why = "" if not error.why else f": {error.why.splitlines()[0]}"
+        stream.failures.append(Failure(None, (), f"{error.what}{why}", FailureKind.OUTAGE))
+        self._decide(stream)
+
+    def _prepare(self, stream: PipelineRun) -> Prepared:
+        session, origin = self._sessions[stream.name], stream.origin
+        writer = call_pipeline(
+            stream.pipeline, origin.application, session, self._wish.start, stream.values
+        )
+        if self._wish.trigger is not None:
+            writer = self._wish.trigger.on(writer)
+        return prepare(writer, stream.checkpoint, stream.origin, self._wish.allowed)
+
+    def _begin(self, stream: PipelineRun, prepared: Prepared) -> None:
+        for warning in prepared.warnings:
+            self._view.say(stream.name, warning)
+        stream.launched = begin(prepared, stream.name)
+        for warning in stream.launched.warnings[len(prepared.warnings) :]:
+            self._view.say(stream.name, warning)
+        stream.query_id = str(stream.launched.query.id)
+        stream.lease = stream.launched.lease.run
+        stream.reader = ProgressReader(stream.name, stream.launched.query)
+        stream.lines = stream.lines or self._progress_file(stream, prepared.starting.location)
+        checkpoint = prepared.starting.saved.checkpoint
+        if stream.first_batch is None:
+            stream.first_batch = next_batch(checkpoint)
+        if checkpoint is None or checkpoint.latest_batch is None:
+            words = f"begins in a new checkpoint, {stream.checkpoint}"
+        elif checkpoint.in_flight_batch is not None:
+            words = f"runs batch {checkpoint.in_flight_batch} again, which was in flight"
+        else:
+            words = f"goes on after batch {checkpoint.latest_batch}"
+        self._view.say(stream.name, words)
+        self._view.state(stream.name, "running")
+
+    def _progress_file(self, stream: PipelineRun, location: str) -> ProgressFile | None:
+        def warn(words: str) -> None:
+            self._view.say(stream.name, words)
+
+        if self._wish.progress is not None:
+            return ProgressFile(self._wish.progress, warn)
+        if location.startswith("file:"):
+            place = LocalFiles(location, "/" + location[len("file:") :].lstrip("/"))
+            return ProgressFile(Path(NOTES, "progress.jsonl"), warn, place)
+        return None
+
+    def _turn(self) -> None:
+        for stream in self._streams:
+            if stream.ended is not None:
+                continue
+            if stream.launched is None:
+                if time.monotonic() >= stream.due and not self._stop.asked:
+                    ready = self._prepare_or_wait(stream)
+                    if ready is not None and not self._stop.asked:
+                        self._begin_or_wait(stream, ready)
+                continue
+            # Before the reports: what is reported while we read is read the next time.
+            active = bool(stream.launched.query.isActive)
+            self._read(stream)
+            if not active:
+                self._judge_end(stream, stream.launched)
+            elif stream.launched.lease.lost:
+                stream.launched.query.stop()
+                stream.ended = "failed"
+                raise superseded(stream.name, stream.checkpoint)
+
+    def _read(self, stream: PipelineRun) -> None:
+        assert stream.reader is not None
+        for batch in stream.reader.new():
+            stream.count(batch)
+            if stream.lines is not None:
+                stream.lines.add(batch)
+            self._view.batch(batch)
+
+    def _judge_end(self, stream: PipelineRun, launched: Launched) -> None:
+        self._read(stream)
+        failure = failure_of(launched.query, launched.starting.files)
+        # The lease's own thread stops the query; and a batch fails where its sink is told so.
+        taken_over = launched.lease.lost or (failure is not None and _is_superseded(launched))
+        launched.lease.release()
+        if taken_over:
+            stream.launched = None
+            stream.ended = "failed"
+            raise superseded(stream.name, stream.checkpoint)
+        if failure is not None and has_stopped(self._spark):
+            raise _EngineGone
+        stream.launched = None
+        if failure is None:
+            stream.ended = "finished"
+            self._view.state(stream.name, "finished")
+            return
+        stream.failures.append(failure)
+        if not self._wish.restart.on_failure:
+            remove_half_made(launched.starting)
+        self._decide(stream)
+
+    def _decide(self, stream: PipelineRun) -> None:
+        """Start again, or stop with the batch, its offsets and the cause named."""
+        decision = decide(self._wish.restart, stream.failures)
+        failure = stream.failures[-1]
+        if isinstance(decision, GiveUp):
+            stream.ended = "failed"
+            raise self._stopped(stream, decision.words, decision.for_good)
+        stream.restarts += 1
+        stream.due = time.monotonic() + decision.wait
+        self._view.say(stream.name, f"{failure.batch_words} failed: {failure.cause}")
+        self._view.say(stream.name, f"starts again in {decision.wait:g} s")
+        self._view.state(stream.name, f"waits {decision.wait:g} s")
+
+    def _go_on_without_engine(self) -> NoReturn:
+        """A failure of every pipeline that ran; a new JVM needs a new process around it."""
+        how = end_words(self._spark)
+        going = [stream for stream in self._streams if stream.ended is None]
+        failed = []
+        for stream in going:
+            launched, stream.launched = stream.launched, None
+            if launched is None and stream.failures:
+                continue  # it waits for another start anyway
+            batch, offsets = (None, ()) if launched is None else in_flight(launched.starting.files)
+            if launched is not None:
+                stream.count_unreported(launched.starting.files)
+                launched.lease.release()
+            stream.failures.append(Failure(batch, offsets, how, FailureKind.ENGINE))
+            failed.append(stream)
+        for stream in failed:
+            if self._stop.asked or child_of(self._spark) is None:
+                stream.ended = "failed"
+                raise self._stopped(stream, "failed", for_good=False)
+            self._decide(stream)
+        log = self._wish.log
+        self._view.say(going[0].name, f"its log, {log or 'above'}, ends with: {last_words(log)}")
+        due = max(stream.due for stream in going)
+        while time.monotonic() < due and not self._stop.asked:
+            self._stop.wait(_POLL_SECONDS)
+        if self._stop.asked:
+            self._tell_failures()
+        carried = {one.name: one.carried() for one in self._streams}
+        raise NewJvmNeeded(how, Carried(carried, str(log) if log else None))
+
+    def _end_all(self, words: str) -> None:
+        running = [stream for stream in self._streams if stream.launched is not None]
+        for stream in running:
+            self._view.say(stream.name, words)
+            self._view.state(stream.name, "stopping")
+        for stream in running:
+            launched = stream.launched
+            assert launched is not None
+            if not finish(launched.query, self._stop.hurried):
+                self._view.say(stream.name, "its code does not yield: the process ends with it")
+                self.held = True
+            self._read(stream)
+            # A batch that was interrupted on purpose may say so in any exception.
+            failure = (
+                None
+                if self._stop.hurried()
+                else failure_of(launched.query, launched.starting.files)
+            )
+            if failure is not None:
+                stream.failures.append(failure)
+                self._view.say(stream.name, f"{failure.batch_words} failed: {failure.cause}")
+            stream.count_unreported(launched.starting.files)
+            launched.lease.release()
+            stream.launched = None
+            if stream.ended is None:
+                stream.ended = "stopped" if failure is None else "failed"
+            self._view.state(stream.name, stream.ended)
+
+    def _tell_failures(self) -> None:
+        """A stop that was asked for, of a pipeline whose batch has failed, is no success."""
+        for stream in self._streams:
+            if stream.ended == "failed":
+                raise self._stopped(stream, "failed while it was stopped", for_good=False)
+        for stream in self._streams:
+            if stream.ended is None and stream.failures:
+                stream.ended = "failed"
+                words = "was stopped while it waited to start again"
+                raise self._stopped(stream, words, for_good=False)
+
+    def _stopped(self, stream: PipelineRun, words: str, for_good: bool) -> StoppedMidway:
+        failure, log = stream.failures[-1], self._wish.log
+        where = f": {failure.batch_words}" if failure.batch is not None else ""
+        said = last_words(log) if failure.kind is FailureKind.ENGINE else ""
+        told = [f"Its log ends with: {said}"] if said else []
+        do = [
+            "Nothing is lost: the next start runs the batch again over the same offsets."
+            if failure.batch is not None
+            else "No batch was in flight.",
+            f"Correct the cause, then start again. `floodmark inspect {stream.checkpoint}` shows "
+            "where it stands.",
+        ]
+        if for_good and failure.kind is FailureKind.CODE and failure.batch is not None:
+            command = self._wish.bisecting or "floodmark run APP.py --bisect"
+            do.insert(1, f"Which record it fails at: {redacted(command)}")
+        if log is not None:
+            do.append(f"Spark's log is {log}.")
+        kind = FailedForGood if for_good else StoppedMidway
+        why = "\n".join([failure.cause, *told, *failure.offsets])
+        return kind(f"pipeline {stream.name} {words}{where}", why, "\n".join(do))
+
+
+def _is_superseded(launched: Launched) -> bool:
+    """A query that fails because another run has its checkpoint: starting again would not help."""
+    with contextlib.suppress(FloodmarkError, OSError):
+        return launched.lease.superseded()
+    return launched.lease.lost

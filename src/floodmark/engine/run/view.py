@@ -1,0 +1,193 @@
+"""What a person sees of a run: a live table on a terminal, one line a batch elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+from typing import Any, Protocol
+
+from floodmark.checkpoint.sources.kinds import SourceKind, kind_of
+from floodmark.checkpoint.text import shorten
+from floodmark.engine.run.progress import BatchProgress, SourceProgress
+from floodmark.secret_text import redacted
+from floodmark.visible import one_line, visible
+
+_PARTITIONS_SHOWN = 4
+
+
+class View(Protocol):
+    def __enter__(self) -> View: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def say(self, pipeline: str, words: str) -> None:
+        """Something happened that is worth a line."""
+
+    def state(self, pipeline: str, words: str) -> None:
+        """What the pipeline is doing now."""
+
+    def batch(self, batch: BatchProgress) -> None: ...
+
+
+def choose_view(pipelines: list[str]) -> View:
+    if sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
+        return LiveView(pipelines)
+    return PlainView(pipelines)
+
+
+class PlainView:
+    """Lines on stderr, for a log file or a service manager."""
+
+    def __init__(self, pipelines: list[str]) -> None:
+        self._width = max(map(len, pipelines), default=0)
+
+    def __enter__(self) -> PlainView:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        return
+
+    def say(self, pipeline: str, words: str) -> None:
+        line = f"{pipeline:<{self._width}}  {redacted(words)}"
+        print(visible(line), file=sys.stderr, flush=True)
+
+    def state(self, pipeline: str, words: str) -> None:
+        return
+
+    def batch(self, batch: BatchProgress) -> None:
+        self.say(batch.pipeline, "   ".join(batch_words(batch)))
+
+
+class LiveView:
+    """A table that is drawn anew while the run goes on; what is said scrolls above it."""
+
+    def __init__(self, pipelines: list[str]) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._rows: dict[str, BatchProgress | None] = dict.fromkeys(pipelines)
+        self._states = dict.fromkeys(pipelines, "starting")
+        self._totals = dict.fromkeys(pipelines, 0)
+        self._live = Live(
+            get_renderable=self._table,
+            console=Console(stderr=True),
+            refresh_per_second=4,
+            transient=True,
+        )
+
+    def __enter__(self) -> LiveView:
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._live.__exit__(kind, error, trace)
+        self._live.console.print(self._table())
+
+    def say(self, pipeline: str, words: str) -> None:
+        from rich.text import Text
+
+        self._live.console.print(
+            Text.assemble((one_line(pipeline), "bold"), "  ", visible(redacted(words)))
+        )
+
+    def state(self, pipeline: str, words: str) -> None:
+        self._states[pipeline] = words
+
+    def batch(self, batch: BatchProgress) -> None:
+        self._rows[batch.pipeline] = batch
+        self._totals[batch.pipeline] += batch.rows
+
+    def _table(self) -> Any:
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="dim")
+        for column in ("pipeline", "now"):
+            table.add_column(column, no_wrap=True)
+        for column in ("batch", "rows", "rows/s", "took", "state rows"):
+            table.add_column(column, justify="right", no_wrap=True)
+        for column in ("watermark", "offsets reached"):
+            table.add_column(column, overflow="ellipsis")
+        for pipeline, row in self._rows.items():
+            cells = (self._states[pipeline], *self._cells(pipeline, row))
+            # As Text: what stands in brackets is no markup.
+            table.add_row(
+                Text(one_line(pipeline), "bold"), *(Text(one_line(cell)) for cell in cells)
+            )
+        return table
+
+    def _cells(self, pipeline: str, row: BatchProgress | None) -> tuple[str, ...]:
+        if row is None:
+            return ("–",) * 7
+        return (
+            str(row.batch),
+            f"{self._totals[pipeline]:,}",
+            f"{row.rows_per_second:,.0f}",
+            _seconds(row.duration_ms),
+            "–" if row.state_rows is None else f"{row.state_rows:,}",
+            _clock(row.watermark) or "–",
+            "; ".join(reached(source) for source in row.sources),
+        )
+
+
+def batch_words(batch: BatchProgress) -> list[str]:
+    words = [
+        f"batch {batch.batch}",
+        f"{batch.rows:,} rows in {_seconds(batch.duration_ms)}",
+        f"{batch.rows_per_second:,.0f} rows/s",
+        *(reached(source) for source in batch.sources),
+    ]
+    if batch.state_rows is not None:
+        words.append(f"state {batch.state_rows:,} rows")
+    if _clock(batch.watermark):
+        words.append(f"watermark {_clock(batch.watermark)}")
+    return words
+
+
+def reached(source: SourceProgress) -> str:
+    """Where a source stands after the batch, in as few words as its kind allows."""
+    kind = kind_of(source.end)
+    if kind is SourceKind.KAFKA:
+        return ", ".join(
+            f"{topic} " + _partitions(partitions) for topic, partitions in source.end.items()
+        )
+    if kind is SourceKind.FILE:
+        return f"files: entry {source.end['logOffset']}"
+    if kind is SourceKind.DELTA:
+        return f"delta: version {source.end['reservoirVersion']}"
+    return shorten(str(source.end), 40)
+
+
+def _partitions(partitions: dict[str, int]) -> str:
+    shown = sorted(partitions.items(), key=lambda item: int(item[0]))[:_PARTITIONS_SHOWN]
+    more = len(partitions) - len(shown)
+    words = " ".join(f"{partition}:{offset}" for partition, offset in shown)
+    return f"{words} and {more} more" if more else words
+
+
+def _seconds(milliseconds: int) -> str:
+    return f"{milliseconds / 1000:.1f} s"
+
+
+def _clock(watermark: str | None) -> str:
+    """Spark's 1970 means that no event was seen yet."""
+    if watermark is None or watermark.startswith("1970-01-01T00:00:00"):
+        return ""
+    return watermark[:19].replace("T", " ")

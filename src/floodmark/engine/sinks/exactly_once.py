@@ -1,0 +1,256 @@
+"""Sinks for foreachBatch that write each batch exactly once.
+
+Spark runs a batch again when it died before the commit, so a sink may be given the
+same batch twice. A sink with transactions can tell: it records (query, sink, batch) in the
+transaction that holds the batch's rows, and a batch that is recorded is skipped.
+
+    writer.foreachBatch(once.delta("data/orders"))
+    writer.foreachBatch(once.sql("postgresql+psycopg://…", write))
+
+Two sinks of one foreachBatch in one database, or on one table, need names: `name="totals"`.
+A run that another has superseded writes nothing more: its lease is asked before each batch,
+and again inside the transaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from floodmark.engine.sinks.ledger import LEDGER, Entry, Ledger
+from floodmark.engine.start.lease import Lease, NoLease, held_lease
+from floodmark.errors import FloodmarkError, Superseded, WrongUse
+from floodmark.storage.files import place_name
+
+_QUERY_ID = "sql.streaming.queryId"
+_RUN_ID = "spark.jobGroup.id"
+_LEASE = "floodmark.lease.run"
+_FORK = "floodmark.fork"
+
+BatchFunction = Callable[[Any, int], None]
+
+
+def query_id(batch: Any) -> str:
+    """The id of the query whose foreachBatch this is; it stays the same over restarts."""
+    found = batch.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+    if not found:
+        raise WrongUse(
+            "this is not inside a query's foreachBatch",
+            "The query's id tells its batches apart from another query's.",
+            "Pass the function to writer.foreachBatch().",
+        )
+    return str(found)
+
+
+@contextlib.contextmanager
+def told_to_sinks(spark: Any, lease: Lease | NoLease) -> Iterator[None]:
+    """A query that is started in here finds its lease again in each of its batches."""
+    spark.sparkContext.setLocalProperty(_LEASE, lease.run)
+    try:
+        yield
+    finally:
+        spark.sparkContext.setLocalProperty(_LEASE, None)
+
+
+@contextlib.contextmanager
+def on_a_fork(spark: Any) -> Iterator[None]:
+    """A query that is started in here is a trial: these sinks keep nothing of its batches."""
+    spark.sparkContext.setLocalProperty(_FORK, "true")
+    try:
+        yield
+    finally:
+        spark.sparkContext.setLocalProperty(_FORK, None)
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """One batch of one run of a query."""
+
+    query: str
+    run: str
+    batch: int
+    lease: Lease | None
+    on_fork: bool = False
+
+    @staticmethod
+    def of(batch: Any, batch_id: int) -> _Turn:
+        asked = batch.sparkSession.sparkContext.getLocalProperty
+        query, lease = query_id(batch), held_lease(asked(_LEASE))
+        run = f"{asked(_RUN_ID)} {lease.run if lease else ''}"
+        return _Turn(query, run, batch_id, lease, asked(_FORK) == "true")
+
+    def require_lease(self) -> None:
+        if self.lease is None:
+            return
+        try:
+            self.lease.require()
+        except Superseded:
+            raise
+        except FloodmarkError:  # a storage that does not answer; the sink's own check follows
+            return
+
+
+class _Uses:
+    """Which sinks the running batch of each query was given to."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._batches: dict[tuple[str, str], tuple[int, set[tuple[str, str | None]]]] = {}
+
+    def note(self, turn: _Turn, place: str, name: str | None, words: str) -> bool:
+        """True for the first one at this place; refuses two that cannot be told apart."""
+        with self._lock:
+            batch, used = self._batches.get((turn.query, turn.run), (turn.batch, set()))
+            if batch != turn.batch:
+                used = set()
+            if (place, name) in used:
+                raise _twice(words, name)
+            first = all(other != place for other, _ in used)
+            self._batches[turn.query, turn.run] = (turn.batch, used | {(place, name)})
+            return first
+
+
+_uses = _Uses()
+
+
+def _twice(words: str, name: str | None) -> WrongUse:
+    called = "without a name" if name is None else f"with the name {name!r}"
+    return WrongUse(
+        f"{words} is used twice in one batch {called}",
+        "A batch is recorded by its query, its number and the sink's name. The second use would "
+        "be taken for the first, and its rows would be left out.",
+        'Give each its own name: name="totals". What the first has written without a name counts '
+        "for the first sink of the batch.",
+    )
+
+
+def delta(
+    path: str,
+    transform: Callable[[Any], Any] | None = None,
+    *,
+    name: str | None = None,
+    mode: str = "append",
+    **options: str,
+) -> BatchFunction:
+    """Writes each batch to the Delta table at a path; `transform` turns the batch's rows first.
+
+    The table's own log holds the query and the batch (`txn`), so one table can take part
+    in several queries, and in one query several times with a `name` for each.
+    """
+    _require_name(name)
+    begun: dict[str, tuple[str, int]] = {}
+    """query → its run, and the newest batch that the table had when the run began."""
+
+    def write(batch: Any, batch_id: int) -> None:
+        turn = _Turn.of(batch, batch_id)
+        first = _uses.note(turn, f"table {place_name(path)}", name, f'once.delta("{path}")')
+        run, newest = begun.get(turn.query, ("", -1))
+        if run != turn.run:
+            # One that died after it was written; or several, after a rewind that kept the id.
+            newest = _newest_in_table(batch, path, turn, name, first)
+            begun[turn.query] = turn.run, newest
+        if batch_id <= newest:
+            _compute_only(batch)
+            return
+        rows = batch if transform is None else transform(batch)
+        if turn.on_fork:
+            _compute_only(rows)
+            return
+        writer = rows.write.format("delta").mode(mode).options(**options)
+        writer = writer.option("txnAppId", _application(turn, name)).option("txnVersion", batch_id)
+        # From here Delta decides: of two commits with one txnAppId the later one fails.
+        turn.require_lease()
+        writer.save(path)
+
+    return write
+
+
+def _application(turn: _Turn, name: str | None) -> str:
+    return turn.query if name is None else f"{turn.query}/{name}"
+
+
+def _newest_in_table(batch: Any, path: str, turn: _Turn, name: str | None, first: bool) -> int:
+    """The newest batch in the table's log, or -1; where it cannot be asked, Delta looks itself."""
+    recorded = _recorded(batch, path)
+    own = recorded(_application(turn, name))
+    if own is None and name is not None and first:
+        own = recorded(turn.query)  # from before the sink had its name
+    return -1 if own is None else own
+
+
+def _recorded(batch: Any, path: str) -> Callable[[str], int | None]:
+    from py4j.protocol import Py4JError
+
+    spark = batch.sparkSession
+    try:
+        log = spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)
+        transactions = log.unsafeVolatileSnapshot().transactions()
+    except (Py4JError, TypeError):  # TypeError: this Delta has no such class
+        return lambda application: None
+
+    def newest(application: str) -> int | None:
+        found = transactions.get(application)
+        return int(found.get()) if found.isDefined() else None
+
+    return newest
+
+
+def _compute_only(batch: Any) -> None:
+    """For a batch that the sink has: its state still has to be written by this run.
+
+    Since 4.1 Spark ends a stateful query whose foreachBatch left the batch unread
+    (STATE_STORE_COMMIT_VALIDATION_FAILED), and the watermark moves by the rows that are read.
+    """
+    batch.write.format("noop").mode("overwrite").save()
+
+
+def sql(
+    target: Any,
+    write: Callable[[Any, Any, int], None],
+    *,
+    name: str | None = None,
+    ledger: str = LEDGER,
+) -> BatchFunction:
+    """Calls `write(connection, batch, batch_id)` inside one transaction with the ledger's entry.
+
+    `target` is an SQLAlchemy URL or Engine. What `write` does with the connection becomes
+    visible together with the entry, or not at all; `write` itself must not commit.
+    """
+    _require_name(name)
+    books: list[Ledger] = []
+
+    def write_once(batch: Any, batch_id: int) -> None:
+        turn = _Turn.of(batch, batch_id)
+        if not books:  # not before the first batch: a pipeline is built without a database
+            books.append(Ledger(target, ledger))
+        if turn.on_fork:
+            books[0].try_out(lambda at: write(at, batch, batch_id))
+            return
+        first = _uses.note(turn, books[0].place, name, "once.sql on this database")
+        turn.require_lease()
+        lease = turn.lease
+        fence = (lease.chain, lease.epoch) if lease else ("", 0)
+        entry = Entry(turn.query, batch_id, name, first, *fence)
+        if not books[0].write(entry, lambda at: write(at, batch, batch_id)):
+            _compute_only(batch)
+
+    return write_once
+
+
+def _require_name(name: str | None) -> None:
+    if name is not None and not name.strip():
+        raise WrongUse("a sink's name is empty", do='Write name="totals", or leave it out.')
+
+
+class Once:
+    """The sinks under the name that pipelines use: `from floodmark import once`."""
+
+    delta = staticmethod(delta)
+    sql = staticmethod(sql)
+    query_id = staticmethod(query_id)
+
+
+once = Once()

@@ -1,0 +1,202 @@
+"""The Spark session that a run uses: quiet, with the connectors that its pipelines need."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from floodmark.engine.pipelines.pipeline import connectors_named, connectors_named_in
+from floodmark.engine.run.failure import sentence_of
+from floodmark.engine.spark.jars import needed
+from floodmark.engine.spark.java import require_java
+from floodmark.engine.spark.jvm import is_gone, kill, own_jvm
+from floodmark.errors import WrongUse
+from floodmark.secret_text import remember, remember_all, remember_environment
+
+DELTA_CONF = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    name: str
+    needs: tuple[str, ...] = ()
+    conf: Mapping[str, str] | None = None
+    log: Path | None = None
+    """Where the JVM's log goes; None leaves it on stderr."""
+    stdout_to_stderr: bool = False
+    """True where stdout belongs to a JSON document, and a console sink must not write there."""
+
+
+def spark_version() -> str:
+    """Of the pyspark that would run, without starting it."""
+    try:
+        from pyspark import __version__
+    except ImportError:
+        raise WrongUse(
+            "pyspark is not installed",
+            "Running a stream needs it; reading a checkpoint does not.",
+            "Install it: pip install 'floodmark[spark]'",
+        ) from None
+    version: str = __version__
+    return version
+
+
+def running_session() -> Any:
+    """The session that this process already has, or None."""
+    spark_version()
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.getOrCreate() if SparkContext._active_spark_context else None
+
+
+def build_session(options: SessionOptions) -> Any:
+    """A new session, in a JVM of its own."""
+    version = spark_version()
+    require_java(version)
+    conf = settled_conf(options)
+    with own_jvm(options.log, options.stdout_to_stderr):
+        return _start(options.name, conf, options.log)
+
+
+@contextlib.contextmanager
+def for_own_sessions(
+    source: Path,
+    code: str | None,
+    conf: Mapping[str, str],
+    log: Path | None,
+    stdout_to_stderr: bool,
+) -> Iterator[None]:
+    """While an application is loaded: a session that its code builds gets the run's settings too.
+
+    What the code sets itself wins, as it does under spark-submit. `code` is the text of what
+    the file holds, where that is no plain Python.
+    """
+    spark_version()
+    name = f"floodmark: {source.stem}"
+
+    def settled(given: dict[str, str]) -> dict[str, str]:
+        needs = connectors_named_in(source) if code is None else connectors_named(code)
+        return settled_conf(SessionOptions(name, needs, {**conf, **given}))
+
+    with own_jvm(log, stdout_to_stderr, settled):
+        yield
+
+
+def settled_conf(options: SessionOptions) -> dict[str, str]:
+    """What the session is started with: the connectors' jars too, and what they need."""
+    remember_environment(os.environ)
+    remember_all(options.conf or {})
+    conf = dict(options.conf or {})
+    jars = needed(options.needs, conf)
+    if "delta" in options.needs:
+        for key, value in DELTA_CONF.items():
+            conf.setdefault(key, value)
+    if jars:
+        own = conf.get("spark.jars")
+        conf["spark.jars"] = ",".join([*([own] if own else []), *(str(jar) for jar in jars)])
+    conf.setdefault("spark.ui.showConsoleProgress", "false")
+    if conf.get("spark.master", "local").startswith("local"):
+        # Workers of this machine run this Python, not whichever python3 the PATH finds.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    return conf
+
+
+def _start(name: str, conf: Mapping[str, str], log: Path | None) -> Any:
+    if log is not None:
+        warnings.filterwarnings("ignore", module=r"pyspark\..*")
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(name)
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except (PySparkException, OSError, RuntimeError) as error:
+        where = f"Spark's log is {log}." if log else ""
+        raise WrongUse(f"Spark does not start: {sentence_of(error)}", where) from error
+    except Exception as error:
+        if type(error).__module__.startswith("py4j"):
+            where = f"Spark's log is {log}." if log else ""
+            raise WrongUse(f"Spark does not start: {sentence_of(error)}", where) from error
+        raise
+
+
+def require_settings(spark: Any, conf: Mapping[str, str]) -> None:
+    """Refuses where a session that the application built itself has other settings than asked."""
+    found = spark.sparkContext.getConf()
+    for key, value in conf.items():
+        # spark.sql.* is set on the session before the query starts; Spark itself adds to others.
+        has = found.get(key) or ""
+        added_to = key.endswith(("JavaOptions", ".jars"))
+        if not (key.startswith("spark.sql.") or has == value or (added_to and value in has)):
+            remember(key, has)
+            option = "--master" if key == "spark.master" else f"--conf {key}"
+            raise WrongUse(
+                f"{option} says {value}, and the application's own session has "
+                f"{has or 'no such setting'}",
+                "The application builds a SparkSession and sets it there, which wins.",
+                "Leave it out of the application's code, or use the session that the pipeline "
+                "is given.",
+            )
+
+
+def end_session(spark: Any, by_force: bool = False) -> None:
+    """Stops Spark. By force where a batch holds it: its stop() would wait for that batch."""
+    if by_force:
+        kill(spark)
+    elif not is_gone(spark):
+        spark.stop()
+
+
+def new_log(name: str) -> Path:
+    """A file for the JVM's log, kept by the caller if the run fails."""
+    try:
+        handle, path = tempfile.mkstemp(prefix=f"floodmark-{name}-", suffix=".log")
+    except OSError as error:
+        raise WrongUse(
+            f"no place for Spark's log: {error}", do="Name one: --spark-log FILE, or - for stderr."
+        ) from None
+    os.close(handle)
+    return Path(path)
+
+
+@contextlib.contextmanager
+def passing_log(name: str) -> Iterator[Path]:
+    """A file for the JVM's log, which stays where what it is for fails, and it says something."""
+    log = new_log(name)
+    try:
+        yield log
+    except BaseException:
+        if not log.stat().st_size:
+            log.unlink()
+        raise
+    log.unlink()
+
+
+@contextlib.contextmanager
+def some_session(
+    needs: tuple[str, ...] = (), conf: Mapping[str, str] | None = None
+) -> Iterator[Any]:
+    """The session that this process has, or a new one for as long as the `with`."""
+    running = running_session()
+    if running is not None:
+        yield running
+        return
+    with passing_log("floodmark") as log:
+        spark = build_session(SessionOptions("floodmark", needs, conf, log, stdout_to_stderr=True))
+        try:
+            yield spark
+        finally:
+            spark.stop()

@@ -1,0 +1,1 @@
+"""One query's start: judged, leased, started, noted."""

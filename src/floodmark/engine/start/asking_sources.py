@@ -1,0 +1,101 @@
+"""Asks the sources of a query before it starts, with Spark's own clients and credentials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from floodmark.changes.sources.asking import SourceToAsk, ask_sources
+from floodmark.checkpoint.layout import SOURCES
+from floodmark.checkpoint.model import Checkpoint, Kind
+from floodmark.checkpoint.outside import Bounds, Outside
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.checkpoint.sources.offset import SourceOffset, parse_kafka_initial
+from floodmark.engine.spark.hadoop import checkpoint_files
+from floodmark.engine.spark.kafka_admin import Broker
+from floodmark.engine.start.query_to_start import QueryToStart
+from floodmark.errors import FileGone
+
+ASKED_BY_RULES: Mapping[SourceKind, tuple[str, ...]] = {
+    SourceKind.KAFKA: (
+        "kafka-unreachable",
+        "kafka-topic-missing",
+        "kafka-offset-gone",
+        "kafka-offset-ahead",
+    ),
+    SourceKind.DELTA: (
+        "delta-table-missing",
+        "delta-table-replaced",
+        "delta-version-gone",
+        "delta-file-gone",
+    ),
+    SourceKind.FILE: ("input-file-gone",),
+}
+"""Which rules need the answers of a kind of source: where all are allowed, nobody asks."""
+
+
+def positions(start: QueryToStart) -> dict[str, SourceOffset]:
+    """Where the next batch begins, source by source; nothing for a stream that begins anew."""
+    checkpoint = start.saved.checkpoint
+    if checkpoint is None or checkpoint.latest_batch is None:
+        return {}
+    latest = checkpoint.latest_batch
+    done = latest - 1 if checkpoint.in_flight_batch is not None else latest
+    if done >= 0:
+        return {source.id: source for source in checkpoint.sources_of(done)}
+    return {one.id: _first(start, one) for one in checkpoint.sources_of(latest)}
+
+
+def _first(start: QueryToStart, planned: SourceOffset) -> SourceOffset:
+    """Where a source's first batch begins, which is in flight."""
+    if planned.kind is SourceKind.DELTA:
+        return planned  # its table's snapshot: where the batch ends tells which
+    if planned.kind is not SourceKind.KAFKA:
+        return SourceOffset(planned.id, planned.kind, None, None)
+    try:
+        initial = parse_kafka_initial(
+            start.files.read(RelativePath(f"{SOURCES}/{planned.id}/0"))
+        ).offset
+    except FileGone:
+        return SourceOffset(planned.id, planned.kind, None, None)
+    offset = {
+        topic: {str(partition): at for partition, at in partitions.items()}
+        for topic, partitions in initial.items()
+    }
+    return SourceOffset(planned.id, planned.kind, offset, None)
+
+
+def ask_before_start(
+    start: QueryToStart, begins: Mapping[str, SourceOffset], allowed: frozenset[str]
+) -> Outside:
+    """What the real sources have; a source that does not answer is in `silent`."""
+
+    def ask_kafka(
+        options: Mapping[str, str], topics: Iterable[str]
+    ) -> Mapping[str, Mapping[int, Bounds]]:
+        with Broker.connect(start.spark, options) as broker:
+            return broker.bounds(topics)
+
+    none = Checkpoint(start.location, Kind.STRUCTURED_STREAMING, ())
+    return ask_sources(
+        start.files,
+        start.saved.checkpoint or none,
+        _to_ask(start, begins, allowed),
+        ask_kafka,
+        lambda place: checkpoint_files(start.spark, place),
+    )
+
+
+def _to_ask(
+    start: QueryToStart, begins: Mapping[str, SourceOffset], allowed: frozenset[str]
+) -> Iterator[SourceToAsk]:
+    for known_as, source in start.sources:
+        position = begins.get(known_as)
+        if source.kind == "kafka":
+            # A new stream has no offsets, and its topics can be missing all the same.
+            begin = position or SourceOffset(known_as, SourceKind.KAFKA, None, None)
+            position = SourceOffset(known_as, SourceKind.KAFKA, begin.offset, begin.text)
+        if position is None or (position.kind is SourceKind.DELTA and source.path is None):
+            continue
+        if not allowed.issuperset(ASKED_BY_RULES.get(position.kind, ())):
+            yield SourceToAsk(position, source.options)

@@ -1,0 +1,144 @@
+"""Judges a query before it starts: what would hurt is refused with a reason, and nothing is made.
+
+The engine gathers what the rules of rules/start/ ask, and those rules of the other families that
+have a `check_start`. `--allow NAME` starts in spite of a rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from floodmark.checkpoint.outside import Outside
+from floodmark.checkpoint.sources.offset import SourceOffset
+from floodmark.engine.spark.hadoop import qualified
+from floodmark.engine.start.asking_sources import ASKED_BY_RULES, ask_before_start, positions
+from floodmark.engine.start.changed_code import judge_code
+from floodmark.engine.start.lease import in_use, live_holder
+from floodmark.engine.start.query_to_start import QueryToStart
+from floodmark.errors import FloodmarkError, NotReachable, Refused, WrongUse
+from floodmark.rules.finding import Finding, Severity
+from floodmark.rules.registry import find_rule, names_to_allow, start_checks
+from floodmark.rules.starts.situation import LeaseHolder, Situation, StartingSource
+
+_Answer = TypeVar("_Answer")
+_CHECKPOINT_OPTION = "checkpointlocation"
+IN_USE = "checkpoint-in-use"
+
+
+def allowed_rules(names: Iterable[str]) -> frozenset[str]:
+    """The names that `--allow` gives, checked: a misspelt one would allow nothing."""
+    known = names_to_allow()
+    found = set()
+    for name in names:
+        wanted = known.get(name)
+        if wanted is None:
+            raise WrongUse(
+                f"--allow {name}: no such thing to allow",
+                f"There are {list_of(sorted(set(known.values())))}.",
+            )
+        found.add(wanted)
+    return frozenset(found)
+
+
+def judge_start(start: QueryToStart, allowed: frozenset[str]) -> tuple[str, ...]:
+    """Refuses, or gives warnings: what was allowed, and what could not be looked at."""
+    warnings: list[str] = []
+    situation = _situation(start, allowed, warnings)
+    findings = [found for check in start_checks() for found in check(situation)]
+    findings += _gathered(lambda: list(judge_code(start)), [], "changed code", warnings)
+    for finding in findings:
+        if finding.rule in allowed:
+            warnings.append(f"allowed: {finding.what}")
+        elif finding.severity is Severity.ADVICE:
+            warnings.append(f"{finding.rule}: {finding.what}")
+    refuse(findings, allowed)
+    return tuple(warnings)
+
+
+def _situation(start: QueryToStart, allowed: frozenset[str], warnings: list[str]) -> Situation:
+    spark, saved, query = start.spark, start.saved, start.query
+    begins: dict[str, SourceOffset] = _gathered(
+        lambda: positions(start), {}, "where the next batch begins", warnings
+    )
+    outside = _gathered(
+        lambda: ask_before_start(start, begins, allowed), Outside(), "the sources", warnings
+    )
+    for source, why in outside.silent.items():
+        position = begins.get(source)
+        names = ASKED_BY_RULES.get(position.kind, ()) if position else ()
+        if names and "kafka-unreachable" not in names:
+            warnings.append(f"not looked for {list_of(names)}: {why}")
+    named = query.sink_options.get(_CHECKPOINT_OPTION)
+    return Situation(
+        start.pipeline,
+        start.location,
+        str(spark.sparkContext.master),
+        saved.checkpoint,
+        saved.stateful,
+        tuple(
+            StartingSource(known_as, source.kind, source.options, begins.get(known_as))
+            for known_as, source in start.sources
+        ),
+        query.sink_options,
+        None if named is None else qualified(spark, named),
+        _chosen_conf(start),
+        outside,
+        None if IN_USE in allowed else _gathered(lambda: _holder(start), None, IN_USE, warnings),
+    )
+
+
+def _gathered(
+    gather: Callable[[], _Answer], otherwise: _Answer, what: str, warnings: list[str]
+) -> _Answer:
+    """What storage or a server does not let us look at must not stop a restart."""
+    from py4j.protocol import Py4JError
+
+    try:
+        return gather()
+    except (FloodmarkError, Py4JError) as error:
+        warnings.append(f"not looked at {what}: {str(error).splitlines()[0]}")
+        return otherwise
+
+
+def _chosen_conf(start: QueryToStart) -> dict[str, str]:
+    """Of the keys that the checkpoint pins: a default that nobody chose contradicts nothing."""
+    checkpoint = start.saved.checkpoint
+    if checkpoint is None:
+        return {}
+    session = start.spark._jsparkSession.sessionState().conf()
+    return {
+        key: str(session.getConfString(key)) for key in checkpoint.conf if session.contains(key)
+    }
+
+
+def _holder(start: QueryToStart) -> LeaseHolder | None:
+    holder = live_holder(start.files) if start.saved.exists else None
+    if holder is None:
+        return None
+    refusal = in_use(start.location, holder)
+    return LeaseHolder(refusal.what, refusal.why, refusal.do)
+
+
+def refuse(findings: Iterable[Finding], allowed: frozenset[str]) -> None:
+    """Raises where a finding is neither allowed nor mere advice."""
+    left = [
+        one for one in findings if one.rule not in allowed and one.severity is not Severity.ADVICE
+    ]
+    if not left:
+        return
+    first, *others = left
+    more = [f"{other.what} ({other.rule})" for other in others]
+    why = first.why + ("\nAnd besides: " + "; ".join(more) + "." if more else "")
+    do = f"{first.do}\nTo start all the same: {_allow_options(left)}"
+    passing = all(find_rule(one.rule).rule.passing for one in left)
+    raise (NotReachable if passing else Refused)(first.what, why, do)
+
+
+def _allow_options(findings: list[Finding]) -> str:
+    return " ".join(dict.fromkeys(f"--allow {one.rule}" for one in findings))
+
+
+def list_of(names: Iterable[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

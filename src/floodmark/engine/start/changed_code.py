@@ -1,0 +1,100 @@
+"""Code that changed since the last start: judged as `floodmark check` does, before it runs.
+
+Unchanged code costs a look at the note of its last start and nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.outline import evaluating
+from floodmark.checkpoint.plan.tree import PlanTree
+from floodmark.checkpoint.start_note import LastStart, last_start
+from floodmark.engine.code.checking import compare
+from floodmark.engine.code.query import sql_conf
+from floodmark.engine.start.query_to_start import QueryToStart
+from floodmark.errors import FloodmarkError
+from floodmark.rules.finding import Finding, Severity
+from floodmark.rules.judging import judge_restart
+from floodmark.rules.registry import find_rule
+from floodmark.rules.restarts.differences import differences, untold
+from floodmark.rules.restarts.reason import Reason, Verdict
+from floodmark.storage.load import load
+from floodmark.storage.starts import acting_note
+
+_STOPPING = (Verdict.NEEDS_MIGRATION, Verdict.NEEDS_NEW_CHECKPOINT)
+_UNNOTED = "last-start-unknown"
+_CHECKPOINT_OPTION = "checkpointlocation"
+
+
+def judge_code(start: QueryToStart) -> Iterator[Finding]:
+    checkpoint = start.saved.checkpoint
+    if checkpoint is None or not start.saved.resumes or _is_unchanged(start, checkpoint):
+        return
+    try:
+        comparison = compare(start.writer, start.files, load(start.files), start.fingerprint)
+    except FloodmarkError as error:
+        yield find_rule(_UNNOTED).rule.finding(
+            start.location,
+            f"the code was not compared with the checkpoint: {error.what}",
+            why=error.why,
+            do=error.do,
+            severity=Severity.ADVICE,
+        )
+        return
+    for reason in judge_restart(comparison).reasons:
+        stops = _stops(reason)
+        if stops or reason.verdict is Verdict.UNKNOWN or reason.silent:
+            yield find_rule(reason.rule).rule.finding(
+                start.location,
+                f"{reason.what} ({reason.code}, {reason.where})",
+                why=reason.why,
+                do=reason.do,
+                severity=Severity.ERROR if stops else Severity.ADVICE,
+            )
+
+
+def _stops(reason: Reason) -> bool:
+    """What goes wrong without a word is refused as well; not having been noted is not wrong."""
+    if reason.verdict in _STOPPING:
+        return True
+    return reason.verdict is Verdict.UNKNOWN and reason.silent and reason.rule != _UNNOTED
+
+
+def _is_unchanged(start: QueryToStart, checkpoint: Checkpoint) -> bool:
+    note = last_start(acting_note(start.files, checkpoint.committed_batch))
+    if note is None or note.tree is None:
+        return False
+    query, redaction = start.query, note.redaction
+    if note.spark_version != str(start.spark.version) or not _is_same(note.tree, query.tree):
+        return False
+    now = redaction.conf(sql_conf(start.spark))
+    if any(note.conf.get(key) != now.get(key) for key in evaluating({**note.conf, **now})):
+        return False
+    is_untold = _keeps_own_state(start) or untold(note.tree, query.tree) is not None
+    if is_untold and note.fingerprint != start.fingerprint:
+        return False  # variables of a state are in the code, and not in the plan
+    return (
+        [(one.kind, dict(one.options), one.schema_ddl) for one in note.sources]
+        == [(one.kind, redaction.options(one.options), one.schema_ddl) for one in query.sources]
+        and (note.sink, note.output_mode.lower()) == (query.sink, query.output_mode.lower())
+        and _sink_options(note) == _without_checkpoint(redaction.options(query.sink_options))
+    )
+
+
+def _is_same(old: PlanTree, new: PlanTree) -> bool:
+    now = new if old.salt is None else new.hidden(old.salt)
+    return not differences(old, now) and old.watermarks == now.watermarks
+
+
+def _keeps_own_state(start: QueryToStart) -> bool:
+    return any("WithState" in step.kind for step in start.query.tree.stateful)
+
+
+def _sink_options(note: LastStart) -> dict[str, str]:
+    return _without_checkpoint(dict(note.sink_options))
+
+
+def _without_checkpoint(options: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in options.items() if key != _CHECKPOINT_OPTION}

@@ -1,0 +1,1 @@
+"""State on executors: read as a DataFrame, rewritten for other code."""

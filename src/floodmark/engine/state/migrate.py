@@ -1,0 +1,365 @@
+"""From new code and an old checkpoint to a migration's plan, and to the rows it needs."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from floodmark.changes.apply import PlanPlaces
+from floodmark.changes.carry.origin import Origin
+from floodmark.changes.carry.resume_point import UpgradeOptions, choose_course
+from floodmark.changes.matching.fields import ColumnOptions
+from floodmark.changes.matching.operators import MatchOptions
+from floodmark.changes.matching.shapes import OperatorShape
+from floodmark.changes.plan import REWRITE, Plan, Step
+from floodmark.changes.planners.migrate import (
+    Drawn,
+    Kept,
+    Migration,
+    kept_operators,
+    pinned,
+    plan_migrate,
+)
+from floodmark.changes.reshape_rewriter import ReshapeRewriter
+from floodmark.changes.verbs.carrying_out import Carrying
+from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
+from floodmark.checkpoint.plan.tree import PlanTree, hidden_expression
+from floodmark.checkpoint.start_note import LastStart, last_start
+from floodmark.engine.app.options import ScriptOptions
+from floodmark.engine.code.checking import (
+    described_code,
+    held_operators,
+    old_code,
+    seen_files,
+    seen_windows,
+)
+from floodmark.engine.code.drawing import ApplicationCode, Drawing, drawing
+from floodmark.engine.start.notes import note_of
+from floodmark.engine.state.frame import reshaped_frame, state_frame
+from floodmark.engine.state.made_rows import Made, call, check_rows, fitted, rows_of, spool
+from floodmark.engine.state.reshape import SparkReshaper
+from floodmark.engine.state.user_functions import MigrationCode, load_migration, read_migration
+from floodmark.errors import NoAnswer, NotCarried, WrongUse
+from floodmark.redaction import Redaction
+from floodmark.rules.judging import other_sources
+from floodmark.rules.restarts.carrying import KEYS, unaccounted
+from floodmark.rules.restarts.comparison import Comparison
+from floodmark.state.shapes.operators import Reading, Shape
+from floodmark.statestore.open import open_state
+from floodmark.statestore.rewrite.goal import Part, ReshapeTarget, goal_from_json
+from floodmark.storage.starts import acting_note
+
+_UNNOTED = "last-start-unknown"
+
+
+@dataclass(frozen=True)
+class MigrateOptions:
+    app: str
+    with_file: str | None
+    from_app: str | None
+    told: ColumnOptions
+    merge: Mapping[str, str]
+    accept: frozenset[str]
+    conf: Mapping[str, str]
+    """What the new checkpoint pins otherwise than the old."""
+    settings: Mapping[str, str]
+    scratch: str | None
+    session: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the Spark session."""
+    on_spark: bool = False
+    """The executors rewrite, and not this process."""
+
+    script: ScriptOptions = field(default_factory=ScriptOptions)
+    old_ref: str | None = None
+
+    def code(self, *checkpoints: str) -> ApplicationCode:
+        return ApplicationCode(
+            self.app, self.settings, self.session, script=self.script, checkpoints=checkpoints
+        )
+
+    def options(self, redaction: Redaction) -> dict[str, object]:
+        """What the plan says of the request; equal for a request that is repeated."""
+        return {
+            "app": self.app,
+            "with": self.with_file,
+            "from_app": self.from_app,
+            "rename": dict(self.told.renames),
+            "default": dict(self.told.defaults),
+            "merge": dict(self.merge),
+            "accept": sorted(self.accept),
+            "conf": redaction.conf(self.conf),
+            "set": redaction.parameters(self.settings),
+            **self.script.shown(),
+            **({"old_ref": self.old_ref} if self.old_ref else {}),
+        }
+
+
+@dataclass
+class MigrationPlan:
+    asked: MigrateOptions
+    new: str
+    request: UpgradeOptions
+    carrying: Carrying
+    rewriter: ReshapeRewriter = field(default_factory=ReshapeRewriter)
+
+    def rewrite(self, step: Step, places: PlanPlaces) -> None:
+        self.rewriter.rewrite(step, places)
+
+    def check(self, step: Step, places: PlanPlaces) -> None:
+        self.rewriter.check(step, places)
+
+    def plan(self, origin: Origin, stack: contextlib.ExitStack) -> Plan:
+        """What a function of the user's makes is made, and looked at, before anything else."""
+        asked = self.asked
+        if asked.with_file:
+            read_migration(asked.with_file)  # one that is missing shows before Spark has started
+        bare = old_operators(origin, self.request, None)
+        conf = {**pinned(origin.checkpoint, bare), **asked.conf}
+        noted = last_start(acting_note(origin.files, origin.checkpoint.committed_batch))
+        # The same each time that this change is planned, and that of the note it compares with.
+        redaction = noted.redaction if noted else Redaction.about(f"{origin.location} {self.new}")
+        found = stack.enter_context(drawing(asked.code(self.new, origin.location), conf, redaction))
+        last = noted
+        with old_code(asked.app, asked.from_app, asked.old_ref) as given:
+            if given is not None:
+                last = described_code(
+                    given,
+                    asked.settings,
+                    asked.session,
+                    asked.script,
+                    (origin.location,),
+                    redaction,
+                ).last_start
+        comparison = compared(origin, found, last)
+        _refuse_other_sources(comparison)
+        old = old_operators(origin, self.request, last.tree if last is not None else None)
+        salt = last.tree.salt if last is not None and last.tree is not None else None
+        if salt is not None:
+            found = replace(found, drawn=hidden(found.drawn, salt))
+        if asked.on_spark:
+            self.rewriter = SparkReshaper(spark=found.spark, storage=self.carrying.storage)
+        code = load_migration(asked.with_file, found.drawn) if asked.with_file else None
+        request = _match_wish(asked, code)
+        _refuse_unaccounted(comparison, asked, request)
+        options = {**asked.options(redaction), "with": code.digest if code else None}
+        note = _note(origin, asked, found, self.request, redaction)
+        migration = Migration(request, asked.conf, _pins(origin, found, old), options, note)
+        plan = plan_migrate(origin, self.new, self.request, migration, old, found.drawn)
+        if code is not None:
+            self._make_rows(origin, plan, found, code, stack)
+        return plan
+
+    def _make_rows(
+        self,
+        origin: Origin,
+        plan: Plan,
+        found: Drawing,
+        code: MigrationCode,
+        stack: contextlib.ExitStack,
+    ) -> None:
+        goals = [
+            goal_from_json(step.how)
+            for step in plan.steps
+            if step.do == REWRITE and step.how is not None
+        ]
+        if not any(part.given for goal in goals for part in goal.parts):
+            return
+        places: dict[tuple[int, str], str] = {}
+        scratch = scratch_place(found, self.asked.scratch, stack)
+        for goal in goals:
+            for part in goal.parts:
+                if not part.given:
+                    continue
+                made = self._made(origin, found, code, goal, part)
+                if not self.carrying.execute:
+                    fitted(made)  # the columns, at least, before anybody says --execute
+                    continue
+                place = f"{scratch}/{goal.operator}-{part.name}"
+                check_rows(made, spool(found.spark, made, place))
+                places[goal.operator, part.name] = place
+        self.rewriter.given = lambda operator: rows_of(places, operator)
+
+    def _made(
+        self, origin: Origin, found: Drawing, code: MigrationCode, goal: ReshapeTarget, part: Part
+    ) -> Made:
+        if goal.from_operator is None or part.source is None:
+            raise WrongUse(
+                f"{code.path}: operator {goal.operator} is new: it has no old rows",
+                "A function makes new rows of old ones.",
+                "Leave the function out: the operator starts empty.",
+            )
+        before = state_frame(
+            found.spark,
+            origin.location,
+            goal.from_operator,
+            part.source,
+            goal.batch,
+            storage=self.carrying.storage,
+            as_given=True,
+        ).select("key", "value")
+        where = f"{code.path}, operator {goal.operator}"
+        function = code.functions.get((goal.operator, part.name))
+        if function is not None:
+            rows = call(function, before, where)
+        else:
+            rows = reshaped_frame(before, part, where)
+        merge = code.merge_of(goal.operator) if part.reading.shape is Shape.PAIRS else None
+        old = _old_reading(origin, goal, part)
+        return Made(rows, part, goal.partitions, where, before, old, merge, self.asked.accept)
+
+
+def _refuse_other_sources(comparison: Comparison) -> None:
+    """The offsets are carried as they are: they must be those of the new code's sources."""
+    reasons = other_sources(comparison)
+    if reasons:
+        raise NotCarried(
+            "\n".join(reason.what for reason in reasons),
+            "State can be carried over, and the place where a source stands cannot be another's.",
+            reasons[0].do,
+        )
+
+
+def _refuse_unaccounted(
+    comparison: Comparison, asked: MigrateOptions, request: MatchOptions
+) -> None:
+    """What `check` would not say yes to, and no matching of columns settles either."""
+    for one in unaccounted(comparison, asked.told.renames, bool(request.given)):
+        if one.rule not in asked.accept:
+            raise NotCarried(
+                f"{one.what} ({one.where})",
+                "The state holds what the old code made. Carried as it is, it would mean "
+                "something else to the new code, and nobody would say so.",
+                _way_out(one.rule),
+            )
+
+
+def _way_out(rule: str) -> str:
+    accepted = f"If the state may be carried as it is: --accept {rule}."
+    if rule == _UNNOTED:
+        return f"Give the code that made the checkpoint: --old OLD.py. {accepted}"
+    if rule == KEYS:
+        return f"--with MIGRATION.py makes new keys of the old ones. {accepted}"
+    return f"{accepted} Otherwise begin with an empty state: floodmark upgrade --without-state."
+
+
+def _match_wish(asked: MigrateOptions, code: MigrationCode | None) -> MatchOptions:
+    if code is None:
+        return MatchOptions(asked.told, asked.accept, asked.merge)
+    if code.merges and (asked.merge or code.table):
+        raise WrongUse(
+            f"{code.path}: merge is a function, and a table besides",
+            "Both would say how keys that become one are merged.",
+            "Leave out --merge, or the function.",
+        )
+    return MatchOptions(
+        asked.told,
+        asked.accept,
+        {**(code.table or {}), **asked.merge},
+        frozenset(code.functions),
+        frozenset(code.merges),
+    )
+
+
+def migration_plan(
+    asked: MigrateOptions, new: str, request: UpgradeOptions, carrying: Carrying
+) -> MigrationPlan:
+    return MigrationPlan(asked, new, request, carrying)
+
+
+def _old_reading(origin: Origin, goal: ReshapeTarget, part: Part) -> Reading:
+    assert goal.from_operator is not None
+    view = open_state(origin.files, origin.checkpoint, goal.from_operator, part.source, goal.batch)
+    return view.reading
+
+
+def compared(origin: Origin, found: Drawing, last: LastStart | None) -> Comparison:
+    """Old checkpoint and new code, as `check` brings them together."""
+    checkpoint = origin.checkpoint
+    held = held_operators(origin.files, checkpoint)
+    known = last is not None and last.tree is not None
+    return Comparison(
+        checkpoint,
+        held,
+        found.outline,
+        last,
+        seen=seen_files(origin.files, checkpoint),
+        windows={} if known else seen_windows(origin.files, checkpoint, held),
+    )
+
+
+def hidden(drawn: Drawn, salt: str) -> Drawn:
+    """The new code's functions as a note keeps them: texts are compared by their hashes."""
+
+    def operator(one: OperatorShape) -> OperatorShape:
+        if one.functions is None:
+            return one
+        functions = tuple(hidden_expression(f, salt) for f in one.functions)
+        aggregates = one.aggregates and tuple(
+            replace(a, expression=f) for a, f in zip(one.aggregates, functions, strict=True)
+        )
+        return replace(one, functions=functions, aggregates=aggregates)
+
+    kept = tuple(replace(one, operator=operator(one.operator)) for one in drawn.operators)
+    return replace(drawn, operators=kept)
+
+
+def _note(
+    origin: Origin,
+    asked: MigrateOptions,
+    found: Drawing,
+    request: UpgradeOptions,
+    redaction: Redaction,
+) -> bytes | None:
+    """What the new checkpoint was made from: `check NEW` and the next change ask for it."""
+    number = choose_course(origin.checkpoint, request).number
+    return None if number is None else note_of(found.outline, asked.app, number, redaction)
+
+
+def old_operators(
+    origin: Origin, request: UpgradeOptions, tree: PlanTree | None
+) -> tuple[Kept, ...]:
+    course = choose_course(origin.checkpoint, request)
+    if course.after is None:
+        raise NoAnswer(
+            f"{origin.location}: no batch is committed, so there is no state to carry over",
+            do="`floodmark upgrade --without-state`, or start the new code from the beginning.",
+        )
+    return kept_operators(origin.files, origin.checkpoint, course.after, tree)
+
+
+def _pins(origin: Origin, found: Drawing, old: tuple[Kept, ...]) -> dict[str, str]:
+    """A query that kept no state may not have pinned its partitions: one that does must."""
+    if not old and not found.drawn.operators:
+        raise NoAnswer(
+            f"{origin.location} has no state, and the new code keeps none",
+            "There is nothing to carry over.",
+            "`floodmark upgrade` makes a checkpoint for the new code.",
+        )
+    partitions = found.outline.pinned.get(SHUFFLE_PARTITIONS)
+    if SHUFFLE_PARTITIONS in origin.checkpoint.conf or partitions is None:
+        return {}
+    return {SHUFFLE_PARTITIONS: partitions}
+
+
+def drawn_beside(
+    origin: Origin, code: ApplicationCode, conf: Mapping[str, str]
+) -> tuple[tuple[Kept, ...], Drawn]:
+    """Old operators and new ones, for a skeleton."""
+    old = old_operators(origin, UpgradeOptions(), None)
+    with drawing(code, {**pinned(origin.checkpoint, old), **conf}) as found:
+        return old, found.drawn
+
+
+def scratch_place(found: Drawing, scratch: str | None, stack: contextlib.ExitStack) -> str:
+    """A folder that executors write to and this process reads from."""
+    if scratch is not None:
+        return scratch.rstrip("/")
+    if not str(found.spark.sparkContext.master).startswith("local"):
+        raise WrongUse(
+            "the rows need a place that every executor reaches",
+            f"Spark runs on {found.spark.sparkContext.master}, not on this machine.",
+            "Name a folder of shared storage: --scratch URL",
+        )
+    return stack.enter_context(tempfile.TemporaryDirectory(prefix="floodmark-made-"))

@@ -1,0 +1,1 @@
+"""State files as bytes: deltas, snapshots, RocksDB's zips and changelogs."""

@@ -1,0 +1,1 @@
+"""Which partition a key lives in, and which keys are equal."""

@@ -1,0 +1,1 @@
+"""Rows of state and their types: UnsafeRow and Avro to Arrow, and back."""

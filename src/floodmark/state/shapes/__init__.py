@@ -1,0 +1,1 @@
+"""What the stores of an operator mean, and how their rows take another shape."""

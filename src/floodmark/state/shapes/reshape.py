@@ -1,0 +1,174 @@
+"""Rows of state in another shape: each column taken from an old one, or filled.
+
+A `Recipe` says where every column of a store's new key and value comes from. It is plain
+data, so that a plan can hold it; carrying it out is Arrow's work, a batch at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from floodmark.errors import NotCarried
+from floodmark.state.rows.types import DataType, Field, Struct, arrow_type, ddl, distinct, stored
+from floodmark.state.rows.values import coerce, plain
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KEY, VALUE = "key", "value"
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Column:
+    """Where one column of the new rows comes from."""
+
+    name: str
+    source: tuple[str, ...] = ()
+    """The way to the old column: `("value", "sum")`; empty where it is filled."""
+    fill: Any = None
+    """What stands in every row where nothing is taken, as JSON data."""
+    inner: tuple[Column, ...] = ()
+    """A struct whose fields are found one by one."""
+
+    @property
+    def is_filled(self) -> bool:
+        return not self.source and not self.inner
+
+
+@dataclass(frozen=True)
+class Recipe:
+    key: tuple[Column, ...]
+    value: tuple[Column, ...]
+    merge: Mapping[str, str] | None = None
+    """Column → how the values of keys that became one are merged; None: keys stay apart."""
+
+    @property
+    def keeps_keys(self) -> bool:
+        """Keys are as they were, bytes and all: their partitions are, too."""
+        return self.merge is None and all(
+            column.source == (KEY, column.name) and not column.inner for column in self.key
+        )
+
+
+def recipe_from_json(value: Mapping[str, Any]) -> Recipe:
+    return Recipe(
+        tuple(_column(item) for item in value["key"]),
+        tuple(_column(item) for item in value["value"]),
+        value.get("merge"),
+    )
+
+
+def _column(value: Mapping[str, Any]) -> Column:
+    return Column(
+        value["name"],
+        tuple(value.get("source", ())),
+        value.get("fill"),
+        tuple(_column(item) for item in value.get("inner", ())),
+    )
+
+
+@dataclass(frozen=True)
+class Reshaping:
+    """A recipe with the schemas that its columns must have in the end."""
+
+    recipe: Recipe
+    key: Struct
+    value: Struct
+    where: str = "the state"
+
+    def rows(self, keys: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
+        old = {KEY: keys, VALUE: values}
+        count = len(keys)
+        return (
+            _struct(self.recipe.key, self.key, old, count, self.where),
+            _struct(self.recipe.value, self.value, old, count, self.where),
+        )
+
+
+def _struct(
+    columns: Sequence[Column], schema: Struct, old: Mapping[str, Any], count: int, where: str
+) -> pa.Array:
+    import pyarrow as pa
+
+    kinds = list(arrow_type(schema))
+    parts = [
+        _made(column, kind, old, count, where)
+        for column, kind in zip(columns, distinct(schema).fields, strict=True)
+    ]
+    if not parts:
+        return pa.array([{}] * count, pa.struct([]))
+    return pa.StructArray.from_arrays(parts, fields=kinds)
+
+
+def _made(column: Column, kind: Field, old: Mapping[str, Any], count: int, where: str) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    goal = arrow_type(kind.type)
+    if column.inner:
+        inner = stored(kind.type)
+        assert isinstance(inner, Struct)
+        made = _struct(column.inner, inner, old, count, where)
+        if column.source:
+            whole = _taken(column.source, old)
+            made = pa.StructArray.from_arrays(
+                made.flatten(), fields=list(goal), mask=pc.is_null(whole)
+            )
+    elif column.source:
+        made = _cast(_taken(column.source, old), kind.type, column, where)
+    else:
+        made = _filled(column, kind.type, goal, count)
+    if not kind.nullable and made.null_count:
+        raise _null_found(column, made, old, where)
+    return made
+
+
+def _taken(source: tuple[str, ...], old: Mapping[str, Any]) -> pa.Array:
+    import pyarrow.compute as pc
+
+    array = old[source[0]]
+    for name in source[1:]:
+        # struct_field, unlike field(), makes a null struct's fields null.
+        array = pc.struct_field(array, [array.type.get_field_index(name)])
+    return array
+
+
+def _cast(array: pa.Array, kind: DataType, column: Column, where: str) -> pa.Array:
+    import pyarrow as pa
+
+    goal = arrow_type(kind)
+    if array.type == goal:
+        return array
+    try:
+        return array.cast(goal)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise NotCarried(
+            f"{where}: a value of {'.'.join(column.source)} does not fit {ddl(kind)}",
+            str(error),
+            "Keep the wider type, or turn the values with --with MIGRATION.py.",
+        ) from None
+
+
+def _filled(column: Column, kind: DataType, goal: pa.DataType, count: int) -> pa.Array:
+    import pyarrow as pa
+
+    if column.fill is None:
+        return pa.nulls(count, goal)
+    value = pa.array([coerce(column.fill, kind)], goal)
+    return value.take(pa.array([0] * count, pa.int32())) if count != 1 else value
+
+
+def _null_found(column: Column, made: pa.Array, old: Mapping[str, Any], where: str) -> NotCarried:
+    import pyarrow.compute as pc
+
+    rows = pc.indices_nonzero(pc.is_null(made))[:_SHOWN].to_pylist()
+    shown = [str(plain(old[KEY][row])) for row in rows]
+    return NotCarried(
+        f"{where}: {column.name} may not be null, and {made.null_count} rows have none",
+        "The first keys are:\n" + "\n".join(shown),
+        f"Give a value for all of them: --default {column.name}=VALUE, or for each with "
+        "--with MIGRATION.py.",
+    )

@@ -1,0 +1,1 @@
+"""The state of a checkpoint over storage: opened, shown, compared, exported, written."""

@@ -1,0 +1,355 @@
+"""The state of an operator after a batch, opened without Spark.
+
+`open_state` finds what there is to read and what it means; the rows come a partition at
+a time, in pieces, so that a state larger than memory can be exported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from floodmark.checkpoint.commits import parse_commit
+from floodmark.checkpoint.layout import (
+    DEFAULT_STORE,
+    FileInfo,
+    StateFile,
+    operator_metadata_paths,
+    state_files,
+    store_folder,
+)
+from floodmark.checkpoint.model import PROVIDER_CLASS, STATE_CODEC, Checkpoint
+from floodmark.checkpoint.offsets import parse_offsets
+from floodmark.checkpoint.operators import OperatorMetadata, parse_operator_metadata
+from floodmark.checkpoint.outline import FamilyOutline, OperatorOutline
+from floodmark.checkpoint.partitions import partition_count
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.errors import FloodmarkError, NoAnswer, UnknownProvider, WrongUse
+from floodmark.state.rows.fitting import same_bytes
+from floodmark.state.rows.types import Struct, ddl
+from floodmark.state.shapes.operators import JOIN_STORES, Reading, readings
+from floodmark.state.shapes.schema import ColumnFamily, StateSchema, is_keyed, parse_schema
+from floodmark.statestore.chain import StatePurged
+from floodmark.statestore.store import StoreAt, named
+from floodmark.statestore.view import StateView
+from floodmark.storage.files import Files
+
+ROW_CHECKSUMS = "spark.sql.streaming.stateStore.rowChecksum.enabled"
+ENCODING = "spark.sql.streaming.stateStore.encodingFormat"
+MERGE_VERSION = "spark.sql.streaming.stateStore.rocksdb.mergeOperatorVersion"
+_PROVIDERS = ("HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider")
+_LISTED = "`floodmark batches CP` lists them."
+
+
+def open_state(
+    files: Files,
+    checkpoint: Checkpoint,
+    operator: int = 0,
+    store: str | None = None,
+    batch: int | None = None,
+    schema: tuple[str, str] | None = None,
+) -> StateView:
+    """The state of an operator after a batch: by default the last committed one.
+
+    `store` is a store, a join's side (`left`, `right`), a state variable or `timers`;
+    `schema` gives key and value (DDL or Spark's JSON) where the checkpoint has no schema.
+    """
+    listed = _listing(files, checkpoint, operator)
+    every = checkpoint.state_files if checkpoint.complete else state_files(listed)
+    found = [file for file in every if file.operator == operator]
+    if not found:
+        raise _no_such_operator(checkpoint, operator)
+    number = _batch(checkpoint, found, batch)
+    conf = _conf(files, checkpoint, number)
+    _check_provider(conf)
+    metadata = _metadata(files, listed, operator, number)
+    stores = tuple(sorted({file.store for file in found}))
+    schemas, written = _schemas(files, listed, operator, stores, metadata, number)
+    own = schemas
+    if schema is not None:
+        schemas = {name: _given(schema) for name in stores}
+    prefix = metadata.stores[0].num_cols_prefix_key if metadata and metadata.stores else 0
+    properties = metadata.properties_json if metadata else ""
+    choices = readings(stores, schemas, properties, prefix)
+    reading = _choose(choices, store, operator)
+    if schema is not None and reading.folder in own:
+        _require_same(reading, own[reading.folder])
+    partitions = _partitions(checkpoint, operator, reading.key, found, number)
+    crcs = frozenset(
+        file.path for file in listed if file.path.endswith(".crc") and "/." not in file.path
+    )
+    unique = _unique_ids(files, checkpoint, operator, number)
+
+    def at(folder: str) -> StoreAt:
+        mine = [file for file in found if file.store == folder]
+        by_partition: dict[int, list[StateFile]] = {partition: [] for partition in partitions}
+        for file in mine:
+            if file.partition in by_partition:
+                by_partition[file.partition].append(file)
+        return StoreAt(
+            files,
+            operator,
+            folder,
+            number + 1,
+            max(mine, key=lambda file: file.version).provider if mine else "hdfs",
+            {partition: tuple(own) for partition, own in by_partition.items()},
+            {p: ids for p in partitions if (ids := _id_of(unique, p, folder))},
+            crcs,
+            conf.get(ROW_CHECKSUMS, "false").lower() == "true",
+            b"" if conf.get(MERGE_VERSION, "1") == "2" else b",",
+        )
+
+    view = StateView(
+        operator,
+        metadata.operator_name if metadata else None,
+        reading.name,
+        tuple(choice.name for choice in choices),
+        number,
+        partitions,
+        reading,
+        at(reading.folder),
+        at(reading.counts.folder) if reading.counts else None,
+        reading.family is not None and conf.get(ENCODING, "unsaferow").lower() == "avro",
+        written.get(reading.family or ""),
+        # The setting is in every offset entry since 3.1, the first Spark that wrote schemas.
+        STATE_CODEC in conf,
+        schema is not None,
+    )
+    if view.given:
+        view.require_first_rows_fit()
+    return view
+
+
+def operator_outline(
+    files: Files, checkpoint: Checkpoint, operator: int, batch: int | None = None
+) -> OperatorOutline:
+    """What an operator's state looks like, by its own files; `batch` as in open_state."""
+    listed = _listing(files, checkpoint, operator)
+    number = checkpoint.committed_batch or 0 if batch is None else batch
+    metadata = _metadata(files, listed, operator, number)
+    found = {file.store for file in state_files(listed) if file.operator == operator}
+    # Before its first state file an operator has a schema at most.
+    declared = {info.store_name for info in metadata.stores} if metadata else set()
+    stores = tuple(sorted(found or declared))
+    schemas, _ = _schemas(files, listed, operator, stores, metadata, number)
+    return OperatorOutline(
+        operator,
+        metadata.operator_name if metadata else None,
+        {
+            store: tuple(
+                FamilyOutline(one.name, one.key_json, one.value_json, one.encoding_json)
+                for one in schema.families
+            )
+            for store, schema in schemas.items()
+        },
+        metadata.stores[0].num_cols_prefix_key if metadata and metadata.stores else 0,
+        metadata.properties_json if metadata else "",
+    )
+
+
+def _listing(files: Files, checkpoint: Checkpoint, operator: int) -> tuple[FileInfo, ...]:
+    if checkpoint.complete:
+        prefix = f"state/{operator}/"
+        return tuple(file for file in checkpoint.files if file.path.startswith(prefix))
+    listing = files.list(f"state/{operator}")
+    return listing.files
+
+
+def _no_such_operator(checkpoint: Checkpoint, operator: int) -> FloodmarkError:
+    known = [str(one.operator) for one in checkpoint.state_operators]
+    if not known:
+        return NoAnswer(
+            f"{checkpoint.path} has no state",
+            "Its query keeps none: only aggregations, joins, deduplication and the like do.",
+        )
+    if str(operator) in known:
+        return NoAnswer(
+            f"operator {operator} has no state yet", "No batch of it has come to its end."
+        )
+    return WrongUse(
+        f"{checkpoint.path} has no operator {operator}",
+        f"It has {', '.join(known)}.",
+        "Choose one with --operator; `floodmark inspect CP` says what each is.",
+    )
+
+
+def _batch(checkpoint: Checkpoint, found: list[StateFile], batch: int | None) -> int:
+    if batch is None:
+        if checkpoint.committed_batch is not None:
+            return checkpoint.committed_batch
+        # Spark 2.1 kept no commit log: the newest version that every partition has.
+        newest: dict[int, int] = {}
+        for file in found:
+            newest[file.partition] = max(newest.get(file.partition, 0), file.version)
+        return min(newest.values()) - 1
+    if batch < 0:
+        raise WrongUse(f"there is no batch {batch}", "Batches are numbered from 0.", _LISTED)
+    last = max(file.version for file in found) - 1
+    if batch > last:
+        raise NoAnswer(
+            f"batch {batch} has left no state yet",
+            f"The newest state is that of batch {last}.",
+            _LISTED,
+        )
+    if (
+        checkpoint.commit_ids
+        and batch < checkpoint.commit_ids[0]
+        and batch not in checkpoint.offset_ids
+    ):
+        raise StatePurged(
+            f"batch {batch} is not in the log any more",
+            f"The oldest batch still logged is {checkpoint.commit_ids[0]}.",
+            "Choose a later batch.",
+        )
+    return batch
+
+
+def _conf(files: Files, checkpoint: Checkpoint, batch: int) -> Mapping[str, str]:
+    entry = checkpoint.offsets.get(batch)
+    if entry is None and batch in checkpoint.offset_ids:
+        with named(f"offsets/{batch}"):
+            entry = parse_offsets(files.read(RelativePath(f"offsets/{batch}")))
+    if entry is None or entry.metadata is None:
+        return checkpoint.conf
+    return entry.metadata.conf
+
+
+def _check_provider(conf: Mapping[str, str]) -> None:
+    provider = conf.get(PROVIDER_CLASS)
+    if provider is not None and not provider.endswith(_PROVIDERS):
+        raise UnknownProvider(
+            f"the state is kept by {provider}",
+            "Only Spark's own HDFSBackedStateStoreProvider and RocksDBStateStoreProvider are"
+            " known; another class may encrypt or lay out its files as it likes.",
+            "Read it with Spark and that class on its class path.",
+        )
+
+
+def _metadata(
+    files: Files, listed: tuple[FileInfo, ...], operator: int, batch: int
+) -> OperatorMetadata | None:
+    for path in operator_metadata_paths(listed, operator, batch):
+        with named(path):
+            return parse_operator_metadata(files.read(RelativePath(path)))
+    return None
+
+
+def _schemas(
+    files: Files,
+    listed: tuple[FileInfo, ...],
+    operator: int,
+    stores: tuple[str, ...],
+    metadata: OperatorMetadata | None,
+    batch: int,
+) -> tuple[dict[str, StateSchema], dict[str, dict[int, Struct]]]:
+    """Each store's schema, and every value schema by column family and id."""
+    there = {file.path for file in listed}
+    schemas: dict[str, StateSchema] = {}
+    written: dict[str, dict[int, Struct]] = {}
+    for store in stores:
+        paths = _evolved(there, operator, store, metadata, batch)
+        if not paths:
+            folder = store_folder(operator, 0, store)
+            paths = [path for path in (f"{folder}/_metadata/schema",) if path in there]
+        for path in paths:
+            with named(path):
+                schemas[store] = parse_schema(files.read(RelativePath(path)))
+            for family in schemas[store].families:
+                written.setdefault(family.name, {})[family.value_id or 0] = family.value
+    return schemas, written
+
+
+def _evolved(
+    there: set[str], operator: int, store: str, metadata: OperatorMetadata | None, batch: int
+) -> list[str]:
+    """The v3 schema files up to a batch, oldest first."""
+    folder = f"state/{operator}/_stateSchema/{store}/"
+    names = [path[len(folder) :] for path in there if path.startswith(folder)]
+    dated = sorted(
+        (int(head), name)
+        for name in names
+        if (head := name.split("_")[0]).isdecimal() and "/" not in name and int(head) <= batch
+    )
+    # The metadata's paths are absolute, and wrong once a checkpoint was moved: names do.
+    known = [
+        path.rsplit("/", 1)[1]
+        for info in (metadata.stores if metadata else ())
+        if info.store_name == store
+        for path in info.schema_paths
+        if "/" in path
+    ]
+    chosen = [name for name in known if name in {name for _, name in dated}]
+    return [folder + name for name in chosen or [name for _, name in dated]]
+
+
+def _given(schema: tuple[str, str]) -> StateSchema:
+    from floodmark.state.rows.ddl import struct_json
+
+    return StateSchema(
+        2, (ColumnFamily("default", struct_json(schema[0]), struct_json(schema[1])),)
+    )
+
+
+def _require_same(reading: Reading, own: StateSchema) -> None:
+    """Spark's own schema decides where there is one: bytes alone tell little of types."""
+    assert reading.schema is not None
+    for family in own.families:
+        pairs = ((reading.schema.key, family.key), (reading.schema.value, family.value))
+        if all(same_bytes(given, kept) for given, kept in pairs):
+            return
+    kept = own.families[0]
+    raise WrongUse(
+        "--key-schema and --value-schema are not what Spark wrote down",
+        f"The checkpoint has a schema of its own: key {ddl(kept.key)}, value {ddl(kept.value)}.",
+        "Leave both options out: the rows are then shown by it.",
+    )
+
+
+def _choose(choices: tuple[Reading, ...], store: str | None, operator: int) -> Reading:
+    if not choices:
+        raise NoAnswer(
+            f"operator {operator} has no store that can be read",
+            do="`floodmark inspect CP` shows the operators and their stores.",
+        )
+    if store is None or (store == DEFAULT_STORE and len(choices) == 1):
+        return choices[0]
+    for choice in choices:
+        if choice.name == store:
+            return choice
+    names = ", ".join(choice.name for choice in choices)
+    raise WrongUse(
+        f"operator {operator} has no store {store!r}",
+        f"It has {names}.",
+        "Choose one with --store.",
+    )
+
+
+def _partitions(
+    checkpoint: Checkpoint,
+    operator: int,
+    key: Struct | None,
+    found: list[StateFile],
+    batch: int,
+) -> tuple[int, ...]:
+    there = {file.partition for file in found if file.version <= batch + 1}
+    count = partition_count(checkpoint, operator, batch, there, is_keyed(key))
+    count.require()
+    return tuple(range(count.needed))
+
+
+def _unique_ids(
+    files: Files, checkpoint: Checkpoint, operator: int, batch: int
+) -> tuple[tuple[str, ...], ...]:
+    commit = checkpoint.commits.get(batch)
+    if commit is None and batch in checkpoint.commit_ids:
+        with named(f"commits/{batch}"):
+            commit = parse_commit(files.read(RelativePath(f"commits/{batch}")))
+    return commit.state_unique_ids.get(operator, ()) if commit else ()
+
+
+def _id_of(ids: tuple[tuple[str, ...], ...], partition: int, store: str) -> str | None:
+    if partition >= len(ids) or not ids[partition]:
+        return None
+    mine = ids[partition]
+    if len(mine) == len(JOIN_STORES) and store in JOIN_STORES:
+        return mine[JOIN_STORES.index(store)]
+    return mine[0]

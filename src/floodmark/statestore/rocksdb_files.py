@@ -1,0 +1,218 @@
+"""Opens a RocksDB snapshot: its files are put together in a temporary folder, under the
+names that the database knows them by, and opened read-only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from array import array
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.text import shorten
+from floodmark.errors import CannotRead, FloodmarkError, MalformedFile
+from floodmark.state.files.records import Records
+from floodmark.state.files.rocksdb import Base, RocksSnapshot
+from floodmark.state.rows.rowbytes import RowBytes, as_bytes, starts_of
+from floodmark.statestore.chain import StateFileMissing
+from floodmark.statestore.rocksdb_pairs import Pairs, Readers, check_end, open_database, pairs_of
+from floodmark.storage.files import Files, plain_path
+
+_ELSEWHERE = "Choose another batch with --batch, or restore the file from a backup."
+_FIRST = 1_000
+_WORTH_A_PROCESS = 2 << 20
+_MOST_PROCESSES = 8
+NOTHING = Base(lambda: iter(()), lambda key: None)
+# What Spark puts into a snapshot. Any other name is left out, rocksdict's own above all: in
+# rocksdict-config.json a stranger could ask that values be unpickled, and so run code here.
+_IN_SNAPSHOT = re.compile(r"CURRENT|IDENTITY|(MANIFEST|OPTIONS)-\d{1,20}|\d{1,20}\.log")
+_TABLE, _LOG = re.compile(r"\d{1,20}\.sst"), re.compile(r"\d{1,20}\.log")
+_BYTES_ONLY = b'{"raw_mode":true,"prefix_extractors":{}}'
+# Of the database as a whole nothing is needed to read it; some of it names folders to write to.
+_DATABASE_OPTIONS = re.compile(rb"^\[DBOptions\][^\[]*", re.MULTILINE)
+_LINE_WITH_PATH = re.compile(rb"^[^\[\n]*[/\\][^\n]*\n?", re.MULTILINE)
+
+
+@contextlib.contextmanager
+def opened(
+    files: Files,
+    folder: str,
+    snapshot: RocksSnapshot,
+    delimiter: bytes,
+    readers: Readers | None = None,
+) -> Iterator[Base]:
+    """A large one is read by one of the readers."""
+    if not snapshot.tables and not snapshot.logs:
+        yield NOTHING
+        return
+    if sum(table.size for table in snapshot.tables) < _WORTH_A_PROCESS:
+        readers = None
+    with _database(files, folder, snapshot, delimiter) as database:
+        yield Base(lambda: database.records(readers), database.get)
+
+
+@contextlib.contextmanager
+def readers_beside() -> Iterator[Readers]:
+    """As many as there are cores; each that is started is ended with this."""
+    readers = Readers(min(os.cpu_count() or 1, _MOST_PROCESSES))
+    try:
+        yield readers
+    finally:
+        readers.close()
+
+
+def read_through(files: Files, folder: str, snapshot: RocksSnapshot, to_the_end: bool) -> Records:
+    """The first pairs; RocksDB checks every block that it reads, and reads all if it is told to."""
+    if not snapshot.tables and not snapshot.logs:
+        return _records(Pairs(array("i"), []))
+    with _database(files, folder, snapshot, b",") as database:
+        return database.first(to_the_end)
+
+
+@contextlib.contextmanager
+def _database(
+    files: Files, folder: str, snapshot: RocksSnapshot, delimiter: bytes
+) -> Iterator[_Database]:
+    with tempfile.TemporaryDirectory(prefix="floodmark-state-") as place:
+        _put_together(files, folder, snapshot, Path(place), delimiter)
+        try:
+            rocksdb = open_database(place)
+        except Exception as error:
+            raise MalformedFile(
+                f"{folder}: RocksDB cannot open the snapshot: {error}", do=_ELSEWHERE
+            ) from None
+        try:
+            yield _Database(place, folder, snapshot, rocksdb)
+        finally:
+            rocksdb.close()
+
+
+@dataclass(frozen=True)
+class _Database:
+    place: str
+    folder: str
+    snapshot: RocksSnapshot
+    rocksdb: Any
+
+    def records(self, readers: Readers | None) -> Iterator[Records]:
+        with self._named():
+            for pairs in readers.pairs(self.place) if readers else pairs_of(self.rocksdb):
+                yield _records(pairs)
+
+    def get(self, key: bytes) -> bytes | None:
+        with self._named():
+            found: bytes | None = self.rocksdb.get(key)
+            return found
+
+    def first(self, to_the_end: bool) -> Records:
+        with self._named():
+            pairs = islice(self.rocksdb.items(), _FIRST)
+            flat = list(chain.from_iterable(pairs))
+            last = flat[-2:-1]
+            if to_the_end:
+                last = list(deque(self.rocksdb.keys(), maxlen=1))
+            if to_the_end or len(flat) < 2 * _FIRST:
+                check_end(self.rocksdb, last[0] if last else None)
+            return _records(Pairs(array("i", map(len, flat)), flat))
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """RocksDB's errors name files as they are called in its own folder."""
+        try:
+            yield
+        except FloodmarkError:
+            raise
+        except Exception as error:
+            said = str(error).replace(f"{self.place}/", "")
+            for table in self.snapshot.tables:
+                said = said.replace(table.local, f"SSTs/{table.stored}")
+            raise MalformedFile(
+                f"{self.folder}: RocksDB cannot read the snapshot: {said}", do=_ELSEWHERE
+            ) from None
+
+
+def _put_together(
+    files: Files, folder: str, snapshot: RocksSnapshot, place: Path, delimiter: bytes
+) -> None:
+    for name, content in snapshot.files.items():
+        if not _IN_SNAPSHOT.fullmatch(name):
+            continue
+        if name.startswith("OPTIONS-"):
+            content = _with_delimiter(_without_places(content), delimiter)
+        (place / name).write_bytes(content)
+    for table in snapshot.tables:
+        target = _in_database(place, table.local, _TABLE)
+        _bring(files, f"{folder}/SSTs/{table.stored}", target, table.size)
+    for log in snapshot.logs:
+        target = _in_database(place, log.local, _LOG)
+        _bring(files, f"{folder}/logs/{log.stored}", target, log.size)
+    (place / "rocksdict-config.json").write_bytes(_BYTES_ONLY)
+
+
+def _in_database(place: Path, name: str, kind: re.Pattern[str]) -> Path:
+    if not kind.fullmatch(name):
+        raise MalformedFile(f"the snapshot calls a file {shorten(name)!r}, which RocksDB does not")
+    target = place / name
+    if target.is_symlink() or target.exists():
+        raise MalformedFile(f"the snapshot names {name} twice")
+    return target
+
+
+def _without_places(options: bytes) -> bytes:
+    """The options of the column families alone, and no path: RocksDB would write its log there."""
+    return _LINE_WITH_PATH.sub(b"", _DATABASE_OPTIONS.sub(b"[DBOptions]\n\n", options))
+
+
+def _with_delimiter(options: bytes, delimiter: bytes) -> bytes:
+    """RocksDB writes down its merge operator by name alone, so Spark's delimiter is lost."""
+    operator = b"merge_operator={id=StringAppendOperator;delimiter=" + delimiter + b";}"
+    return re.sub(rb"merge_operator=\{?(id=)?StringAppendOperator.*", lambda _: operator, options)
+
+
+def _bring(files: Files, source: str, target: Path, size: int) -> None:
+    plain = plain_path(files, RelativePath(source))
+    if plain is not None:
+        # RocksDB never writes to a table: a link saves the copy.
+        local = Path(plain).absolute()
+        _check_size(source, local.stat().st_size, size)
+        target.symlink_to(local)
+        return
+    try:
+        content = files.read(RelativePath(source))
+    except CannotRead as error:
+        raise StateFileMissing(
+            f"{source} is missing",
+            "The snapshot names it, and the folder lacks it.",
+            "Restore the file from a backup, or choose a batch that does not need it.",
+        ) from error
+    _check_size(source, len(content), size)
+    target.write_bytes(content)
+
+
+def _check_size(source: str, found: int, size: int) -> None:
+    if found != size:
+        raise MalformedFile(
+            f"{source} has {found} bytes; the snapshot says {size}",
+            "The file is cut short, or belongs to another snapshot.",
+            _ELSEWHERE,
+        )
+
+
+def _records(pairs: Pairs) -> Records:
+    import numpy as np
+
+    lengths = np.frombuffer(pairs.lengths, np.int32).astype(np.int64)
+    data, starts = as_bytes(b"".join(pairs.parts)), starts_of(lengths)
+    return Records(
+        RowBytes(data, starts[::2], lengths[::2]),
+        RowBytes(data, starts[1::2], lengths[1::2]),
+        np.zeros(len(lengths) // 2, bool),
+    )

@@ -1,0 +1,82 @@
+"""The schemas of all that a query remembers: operators, stores and state variables."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.errors import FloodmarkError
+from floodmark.state.rows.types import ddl, parse_struct
+from floodmark.statestore.open import operator_outline
+from floodmark.storage.files import Files
+
+
+@dataclass(frozen=True)
+class StoreSchema:
+    operator: int
+    name: str | None
+    """The operator's, as Spark has it: stateStoreSave, symmetricHashJoin…"""
+    store: str
+    """A store, a join's side, or a state variable."""
+    kind: str | None
+    """Of a state variable: ValueState, ListState or MapState."""
+    key: str | None
+    """As DDL; None where Spark wrote no schema (before 3.1), or it cannot be read."""
+    value: str | None
+
+
+def state_schemas(files: Files, checkpoint: Checkpoint) -> tuple[StoreSchema, ...]:
+    return tuple(
+        found
+        for operator in checkpoint.state_operators
+        for found in _of_operator(files, checkpoint, operator.operator, operator.name)
+    )
+
+
+def _of_operator(
+    files: Files, checkpoint: Checkpoint, operator: int, name: str | None
+) -> list[StoreSchema]:
+    try:
+        outline = operator_outline(files, checkpoint, operator)
+    except FloodmarkError:  # damage is the doctor's to tell
+        return [StoreSchema(operator, name, "default", None, None, None)]
+    kinds = _variables(outline.properties_json)
+    found = []
+    for store, families in outline.stores.items():
+        for one in families:
+            if one.name.startswith("$"):  # what Spark keeps beside a variable for itself
+                continue
+            shown = one.name if one.name != "default" else store
+            found.append(
+                StoreSchema(
+                    operator,
+                    outline.name or name,
+                    shown,
+                    kinds.get(one.name),
+                    _ddl(one.key_json),
+                    _ddl(one.value_json),
+                )
+            )
+    return found or [StoreSchema(operator, outline.name or name, "default", None, None, None)]
+
+
+def _ddl(text: str) -> str | None:
+    try:
+        return ddl(parse_struct(text))
+    except FloodmarkError:
+        return None
+
+
+def _variables(properties: str) -> dict[str, str]:
+    try:
+        value: Any = json.loads(properties) if properties else {}
+    except ValueError:
+        return {}
+    listed = value.get("stateVariables") if isinstance(value, dict) else None
+    return {
+        str(one.get("stateName")): str(one.get("stateVariableType"))
+        for one in (listed if isinstance(listed, list) else [])
+        if isinstance(one, dict)
+    }

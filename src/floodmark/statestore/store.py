@@ -1,0 +1,187 @@
+"""One store of one operator at one version: from files to raw records, a partition at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from floodmark.checkpoint.layout import StateFile, store_folder
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.errors import FloodmarkError, MalformedFile
+from floodmark.state.files.crc32c import crc_of
+from floodmark.state.files.hdfs import StateSource, hdfs_source, live_records
+from floodmark.state.files.records import Records
+from floodmark.state.files.rocksdb import (
+    Base,
+    Changelog,
+    RocksSnapshot,
+    parse_changelog,
+    read_snapshot,
+    replay,
+    value_of,
+)
+from floodmark.state.rows.rowbytes import gather
+from floodmark.statestore.chain import StateChain, chain_of
+from floodmark.statestore.rocksdb_files import NOTHING, opened
+from floodmark.statestore.rocksdb_pairs import Readers
+from floodmark.storage.files import Files
+
+_RESTORE = "Restore it from a backup; `floodmark doctor --read-data` finds what else is wrong."
+
+
+@dataclass(frozen=True)
+class StoreAt:
+    """Where a store's version is, and what its files need to be understood."""
+
+    files: Files
+    operator: int
+    store: str
+    version: int
+    provider: str
+    listed: Mapping[int, tuple[StateFile, ...]] = field(repr=False)
+    """The store's files by partition."""
+    unique_ids: Mapping[int, str] = field(default_factory=dict)
+    checksums: frozenset[str] = frozenset()
+    """The `<file>.crc` that Spark wrote beside state files."""
+    row_checksums: bool = False
+    delimiter: bytes = b","
+
+    def chain(self, partition: int) -> StateChain:
+        return chain_of(
+            self.listed.get(partition, ()),
+            self.provider,
+            self.version,
+            self.unique_ids.get(partition),
+            store_folder(self.operator, partition, self.store),
+            lambda file: self._changelog(file).lineage,
+        )
+
+    def read(self, path: str) -> bytes:
+        """A state file's bytes, checked against Spark's checksum of it where there is one."""
+        data = self.files.read(RelativePath(path))
+        if path + ".crc" in self.checksums:
+            _check_file(path, data, self.files.read(RelativePath(path + ".crc")))
+        return data
+
+    def _changelog(self, file: StateFile) -> Changelog:
+        with named(file.path):
+            return parse_changelog(self.read(file.path), self.row_checksums)
+
+    @contextlib.contextmanager
+    def open(self, partition: int, readers: Readers | None = None) -> Iterator[OpenedPartition]:
+        folder = store_folder(self.operator, partition, self.store)
+        with named(folder), self._opened(partition, folder, readers) as found:
+            yield found
+
+    @contextlib.contextmanager
+    def _opened(
+        self, partition: int, folder: str, readers: Readers | None
+    ) -> Iterator[OpenedPartition]:
+        chain = self.chain(partition)
+        if self.provider == "hdfs":
+            yield OpenedPartition(self, chain)
+            return
+        logs = tuple(self._changelog(file) for file in chain.changes)
+        if chain.snapshot is None:
+            yield OpenedPartition(self, chain, NOTHING, logs)
+            return
+        with named(chain.snapshot.path):
+            snapshot = read_snapshot(self.read(chain.snapshot.path))
+        with opened(self.files, folder, snapshot, self.delimiter, readers) as base:
+            yield OpenedPartition(self, chain, base, logs, snapshot)
+
+
+@dataclass(frozen=True)
+class OpenedPartition:
+    store: StoreAt
+    chain: StateChain
+    base: Base = NOTHING
+    changelogs: tuple[Changelog, ...] = ()
+    snapshot: RocksSnapshot | None = None
+
+    def family_number(self, family: str | None) -> int | None:
+        """The number of a column family here; -1, which no key has, where it is not known."""
+        if family is None:
+            return None
+        return self.snapshot.families.get(family, -1) if self.snapshot else -1
+
+    def records(self) -> Iterator[Records]:
+        if self.store.provider == "rocksdb":
+            return replay(self.base, self.changelogs, self.store.delimiter)
+        return live_records(self._sources())
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key, both as the store keeps them."""
+        if self.store.provider == "rocksdb":
+            return value_of(self.base, self.changelogs, self.store.delimiter, key)
+        for source in self._sources():
+            found = None
+            for records in source.records():
+                match = _matching(records, key)
+                found = match if match is not None else found
+            if found is not None:
+                return None if bool(found.removed[0]) else found.values[0]
+        return None
+
+    def _sources(self) -> list[StateSource]:
+        """Newest first."""
+        found = [self._source(file, is_delta=True) for file in reversed(self.chain.changes)]
+        if self.chain.snapshot is not None:
+            found.append(self._source(self.chain.snapshot, is_delta=False))
+        return found
+
+    def _source(self, file: StateFile, is_delta: bool) -> StateSource:
+        return hdfs_source(
+            file.path, is_delta, lambda: self.store.read(file.path), self.store.row_checksums
+        )
+
+
+def _matching(records: Records, key: bytes) -> Records | None:
+    """The last record of a key in a piece."""
+    import numpy as np
+
+    keys = records.keys
+    rows = np.nonzero(keys.lengths == len(key))[0]
+    # From the end: keys that have a beginning in common are many.
+    for at in range(len(key) - len(key) % 8 - 8, -1, -8):
+        words = gather(keys.data, keys.starts[rows] + at, "<u8")
+        rows = rows[words == int.from_bytes(key[at : at + 8], "little")]
+    for row in reversed(rows.tolist()):
+        if keys[row] == key:
+            return records.take([row])
+    return None
+
+
+@contextlib.contextmanager
+def named(path: str) -> Iterator[None]:
+    """Puts the file before an error's words, and what to do after them."""
+    try:
+        yield
+    except FloodmarkError as error:
+        if isinstance(error, MalformedFile) and not error.do:
+            error.do = _RESTORE
+        if path not in error.what:
+            error.what = f"{path}: {error.what}"
+            error.args = (error.what,)
+        raise
+
+
+def _check_file(path: str, data: bytes, note: bytes) -> None:
+    try:
+        fields = json.loads(note)
+        algorithm, value, size = fields["algorithm"], fields["value"], fields["mainFileSize"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise MalformedFile(
+            f"{path}.crc: not a checksum as Spark writes it",
+            do=_RESTORE,
+        ) from None
+    if algorithm != "CRC32C" or type(value) is not int:
+        return
+    if size != len(data) or value & 0xFFFFFFFF != crc_of(data):
+        raise MalformedFile(
+            f"{path} does not match its checksum",
+            "The file was damaged or replaced after Spark wrote it.",
+            "Restore it from a backup, or choose a batch that does not need it.",
+        )
