@@ -158,7 +158,10 @@ def _warm_up() -> None:
     import rocksdict  # noqa: F401
     import xxhash  # noqa: F401
 
-    for layer in ("cli", "api", "changes", "storage", "state", "checkpoint", "rules"):
+    for layer in (
+        *("cli", "api", "changes", "diagnosis", "rules", "statestore"),
+        *("storage", "connectors", "state", "checkpoint"),
+    ):
         package = importlib.import_module(f"floodmark.{layer}")
         for module in pkgutil.walk_packages(package.__path__, f"floodmark.{layer}."):
             importlib.import_module(module.name)
