@@ -96,11 +96,10 @@ def _distinct(rows: Any) -> Any:
 
 def _slowly(rows: Any) -> Any:
     """The state of a task is committed after its last row, so this holds that open, too."""
-    pause = int(os.environ.get("FLOODMARK_CHAOS_SLOW_MS", "0"))
-    if not pause:
-        return rows
-    # In the JVM: a Python worker would cost more than what is to be slowed down.
-    sleep = f"java_method('java.lang.Thread', 'sleep', CAST({pause} AS BIGINT))"
+    # In the JVM: a Python worker would cost more than what is to be slowed down. How long is
+    # asked there, too: a filter that comes and goes would be another query under one state.
+    asked = "java_method('java.lang.System', 'getenv', 'FLOODMARK_CHAOS_SLOW_MS')"
+    sleep = f"java_method('java.lang.Thread', 'sleep', coalesce(try_cast({asked} AS BIGINT), 0L))"
     # Not IS NOT NULL, which the optimizer knows to be true without a call.
     return rows.where(f"coalesce({sleep}, 'slept') != ''")
 
