@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,3 +79,24 @@ def test_damage_is_found_on_a_disk_and_elsewhere(name: str, tmp_path: Path) -> N
     assert found
     sound = write(tmp_path / "sound", tree)
     assert not gather(LocalFiles(str(sound), str(sound)), 1.0).faults
+
+
+def test_a_footer_that_leads_out_of_its_table_never_reaches_rocksdb(tmp_path: Path) -> None:
+    """RocksDB asked for as much memory as the footer said, and ended the process (SIGABRT)."""
+    place = tmp_path / "checkpoint"
+    shutil.copytree(GOLDEN / "4.2" / "sales-rocksdb" / "checkpoint", place)
+    table = max(place.glob("state/0/*/SSTs/*.sst"))
+    data = bytearray(table.read_bytes())
+    data[-52:-12] = b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x09" * 2 + bytes(20)
+    table.write_bytes(data)
+    for side in place.rglob(".*.crc"):
+        side.unlink()
+    code = "import sys; from floodmark.cli.main import run; sys.exit(run(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "doctor", str(place), "--read-data"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "leads out of it" in " ".join(done.stdout.split())

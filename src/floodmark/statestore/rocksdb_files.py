@@ -21,6 +21,7 @@ from floodmark.checkpoint.text import shorten
 from floodmark.errors import CannotRead, FloodmarkError, MalformedFile
 from floodmark.state.files.records import Records
 from floodmark.state.files.rocksdb import Base, RocksSnapshot
+from floodmark.state.files.sstable import FOOTER_SIZE, require_footer_inside
 from floodmark.state.rows.rowbytes import RowBytes, as_bytes, starts_of
 from floodmark.statestore.chain import StateFileMissing
 from floodmark.statestore.rocksdb_pairs import Pairs, Readers, check_end, open_database, pairs_of
@@ -150,7 +151,11 @@ def _put_together(
         (place / name).write_bytes(content)
     for table in snapshot.tables:
         target = _in_database(place, table.local, _TABLE)
-        _bring(files, f"{folder}/SSTs/{table.stored}", target, table.size)
+        path = f"{folder}/SSTs/{table.stored}"
+        _bring(files, path, target, table.size)
+        with target.open("rb") as opened:
+            opened.seek(max(0, table.size - FOOTER_SIZE))
+            require_footer_inside(path, opened.read(FOOTER_SIZE), table.size)
     for log in snapshot.logs:
         target = _in_database(place, log.local, _LOG)
         _bring(files, f"{folder}/logs/{log.stored}", target, log.size)

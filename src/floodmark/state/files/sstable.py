@@ -15,6 +15,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from floodmark.errors import MalformedFile
 from floodmark.state.rows.rowbytes import gather
 
 if TYPE_CHECKING:
@@ -43,6 +44,32 @@ _Read = Callable[[int, int], bytes]
 
 class _Unknown(Exception):
     """Not damaged for sure, and not sound for sure."""
+
+
+FOOTER_SIZE = _FOOTER.size
+
+
+def require_footer_inside(name: str, footer: bytes, size: int) -> None:
+    """Refuses a table whose end leads out of it: RocksDB would ask for memory of any size, and
+    end the process where it gets none. Other formats are RocksDB's to refuse.
+    """
+    if len(footer) < _FOOTER.size:
+        return
+    _, handles, version, magic = _FOOTER.unpack(footer)
+    if magic != _MAGIC or version not in _FORMATS:
+        return
+    try:
+        at, metaindex = _handle(handles, 0)
+        _, index = _handle(handles, at)
+    except (_Unknown, IndexError):
+        metaindex = index = (size, 0)
+    end = size - _FOOTER.size
+    if any(start + length + _TRAILER > end for start, length in (metaindex, index)):
+        raise MalformedFile(
+            f"{name}: the end of this RocksDB table leads out of it",
+            "The table is damaged.",
+            "Restore it from a backup; `floodmark repair` says what else can be done.",
+        )
 
 
 class TableWalk:
