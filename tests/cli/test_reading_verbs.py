@@ -453,3 +453,7 @@ def test_a_source_is_what_the_user_or_a_note_says_where_two_look_alike(
     noted = _json(capsys, 0, "offsets", sales)["sources"][0]
     assert noted["option"]["name"] == "eventhubs.startingPositions"
     assert noted["note"] is None
+    for odd in (7, 1.5, "kafka", {"kind": "kafka"}, [7, None]):  # a stranger may have written it
+        note = {"sources": odd, "next_batch": 0}
+        samples.write(sales, {"_floodmark/starts/1.json": json.dumps(note).encode()})
+        assert _json(capsys, 0, "inspect", sales)["sources"][0]["kind"] == "kafka"

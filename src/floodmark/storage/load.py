@@ -159,7 +159,8 @@ def _noted_kinds(
 
     note = acting_note(files, commit_ids[-1] if commit_ids else None) or {}
     noted = note.get("sources")
-    kinds = [one.get("kind") if isinstance(one, dict) else None for one in noted or ()]
+    listed_sources = noted if isinstance(noted, list) else ()
+    kinds = [one.get("kind") if isinstance(one, dict) else None for one in listed_sources]
     found = {}
     for at, (source, text) in enumerate(entry.offsets):
         said = said_kind(str(kinds[at])) if at < len(kinds) else None
