@@ -21,6 +21,7 @@ from floodmark.checkpoint.text import shorten
 from floodmark.errors import CannotRead, FloodmarkError, MalformedFile
 from floodmark.state.files.records import Records
 from floodmark.state.files.rocksdb import Base, RocksSnapshot
+from floodmark.state.files.rocksdb_log import require_whole_log
 from floodmark.state.files.sstable import FOOTER_SIZE, require_footer_inside
 from floodmark.state.rows.rowbytes import RowBytes, as_bytes, starts_of
 from floodmark.statestore.chain import StateFileMissing
@@ -146,6 +147,8 @@ def _put_together(
     for name, content in snapshot.files.items():
         if not _IN_SNAPSHOT.fullmatch(name):
             continue
+        if name.startswith("MANIFEST-"):
+            require_whole_log(f"{folder}: {name}", content)
         if name.startswith("OPTIONS-"):
             content = _with_delimiter(_without_places(content), delimiter)
         (place / name).write_bytes(content)
