@@ -77,9 +77,9 @@ def open_files(location: str, options: Mapping[str, Any] | None = None) -> Files
     """The folder at a path or URL. Nothing is read yet."""
     if not location:
         raise WrongUse("the path is empty", do="Give a folder or a URL such as s3://bucket/folder.")
-    if "\0" in location:
-        raise CannotRead(f"{location!r}: no path holds a null character", do="Check the path.")
     path = local_path(location)
+    if "\0" in (location if path is None else path):
+        raise CannotRead(f"{location!r}: no path holds a null character", do="Check the path.")
     if path is not None:
         from floodmark.storage.local import LocalFiles
 
