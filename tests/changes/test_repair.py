@@ -308,3 +308,12 @@ def test_only_delta_replaces_its_output_in_complete_mode() -> None:
     assert sink("delta").replaces
     assert not sink("foreachBatch").replaces
     assert not sink("kafka").replaces
+
+
+def test_an_entry_without_a_source_can_be_given_a_setting(tmp_path: Path) -> None:
+    """A commit's bytes under an offset entry's name: two lines, where `repair` looked for three."""
+    tree = golden("4.3/sales-format-2")
+    tree["offsets/2"] = tree["commits/2"]
+    kept = {path: data for path, data in tree.items() if "/." not in path}
+    plan = api.repair(str(samples.write(tmp_path / "cp", kept))).plan
+    assert "offsets/2" in {step.path for step in plan.steps}

@@ -221,7 +221,7 @@ def clear(place: Path) -> None:
 def put(place: Path, tree: Tree) -> None:
     """The tree on the disk, as old as a checkpoint whose query has stopped long ago."""
     clear(place)
-    root = os.fsencode(place)
+    root = os.path.realpath(os.fsencode(place))
     folders: set[bytes] = set()
     for name, content in tree.items():
         path = root + b"/" + os.fsencode(name)
@@ -237,6 +237,8 @@ def _put(path: bytes, content: Content, folders: set[bytes]) -> None:
     folder = path.rsplit(b"/", 1)[0]
     if folder not in folders:
         os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - names may be no text
+        if os.path.realpath(folder) != folder:
+            return  # an earlier mutation made a link of it: nothing is laid where it leads
         folders.add(folder)
     if isinstance(content, Link):
         os.symlink(content.to, path)  # noqa: PTH211

@@ -61,10 +61,11 @@ def settings(patient: Patient) -> bool:
 def _say(patient: Patient, batch: int, key: str, value: str, why: str) -> None:
     """One setting of an entry; the rest of it stays as Spark wrote it."""
     path = f"{OFFSETS}/{batch}"
-    head, line, rest = patient.files.read(RelativePath(path)).decode().split("\n", 2)
+    # An entry may have no source at all: then its second line is the last.
+    head, line, *rest = patient.files.read(RelativePath(path)).decode().split("\n", 2)
     fields = json.loads(line)
-    fields["conf"][key] = value
-    patient.write(path, f"{head}\n{compact_json(fields)}\n{rest}".encode(), why)
+    fields.setdefault("conf", {})[key] = value
+    patient.write(path, "\n".join((head, compact_json(fields), *rest)).encode(), why)
 
 
 def torn(patient: Patient) -> bool:
