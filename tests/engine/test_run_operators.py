@@ -89,6 +89,12 @@ def begun(place: Path, batch: int) -> bool:
     return marks.exists() and str(batch) in marks.read_text().split()
 
 
+def reported(place: Path) -> bool:
+    """The run has read the report of its first batch: it comes a moment after the commit."""
+    lines = place / "ck/_floodmark/progress.jsonl"
+    return lines.exists() and bool(lines.read_text().strip())
+
+
 def logged(place: Path, log: str) -> list[int]:
     return sorted(int(path.name) for path in (place / "ck" / log).glob("[0-9]*"))
 
@@ -105,7 +111,7 @@ def test_a_jvm_that_is_killed_is_a_failure_and_the_run_goes_on_with_a_new_one(
 ) -> None:
     driver = Driver(*NOW, "--set", "slow=99", "--restart", "on-failure", cwd=place)
     drivers.append(driver)
-    driver.until(lambda: begun(place, 1))
+    driver.until(lambda: begun(place, 1) and reported(place))
     first = driver.jvm()
     os.kill(first, signal.SIGKILL)
     status, said = driver.ended()
@@ -193,7 +199,7 @@ def test_a_signal_to_the_whole_group_lets_the_batch_finish(
     port = free_port()
     driver = Driver(*RUN, "--set", "slow=3", "--health-port", str(port), cwd=place)
     drivers.append(driver)
-    driver.until(lambda: begun(place, 1))
+    driver.until(lambda: begun(place, 1) and reported(place))
     jvm = driver.jvm()
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=30) as answer:
         health = json.load(answer)

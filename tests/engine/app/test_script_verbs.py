@@ -246,15 +246,21 @@ def test_one_import_makes_a_plain_script_stop_after_its_batch(tmp_path: Path) ->
             assert process.poll() is None, "".join(said)
             time.sleep(0.1)
         assert (checkpoint / "_floodmark" / "lease.json").exists()
+        running = _logged(checkpoint, "offsets")
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0, "".join(said)
         reading.join(10)
     assert any("finishing the running batch" in line for line in said)
     assert not (checkpoint / "_floodmark" / "lease.json").exists()
     assert latest_note(open_files(str(checkpoint))) is not None
-    offsets = {path.name for path in (checkpoint / "offsets").iterdir() if path.name.isdigit()}
-    commits = {path.name for path in (checkpoint / "commits").iterdir() if path.name.isdigit()}
-    assert offsets == commits
+    # One more may have been planned while the signal was on its way.
+    commits = _logged(checkpoint, "commits")
+    assert running <= commits
+    assert len(_logged(checkpoint, "offsets") - commits) <= 1
+
+
+def _logged(checkpoint: Path, log: str) -> set[str]:
+    return {path.name for path in (checkpoint / log).iterdir() if path.name.isdigit()}
 
 
 def test_a_session_of_the_scripts_own(tmp_path: Path) -> None:

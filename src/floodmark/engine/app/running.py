@@ -27,7 +27,7 @@ from floodmark.engine.app.starts import Starts, catch_starts
 from floodmark.engine.app.watch import Act, Watch
 from floodmark.errors import FloodmarkError
 
-_left: list[contextlib.ExitStack] = []
+_left: list[tuple[contextlib.ExitStack, Watch]] = []
 """Of scripts whose threads live on."""
 _THREADS_SECONDS = 5.0
 _POLL_SECONDS = 0.05
@@ -107,6 +107,7 @@ def watching(
     source: ScriptText, on_start: Callable[[tuple[Caught, ...]], None] = lambda _: None
 ) -> Iterator[Seen]:
     """Code that runs in this thread meanwhile starts nothing and writes nothing."""
+    release_left()
     seen = Seen(source, on_start)
     patches, watch = seen.patches, seen.watch
     catch_starts(patches, watch, seen.starts)
@@ -124,9 +125,15 @@ def watching(
         watch.end()
         if watch.living():
             # Its threads go on, and must not start or write anything later either.
-            _left.append(patches.pop_all())
+            _left.append((patches.pop_all(), watch))
         else:
             patches.close()
+
+
+def release_left() -> None:
+    """Puts back what was left in place for threads that have ended since; the last one first."""
+    while _left and not _left[-1][1].living():
+        _left.pop()[0].close()
 
 
 def _join(watch: Watch, has_enough: Callable[[], bool]) -> None:

@@ -21,6 +21,8 @@ from floodmark.engine.run.view import PlainView, View
 from floodmark.engine.spark.session import for_own_sessions, running_session
 from floodmark.engine.start.before_start import allowed_rules
 from floodmark.errors import NoAnswer, StoppedMidway, WrongUse
+from floodmark.secret_text import redacted
+from floodmark.visible import visible
 
 
 class ScriptExit(Exception):
@@ -127,7 +129,7 @@ def _judge_end(
         if error.code in (None, 0):
             return
         if not isinstance(error.code, int):
-            print(error.code, file=sys.stderr)
+            print(visible(redacted(str(error.code))), file=sys.stderr)
         raise ScriptExit(error.code if isinstance(error.code, int) else 1)
     if not isinstance(error, Exception):
         raise error

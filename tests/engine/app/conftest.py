@@ -1,0 +1,23 @@
+"""Scripts whose threads outlive them leave guards in place: not beyond the test."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+LIMIT_SECONDS = 15
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_in_place() -> Iterator[None]:
+    yield
+    from floodmark.engine.app import running
+
+    end = time.monotonic() + LIMIT_SECONDS
+    running.release_left()
+    while running._left and time.monotonic() < end:
+        time.sleep(0.1)
+        running.release_left()
+    assert not running._left, "a script's thread does not end"
