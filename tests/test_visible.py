@@ -8,7 +8,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import floodmark
@@ -43,6 +43,7 @@ def test_other_text_is_as_it_was(text: str) -> None:
 
 
 @given(st.dictionaries(st.text(), st.text()), st.sampled_from([None, 2]))
+@example({"\x7f": ""}, None)
 def test_json_stays_the_same_data(value: dict[str, str], indent: int | None) -> None:
     shown = json_visible(json.dumps(value, ensure_ascii=False, indent=indent))
     assert steering(shown) == set()

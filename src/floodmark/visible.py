@@ -39,7 +39,10 @@ def json_visible(text: str) -> str:
 
     JSON escapes the first 32 itself, and leaves DEL, C1 and the rest as they are.
     """
-    return text if text.isascii() else _pattern(False).sub(_json_number, text)
+    # DEL is the one character of ASCII that JSON leaves as it is and that does not show.
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _pattern(False).sub(_json_number, text)
 
 
 def _number(match: re.Match[str]) -> str:
