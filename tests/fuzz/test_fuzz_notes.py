@@ -25,7 +25,9 @@ from floodmark.rules.restarts.comparison import Comparison
 from plan_trees import SOURCE, of_step, plan
 from rules.examples import example
 
-EXAMPLES = [known.rule.name.replace("-", "_") for known in rules_of("compatibility")]
+NAMES = [known.rule.name.replace("-", "_") for known in rules_of("compatibility")]
+# An example without a note of a start has nothing to mutate.
+EXAMPLES = [name for name in NAMES if example("compatibility", name).MEETING.last is not None]
 CASES = 40
 TREES = {
     "filter_changed": plan(where=("greater_than(amount, 1)",), watermark=("time", 60_000)),
@@ -62,8 +64,7 @@ def judged(meeting: Comparison, note: dict[str, Any]) -> str:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_any_note(name: str) -> None:
     meeting: Comparison = example("compatibility", name).MEETING
-    if meeting.last is None:
-        pytest.skip("an example without a note")
+    assert meeting.last is not None
     rng = Random(name)
     trees = [meeting.last.tree, TREES.get(name, plan())]
     for number in range(CASES):

@@ -48,6 +48,8 @@ class Query:
     tree: PlanTree
 
 
+CHECKPOINT_OPTION = "checkpointlocation"
+"""As a writer's options hold it: in lower case."""
 FILE_KINDS = frozenset({"csv", "json", "parquet", "orc", "text", "avro", "xml", "binaryfile"})
 
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from floodmark.checkpoint.outside import Outside
 from floodmark.checkpoint.sources.offset import SourceOffset
+from floodmark.engine.code.query import CHECKPOINT_OPTION
 from floodmark.engine.spark.hadoop import qualified
 from floodmark.engine.start.asking_sources import ASKED_BY_RULES, ask_before_start, positions
 from floodmark.engine.start.changed_code import judge_code
@@ -22,7 +23,6 @@ from floodmark.rules.registry import find_rule, names_to_allow, start_checks
 from floodmark.rules.starts.situation import LeaseHolder, Situation, StartingSource
 
 _Answer = TypeVar("_Answer")
-_CHECKPOINT_OPTION = "checkpointlocation"
 IN_USE = "checkpoint-in-use"
 
 
@@ -69,7 +69,7 @@ def _situation(start: QueryToStart, allowed: frozenset[str], warnings: list[str]
         names = ASKED_BY_RULES.get(position.kind, ()) if position else ()
         if names and "kafka-unreachable" not in names:
             warnings.append(f"not looked for {list_of(names)}: {why}")
-    named = query.sink_options.get(_CHECKPOINT_OPTION)
+    named = query.sink_options.get(CHECKPOINT_OPTION)
     return Situation(
         start.pipeline,
         start.location,

@@ -12,7 +12,7 @@ from floodmark.checkpoint.outline import evaluating
 from floodmark.checkpoint.plan.tree import PlanTree
 from floodmark.checkpoint.start_note import LastStart, last_start
 from floodmark.engine.code.checking import compare
-from floodmark.engine.code.query import sql_conf
+from floodmark.engine.code.query import CHECKPOINT_OPTION, sql_conf
 from floodmark.engine.start.query_to_start import QueryToStart
 from floodmark.errors import FloodmarkError
 from floodmark.rules.finding import Finding, Severity
@@ -25,7 +25,6 @@ from floodmark.storage.starts import acting_note
 
 _STOPPING = (Verdict.NEEDS_MIGRATION, Verdict.NEEDS_NEW_CHECKPOINT)
 _UNNOTED = "last-start-unknown"
-_CHECKPOINT_OPTION = "checkpointlocation"
 
 
 def judge_code(start: QueryToStart) -> Iterator[Finding]:
@@ -97,4 +96,4 @@ def _sink_options(note: LastStart) -> dict[str, str]:
 
 
 def _without_checkpoint(options: dict[str, str]) -> dict[str, str]:
-    return {key: value for key, value in options.items() if key != _CHECKPOINT_OPTION}
+    return {key: value for key, value in options.items() if key != CHECKPOINT_OPTION}
