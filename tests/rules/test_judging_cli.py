@@ -209,7 +209,7 @@ def test_lint_wants_something_that_is_there(tmp_path, capsys):
 def test_github_annotations_are_one_line_each(capsys):
     assert run(["lint", BAD, "--format", "github"]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 8
+    assert len(lines) == 9
     pattern = r"::error file=[^,]+,line=\d+,title=misspelt-checkpoint-option \(FM201\)::.+"
     assert all(re.fullmatch(pattern, line) for line in lines)
 

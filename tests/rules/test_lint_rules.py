@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -38,12 +39,42 @@ def test_every_rule_has_one_example():
 
 def test_two_files_that_share_an_absolute_checkpoint(tmp_path):
     line = (
-        "spark.readStream.text('in').writeStream.option('checkpointLocation', {!r}).start('out')\n"
+        "spark.readStream.text('in').writeStream.option('checkpointLocation', {!r}).start({!r})\n"
     )
     for name, checkpoint in (("a", "/ck"), ("b", "/ck"), ("c", "ck"), ("d", "ck")):
-        (tmp_path / f"{name}.py").write_text(line.format(checkpoint))
+        (tmp_path / f"{name}.py").write_text(line.format(checkpoint, f"/out/{name}"))
+    # Two versions of one query: both have its checkpoint and its output.
+    for name in ("old", "new"):
+        (tmp_path / f"{name}.py").write_text(line.format("/ck2", "/out"))
     found = [(item.rule, item.path.rsplit("/", 1)[1]) for item in api.lint([str(tmp_path)])]
     assert found == [("shared-checkpoint", "b.py")]
+
+
+def test_a_path_without_a_scheme_is_no_local_disk_on_databricks(tmp_path):
+    path = tmp_path / "job.py"
+    write = (
+        "spark.readStream.text('in').writeStream.option('checkpointLocation', {!r}).start('o')\n"
+    )
+    path.write_text(write.format("/home/me/ck") + write.format("file:/data/ck"))
+    assert [item.line for item in api.lint([str(path)])] == [1, 2]
+    path.write_text(
+        "# Databricks notebook source\n"
+        + write.format("/home/me/ck")
+        + write.format("file:/data/ck")
+        + write.format("file:/Volumes/lake/ck")
+    )
+    assert [(item.rule, item.line) for item in api.lint([str(path)])] == [
+        ("checkpoint-on-local-disk", 3)
+    ]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python 3.12 reads it")
+def test_the_syntax_of_a_later_python_is_advice(tmp_path):
+    path = tmp_path / "later.py"
+    path.write_text("print(f\"{'\\n'}\")\n")
+    (finding,) = api.lint([str(path)])
+    assert (finding.rule, finding.severity.value) == ("not-python", "advice")
+    assert "cannot read this file" in finding.what
 
 
 def notebook(*cells, indent=1):

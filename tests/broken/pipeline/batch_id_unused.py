@@ -22,6 +22,14 @@ def replace(rows, batch_id):
     rows.write.mode("overwrite").parquet("s3://lake/c")
 
 
+def keyed(rows, batch_id):
+    rows.write.format("org.apache.spark.sql.cassandra").mode("append").save()
+
+
+def indexed(rows, batch_id):
+    rows.write.format("es").option("es.mapping.id", "id").mode("append").save("orders")
+
+
 def show(rows, batch_id):
     rows.show()
 
@@ -32,4 +40,6 @@ orders.writeStream.foreachBatch(append).option("checkpointLocation", CK + "a").s
 orders.writeStream.foreachBatch(with_id).option("checkpointLocation", CK + "b").start()
 orders.writeStream.foreachBatch(merge).option("checkpointLocation", CK + "c").start()
 orders.writeStream.foreachBatch(replace).option("checkpointLocation", CK + "d").start()
+orders.writeStream.foreachBatch(keyed).option("checkpointLocation", CK + "f").start()
+orders.writeStream.foreachBatch(indexed).option("checkpointLocation", CK + "g").start()
 orders.writeStream.foreachBatch(show).option("checkpointLocation", CK + "e").start()

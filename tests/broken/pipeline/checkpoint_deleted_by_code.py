@@ -6,6 +6,7 @@ orders = spark.readStream.schema("id STRING, time TIMESTAMP").json("s3://lake/or
 import os
 import shutil
 import subprocess
+import uuid
 
 PLACE = "s3://lake/state/orders"
 checkpoint_dir = os.environ["CK"]
@@ -17,4 +18,6 @@ subprocess.run(["rm", "-rf", checkpoint_dir], check=True)  # bad
 dbutils.fs.rm("dbfs:/mnt/checkpoints/orders", recurse=True)  # bad
 shutil.rmtree("s3://lake/state")  # bad
 shutil.rmtree("build")
+# A checkpoint made for this run alone: no restart looks for it.
+shutil.rmtree(f"{checkpoint_dir}/{uuid.uuid4().hex}")
 os.system(f"hadoop fs -ls {PLACE}")

@@ -12,5 +12,7 @@ out.option("checkpointLocation", f"{BASE}/checkpoints/b").start("s3://lake/b")  
 out.option("checkpointLocation", tempfile.mkdtemp()).start("s3://lake/c")  # bad
 out.option("checkpointLocation", "file:///var/tmp/ck").start("s3://lake/d")  # bad
 out.option("checkpointLocation", "dbfs:/tmp/ck").start("s3://lake/e")  # bad
+out.option("checkpointLocation", "/dbfs/tmp/ck/f").start("s3://lake/e2")  # bad
+out.option("checkpointLocation", "/dbfs/data/ck").start("s3://lake/e3")
 out.option("checkpointLocation", "s3://lake/tmp/ck").start("s3://lake/f")
 out.option("checkpointLocation", "/data/tmpl/ck").start("s3://lake/g")

@@ -6,12 +6,22 @@ orders = spark.readStream.schema("id STRING, time TIMESTAMP").json("s3://lake/or
 orders.writeStream.format("delta").start("s3://lake/a")  # bad
 orders.writeStream.start("s3://lake/b")  # bad
 orders.writeStream.toTable("orders")  # bad
+orders.writeStream.table("orders")  # bad
 (
     orders.writeStream.format("kafka")
     .option("topic", "out")
     .start()  # bad
 )
-orders.writeStream.foreachBatch(lambda rows, batch: print(batch)).start()  # bad
+orders.writeStream.foreachBatch(lambda rows, batch: store(rows, batch)).start()  # bad
+
+
+def look(rows, batch):
+    print(batch, rows.count())
+    rows.select("id").show()
+
+
+# Nothing is kept, so nothing is written twice.
+orders.writeStream.foreachBatch(look).start()
 orders.writeStream.format("console").start()
 orders.writeStream.format("memory").queryName("t").start()
 

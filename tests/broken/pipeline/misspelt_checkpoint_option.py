@@ -6,6 +6,8 @@ orders = spark.readStream.schema("id STRING, time TIMESTAMP").json("s3://lake/or
 out = orders.writeStream.format("console")
 out.option("checkPoint", "s3://lake/ck/a").start()  # bad
 out.option("checkpoint_location", "s3://lake/ck/b").start()  # bad
+# The misspelling is the one finding, though a table needs a checkpoint.
+orders.writeStream.option("checkpoint_loc", "s3://lake/ck/t").toTable("orders")  # bad
 out.option("checkpointLocaton", "s3://lake/ck/c").start()  # bad
 out.options(checkpoint="s3://lake/ck/d").start()  # bad
 (

@@ -7,9 +7,11 @@ query = (
     orders.writeStream.format("console")  # bad
     .outputMode("append")
 )
-orders.writeStream.format("console").trigger(once=True)  # bad
+orders.writeStream.format("console").trigger(availableNow=True)  # bad
 later = orders.writeStream.format("console")
 later.start()
+bronze = orders.writeStream.option("checkpointLocation", "s3://lake/ck/bronze").table("bronze")
+spark.readStream.table("bronze").writeStream.format("console")  # bad
 
 
 def writer():

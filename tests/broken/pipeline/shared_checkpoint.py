@@ -8,6 +8,13 @@ import sys
 CK = "s3://lake/ck/orders"
 one = orders.writeStream.format("parquet").option("checkpointLocation", CK).start("s3://lake/a")
 two = orders.writeStream.format("parquet").option("checkpointLocation", CK + "/").start("b")  # bad
+# The same query, stopped and started again; and a checkpoint that is made anew in between.
+first = orders.writeStream.format("parquet").option("checkpointLocation", "s3://lake/e").start("e")
+first.stop()
+orders.writeStream.format("parquet").option("checkpointLocation", "s3://lake/e").start("e")
+orders.writeStream.format("parquet").option("checkpointLocation", "s3://lake/f").start("f")
+dbutils.fs.rm("s3://lake/f", True)  # floodmark: allow checkpoint-deleted-by-code
+orders.writeStream.format("parquet").option("checkpointLocation", "s3://lake/f").start("g")
 for name in ("x", "y"):
     orders.writeStream.format("parquet").option("checkpointLocation", "s3://lake/all").start(name)  # bad
 for name in ("x", "y"):

@@ -30,7 +30,7 @@ def batch_function(walk: Walk, call: ast.Call, scope: Scope) -> BatchFunction | 
         isinstance(item, ast.Name) and item.id == names[1] and isinstance(item.ctx, ast.Load)
         for item in inside
     )
-    return BatchFunction(node.lineno, used, _write(inside))
+    return BatchFunction(node.lineno, used, _write(inside), _only_shows(inside))
 
 
 def _function(walk: Walk, given: ast.expr | None) -> Function | None:
@@ -53,6 +53,34 @@ def _write(inside: list[ast.AST]) -> str | None:
         return None  # running it again leaves the same
     if any("merge into" in text or "on conflict" in text for text in texts):
         return None
+    if any("cassandra" in text for text in texts) or "es.mapping.id" in texts:
+        return None  # rows with the same key replace each other
     if "write" in names:
         return next(iter(sorted(names & _WRITES)), None)
     return next(iter(sorted(names & _APPENDS - {"append"})), None)
+
+
+def _only_shows(inside: list[ast.AST]) -> bool:
+    names = {item.attr for item in inside if isinstance(item, ast.Attribute)}
+    called = {
+        item.func.id
+        for item in inside
+        if isinstance(item, ast.Call) and isinstance(item.func, ast.Name)
+    }
+    shows = "show" in names or "print" in called or "display" in called
+    acts = any(name.lower().startswith(_ACTS) for name in names)
+    return shows and not acts and called <= _HARMLESS
+
+
+# fmt: off
+_ACTS = (
+    "write", "save", "insert", "jdbc", "append", "merge", "execute", "put", "post", "send",
+    "publish", "produce", "upload", "upsert", "index", "bulk", "commit", "to_sql", "to_csv",
+    "to_parquet", "add", "update", "set", "request", "foreach",
+)
+_HARMLESS = frozenset((
+    "print", "display", "len", "str", "int", "float", "list", "dict", "range", "sorted",
+    "enumerate", "zip", "sum", "min", "max", "round", "format", "repr", "col", "lit", "expr",
+    "desc", "asc", "avg", "count", "when",
+))
+# fmt: on

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from floodmark.rules.code.spelling import is_misspelt
+
 
 @dataclass(frozen=True)
 class Value:
@@ -19,10 +21,24 @@ class Value:
     """Dotted names of what is called to make it."""
     known: bool = False
     number: float | None = None
+    unknowns: tuple[str, ...] = ()
+    """What stands for each `{}` of the pattern; two equal texts are one value."""
 
     @property
     def literal(self) -> str | None:
         return self.pattern if self.known else None
+
+    @property
+    def identity(self) -> str | None:
+        """Equal for two expressions that must have the same value; None where nobody knows."""
+        if self.known:
+            return self.pattern
+        parts = self.pattern.split("{}")
+        if len(parts) != len(self.unknowns) + 1:
+            return None
+        return parts[0] + "".join(
+            f"{{{unknown}}}{part}" for unknown, part in zip(self.unknowns, parts[1:], strict=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -63,6 +79,8 @@ class BatchFunction:
     uses_batch_id: bool
     writes: str | None
     """How it writes, where a second run writes a second time."""
+    only_shows: bool = False
+    """It prints and counts, and is not seen to write anything."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +92,12 @@ class Stream:
     options: tuple[Option, ...]
     options_known: bool
     started_at: int | None
-    """The line of start() or toTable()."""
+    """The line of start(), toTable() or table()."""
     to_table: bool
+    table: Value | None
     output: Value | None
     output_mode: str | None
+    """`append` where none is given; None where it is not seen."""
     query_name: Value | None
     batch_function: BatchFunction | None
     each: bool
@@ -90,6 +110,8 @@ class Stream:
     """In a for loop that goes on without waiting: the loop's names."""
     branches: tuple[tuple[int, int], ...] = ()
     """Which arms of which ifs it stands in."""
+    trigger_once: int | None = None
+    """The line of trigger(once=True)."""
 
     def option(self, key: str) -> Option | None:
         return _option(self.options, key)
@@ -99,12 +121,65 @@ class Stream:
         return self.option("checkpointLocation")
 
     @property
+    def keeps_output(self) -> bool:
+        """False for a sink that is for a person to look at; True where the sink is not seen."""
+        if self.batch_function is not None and self.batch_function.only_shows:
+            return False
+        literal = self.format.literal if self.format and not self.each else None
+        return literal is None or literal.lower() not in ("console", "memory", "noop")
+
+    @property
+    def destination(self) -> tuple[str, str] | None:
+        """Kind and name of what the query writes to: a folder, a table or a topic."""
+        topic = self.option("topic")
+        found = (
+            ("table", self.table),
+            ("folder", self.target),
+            ("topic", topic.value if topic else None),
+        )
+        return next(
+            ((kind, value.literal) for kind, value in found if value and value.literal), None
+        )
+
+    @property
+    def target(self) -> Value | None:
+        """The folder that the query writes to, where it is given."""
+        path = self.option("path")
+        return self.output or (path.value if path else None)
+
+    @property
+    def misspelt_checkpoint(self) -> Option | None:
+        return next((item for item in self.options if is_misspelt(item.key)), None)
+
+    @property
+    def has_watermark(self) -> bool:
+        return any(operation.name == "withWatermark" for operation in self.operations)
+
+    @property
+    def aggregations(self) -> tuple[Operation, ...]:
+        """The groupings whose next step is an aggregate."""
+        steps = zip(self.operations, self.operations[1:], strict=False)
+        return tuple(a for a, b in steps if a.name in GROUPINGS and b.name in _AGGREGATES)
+
+    @property
+    def is_refused_in_append(self) -> bool:
+        """Spark refuses an aggregate in append mode that no watermark closes."""
+        return (
+            self.output_mode == "append"
+            and bool(self.reads)
+            and not self.has_watermark
+            and bool(self.aggregations)
+        )
+
+    @property
     def is_stateful(self) -> bool:
         return any(operation.name in STATEFUL for operation in self.operations) or any(
             operation.name == "join" and operation.other_is_stream for operation in self.operations
         )
 
 
+GROUPINGS = frozenset({"groupBy", "groupby", "rollup", "cube"})
+_AGGREGATES = frozenset({"agg", "count", "sum", "avg", "mean", "min", "max"})
 STATEFUL = frozenset(
     {
         "groupBy",
@@ -170,6 +245,12 @@ class Code:
     """It sets its master to local."""
     allowed: Mapping[int, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
     """Line → rules that a comment there allows."""
+    newer: bool = False
+    """A later Python than this one may read it."""
+    on_databricks: bool = False
+    """It is a notebook of Databricks, where a path without a scheme is on DBFS."""
+    waits: tuple[int, ...] = ()
+    """The lines that wait for a query or stop it."""
     lines: tuple[int, ...] = ()
     """A notebook's: the line of its file that each line of its code came from."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,12 +15,13 @@ from floodmark.rules.code.deletions import deletions_of
 from floodmark.rules.code.dstreams import dstreams_of
 from floodmark.rules.code.facts import Code, DStreams, Option
 from floodmark.rules.code.notebook import to_python
-from floodmark.rules.code.scopes import Place, walk
+from floodmark.rules.code.scopes import WAITING, Place, walk
 from floodmark.rules.code.streams import options_of, streams_of
 from floodmark.rules.code.values import value_of
 
 # A file without any of these has nothing to say of streams: its syntax is checked, and that is all.
 _OF_STREAMS = re.compile(r"Stream|checkpoint|txnAppId|foreachBatch", re.IGNORECASE)
+_DATABRICKS = re.compile(r"# Databricks notebook source|\bdbutils\.|vnd\.databricks")
 _ALLOW = re.compile(r"#\s*floodmark:\s*allow\s+([a-z0-9-]+(?:\s*,\s*[a-z0-9-]+)*)")
 
 
@@ -38,7 +40,9 @@ def _read_notebook(path: str, text: str) -> Code:
         python, places = to_python(text)
     except (ValueError, RecursionError) as error:
         return not_python(path, f"not a notebook: {error}")
-    return replace(_read(path, python), lines=tuple(places))
+    code = _read(path, python)
+    databricks = code.on_databricks or bool(_DATABRICKS.search(text))
+    return replace(code, lines=tuple(places), on_databricks=databricks)
 
 
 def _read(path: str, text: str) -> Code:
@@ -50,13 +54,18 @@ def _read(path: str, text: str) -> Code:
                 return Code(path)
             tree = ast.parse(text, path)
     except SyntaxError as error:
-        return not_python(path, error.msg or "invalid syntax", error.lineno)
+        return Code(path, error.msg or "invalid syntax", error.lineno, newer=_newer(error))
     except (ValueError, RecursionError, MemoryError, OverflowError) as error:
         return not_python(path, str(error) or "nested too deeply")
     try:
         return _facts(path, text, tree)
     except RecursionError:
         return not_python(path, "nested too deeply to be looked at")
+
+
+def _newer(error: SyntaxError) -> bool:
+    """True where Python 3.12 or later may read what this Python cannot."""
+    return sys.version_info < (3, 12) and (error.msg or "").startswith("f-string")
 
 
 def _facts(path: str, text: str, tree: ast.Module) -> Code:
@@ -72,6 +81,8 @@ def _facts(path: str, text: str, tree: ast.Module) -> Code:
         deletions=deletions_of(places),
         dstreams=dstreams_of(found, places) if uses_dstreams else DStreams(),
         runs_locally=master,
+        on_databricks=bool(_DATABRICKS.search(text)),
+        waits=_waits(places),
         allowed=_allowed(text),
     )
 
@@ -107,6 +118,12 @@ def _confs(places: list[tuple[Place, CallChain]]) -> tuple[tuple[Option, ...], b
                 local = local or (key == "spark.master" and value.pattern.startswith("local"))
                 confs[key, link.line] = Option(key, value, link.line)
     return tuple(confs.values()), local
+
+
+def _waits(places: list[tuple[Place, CallChain]]) -> tuple[int, ...]:
+    return tuple(
+        sorted({link.line for _, chain in places for link in chain.links if link.name in WAITING})
+    )
 
 
 def _write_options(places: list[tuple[Place, CallChain]]) -> tuple[Option, ...]:

@@ -32,6 +32,12 @@ class Scope:
             return None
         return self.parent.value(name, _END)
 
+    def binder(self, name: str) -> int:
+        """Which function has the name as a parameter; 0 where none has."""
+        if name in self.parameters:
+            return id(self.node)
+        return self.parent.binder(name) if self.parent is not None else 0
+
 
 _END = 1 << 30
 
@@ -185,7 +191,7 @@ class _Walker:
 
 def _waits(loop: ast.For | ast.AsyncFor) -> bool:
     """A loop that waits for its query starts one after the other, and not many at once."""
-    return any(isinstance(node, ast.Attribute) and node.attr in _WAITING for node in ast.walk(loop))
+    return any(isinstance(node, ast.Attribute) and node.attr in WAITING for node in ast.walk(loop))
 
 
-_WAITING = frozenset({"awaitTermination", "processAllAvailable", "stop", "awaitAnyTermination"})
+WAITING = frozenset({"awaitTermination", "processAllAvailable", "stop", "awaitAnyTermination"})

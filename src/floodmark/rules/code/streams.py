@@ -11,7 +11,9 @@ from floodmark.rules.code.facts import Operation, Option, Read, Stream, Value
 from floodmark.rules.code.scopes import Place, Scope, Walk
 from floodmark.rules.code.values import value_of
 
-_STARTS = frozenset({"start", "toTable"})
+_TABLES = frozenset({"toTable", "table"})
+"""`table()` is Databricks' name for toTable()."""
+_STARTS = _TABLES | {"start"}
 _WRITER_ONLY = frozenset({"outputMode", "trigger", "queryName", "foreachBatch"})
 _FILE_FORMATS = frozenset({"csv", "json", "orc", "parquet", "text", "xml", "table", "load"})
 _NOT_OPTIONS = frozenset({"path", "format", "outputMode", "partitionBy", "queryName", "tableName"})
@@ -27,7 +29,7 @@ def streams_of(walk: Walk, places: Sequence[tuple[Place, CallChain]]) -> tuple[S
             )
     streams = []
     for group in found.values():
-        started = [item for item in group if any(link.name in _STARTS for link in item[1].links)]
+        started = [item for item in group if _start(item[1])]
         # A writer kept in a variable is met twice: what counts is how it ends.
         for place, chain in started or group[-1:]:
             streams.append(_stream(walk, place, chain))
@@ -45,14 +47,21 @@ def _writer_at(chain: CallChain) -> int | None:
     return None
 
 
+def _start(chain: CallChain) -> Link | None:
+    """The call that starts the query: a reader's table() is none."""
+    at = _writer_at(chain)
+    links = chain.links[at + 1 :] if at is not None else ()
+    return next((link for link in links if link.name in _STARTS and link.call), None)
+
+
 def _stream(walk: Walk, place: Place, chain: CallChain) -> Stream:
     at = _writer_at(chain)
     assert at is not None
     links = chain.links[at + 1 :]
     by_name = {link.name: link for link in links}
     options, options_known = options_of(links)
-    start = next((link for link in links if link.name in _STARTS), None)
-    if start is not None and start.call is not None:
+    start = _start(chain)
+    if start is not None:
         options += _keyword_options(start)
     each = by_name.get("foreachBatch")
     operations, reads = _way(chain.links[: max(at, 0)])
@@ -63,9 +72,10 @@ def _stream(walk: Walk, place: Place, chain: CallChain) -> Stream:
         options,
         options_known and at >= 0,
         start.line if start else None,
-        start is not None and start.name == "toTable",
+        start is not None and start.name in _TABLES,
+        _argument(start, 0, "tableName") if start and start.name in _TABLES else None,
         _argument(start, 0, "path") if start and start.name == "start" else None,
-        _mode(by_name.get("outputMode"), start),
+        _mode(by_name.get("outputMode"), start, at >= 0),
         _argument(by_name.get("queryName"), 0) or _argument(start, 9, "queryName"),
         batch_function(walk, each.call, each.scope) if each and each.call else None,
         "foreachBatch" in by_name or "foreach" in by_name,
@@ -74,6 +84,7 @@ def _stream(walk: Walk, place: Place, chain: CallChain) -> Stream:
         start is None and _abandoned(walk, place),
         place.loop,
         place.branches,
+        _once(by_name.get("trigger")),
     )
 
 
@@ -90,9 +101,16 @@ def _abandoned(walk: Walk, place: Place) -> bool:
     return False
 
 
-def _mode(link: Link | None, start: Link | None) -> str | None:
+def _mode(link: Link | None, start: Link | None, whole: bool) -> str | None:
     value = _argument(link, 0) or _argument(start, 2, "outputMode", only_keyword=True)
-    return value.literal.lower() if value and value.literal else None
+    if value is None:
+        return "append" if whole else None
+    return value.literal.lower() if value.literal else None
+
+
+def _once(link: Link | None) -> int | None:
+    once = _argument(link, 0, "once", only_keyword=True)
+    return link.line if link and once and once.literal == "true" else None
 
 
 def _argument(
@@ -187,8 +205,9 @@ def _way(links: Sequence[Link]) -> tuple[tuple[Operation, ...], tuple[Read, ...]
         if link.name in ("join", "union", "unionByName", "unionAll") and link.call:
             for argument in link.call.args[:1]:
                 more, others = _way(chain_of(argument, link.scope).links)
-                operations += more
-                reads += others
+                if others:  # what is done to a table beside the stream keeps no state
+                    operations += more
+                    reads += others
     return tuple(operations), tuple(reads)
 
 

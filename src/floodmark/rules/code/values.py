@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import json
+from dataclasses import replace
 
 from floodmark.rules.code.facts import Value
 from floodmark.rules.code.scopes import Scope
@@ -10,6 +12,7 @@ from floodmark.rules.code.scopes import Scope
 _DEEPEST = 12
 _JOINING = frozenset({"os.path.join", "posixpath.join", "join"})
 _SAME = frozenset({"str", "Path", "pathlib.Path", "PurePosixPath", "os.path.abspath", "os.fspath"})
+_JSON = frozenset({"json.dumps", "dumps"})
 _SAME_METHODS = frozenset(
     {"rstrip", "lstrip", "strip", "as_posix", "as_uri", "resolve", "absolute"}
 )
@@ -41,11 +44,14 @@ def value_of(node: ast.expr, scope: Scope, depth: int = 0) -> Value:
     if isinstance(node, ast.Call):
         return _call(node, scope, depth)
     if isinstance(node, ast.Attribute):
-        return Value("{}", frozenset({dotted(node), node.attr}))
+        calls = value_of(node.value, scope, depth + 1).calls
+        names = frozenset({dotted(node), node.attr})
+        return Value("{}", names, calls, unknowns=(ast.unparse(node),))
     if isinstance(node, ast.Subscript):
         inner = value_of(node.value, scope, depth + 1)
         key = value_of(node.slice, scope, depth + 1)
-        return Value("{}", inner.names | key.names | ({key.pattern} if key.known else set()))
+        names = inner.names | key.names | ({key.pattern} if key.known else set())
+        return Value("{}", names, unknowns=(ast.unparse(node),))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = value_of(node.operand, scope, depth + 1)
         return Value(f"-{inner.pattern}", known=inner.known, number=_negative(inner.number))
@@ -67,9 +73,9 @@ def _constant(value: object) -> Value:
 def _name(node: ast.Name, scope: Scope, depth: int) -> Value:
     found = scope.value(node.id, node.lineno)
     if found is None:
-        return Value("{}", frozenset({node.id}))
+        return Value("{}", frozenset({node.id}), unknowns=(f"{node.id}@{scope.binder(node.id)}",))
     inner = value_of(found[0], found[1], depth + 1)
-    return Value(inner.pattern, inner.names | {node.id}, inner.calls, inner.known, inner.number)
+    return replace(inner, names=inner.names | {node.id})
 
 
 def _together(parts: list[Value], between: str = "") -> Value:
@@ -78,6 +84,7 @@ def _together(parts: list[Value], between: str = "") -> Value:
         frozenset().union(*(part.names for part in parts)),
         frozenset().union(*(part.calls for part in parts)),
         all(part.known for part in parts),
+        unknowns=tuple(unknown for part in parts for unknown in part.unknowns),
     )
 
 
@@ -107,16 +114,13 @@ def _call(node: ast.Call, scope: Scope, depth: int) -> Value:
     if name in _JOINING and arguments:
         return _together(
             [
-                Value(
-                    part.pattern.strip("/") if at else part.pattern.rstrip("/"),
-                    part.names,
-                    part.calls,
-                    part.known,
-                )
+                replace(part, pattern=part.pattern.strip("/") if at else part.pattern.rstrip("/"))
                 for at, part in enumerate(arguments)
             ],
             "/",
         )
+    if name in _JSON and len(node.args) == 1:
+        return _json(node.args[0], scope)
     if name in _SAME and arguments:
         return _together(arguments, "/")
     if isinstance(node.func, ast.Attribute):
@@ -128,4 +132,14 @@ def _call(node: ast.Call, scope: Scope, depth: int) -> Value:
         before = value_of(node.func.value, scope, depth + 1)
         arguments.append(Value("", before.names, before.calls))
     inner = _together(arguments) if arguments else UNKNOWN
-    return Value("{}", inner.names, inner.calls | {name})
+    # One call met through two variables is one value; a second call may give another.
+    return Value("{}", inner.names, inner.calls | {name}, unknowns=(f"{name}()@{id(node)}",))
+
+
+def _json(node: ast.expr, scope: Scope) -> Value:
+    found = scope.value(node.id, node.lineno) if isinstance(node, ast.Name) else None
+    try:
+        written = json.dumps(ast.literal_eval(found[0] if found else node))
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        return UNKNOWN
+    return Value(written, known=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from floodmark.rules.code.changing import changing_calls, temporary_calls
 from floodmark.rules.code.facts import Code, Deletion
 from floodmark.rules.finding import Finding, Rule, Severity
 
@@ -40,6 +41,8 @@ def check(code: Code) -> Iterator[Finding]:
 
 def _is_checkpoint(deletion: Deletion, places: set[str]) -> bool:
     target = deletion.target
+    if changing_calls(target) or temporary_calls(target):
+        return False  # made for this run alone: no restart looks for it
     literal = (target.literal or "").rstrip("/")
     if literal and any(place == literal or place.startswith(literal + "/") for place in places):
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from floodmark.rules.code.changing import temporary_calls
 from floodmark.rules.code.facts import Code, Option
 from floodmark.rules.finding import Finding, Rule, Severity
 
@@ -19,17 +20,16 @@ RULE = Rule(
     instead="A folder on storage that outlives the machine: S3, HDFS, ABFS, a volume.",
 )
 _TEMPORARY = re.compile(
-    r"(dbfs:|file:)?/*(local_disk0/)?(private/)?(var/)?tmp(/|$)|(file:)?/*dev/shm/|.*%temp%",
+    r"(dbfs:|file:)?/*(dbfs/)?(local_disk0/)?(private/)?(var/)?tmp(/|$)|(file:)?/*dev/shm/|.*%temp%",
     re.IGNORECASE,
 )
-_MAKERS = ("mkdtemp", "TemporaryDirectory", "gettempdir", "NamedTemporaryFile", "mktemp")
 
 
 def check(code: Code) -> Iterator[Finding]:
     for option in _checkpoints(code):
         value = option.value
         absolute = value.pattern.startswith(("/", "file:", "dbfs:", "%"))
-        made = [call for call in value.calls if call.rsplit(".", 1)[-1] in _MAKERS]
+        made = temporary_calls(value)
         if made or (absolute and _TEMPORARY.match(value.pattern)):
             where = f"made by {made[0]}()" if made else value.pattern.replace("{}", "…")
             yield RULE.finding(

@@ -23,15 +23,15 @@ RULE = Rule(
 def check(code: Code) -> Iterator[Finding]:
     for stream in code.streams:
         checkpoint = stream.checkpoint
-        path = stream.option("path")
-        output = stream.output or (path.value if path else None)
-        if checkpoint is None or output is None or not checkpoint.value.known or not output.known:
+        output = stream.target.identity if stream.target else None
+        inside = checkpoint.value.identity if checkpoint else None
+        if checkpoint is None or not output or inside is None:
             continue
-        folder = output.pattern.rstrip("/") + "/"
-        inside = checkpoint.value.pattern
-        if inside.startswith(folder) and inside[len(folder)] not in "_.":
+        folder = output.rstrip("/") + "/"
+        if inside.startswith(folder) and inside[len(folder) :][:1] not in ("", "_", "."):
+            shown = checkpoint.value.pattern.replace("{}", "…")
             yield RULE.finding(
                 code.path,
-                f"The checkpoint {inside} lies inside the output {output.pattern}.",
+                f"The checkpoint {shown} is inside the output folder.",
                 line=checkpoint.line,
             )

@@ -23,6 +23,8 @@ RULE = Rule(
 _LOCAL = re.compile(
     r"file:|~|/home/|/Users/|/root/|/mnt/local|/local_disk|/databricks/driver|[A-Za-z]:[\\/]"
 )
+_ON_A_NODE = re.compile(r"file:/+(?!dbfs/|Volumes/|Workspace/)")
+"""Databricks: any other path is on DBFS or on a volume."""
 _TEMPORARY = re.compile(r"file:/*(private/)?(var/)?tmp(/|$)|file:/*dev/shm/")
 
 
@@ -33,6 +35,8 @@ def check(code: Code) -> Iterator[Finding]:
     options += code.dstreams.directories
     for option in options:
         pattern = option.value.pattern
+        if code.on_databricks and not _ON_A_NODE.match(pattern):
+            continue
         if _LOCAL.match(pattern) and not _TEMPORARY.match(pattern):
             shown = pattern.replace("{}", "…")
             yield RULE.finding(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.rules.code.changing import changing_calls
 from floodmark.rules.code.facts import Code
 from floodmark.rules.finding import Finding, Rule, Severity
 
@@ -18,40 +19,16 @@ RULE = Rule(
     instead="A path that stays the same for the life of the query, and a version that you "
     "change yourself: …/checkpoints/sales-v2.",
 )
-_CHANGING = frozenset(
-    {
-        "now",
-        "utcnow",
-        "today",
-        "time",
-        "time_ns",
-        "monotonic",
-        "perf_counter",
-        "strftime",
-        "uuid1",
-        "uuid4",
-        "random",
-        "randint",
-        "randrange",
-        "choice",
-        "getrandbits",
-        "token_hex",
-        "token_urlsafe",
-        "urandom",
-        "getpid",
-        "current_timestamp",
-    }
-)
 _DEFAULT = "spark.sql.streaming.checkpointLocation"
 
 
 def check(code: Code) -> Iterator[Finding]:
-    options = [stream.checkpoint for stream in code.streams if stream.checkpoint]
+    options = [
+        stream.checkpoint for stream in code.streams if stream.checkpoint and stream.keeps_output
+    ]
     options += code.dstreams.directories
     for option in options:
-        changing = sorted(
-            call for call in option.value.calls if call.rsplit(".", 1)[-1].strip("()") in _CHANGING
-        )
+        changing = changing_calls(option.value)
         if changing:
             yield RULE.finding(
                 code.path,
@@ -61,8 +38,10 @@ def check(code: Code) -> Iterator[Finding]:
     if code.conf(_DEFAULT) is None:
         return
     for stream in code.streams:
-        named = stream.checkpoint or stream.query_name or not stream.options_known
-        if stream.started_at and not named:
+        named = stream.checkpoint or stream.misspelt_checkpoint or stream.query_name
+        if named or not stream.options_known:
+            continue
+        if stream.started_at and stream.keeps_output:
             yield RULE.finding(
                 code.path,
                 f"The query has no name, so its folder below {_DEFAULT} is a random one.",

@@ -18,7 +18,6 @@ RULE = Rule(
     instead='.option("checkpointLocation", path), with a path that stays the same.',
 )
 _DEFAULT = "spark.sql.streaming.checkpointLocation"
-_FOR_EYES = frozenset({"console", "memory", "noop"})
 
 
 def check(code: Code) -> Iterator[Finding]:
@@ -27,7 +26,9 @@ def check(code: Code) -> Iterator[Finding]:
     for stream in code.streams:
         if stream.started_at is None or stream.checkpoint or not stream.options_known:
             continue
-        sink = _sink(stream)
+        if stream.misspelt_checkpoint:
+            continue  # misspelt-checkpoint-option says it
+        sink = _sink(stream) if stream.keeps_output else None
         if sink is not None:
             yield RULE.finding(
                 code.path,
@@ -43,5 +44,4 @@ def _sink(stream: Stream) -> str | None:
         return "a table"
     if stream.format is None:
         return "files (parquet, the default)"
-    literal = stream.format.literal
-    return None if literal is None or literal.lower() in _FOR_EYES else literal
+    return stream.format.literal

@@ -25,13 +25,11 @@ _CANNOT = {
     "memory": "A memory stream ends with its process",
     "memorystream": "A memory stream ends with its process",
 }
-_FOR_EYES = frozenset({"console", "memory", "noop"})
 
 
 def check(code: Code) -> Iterator[Finding]:
     for stream in code.streams:
-        sink = (stream.format.literal or "").lower() if stream.format else ""
-        if stream.started_at is None or (stream.checkpoint is None and sink in _FOR_EYES):
+        if stream.started_at is None or not (stream.checkpoint or stream.keeps_output):
             continue
         for read in stream.reads:
             if read.format == "socket":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 from floodmark.rules.code.facts import Code
@@ -19,9 +20,21 @@ RULE = Rule(
 
 
 def check(code: Code) -> Iterator[Finding]:
-    if code.problem is not None:
+    if code.problem is None:
+        return
+    if code.newer:
+        python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
         yield RULE.finding(
             code.path,
-            f"This is not Python that can be read: {code.problem}.",
+            f"{python}, which runs lint, cannot read this file: {code.problem}.",
             line=code.problem_line,
+            why="The file may be written for a newer Python. Lint says nothing else about it.",
+            do="Run lint with the Python that runs the job.",
+            severity=Severity.ADVICE,
         )
+        return
+    yield RULE.finding(
+        code.path,
+        f"This is not Python that can be read: {code.problem}.",
+        line=code.problem_line,
+    )

@@ -65,11 +65,25 @@ def check_starts(checkpoints: Sequence[tuple[str, str, str]]) -> Iterator[Findin
         first.setdefault(place, name)
 
 
+def _made_anew(code: Code, before: Stream, after: Stream, place: str) -> bool:
+    """The code deletes the checkpoint after the one query and before the other."""
+    return any(
+        before.line < deletion.line < after.line
+        and any(plain_place(word) == place for word in deletion.target.pattern.split())
+        for deletion in code.deletions
+    )
+
+
 def _both(code: Code, stream: Stream, other_code: Code, other: Stream, place: str) -> bool:
+    same = stream.destination == other.destination
     if code is not other_code:
-        # A relative path is another folder for another application.
-        return place.startswith("/") or "://" in place
-    if stream.line == other.line:
+        # Two files that write to one place are two versions of one query; and a relative path
+        # is another folder for another application.
+        known = stream.destination is not None and other.destination is not None
+        return known and not same and (place.startswith("/") or "://" in place)
+    if stream.line == other.line or _made_anew(code, other, stream, place):
         return False
+    if same and any(other.line < line < stream.line for line in code.waits):
+        return False  # one query, stopped and started again
     arms = dict(other.branches)
     return not any(arms.get(branch, arm) != arm for branch, arm in stream.branches)

@@ -11,21 +11,29 @@ RULE = Rule(
     "FM219",
     "shuffle-partitions-changed",
     Severity.ADVICE,
-    finds="spark.sql.shuffle.partitions set in code that has a stateful query with a checkpoint.",
+    finds="spark.sql.shuffle.partitions set to two numbers in code that has a stateful query with "
+    "a checkpoint.",
     matters="The number of partitions is pinned by the checkpoint at its first batch.",
     restart="Spark goes on with the checkpoint's number and ignores this one.",
     instead="Choose it before the first start. Later, `floodmark repartition` makes a checkpoint "
     "with another number.",
 )
+_KEY = "spark.sql.shuffle.partitions"
 
 
 def check(code: Code) -> Iterator[Finding]:
-    conf = code.conf("spark.sql.shuffle.partitions")
-    stateful = any(stream.is_stateful and stream.checkpoint for stream in code.streams)
-    if conf is not None and stateful:
-        yield RULE.finding(
-            code.path,
-            f"spark.sql.shuffle.partitions = {conf.value.pattern.replace('{}', '…')} has no "
-            "effect on a stateful query whose checkpoint has another number.",
-            line=conf.line,
-        )
+    if not any(stream.is_stateful and stream.checkpoint for stream in code.streams):
+        return
+    first: str | None = None
+    for conf in sorted(code.confs, key=lambda conf: conf.line):
+        number = conf.value.literal if conf.key == _KEY else None
+        if number is None:
+            continue
+        first = first or number
+        if number != first:
+            yield RULE.finding(
+                code.path,
+                f"{_KEY} is {first} at first and {number} here: a stateful query keeps the "
+                "number of its first batch.",
+                line=conf.line,
+            )

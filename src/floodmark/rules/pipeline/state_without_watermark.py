@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.rules.code.facts import Code, Operation, Stream
+from floodmark.rules.code.facts import GROUPINGS, Code, Operation, Stream
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
@@ -20,14 +20,13 @@ RULE = Rule(
     "function.",
 )
 _DROPS = frozenset({"dropDuplicates", "drop_duplicates", "distinct"})
-_GROUPS = frozenset({"groupBy", "groupby"})
 
 
 def check(code: Code) -> Iterator[Finding]:
     for stream in code.streams:
         if not stream.reads:
             continue  # a watermark may have been set where the stream was made
-        watermark = any(operation.name == "withWatermark" for operation in stream.operations)
+        watermark = stream.has_watermark
         for operation in stream.operations:
             found = _timeless(operation) or (None if watermark else _unbounded(operation, stream))
             if found is not None:
@@ -40,7 +39,7 @@ def _unbounded(operation: Operation, stream: Stream) -> tuple[str, Severity] | N
         return f"{operation.name}() without a watermark keeps every key.", Severity.WARNING
     if operation.name == "join" and operation.other_is_stream:
         return "A join of two streams without a watermark keeps every row.", Severity.WARNING
-    if operation.name in _GROUPS and stream.output_mode != "complete":
+    if operation.name in GROUPINGS and stream.output_mode == "update":
         windows = any(call.endswith("window") for a in operation.arguments for call in a.calls)
         if windows:
             return "Windows without a watermark are never closed.", Severity.WARNING

@@ -1,0 +1,38 @@
+"""Recognises a key that was meant to be checkpointLocation."""
+
+from __future__ import annotations
+
+_RIGHT = "checkpointlocation"
+_WRONG = frozenset(
+    {
+        "checkpoint",
+        "checkpoints",
+        "checkpointdir",
+        "checkpointdirectory",
+        "checkpointfolder",
+        "checkpointloc",
+        "checkpointpath",
+        "checkpointurl",
+        "locationcheckpoint",
+    }
+)
+_FEW = 3
+
+
+def is_misspelt(key: str) -> bool:
+    """`checkPoint`, `checkpoint_location`, `checkpointLocaton`… but not the name itself."""
+    plain = "".join(letter for letter in key.lower() if letter.isalnum())
+    return key.lower() != _RIGHT and (plain in _WRONG or _distance(plain) <= _FEW)
+
+
+def _distance(word: str) -> int:
+    """How many letters have to be changed, added or left out to make it right."""
+    if abs(len(word) - len(_RIGHT)) > _FEW:
+        return _FEW + 1
+    before = list(range(len(_RIGHT) + 1))
+    for at, letter in enumerate(word, 1):
+        row = [at]
+        for other, right in enumerate(_RIGHT, 1):
+            row.append(min(row[-1] + 1, before[other] + 1, before[other - 1] + (letter != right)))
+        before = row
+    return before[-1]

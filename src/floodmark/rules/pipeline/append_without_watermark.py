@@ -1,0 +1,33 @@
+"""Finds an aggregate that Spark refuses to write in append mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.code.facts import Code
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM228",
+    "append-without-watermark",
+    Severity.ERROR,
+    finds="A grouping with an aggregate, without a watermark, in append mode (the default).",
+    matters="Append mode writes a group once, when it is complete. Without a watermark Spark "
+    "cannot know when that is.",
+    restart="Spark refuses to start the query (AnalysisException: append output mode is not "
+    "supported for streaming aggregations without a watermark).",
+    instead='.withWatermark("eventTime", "1 hour") before a groupBy with a window of eventTime; '
+    'or .outputMode("update"), or "complete".',
+)
+
+
+def check(code: Code) -> Iterator[Finding]:
+    for stream in code.streams:
+        if stream.started_at is None or not stream.is_refused_in_append:
+            continue
+        for operation in stream.aggregations[:1]:
+            yield RULE.finding(
+                code.path,
+                "Spark refuses this aggregate: the output mode is append, and no watermark is set.",
+                line=operation.line,
+            )
