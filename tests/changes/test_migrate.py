@@ -6,10 +6,12 @@ import json
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from changes_crashing import Killed, dying
 
@@ -23,8 +25,9 @@ from floodmark.changes.matching.fields import ColumnOptions
 from floodmark.changes.matching.operators import MatchOptions
 from floodmark.changes.matching.shapes import Aggregate, OperatorShape, StoreShape
 from floodmark.changes.matching.skeleton import render_skeleton
-from floodmark.changes.plan import Plan, seal
+from floodmark.changes.plan import REWRITE, Plan, seal
 from floodmark.changes.planners.migrate import Drawn, Kept, Migration, kept_operators, plan_migrate
+from floodmark.changes.planners.state_layout import StateLayout
 from floodmark.changes.reshape_rewriter import ReshapeRewriter
 from floodmark.changes.verbs.carrying_out import Carrying, places_of, save_plan
 from floodmark.checkpoint.commits import parse_commit
@@ -36,6 +39,9 @@ from floodmark.state.rows.types import parse_struct
 from floodmark.state.shapes.operators import Reading, Shape
 from floodmark.state.shapes.schema import ColumnFamily, StateSchema, render_schema
 from floodmark.statestore.open import open_state
+from floodmark.statestore.rewrite.goal import Part
+from floodmark.statestore.rewrite.spread import BY_ALL_KEYS
+from floodmark.statestore.view import StateView
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 from plan_trees import expression, plan
@@ -71,16 +77,14 @@ def planned(
     goal: Drawn,
     options: MatchOptions | None = None,
     tree: PlanTree | None = SALES,
+    layout: StateLayout | None = None,
 ) -> Plan:
     origin = open_origin(open_files(old), old)
     after = origin.checkpoint.committed_batch
     assert after is not None
     kept = kept_operators(origin.files, origin.checkpoint, after, tree)
-    return seal(
-        plan_migrate(
-            origin, new, UpgradeOptions(), Migration(options or MatchOptions()), kept, goal
-        )
-    )
+    migration = Migration(options or MatchOptions(), layout=layout or StateLayout())
+    return seal(plan_migrate(origin, new, UpgradeOptions(), migration, kept, goal))
 
 
 def go(plan: Plan, rewriter: ReshapeRewriter | None = None) -> None:
@@ -134,8 +138,18 @@ STATEFUL = sorted(
 )
 
 
-@pytest.mark.parametrize("cp", STATEFUL, ids=lambda path: f"{path.parent.name}-{path.name}")
-def test_code_that_keeps_the_same_finds_the_same(cp: Path, tmp_path: Path) -> None:
+def _id(value: Any) -> str:
+    return f"{value.parent.name}-{value.name}" if isinstance(value, Path) else str(value or "as is")
+
+
+@pytest.mark.parametrize(
+    ("cp", "partitions"),
+    [(cp, None) for cp in STATEFUL] + [(cp, 3) for cp in STATEFUL if cp.parent.name == "4.2"],
+    ids=_id,
+)
+def test_code_that_keeps_the_same_finds_the_same(
+    cp: Path, partitions: int | None, tmp_path: Path
+) -> None:
     """Every operator, provider and Spark there is: decoded, encoded, and every row as it was."""
     old, new = str(cp / "checkpoint"), str(tmp_path / "new")
     origin = open_origin(open_files(old), old)
@@ -147,7 +161,10 @@ def test_code_that_keeps_the_same_finds_the_same(cp: Path, tmp_path: Path) -> No
         for path in origin.sizes
         if path.startswith("state/") and {"_metadata", "_stateSchema"} & set(path.split("/"))
     }
-    plan = plan_migrate(origin, new, UpgradeOptions(), Migration(), kept, Drawn(kept, describing))
+    migration = Migration(
+        MatchOptions(accept=frozenset({BY_ALL_KEYS})), layout=StateLayout(partitions)
+    )
+    plan = plan_migrate(origin, new, UpgradeOptions(), migration, kept, Drawn(kept, describing))
     go(seal(plan))
     one, two = (load(open_files(place)) for place in (old, new))
     for operator in kept:
@@ -156,7 +173,73 @@ def test_code_that_keeps_the_same_finds_the_same(cp: Path, tmp_path: Path) -> No
                 open_state(open_files(place), checkpoint, operator.operator.number, reading.name)
                 for place, checkpoint in ((old, one), (new, two))
             ]
-            assert sorted(map(repr, views[1].rows())) == sorted(map(repr, views[0].rows()))
+            assert _values(views[1]) == _values(views[0])
+            if partitions is not None:
+                _require_at_home(views[1], partitions)
+
+
+def _values(view: StateView) -> list[str]:
+    return sorted(repr((row["key"], row["value"])) for row in view.rows())
+
+
+def _require_at_home(view: StateView, partitions: int) -> None:
+    """Every row lies where Spark will look for it."""
+    grouping = grouping_of(view.reading)
+    count = 1 if grouping.is_keyless else partitions
+    for at in range(count):
+        with view.at.open(at) as opened:
+            layout = view.layout(opened)
+            for records in opened.records():
+                keys, _ = layout.decode(records)
+                if len(keys) and not grouping.is_keyless:
+                    homes = grouping.hashes(keys).view("i4").astype("i8") % count
+                    assert set(homes.tolist()) == {at}
+
+
+@pytest.mark.parametrize("name", ["4.2/sales-hdfs", "4.2/sales-rocksdb", "4.2/sales-format-2"])
+def test_code_partitions_provider_and_format_change_in_one_pass(name: str, tmp_path: Path) -> None:
+    old = golden(name, tmp_path)
+    before = rows(old)
+    for provider, state_format in (("rocksdb", 2), ("rocksdb", 1), ("hdfs", None)):
+        new = str(tmp_path / f"{provider}{state_format}")
+        plan = planned(old, new, WIDER, layout=StateLayout(5, provider, state_format))
+        assert [step.path for step in plan.steps if step.do == REWRITE] == ["state/0"]
+        go(plan)
+        assert rows(new) == {key: {"max": None, **value} for key, value in before.items()}
+        found = api.inspect(new)
+        files = open_files(new)
+        view = open_state(files, load(files))
+        _require_at_home(view, 5)
+        assert (view.at.provider, len(view.partitions)) == (provider, 5)
+        assert bool(view.at.unique_ids) is (state_format == 2)
+        assert found.committed_batch == api.inspect(old).committed_batch
+        pins = load(files).conf
+        assert pins["spark.sql.shuffle.partitions"] == "5"
+        assert pins["spark.sql.streaming.stateStore.providerClass"].lower().count(provider) == 1
+        assert not [finding for finding in api.doctor(new) if finding.severity == "error"]
+
+
+def _hundred_ints(part: Part, partition: int) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """The keys 0 to 99, each where Spark puts it, with itself for its count."""
+    keys = pa.array([{"n": n} for n in range(100)], pa.struct([("n", pa.int32())]))
+    homes = grouping_of(part.reading).hashes(keys).view("i4").astype("i8") % 2
+    mine = keys.filter(pa.array(homes == partition))
+    counts = mine.field(0).cast(pa.int64())
+    yield mine, pa.StructArray.from_arrays([counts], fields=[pa.field("count", counts.type, False)])
+
+
+def test_keys_of_a_wider_type_go_where_their_new_hash_puts_them(tmp_path: Path) -> None:
+    """An int and a long of the same value have different hashes."""
+    old, new = str(tmp_path / "old"), str(tmp_path / "new")
+    ints = drawn("n INT", "count BIGINT NOT NULL", COUNT)
+    given = MatchOptions(given=frozenset({(0, "default")}))
+    made = planned(golden("4.2/sales-hdfs", tmp_path), old, ints, given)
+    go(made, ReshapeRewriter(lambda operator: _hundred_ints))
+    goal = drawn("n BIGINT", "count BIGINT NOT NULL", COUNT)
+    go(planned(old, new, goal, tree=plan(("count(1)",), ("n",))))
+    assert rows(new) == {str({"n": n}): {"count": n} for n in range(100)}
+    files = open_files(new)
+    _require_at_home(open_state(files, load(files)), 2)
 
 
 def test_unique_ids_are_new_and_stand_in_the_commit(tmp_path: Path) -> None:
@@ -310,8 +393,9 @@ def test_the_number_of_partitions_is_not_changed_by_the_way(tmp_path: Path) -> N
     origin = open_origin(open_files(old), old)
     kept = kept_operators(origin.files, origin.checkpoint, 1, SALES)
     other = Migration(conf={"spark.sql.shuffle.partitions": "5"})
-    with pytest.raises(WrongUse, match="keeps the number of partitions"):
+    with pytest.raises(WrongUse, match="it is not the session") as error:
         plan_migrate(origin, str(tmp_path / "new"), UpgradeOptions(), other, kept, WIDER)
+    assert "--partitions N" in error.value.do
 
 
 def test_a_skeleton_is_python_and_shows_both_schemas(tmp_path: Path) -> None:

@@ -338,13 +338,18 @@ _add(
     "a watermark before the sum", "totals", _watermarked_totals, FITS, "watermark-added-or-removed"
 )
 _add(
-    "an operator added", "totals", _unique_totals, ANEW, "stateful-operators-changed", starts=False
+    "an operator added",
+    "totals",
+    _unique_totals,
+    MIGRATE,
+    "stateful-operators-changed",
+    starts=False,
 )
 _add(
     "another operator", "unique", q.unique_within, ANEW, "stateful-operators-changed", starts=False
 )
 _add("no operator any more", "totals", _plain, ANEW, "stateful-operators-changed", starts=False)
-_add("a first operator", "stateless", q.totals, ANEW, "stateful-operators-changed", starts=False)
+_add("a first operator", "stateless", q.totals, MIGRATE, "stateful-operators-changed", starts=False)
 _add(
     "two changes at once",
     "totals",
@@ -580,7 +585,7 @@ _add(
     "another time mode",
     "transformed",
     partial(q.transformed, time_mode="ProcessingTime"),
-    ANEW,
+    MIGRATE,
     "time-mode-changed",
     starts=False,
     conf=_TWS,
@@ -589,7 +594,7 @@ _add(
     "another output mode of it",
     "transformed",
     partial(q.transformed, mode="Append"),
-    ANEW,
+    MIGRATE,
     "time-mode-changed",
     starts=False,
     conf=_TWS,

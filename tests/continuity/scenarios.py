@@ -70,7 +70,11 @@ GROUPS = """events.groupBy("k").applyInPandasWithState(
     {function}, "k string, total long", "{state}", "update", "NoTimeout")"""
 TWS = """events.groupBy("k").transformWithStateInPandas(
     statefulProcessor=processor("{processor}"), outputStructType="k string, total long",
-    outputMode="Update", timeMode="None")"""
+    outputMode="{mode}", timeMode="{time}")"""
+
+
+def transformed(processor: str, mode: str = "Update", time: str = "None") -> str:
+    return TWS.format(processor=processor, mode=mode, time=time)
 
 
 def join(left: str, right: str, on: str = "l.k = r.k2", kind: str = "inner") -> str:
@@ -158,7 +162,51 @@ _SCENARIOS = (
         "a key widened",
         'events.groupBy("w").agg(F.sum("v").alias("s"))',
         'events.withColumn("w", F.col("w").cast("long")).groupBy("w").agg(F.sum("v").alias("s"))',
+        # A long has another hash than an int: over two partitions few keys would show it.
+        conf={"spark.sql.shuffle.partitions": "7"},
         quick=True,
+    ),
+    Scenario(
+        "one pass",
+        "an aggregate less, a key widened, 5 partitions, RocksDB",
+        'events.groupBy("w").agg(F.sum("v").alias("s"), F.count("*").alias("n"))',
+        'events.withColumn("w", F.col("w").cast("long")).groupBy("w").agg(F.sum("v").alias("s"))',
+        "everything.groupBy(F.col('w').cast('long').alias('w')).agg(F.sum('v').alias('s'))"
+        ".join(second.select(F.col('w').cast('long')).distinct(), 'w')",
+        options={"partitions": 5, "provider": "rocksdb"},
+        providers=(HDFS,),
+        sparks=_OTHERS,
+        quick=True,
+    ),
+    Scenario(
+        "one pass",
+        "a deduplication added, 3 partitions, HDFS files",
+        _sum(N),
+        f'events.dropDuplicates(["id"]).groupBy("k").agg({N})',
+        "first.unionByName(second.dropDuplicates(['id'])).groupBy('k').agg(F.count('*').alias('n'))"
+        ".join(second.select('k').distinct(), 'k')",
+        options={"partitions": 3, "provider": "hdfs"},
+        providers=(ROCKSDB,),
+        sparks=_OTHERS,
+        quick=True,
+    ),
+    Scenario(
+        "one pass",
+        "a column less in a join, 4 partitions, RocksDB",
+        join(LEFT, RIGHT),
+        join(LEFT, RIGHT).replace(', "city")', ")"),
+        mode="append",
+        options={"partitions": 4, "provider": "rocksdb"},
+        providers=(HDFS,),
+    ),
+    Scenario(
+        "one pass",
+        "a variable less, 3 partitions",
+        transformed("Collections"),
+        transformed("FewerCollections"),
+        options={"accept": ["dropped-field"], "partitions": 3},
+        providers=(ROCKSDB,),
+        since="4.0",
     ),
     Scenario(
         "aggregation",
@@ -560,8 +608,8 @@ def operator_0(state):
     Scenario(
         "transformWithState",
         "a variable added",
-        TWS.format(processor="Total"),
-        TWS.format(processor="TotalAndCount"),
+        transformed("Total"),
+        transformed("TotalAndCount"),
         providers=(ROCKSDB,),
         since="4.0",
         sparks=("4.0.5", "4.1.4", "4.3.0"),
@@ -569,9 +617,35 @@ def operator_0(state):
     ),
     Scenario(
         "transformWithState",
+        "another time mode",
+        transformed("Total"),
+        transformed("Total", time="ProcessingTime"),
+        providers=(ROCKSDB,),
+        since="4.0",
+    ),
+    Scenario(
+        "transformWithState",
+        "another output mode",
+        transformed("Total"),
+        transformed("Total", mode="Append"),
+        mode="append",
+        providers=(ROCKSDB,),
+        since="4.0",
+    ),
+    Scenario(
+        "transformWithState",
+        "timers removed",
+        transformed("Total", time="ProcessingTime"),
+        transformed("Total"),
+        options={"accept": ["dropped-field"]},
+        providers=(ROCKSDB,),
+        since="4.0",
+    ),
+    Scenario(
+        "transformWithState",
         "a variable removed",
-        TWS.format(processor="TotalAndCount"),
-        TWS.format(processor="Total"),
+        transformed("TotalAndCount"),
+        transformed("Total"),
         options={"accept": ["dropped-field"]},
         providers=(ROCKSDB,),
         since="4.0",
@@ -579,24 +653,24 @@ def operator_0(state):
     Scenario(
         "transformWithState",
         "a field of a variable added",
-        TWS.format(processor="Total"),
-        TWS.format(processor="TotalWithLast"),
+        transformed("Total"),
+        transformed("TotalWithLast"),
         providers=(ROCKSDB,),
         since="4.0",
     ),
     Scenario(
         "transformWithState",
         "a variable widened",
-        TWS.format(processor="TotalInt"),
-        TWS.format(processor="Total"),
+        transformed("TotalInt"),
+        transformed("Total"),
         providers=(ROCKSDB,),
         since="4.0",
     ),
     Scenario(
         "transformWithState",
         "lists and maps stay while a variable goes",
-        TWS.format(processor="Collections"),
-        TWS.format(processor="FewerCollections"),
+        transformed("Collections"),
+        transformed("FewerCollections"),
         options={"accept": ["dropped-field"]},
         providers=(ROCKSDB,),
         since="4.0",
@@ -604,8 +678,8 @@ def operator_0(state):
     Scenario(
         "transformWithState",
         "lists and maps turned by functions",
-        TWS.format(processor="Collections"),
-        TWS.format(processor="Collections"),
+        transformed("Collections"),
+        transformed("Collections"),
         "everything.groupBy('k').agg((F.sum(F.when(F.col('half') == 1, F.col('v') * 10)"
         ".otherwise(F.col('v'))) * 1000 + F.count('*') + F.countDistinct(F.when("
         "F.col('half') == 1, F.col('city'))) * 100).alias('total'))"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -17,7 +18,7 @@ from floodmark.rules.restarts.comparison import SCHEMA_CHECK
 from floodmark.rules.restarts.differences import DifferenceKind, differences
 from floodmark.rules.restarts.reason import Verdict
 from floodmark.rules.restarts.rehearsal import Rehearsal
-from floodmark.rules.restarts.schemas import only_nulls_differ, spark_accepts
+from floodmark.rules.restarts.schemas import difference, spark_accepts
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 from plan_trees import SOURCE, expressions, of_step, plan
@@ -141,9 +142,86 @@ def test_several_changes_are_judged_together():
 def test_schemas_are_compared_as_spark_does():
     assert spark_accepts(schema("a string, b long"), schema("x string!, y long"))
     assert not spark_accepts(schema("a string!"), schema("a string"))
-    assert only_nulls_differ(schema("a string!"), schema("a string"))
     assert not spark_accepts(schema("a int"), schema("a long"))
     assert not spark_accepts(schema("a long"), schema("a long, b long"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("a string!", "a string", "a may be null now, and could not be before"),
+        ("a string, n long!", "a string, max long", "max long takes the place of n long"),
+        ("a int", "a long, n long", "n long is new; a is long, and was int"),
+        ("a int, b long", "b long", "a int is gone"),
+        ("a int, b int", "b int, a int", "the order is b, a; it was a, b"),
+    ],
+)
+def test_a_difference_of_schemas_is_told_as_such(before, after, words):
+    assert difference(schema(before), schema(after)) == words
+
+
+def test_a_difference_inside_a_struct_names_the_way_there():
+    def inside(*fields):
+        whole = {"name": "s", "type": {"type": "struct", "fields": list(fields)}, "nullable": True}
+        return json.dumps({"type": "struct", "fields": [whole]})
+
+    total, last = json.loads(schema("total long, last long"))["fields"]
+    assert difference(inside(total), inside(total, last)) == "s.last long is new"
+    strict = {**total, "nullable": False}
+    assert difference(inside(strict), inside(total)).startswith("s.total may be null now")
+
+
+def test_reasons_never_show_two_lists_that_read_alike():
+    for kind, key in (("stateStoreSave", "k string"), ("dedupe", "k string")):
+        held = operator(kind, key=f"{key}!")
+        new = operator(kind, key=key)
+        (one,) = [
+            one
+            for one in judged(meeting(held=(held,), new={"operators": (new,)})).reasons
+            if one.where == "state/0"
+        ]
+        assert "k may be null now, and could not be before" in one.what
+
+
+def test_a_count_that_becomes_a_maximum_is_told_as_such():
+    held = operator(value="count long!")
+    new = operator(value="max long")
+    comparison = meeting(
+        held=(held,),
+        old={"tree": plan(("count(1)",), ("user",))},
+        new={"operators": (new,), "tree": plan(("max(v)",), ("user",))},
+    )
+    (one,) = [one for one in judged(comparison).reasons if one.rule == "aggregates-changed"]
+    assert "max(v)" in one.what
+    assert "count(1)" in one.what
+    assert "may be null" not in one.what
+
+
+def test_several_changes_are_one_command():
+    comparison = meeting(
+        new={
+            "operators": (operator(value="sum double, count long!, max double"),),
+            "conf": {
+                "spark.sql.shuffle.partitions": "8",
+                "spark.sql.streaming.stateStore.providerClass": "a.b.RocksDBStateStoreProvider",
+            },
+        },
+        application=("my app.py", "--old", "old.py"),
+    )
+    judgement = judged(comparison)
+    command = (
+        "floodmark migrate /ck /ck-new --app 'my app.py' --partitions 8 --provider rocksdb "
+        "--old old.py"
+    )
+    assert (judgement.verdict, judgement.command) == (Verdict.NEEDS_MIGRATION, command)
+    told = {one.rule: one.do for one in judgement.reasons if one.do.startswith(command)}
+    wanted = {"aggregates-changed", "shuffle-partitions-pinned", "state-provider-pinned"}
+    assert told.keys() == wanted
+
+
+def test_other_partitions_alone_need_nothing_and_give_no_command():
+    judgement = judged(meeting(new={"conf": {"spark.sql.shuffle.partitions": "8"}}))
+    assert (judgement.verdict, judgement.command) == (Verdict.COMPATIBLE, None)
 
 
 def test_where_spark_checks_nothing_a_change_is_silent():

@@ -34,6 +34,9 @@ def migrate(
     merge: Iterable[str] = (),
     accept: Iterable[str] = (),
     conf: Iterable[str] = (),
+    partitions: int | None = None,
+    provider: str | None = None,
+    state_format: int | None = None,
     drop_in_flight: bool = False,
     settings: Mapping[str, str] | None = None,
     scratch: str | None = None,
@@ -46,10 +49,12 @@ def migrate(
 
     `with_file` is a MIGRATION.py; `from_app` the old code, where two aggregates could be
     meant and the checkpoint has no note of its last start; `old_ref` the revision of git that
-    has the old code at the path of `app`.
+    has the old code at the path of `app`. `partitions`, `provider` and `state_format` change how
+    the state is kept, in the same pass.
     """
     require_state_extra()
     from floodmark.changes.carry.resume_point import UpgradeOptions
+    from floodmark.changes.planners.state_layout import StateLayout
     from floodmark.changes.verbs import carrying_out as verbs
     from floodmark.engine.app.options import ScriptOptions
     from floodmark.engine.state.migrate import MigrateOptions, migration_plan
@@ -70,6 +75,7 @@ def migrate(
         on_spark,
         script or ScriptOptions(),
         old_ref,
+        StateLayout(partitions, provider, state_format),
     )
     _require_free(new, how)
     with contextlib.ExitStack() as stack:
@@ -209,13 +215,15 @@ def _value(text: str) -> Any:
 def _accepted(names: Iterable[str]) -> frozenset[str]:
     from floodmark.changes.matching.operators import ACCEPTED
     from floodmark.rules.registry import rules_of
+    from floodmark.statestore.rewrite.spread import BY_ALL_KEYS
 
     rules = {one.rule.name for one in rules_of("compatibility")}
+    known = (*ACCEPTED, BY_ALL_KEYS)
     for name in names:
-        if name not in ACCEPTED and name not in rules:
+        if name not in known and name not in rules:
             raise WrongUse(
                 f"--accept {name}: no such thing to accept",
-                f"There are {', '.join(ACCEPTED)}, and the rules of `floodmark check`.",
+                f"There are {', '.join(known)}, and the rules of `floodmark check`.",
                 "Name one of them, as the refusal does.",
             )
     return frozenset(names)

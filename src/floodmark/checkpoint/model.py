@@ -23,6 +23,7 @@ from floodmark.checkpoint.sources.offset import SourceOffset, read_source_offset
 from floodmark.errors import MalformedFile
 
 PROVIDER_CLASS = "spark.sql.streaming.stateStore.providerClass"
+STATE_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 STATE_CODEC = "spark.sql.streaming.stateStore.compression.codec"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})

@@ -137,7 +137,9 @@ def text(judgement: Judgement, checkpoint: str, application: str) -> str:
         _ANSWERS[verdict],
     ]
     for reason in judgement.reasons:
-        lines += ["", *_told(reason)]
+        lines += ["", *_told(reason, judgement.command)]
+    if judgement.command is not None:
+        lines += ["", "Carry the state over, all changes at once:", f"  {judgement.command}"]
     if judgement.decided_by == "rehearsal":
         failed = any(reason.code == _REFUSED for reason in judgement.reasons)
         has = "tried to run one batch of it" if failed else "run one batch of it"
@@ -147,7 +149,7 @@ def text(judgement: Judgement, checkpoint: str, application: str) -> str:
     return "\n".join(lines)
 
 
-def _told(reason: Reason) -> list[str]:
+def _told(reason: Reason, command: str | None) -> list[str]:
     colour = _COLOURS.get(reason.verdict.value, "red")
     quiet = ", and Spark would not say so" if reason.silent and not reason.verdict.is_yes else ""
     return [
@@ -155,7 +157,7 @@ def _told(reason: Reason) -> list[str]:
         f"{quiet}",
         *_wrapped(f"{reason.where}  ", reason.what),
         *_wrapped("why  ", reason.why),
-        *_wrapped("do   ", reason.do),
+        *_wrapped("do   ", reason.do.removeprefix(f"{command}\n")),
     ]
 
 

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="What is meant: dropped-operator, dropped-keys, or a rule that a refusal names.",
 )
+@click.option("--partitions", type=int, metavar="N", help="Another number of partitions.")
+@click.option("--provider", metavar="rocksdb|hdfs", help="Another provider of the state.")
+@click.option("--state-format", type=int, metavar="1|2", help="2: state files with unique ids.")
 @click.option("--drop-in-flight", is_flag=True, help="Go back to the last commit.")
 @click.option("--on-spark", is_flag=True, help="Let Spark's executors rewrite the state.")
 @click.option("--scratch", metavar="URL", help="Where executors put rows; shared storage.")
@@ -61,6 +64,9 @@ def command(
     default: tuple[str, ...],
     merge: tuple[str, ...],
     accept: tuple[str, ...],
+    partitions: int | None,
+    provider: str | None,
+    state_format: int | None,
     drop_in_flight: bool,
     on_spark: bool,
     scratch: str | None,
@@ -78,6 +84,8 @@ def command(
 
     Columns of the state are matched by themselves where only one can be meant. CP is not
     touched. Spark is asked what state the new code keeps: it runs it once, without any rows.
+
+    --partitions, --provider and --state-format change how the state is kept, in the same pass.
     """
     from floodmark.engine.pipelines.parameters import parse_settings
 
@@ -104,6 +112,9 @@ def command(
             merge=merge,
             accept=accept,
             conf=spark,
+            partitions=partitions,
+            provider=provider,
+            state_format=state_format,
             drop_in_flight=drop_in_flight,
             settings=given,
             scratch=scratch,

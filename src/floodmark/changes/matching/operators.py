@@ -6,7 +6,6 @@ an aggregation by what `aggregate_columns` makes of them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,16 +18,18 @@ from floodmark.changes.matching.fields import (
     match_struct,
     take,
 )
-from floodmark.changes.matching.shapes import (
+from floodmark.changes.matching.shapes import OperatorShape, StoreShape
+from floodmark.checkpoint.operator_kinds import (
     AGGREGATION,
     DEDUP,
+    DEDUP_WITHIN,
     GROUPS,
     JOIN,
     SESSION,
     UNKNOWN,
     VARIABLES,
-    OperatorShape,
-    StoreShape,
+    paired,
+    unclear_kind,
 )
 from floodmark.errors import NotCarried, WrongUse
 from floodmark.state.rows.types import Struct, distinct
@@ -39,6 +40,8 @@ DROPPED_OPERATOR = "dropped-operator"
 DROPPED_KEYS = "dropped-keys"
 DROPPED_FIELD = "dropped-field"
 ACCEPTED = (DROPPED_OPERATOR, DROPPED_KEYS, DROPPED_FIELD)
+_SEEN = (DEDUP, DEDUP_WITHIN)
+_TIMERS = ("$procTimers_keyToTimestamp", "$eventTimers_keyToTimestamp")
 _TTL = "ttlExpirationMs"
 _TIMEOUT = "timeoutTimestamp"
 _MATCHED = "matched"
@@ -135,23 +138,18 @@ def _pairs(
                 "Only Spark's own operators can be carried over.",
                 "Begin with an empty state: `floodmark upgrade --without-state`.",
             )
-    counts = Counter(one.kind for one in old), Counter(one.kind for one in new)
-    for kind in set(counts[0]) & set(counts[1]):
-        if counts[0][kind] != counts[1][kind] and max(counts[0][kind], counts[1][kind]) > 1:
-            raise NotCarried(
-                f"the old code has {counts[0][kind]} operators of kind {kind}, the new one "
-                f"{counts[1][kind]}",
-                "Nothing says which of them is which.",
-                "Take the change in two steps, one operator at a time.",
-            )
-    left = list(old)
-    pairs: list[tuple[OperatorShape, OperatorShape | None]] = []
-    for mine in new:
-        found = next((one for one in left if one.kind == mine.kind), None)
-        if found is not None:
-            left.remove(found)
-        pairs.append((mine, found))
-    return pairs, tuple(left)
+    before, after = [one.kind for one in old], [one.kind for one in new]
+    kind = unclear_kind(before, after)
+    if kind is not None:
+        raise NotCarried(
+            f"the old code has {before.count(kind)} operators of kind {kind}, the new one "
+            f"{after.count(kind)}",
+            "Nothing says which of them is which.",
+            "Take the change in two steps, one operator at a time.",
+        )
+    places = paired(before, after)
+    pairs = [(mine, None if at is None else old[at]) for mine, at in zip(new, places, strict=True)]
+    return pairs, tuple(one for at, one in enumerate(old) if at not in places)
 
 
 def _operator(
@@ -187,9 +185,11 @@ def _operator(
         stores.append(_store(old, new, before, store, options, mine))
     names = {store.name for store in new.stores}
     gone = [name for name in theirs if name not in names and not name.startswith("$")]
-    if gone:
-        _require_accepted([f"the variable {one}" for one in gone], options, ledger)
-        ledger.note(f"the variable {', '.join(gone)} is left out")
+    timers = any(name in theirs and name not in names for name in _TIMERS)
+    if gone or timers:
+        lost = [f"the variable {one}" for one in gone] + ["timers"] * timers
+        _require_accepted(lost, options, ledger)
+        ledger.note(f"{', '.join(lost)} is left out")
     notes += ledger.notes
     return OperatorMatch(new, old, tuple(stores))
 
@@ -253,7 +253,7 @@ def _store(
     gone = dropped(before.key, key)
     if new.kind in (AGGREGATION, SESSION):
         value = match_aggregation(old, new, before, after, options.told, ledger)
-    elif new.kind == DEDUP and len(after.value.fields) == len(before.value.fields):
+    elif new.kind in _SEEN and len(after.value.fields) == len(before.value.fields):
         # Its value is one column that only Spark knows the name of.
         pairs = zip(distinct(before.value).fields, distinct(after.value).fields, strict=True)
         value = tuple(take(a, b, (VALUE, a.name), options.told, ledger) for a, b in pairs)
@@ -317,7 +317,7 @@ def _merge(
     if not gone:
         return None
     columns = ", ".join(gone)
-    if new.kind == DEDUP:
+    if new.kind in _SEEN:
         ledger.note(
             f"{columns} is no part of the key any more: of keys that become one, the "
             "first seen stays"

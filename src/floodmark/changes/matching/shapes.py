@@ -5,26 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from floodmark.checkpoint.operator_kinds import (
+    AGGREGATION,
+    DEDUP,
+    DEDUP_WITHIN,
+    GROUPS,
+    JOIN,
+    LIMIT,
+    SESSION,
+    UNKNOWN,
+    kind_of,
+)
 from floodmark.checkpoint.plan.tree import Expression
 from floodmark.state.rows.types import Struct
-
-AGGREGATION, SESSION, DEDUP, JOIN = "aggregation", "session window", "deduplication", "join"
-GROUPS, VARIABLES, LIMIT = "groups with state", "transformWithState", "limit"
-UNKNOWN = "unknown"
-_KINDS = {
-    "stateStoreSave": AGGREGATION,
-    "StatefulStreamlineAggregate": AGGREGATION,
-    "sessionWindowStateStoreSaveExec": SESSION,
-    "dedupe": DEDUP,
-    "dedupeWithinWatermark": DEDUP,
-    "symmetricHashJoin": JOIN,
-    "globalLimit": LIMIT,
-    "flatMapGroupsWithState": GROUPS,
-    "applyInPandasWithState": GROUPS,
-    "transformWithStateExec": VARIABLES,
-    "transformWithStateInPandasExec": VARIABLES,
-    "transformWithStateInPySparkExec": VARIABLES,
-}
 
 
 @dataclass(frozen=True)
@@ -66,7 +59,7 @@ class OperatorShape:
     @property
     def kind(self) -> str:
         if self.name is not None:
-            return _KINDS.get(self.name, UNKNOWN)
+            return kind_of(self.name)
         return _kind_of(self.stores)
 
     @property
@@ -84,8 +77,10 @@ def _kind_of(stores: tuple[StoreShape, ...]) -> str:
     key, value = stores[0].key.names, stores[0].value.names
     if key[-1:] == ("sessionStartTime",):
         return SESSION
-    if value in (("__dummy__",), ("expiresAtMicros",)):
+    if value == ("__dummy__",):
         return DEDUP
+    if value == ("expiresAtMicros",):
+        return DEDUP_WITHIN
     if value[:1] == ("groupState",):
         return GROUPS
     return LIMIT if (key, value) == (("key",), ("value",)) else AGGREGATION

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from floodmark.changes.matching.shapes import JOIN
 from floodmark.changes.planners.migrate import Drawn, Kept
+from floodmark.checkpoint.operator_kinds import JOIN
 from floodmark.state.rows.given_rows import GIVEN, given_key, given_value
 from floodmark.state.rows.types import Struct, ddl, distinct
 from floodmark.state.shapes.operators import Reading

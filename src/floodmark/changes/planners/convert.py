@@ -9,13 +9,12 @@ from __future__ import annotations
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.plan import Plan
 from floodmark.changes.planners.rewritten_state import (
-    FORMAT_KEY,
     Turn,
     course_of,
     operators_of,
     plan_rewritten,
 )
-from floodmark.checkpoint.model import PROVIDER_CLASS
+from floodmark.checkpoint.model import PROVIDER_CLASS, STATE_FORMAT
 from floodmark.errors import NoAnswer, WrongUse
 from floodmark.statestore.rewrite.partitions import require_rewritable
 from floodmark.statestore.write import HDFS, ROCKSDB
@@ -25,24 +24,28 @@ CLASSES = {
     HDFS: f"{_PACKAGE}.HDFSBackedStateStoreProvider",
     ROCKSDB: f"{_PACKAGE}.RocksDBStateStoreProvider",
 }
-_WORDS = {HDFS: "HDFS files", ROCKSDB: "RocksDB"}
+WORDS = {HDFS: "HDFS files", ROCKSDB: "RocksDB"}
 
 
-def plan_convert(origin: Origin, new: str, provider: str, state_format: int | None = None) -> Plan:
+def require_provider(provider: str) -> None:
     if provider not in CLASSES:
         raise WrongUse(
             f"--provider {provider}: Spark has {HDFS} and {ROCKSDB}",
             "How another provider keeps its state is not known.",
             f"Choose --provider {HDFS} or --provider {ROCKSDB}.",
         )
+
+
+def plan_convert(origin: Origin, new: str, provider: str, state_format: int | None = None) -> Plan:
+    require_provider(provider)
     course = course_of(origin)
     operators = operators_of(origin, course)
     stores = [store for one in operators for store in one.stores]
     had_ids = any(store.at.unique_ids for store in stores)
-    ids = _unique_ids(provider, state_format, had_ids)
+    ids = has_unique_ids(provider, state_format, had_ids)
     if {store.at.provider for store in stores} == {provider} and ids == had_ids:
         raise NoAnswer(
-            f"{origin.checkpoint.path} keeps its state in {_WORDS[provider]} already, in "
+            f"{origin.checkpoint.path} keeps its state in {WORDS[provider]} already, in "
             f"format {2 if ids else 1}",
             "There is nothing to write anew.",
             "`floodmark copy` makes a copy of it.",
@@ -56,20 +59,20 @@ def plan_convert(origin: Origin, new: str, provider: str, state_format: int | No
         operators,
         Turn(
             "convert",
-            f"A new checkpoint with its state in {_WORDS[provider]}"
+            f"A new checkpoint with its state in {WORDS[provider]}"
             + (", with unique ids" if ids else ""),
             {"provider": provider, "state_format": state_format},
             {PROVIDER_CLASS: CLASSES[provider]},
             provider,
             None,
             ids,
-            f"in {_WORDS[provider]}",
-            _notes(provider, ids, had_ids),
+            f"in {WORDS[provider]}",
+            provider_notes(provider, ids, had_ids),
         ),
     )
 
 
-def _unique_ids(provider: str, state_format: int | None, had: bool) -> bool:
+def has_unique_ids(provider: str, state_format: int | None, had: bool) -> bool:
     if state_format not in (None, 1, 2):
         raise WrongUse(
             f"--state-format {state_format}: Spark has 1 and 2",
@@ -87,11 +90,11 @@ def _unique_ids(provider: str, state_format: int | None, had: bool) -> bool:
     return had if state_format is None else state_format == 2
 
 
-def _notes(provider: str, ids: bool, had: bool) -> tuple[str, ...]:
-    notes = [f"The checkpoint pins {PROVIDER_CLASS} to {_WORDS[provider]}."]
+def provider_notes(provider: str, ids: bool, had: bool) -> tuple[str, ...]:
+    notes = [f"The checkpoint pins {PROVIDER_CLASS} to {WORDS[provider]}."]
     if ids != had:
         notes.append(
-            f"Start it with {FORMAT_KEY}={2 if ids else 1}: Spark before 4.3 goes by the session."
+            f"Start it with {STATE_FORMAT}={2 if ids else 1}: Spark before 4.3 goes by the session."
         )
     if ids and not had:
         notes.append("It is for Spark 4.1 and later: 4.0 reads only zips that it wrote itself.")

@@ -17,29 +17,26 @@ from floodmark.changes.carry.rehome import is_operator_metadata, moved_operator_
 from floodmark.changes.carry.resume_point import Course, UpgradeOptions, choose_course
 from floodmark.changes.matching.aggregates import aggregations, with_columns
 from floodmark.changes.matching.operators import Matching, MatchOptions, OperatorMatch, match
-from floodmark.changes.matching.shapes import (
-    AGGREGATION,
-    SESSION,
-    Aggregate,
-    OperatorShape,
-    StoreShape,
-)
+from floodmark.changes.matching.shapes import Aggregate, OperatorShape, StoreShape
 from floodmark.changes.plan import WRITE, Plan, Step, rewrite, write
+from floodmark.changes.planners.state_layout import StateLayout, provider_of
 from floodmark.changes.planners.upgrade import plan_upgrade
 from floodmark.checkpoint.commits import StateIds, parse_commit, render_commit, with_state_ids
 from floodmark.checkpoint.layout import COMMITS, OFFSETS
-from floodmark.checkpoint.model import PROVIDER_CLASS, SHUFFLE_PARTITIONS, Checkpoint
+from floodmark.checkpoint.model import SHUFFLE_PARTITIONS, Checkpoint
 from floodmark.checkpoint.offsets import parse_offsets, render_offsets, with_conf
+from floodmark.checkpoint.operator_kinds import AGGREGATION, SESSION
+from floodmark.checkpoint.operators import with_partitions
 from floodmark.checkpoint.plan.tree import Expression, PlanTree, words
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import STARTS
 from floodmark.errors import NotCarried, WrongUse
+from floodmark.state.keys.grouping import grouping_of
 from floodmark.state.shapes.operators import JOIN_STORES, Reading
 from floodmark.state.shapes.schema import PLAIN, render_encoding
 from floodmark.statestore.open import ENCODING, MERGE_VERSION, ROW_CHECKSUMS
 from floodmark.statestore.rewrite.goal import Part, ReshapeTarget, goal_to_json
-from floodmark.statestore.rewrite.partitions import CODEC, stores_of
-from floodmark.statestore.write import HDFS, ROCKSDB
+from floodmark.statestore.rewrite.partitions import CODEC, StoreToRewrite, stores_of
 from floodmark.storage.files import Files
 
 
@@ -50,6 +47,11 @@ class Kept:
     operator: OperatorShape
     readings: tuple[Reading, ...]
     partitions: int
+    stores: tuple[StoreToRewrite, ...] = ()
+
+    @property
+    def is_keyless(self) -> bool:
+        return all(grouping_of(reading).is_keyless for reading in self.readings)
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,19 @@ class Drawn:
     """What describes the state: schemas and operator metadata."""
     spark: str = ""
     """The version of Spark that drew it, and that will go on with it."""
+
+    def over(self, partitions: int | None) -> Drawn:
+        """The same over another number of partitions; None: as it is."""
+        if partitions is None:
+            return self
+        operators = tuple(
+            one if one.is_keyless else replace(one, partitions=partitions) for one in self.operators
+        )
+        files = {
+            path: with_partitions(data, partitions) if is_operator_metadata(path) else data
+            for path, data in self.files.items()
+        }
+        return replace(self, operators=operators, files=files)
 
     @property
     def zip_version(self) -> int:
@@ -79,6 +94,7 @@ class Migration:
     """Settings that the old checkpoint does not pin, and the new one has to."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """As the plan keeps them: they tell this change from another."""
+    layout: StateLayout = field(default_factory=StateLayout)
     note: bytes | None = None
     """Of the new code, as a start leaves it: the state is now of its making."""
 
@@ -97,7 +113,7 @@ def kept_operators(
         readings = tuple(view.reading for store in stores for view in store.views)
         name = stores[0].views[0].operator_name
         operator = OperatorShape(one.operator, name, tuple(_store(reading) for reading in readings))
-        bare.append(Kept(operator, readings, len(stores[0].partitions)))
+        bare.append(Kept(operator, readings, len(stores[0].partitions), stores))
     return _with_aggregates(tuple(bare), tree, initial)
 
 
@@ -177,16 +193,25 @@ def plan_migrate(
     _refuse_partitions(migration)
     base = plan_upgrade(origin, new, request)
     course = choose_course(origin.checkpoint, request)
+    drawn = drawn.over(migration.layout.partitions)
+    conf = _new_conf(origin, migration, old)
+    had_ids = any(store.at.unique_ids for one in old for store in one.stores)
+    has_ids = migration.layout.unique_ids(conf, had_ids)
     matching = match(
         [one.operator for one in old], [one.operator for one in drawn.operators], migration.match
     )
     goals: tuple[ReshapeTarget, ...] = ()
     if course.after is not None:
-        goals = tuple(_goals(origin, new, course, migration, matching, old, drawn))
+        goals = tuple(_goals(origin, new, course, migration, matching, old, drawn, conf, has_ids))
+        carried = {goal.from_operator for goal in goals}
+        stores = [one.stores for one in old if one.operator.number in carried]
+        provider, accept = provider_of(conf), migration.match.accept
+        migration.layout.require_possible(origin.checkpoint, stores, provider, accept)
     _refuse_made_twice(goals)
     ids = {goal.operator: goal.unique_ids for goal in goals if goal.unique_ids is not None}
+    pins = {**migration.pins, **migration.conf, **migration.layout.conf}
     steps = [
-        _log_step(step, origin, course, {**migration.pins, **migration.conf}, ids)
+        _log_step(step, origin, course, pins, ids)
         for step in base.steps
         if not step.path.startswith("state/")
     ]
@@ -199,18 +224,26 @@ def plan_migrate(
     return replace(
         base,
         verb="migrate",
-        title=base.title.replace("A new checkpoint", "A checkpoint for the new code"),
+        title=base.title.replace(
+            "A new checkpoint", f"A checkpoint for the new code{migration.layout.words}"
+        ),
         steps=tuple(steps),
         options={**base.options, **migration.options},
-        notes=(*matching.notes, *base.notes, *(computed_again(course.in_flight) if ids else ())),
+        notes=(
+            *matching.notes,
+            *migration.layout.notes(conf, has_ids, had_ids),
+            *base.notes,
+            *(computed_again(course.in_flight) if ids or had_ids else ()),
+        ),
     )
 
 
 def _refuse_partitions(migration: Migration) -> None:
     if SHUFFLE_PARTITIONS in migration.conf:
         raise WrongUse(
-            f"--conf {SHUFFLE_PARTITIONS}: migrate keeps the number of partitions",
-            do="Change it by itself, before or after: floodmark repartition CP NEW --partitions N",
+            f"--conf {SHUFFLE_PARTITIONS}: it is not the session that says how many partitions "
+            "the new checkpoint has",
+            do="Say it to migrate itself: --partitions N",
         )
 
 
@@ -238,9 +271,14 @@ def _log_step(
     if step.path.startswith(f"{OFFSETS}/") and conf:
         entry = with_conf(parse_offsets(_content(step, origin)), conf)
         return write(step.path, render_offsets(entry), f"{step.why}, with other settings")
-    if step.path == f"{COMMITS}/{course.number}" and ids:
-        commit = with_state_ids(parse_commit(_content(step, origin)), ids)
-        return write(step.path, render_commit(commit), f"{step.why}; the new state's unique ids")
+    if step.path.startswith(f"{COMMITS}/"):
+        commit = parse_commit(_content(step, origin))
+        # No state of an earlier batch is carried over.
+        mine = (ids if step.path == f"{COMMITS}/{course.number}" else {}) if ids else None
+        if mine is None and not commit.state_unique_ids and commit.version != 2:
+            return step
+        words = "the new state's unique ids" if mine else "without unique ids"
+        return write(step.path, render_commit(with_state_ids(commit, mine)), f"{step.why}; {words}")
     return step
 
 
@@ -267,6 +305,11 @@ def describing(drawn: Drawn, new: str, like: str | None = None) -> Iterator[Step
         yield write(path, content, "what the new code's rows look like, drawn by Spark")
 
 
+def _new_conf(origin: Origin, migration: Migration, old: Sequence[Kept]) -> dict[str, str]:
+    said = {**migration.pins, **migration.conf, **migration.layout.conf}
+    return {**pinned(origin.checkpoint, old), **said}
+
+
 def _goals(
     origin: Origin,
     new: str,
@@ -275,12 +318,11 @@ def _goals(
     matching: Matching,
     old: Sequence[Kept],
     drawn: Drawn,
+    conf: Mapping[str, str],
+    has_ids: bool,
 ) -> Iterator[ReshapeTarget]:
     assert course.after is not None
     assert course.number is not None
-    conf = {**pinned(origin.checkpoint, old), **migration.pins, **migration.conf}
-    commit = origin.checkpoint.commits.get(course.after)
-    has_ids = bool(commit and commit.state_unique_ids)
     sources = {one.operator.number: one for one in old}
     again = None
     if not has_ids:
@@ -300,14 +342,13 @@ def _goals(
 
 def goal_of(kept: Kept, conf: Mapping[str, str], batch: int, version: int) -> ReshapeTarget:
     """The state of a drawn operator, empty."""
-    provider = conf.get(PROVIDER_CLASS, "HDFSBackedStateStoreProvider")
     return ReshapeTarget(
         kept.operator.number,
         None,
         batch,
         version,
         kept.partitions,
-        ROCKSDB if provider.endswith("RocksDBStateStoreProvider") else HDFS,
+        provider_of(conf),
         tuple(_part(reading) for reading in kept.readings),
         conf.get(CODEC, "lz4"),
         conf.get(ROW_CHECKSUMS, "false").lower() == "true",

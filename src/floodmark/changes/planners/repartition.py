@@ -20,15 +20,26 @@ from floodmark.statestore.rewrite.spread import BY_ALL_KEYS, require_hashed_by_a
 MOST_PARTITIONS = 1_000_000
 
 
-def plan_repartition(
-    origin: Origin, new: str, partitions: int, accept: Collection[str] = ()
-) -> Plan:
+def require_number(partitions: int) -> None:
     if not 1 <= partitions <= MOST_PARTITIONS:
         raise WrongUse(
             f"--partitions {partitions}: it has to be between 1 and {MOST_PARTITIONS}",
             "A partition is a task and a folder of its own in every batch.",
             "Two or three times the number of the cluster's cores is a common choice.",
         )
+
+
+def pinned_note(partitions: int) -> str:
+    return (
+        f"The checkpoint pins {SHUFFLE_PARTITIONS} to {partitions}: the session's own value does "
+        "not matter."
+    )
+
+
+def plan_repartition(
+    origin: Origin, new: str, partitions: int, accept: Collection[str] = ()
+) -> Plan:
+    require_number(partitions)
     course = course_of(origin)
     operators = operators_of(origin, course)
     keyed = [one for one in operators if not one.is_keyless]
@@ -73,9 +84,6 @@ def plan_repartition(
             partitions,
             ids,
             f"over {partitions} partitions",
-            (
-                f"The checkpoint pins spark.sql.shuffle.partitions to {partitions}: the session's "
-                "own value does not matter.",
-            ),
+            (pinned_note(partitions),),
         ),
     )

@@ -25,8 +25,6 @@ from floodmark.errors import NoAnswer
 from floodmark.state.shapes.operators import JOIN_STORES
 from floodmark.statestore.rewrite.partitions import StoreToRewrite, stores_of
 
-FORMAT_KEY = "spark.sql.streaming.stateStore.checkpointFormatVersion"
-
 
 @dataclass(frozen=True)
 class Turn:

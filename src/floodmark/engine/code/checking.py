@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.checkpoint.layout import batch_id
-from floodmark.checkpoint.model import SHUFFLE_PARTITIONS, Checkpoint
+from floodmark.checkpoint.model import (
+    PROVIDER_CLASS,
+    SHUFFLE_PARTITIONS,
+    STATE_FORMAT,
+    Checkpoint,
+)
 from floodmark.checkpoint.outline import OperatorOutline, Outline
 from floodmark.checkpoint.sources.file_log import COMPACT
 from floodmark.checkpoint.sources.kinds import SourceKind
@@ -23,16 +28,19 @@ from floodmark.engine.pipelines.building import built
 from floodmark.engine.spark.hadoop import checkpoint_files
 from floodmark.engine.start.notes import add_note, note_of
 from floodmark.errors import FloodmarkError, WrongUse
-from floodmark.redaction import Redaction
+from floodmark.redaction import Redaction, is_plain_setting
 from floodmark.rules.judging import judge_restart
 from floodmark.rules.restarts.comparison import FILE_SINKS, Comparison
 from floodmark.rules.restarts.reason import Judgement
+from floodmark.secret_text import names_secret
 from floodmark.statestore.open import open_state, operator_outline
 from floodmark.statestore.view import StateView
 from floodmark.storage.files import Files
 from floodmark.storage.source_log import seen_file
 from floodmark.storage.starts import acting_note
 
+_LAID_OUT = (SHUFFLE_PARTITIONS, PROVIDER_CLASS, STATE_FORMAT)
+# `migrate` has options of its own for these.
 _SINK_LOG = "_spark_metadata"
 _TIME_WINDOW = '"spark.timeWindow":true'
 
@@ -82,12 +90,31 @@ def check_application(
                 if request.adopt:
                     adopt(files, checkpoint, made, request.old or f"{target}@{request.old_ref}")
         comparison = compare(found.writer, files, checkpoint, found.fingerprint, old)
+        comparison = replace(comparison, application=_as_given(target, request))
         if request.rehearse:
             with capped(request.cap_rows):
                 writer = found.again()
             rehearsal = rehearse(writer, files, checkpoint, request.empty_sources)
             comparison = replace(comparison, rehearsal=rehearsal)
         return judge_restart(comparison, request.accept)
+
+
+def _as_given(target: str, request: CheckOptions) -> tuple[str, ...]:
+    """The application and its options, for the command that `check` tells; no secrets."""
+    words = [target]
+    words += ["--old", request.old] if request.old is not None else []
+    words += ["--old-ref", request.old_ref] if request.old_ref is not None else []
+    for name, value in request.settings.items():
+        words += ["--set", f"{name}={'…' if names_secret(name) else value}"]
+    for name, value in request.conf.items():
+        if name not in _LAID_OUT and is_plain_setting(name, value):
+            words += ["--conf", f"{name}={value}"]
+    script = request.script
+    words += ["--query", script.query] if script.query is not None else []
+    words += ["--py-files", ",".join(script.py_files)] if script.py_files else []
+    # A script's arguments may be secrets.
+    words += ["--", "ARGUMENTS"] if script.arguments else []
+    return tuple(words)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
+from floodmark.checkpoint.model import SHUFFLE_PARTITIONS, STATE_FORMAT
 from floodmark.checkpoint.outline import OperatorOutline, Outline, SourceOutline
 from floodmark.engine.code.empty_leaves import EmptyLeaves, frame_of, replace_leaves
 from floodmark.engine.code.query import Query, read_query, sql_conf
@@ -31,7 +31,7 @@ _ENOUGH_SECONDS = 600
 # And no code has to be compiled for rows that never come.
 _PLAIN = {
     SHUFFLE_PARTITIONS: "1",
-    "spark.sql.streaming.stateStore.checkpointFormatVersion": "1",
+    STATE_FORMAT: "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }

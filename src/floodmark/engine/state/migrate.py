@@ -22,6 +22,7 @@ from floodmark.changes.planners.migrate import (
     pinned,
     plan_migrate,
 )
+from floodmark.changes.planners.state_layout import StateLayout
 from floodmark.changes.reshape_rewriter import ReshapeRewriter
 from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
@@ -73,6 +74,7 @@ class MigrateOptions:
 
     script: ScriptOptions = field(default_factory=ScriptOptions)
     old_ref: str | None = None
+    layout: StateLayout = field(default_factory=StateLayout)
 
     def code(self, *checkpoints: str) -> ApplicationCode:
         return ApplicationCode(
@@ -93,6 +95,7 @@ class MigrateOptions:
             "set": redaction.parameters(self.settings),
             **self.script.shown(),
             **({"old_ref": self.old_ref} if self.old_ref else {}),
+            **self.layout.options,
         }
 
 
@@ -116,7 +119,9 @@ class MigrationPlan:
         if asked.with_file:
             read_migration(asked.with_file)  # one that is missing shows before Spark has started
         bare = old_operators(origin, self.request, None)
-        conf = {**pinned(origin.checkpoint, bare), **asked.conf}
+        # How many partitions there are does not show in a schema: they are spread afterwards.
+        layout = {k: v for k, v in asked.layout.conf.items() if k != SHUFFLE_PARTITIONS}
+        conf = {**pinned(origin.checkpoint, bare), **asked.conf, **layout}
         noted = last_start(acting_note(origin.files, origin.checkpoint.committed_batch))
         # The same each time that this change is planned, and that of the note it compares with.
         redaction = noted.redaction if noted else Redaction.about(f"{origin.location} {self.new}")
@@ -145,7 +150,8 @@ class MigrationPlan:
         _refuse_unaccounted(comparison, asked, request)
         options = {**asked.options(redaction), "with": code.digest if code else None}
         note = _note(origin, asked, found, self.request, redaction)
-        migration = Migration(request, asked.conf, _pins(origin, found, old), options, note)
+        pins = _pins(origin, found, old)
+        migration = Migration(request, asked.conf, pins, options, asked.layout, note)
         plan = plan_migrate(origin, self.new, self.request, migration, old, found.drawn)
         if code is not None:
             self._make_rows(origin, plan, found, code, stack)

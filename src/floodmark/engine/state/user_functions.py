@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.changes.matching.operators import MERGES
-from floodmark.changes.matching.shapes import JOIN, OperatorShape
+from floodmark.changes.matching.shapes import OperatorShape
 from floodmark.changes.planners.migrate import Drawn
+from floodmark.checkpoint.operator_kinds import JOIN
 from floodmark.engine.state.made_rows import Merge
 from floodmark.errors import NotCarried, WrongUse
 from floodmark.state.rows.given_rows import GIVEN

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import AGGREGATIONS, Comparison, families
+from floodmark.rules.restarts.differences import DifferenceKind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import only_nulls_differ, spark_accepts, words
+from floodmark.rules.restarts.schemas import difference, spark_accepts
 
 RULE = Rule(
     "FM322",
@@ -27,12 +28,10 @@ def check(comparison: Comparison) -> Iterator[Reason]:
         for _, before, after in families(held, new):
             if spark_accepts(before.value_json, after.value_json):
                 continue
-            what = f"The state's values are {words(after.value_json)} in the new code, and "
-            what += f"{words(before.value_json)} in the checkpoint."
-            if only_nulls_differ(before.value_json, after.value_json):
-                what = (
-                    f"Some of {words(after.value_json)} may be null now, and could not be before."
-                )
+            what = f"The state's values: {difference(before.value_json, after.value_json)}."
+            functions = comparison.differences_of(DifferenceKind.FUNCTIONS)
+            if functions:  # the plans say it in the words of the code
+                what = f"{functions[0].what} {what}"
             yield reason(
                 RULE,
                 Verdict.NEEDS_MIGRATION,

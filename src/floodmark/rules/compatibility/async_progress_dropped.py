@@ -33,4 +33,5 @@ def check(comparison: Comparison) -> Iterator[Reason]:
         Verdict.NEEDS_MIGRATION,
         f"offsets/{latest - 1} is not there, and Spark needs it beside offsets/{latest}.",
         f"offsets/{latest - 1}",
+        migrate=None,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.model import STATE_FORMAT
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison, version_of
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -19,12 +20,9 @@ RULE = Rule(
     restart="It fails: 4.0 and 4.1 at the commit log, 4.2 in the first batch, on state "
     "files that are not there or cannot be committed. 4.3 and later keep the "
     "checkpoint's version.",
-    instead="Set it to the checkpoint's version. `floodmark convert` makes a checkpoint "
-    "with the other.",
+    instead="Set it to the checkpoint's version, or let `floodmark migrate --state-format` or "
+    "`floodmark convert` make a checkpoint with the other.",
 )
-
-
-FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
@@ -32,13 +30,14 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     if not comparison.is_stateful or commit is None or _keeps(comparison):
         return
     held = "2" if commit.state_unique_ids else "1"
-    chosen = comparison.new.conf.get(FORMAT, "1")
+    chosen = comparison.new.conf.get(STATE_FORMAT, "1")
     if chosen != held:
         yield reason(
             RULE,
             Verdict.NEEDS_MIGRATION,
             f"The session says state format {chosen}; the checkpoint's state is of format {held}.",
             f"commits/{comparison.checkpoint.committed_batch}",
+            migrate=(f"--state-format {chosen}",),
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import DEDUPLICATIONS, Comparison, families
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import names, renamed, spark_accepts, words
+from floodmark.rules.restarts.schemas import difference, names, renamed, spark_accepts
 
 RULE = Rule(
     "FM328",
@@ -35,8 +35,8 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             yield reason(
                 RULE,
                 Verdict.NEEDS_MIGRATION if fewer or same_number else Verdict.NEEDS_NEW_CHECKPOINT,
-                f"Duplicates are told by {words(after.key_json)}; what was seen is kept by "
-                f"{words(before.key_json)}.",
+                "The columns by which duplicates are told: "
+                f"{difference(before.key_json, after.key_json)}.",
                 f"state/{held.operator}",
                 silent=accepted or comparison.is_unchecked(held.operator),
             )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import GROUP_STATES, Comparison, families
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import fields, renamed, spark_accepts, words
+from floodmark.rules.restarts.schemas import difference, fields, renamed, spark_accepts
 
 RULE = Rule(
     "FM333",
@@ -37,8 +37,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             yield reason(
                 RULE,
                 Verdict.NEEDS_MIGRATION,
-                f"A group's state is {words(now)} in the new code, and {words(old)} in the "
-                "checkpoint.",
+                f"A group's state: {difference(old, now)}.",
                 f"state/{held.operator}",
                 silent=accepted or comparison.is_unchecked(held.operator),
             )

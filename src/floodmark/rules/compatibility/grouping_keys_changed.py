@@ -13,7 +13,7 @@ from floodmark.rules.restarts.comparison import (
     families,
 )
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import names, only_nulls_differ, spark_accepts, words
+from floodmark.rules.restarts.schemas import difference, names, spark_accepts
 
 RULE = Rule(
     "FM321",
@@ -35,14 +35,10 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 continue
             more = set(names(after.key_json)) - set(names(before.key_json))
             finer = bool(more) and len(names(after.key_json)) > len(names(before.key_json))
-            what = f"The state's keys are {words(after.key_json)} in the new code, and "
-            what += f"{words(before.key_json)} in the checkpoint."
-            if only_nulls_differ(before.key_json, after.key_json):
-                what = f"The keys {words(after.key_json)} may be null now, and could not be before."
             yield reason(
                 RULE,
                 Verdict.NEEDS_NEW_CHECKPOINT if finer else Verdict.NEEDS_MIGRATION,
-                what,
+                f"The state's keys: {difference(before.key_json, after.key_json)}.",
                 f"state/{held.operator}",
                 silent=comparison.is_unchecked(held.operator),
             )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import JOINS, Comparison, families
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import renamed, spark_accepts, words
+from floodmark.rules.restarts.schemas import difference, renamed, spark_accepts
 
 RULE = Rule(
     "FM332",
@@ -34,8 +34,8 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             yield reason(
                 RULE,
                 Verdict.NEEDS_MIGRATION,
-                f"The {store.partition('-')[0]} side has {words(after.value_json)}; rows in the "
-                f"state have {words(before.value_json)}.",
+                f"The columns of the {store.partition('-')[0]} side: "
+                f"{difference(before.value_json, after.value_json)}.",
                 f"state/{held.operator}",
                 silent=accepted or comparison.is_unchecked(held.operator),
             )

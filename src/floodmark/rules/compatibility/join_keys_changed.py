@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import JOINS, Comparison, families
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import names, spark_accepts, words
+from floodmark.rules.restarts.schemas import difference, names, spark_accepts
 
 RULE = Rule(
     "FM329",
@@ -34,8 +34,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             yield reason(
                 RULE,
                 Verdict.NEEDS_MIGRATION if same else Verdict.NEEDS_NEW_CHECKPOINT,
-                f"The join's keys are {words(after.key_json)} in the new code, and "
-                f"{words(before.key_json)} in the checkpoint.",
+                f"The join's keys: {difference(before.key_json, after.key_json)}.",
                 f"state/{held.operator}",
                 silent=comparison.is_unchecked(held.operator),
             )

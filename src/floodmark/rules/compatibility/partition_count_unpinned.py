@@ -19,8 +19,8 @@ RULE = Rule(
     matters="Spark 4.2 leaves the number out during the first run of a query with such a log.",
     restart="With a larger number it fails on state files that are not there. With a "
     "smaller one the state of the partitions beyond it is ignored, without a word.",
-    instead="Set spark.sql.shuffle.partitions to the state's number. `floodmark "
-    "repartition` makes a checkpoint with another.",
+    instead="Set spark.sql.shuffle.partitions to the state's number, or let `floodmark migrate "
+    "--partitions` or `floodmark repartition` make a checkpoint with another.",
 )
 
 
@@ -43,4 +43,5 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             f"{min(int(chosen), has)} to {max(int(chosen), has) - 1} {fate}.",
             f"offsets/{checkpoint.latest_batch}",
             silent=fewer,
+            migrate=(f"--partitions {chosen}",),
         )

@@ -17,7 +17,8 @@ RULE = Rule(
     matters="A key lies in the partition that its hash gives for the number of partitions "
     "at the first start.",
     restart="Spark goes on with the checkpoint's number and ignores the new one.",
-    instead="Nothing. `floodmark repartition` makes a checkpoint with another number.",
+    instead="Nothing, if the old number may stay. `floodmark repartition` makes a checkpoint with "
+    "another, and so does `floodmark migrate --partitions` for changed code.",
 )
 
 
@@ -31,4 +32,5 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             f"The session says {chosen} shuffle partitions; the state has {pinned}.",
             f"offsets/{comparison.checkpoint.latest_batch}",
             silent=True,
+            migrate=(f"--partitions {chosen}",) if chosen.isdecimal() else None,
         )

@@ -17,8 +17,12 @@ RULE = Rule(
     "checkpoint pins.",
     matters="The files of one provider mean nothing to the other.",
     restart="Spark goes on with the checkpoint's provider and ignores the new one.",
-    instead="Nothing. `floodmark convert` makes a checkpoint with the other provider.",
+    instead="Nothing, if the old provider may stay. `floodmark convert` makes a checkpoint with "
+    "the other, and so does `floodmark migrate --provider` for changed code.",
 )
+
+
+_NAMES = {"HDFSBackedStateStoreProvider": "hdfs", "RocksDBStateStoreProvider": "rocksdb"}
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
@@ -31,6 +35,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             f"The session says {_short(chosen)}; the state is kept by {_short(pinned)}.",
             f"offsets/{comparison.checkpoint.latest_batch}",
             silent=True,
+            migrate=(f"--provider {_NAMES[_short(chosen)]}",) if _short(chosen) in _NAMES else None,
         )
 
 

@@ -9,7 +9,7 @@ from floodmark.checkpoint.outline import OperatorOutline
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import TRANSFORMS, Comparison, families
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import renamed, spark_accepts, words
+from floodmark.rules.restarts.schemas import difference, renamed, spark_accepts
 
 RULE = Rule(
     "FM335",
@@ -80,8 +80,7 @@ def _schemas(
         yield reason(
             RULE,
             Verdict.UNKNOWN if evolves else Verdict.NEEDS_MIGRATION,
-            f"The variable {name} holds {words(after.value_json)}; in the state it is "
-            f"{words(before.value_json)}.",
+            f"The variable {name}: {difference(before.value_json, after.value_json)}.",
             f"state/{held.operator}",
             do="See with --rehearse whether Avro reads the old values." if evolves else None,
             silent=evolves or accepted or comparison.is_unchecked(held.operator),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.operator_kinds import UNKNOWN, kind_of
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison, is_same_kind, operator_kind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -19,9 +20,10 @@ RULE = Rule(
     "(STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA, and 4.2 also "
     "_MISSING_STATE_DIRECTORY); earlier ones fail on state files that are not "
     "there, or read another operator's.",
-    instead="Go on with a new checkpoint and an empty state: `floodmark upgrade "
-    "--without-state`. To keep "
-    "what an operator has, leave the operators as they are.",
+    instead="`floodmark migrate` carries the state of the operators that stay. One that is new "
+    "begins empty; one that is gone is dropped with --accept dropped-operator. Where no operator "
+    "stays, or nothing says which of several is which, `floodmark upgrade --without-state` begins "
+    "with an empty state.",
 )
 
 
@@ -31,13 +33,23 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     after = [operator_kind(one) for one in new]
     if len(held) == len(new) and all(is_same_kind(one, other) for one, other in comparison.pairs()):
         return
+    carried = _is_carried(comparison)
+    removed = len(list(comparison.matched())) < len(held)
     yield reason(
         RULE,
-        Verdict.NEEDS_NEW_CHECKPOINT,
+        Verdict.NEEDS_MIGRATION if carried else Verdict.NEEDS_NEW_CHECKPOINT,
         f"The new code keeps state in {_words(after)}; the checkpoint has state of "
         f"{_words(before)}.",
         "state",
+        migrate=("--accept dropped-operator",) if carried and removed else (),
     )
+
+
+def _is_carried(comparison: Comparison) -> bool:
+    """As `migrate` matches operators: some stay, or there was none; which is which is clear."""
+    before, after = ([kind_of(operator_kind(one)) for one in ops] for ops in comparison.operators)
+    stay = not before or bool(list(comparison.matched()))
+    return stay and UNKNOWN not in (*before, *after)
 
 
 def _words(kinds: list[str]) -> str:

@@ -16,9 +16,13 @@ RULE = Rule(
     finds="transformWithState with another time mode or output mode than its metadata has.",
     matters="Both stand in the metadata of the operator: timers and timeouts depend on them.",
     restart="Spark refuses: STATE_STORE_INVALID_CONFIG_AFTER_RESTART.",
-    instead="Set them back. To have another, go on with a new checkpoint: `floodmark upgrade "
-    "--without-state`.",
+    instead="Set them back, or let `floodmark migrate` make a checkpoint with the new ones: "
+    "variables keep their values. Timers of another time mode are dropped, with --accept "
+    "dropped-field.",
 )
+
+
+_NO_TIME = "NoTime"
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
@@ -26,11 +30,13 @@ def check(comparison: Comparison) -> Iterator[Reason]:
         before, after = _properties(held.properties_json), _properties(new.properties_json)
         for key, name in (("timeMode", "time mode"), ("outputMode", "output mode")):
             if key in before and key in after and before[key] != after[key]:
+                timers = key == "timeMode" and before[key] != _NO_TIME
                 yield reason(
                     RULE,
-                    Verdict.NEEDS_NEW_CHECKPOINT,
+                    Verdict.NEEDS_MIGRATION,
                     f"The {name} is {after[key]}, and was {before[key]}.",
                     f"state/{held.operator}",
+                    migrate=("--accept dropped-field",) if timers else (),
                 )
 
 

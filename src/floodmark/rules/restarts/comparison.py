@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.operator_kinds import kind_of, paired, unclear_kind
 from floodmark.checkpoint.outline import (
     FamilyOutline,
     OperatorOutline,
@@ -64,6 +65,8 @@ class Comparison:
     """A file that each source of files has read, by the source's own log."""
     windows: Mapping[int, int] = field(default_factory=dict)
     """Operator → how many microseconds the windows in its state last."""
+    application: tuple[str, ...] = ("APP.py",)
+    """The new code as `migrate --app` takes it, with the options that belong to it."""
 
     @property
     def has_plans(self) -> bool:
@@ -124,11 +127,22 @@ class Comparison:
 
     def pairs_of(self, kinds: frozenset[str]) -> Iterator[tuple[OperatorOutline, OperatorOutline]]:
         """Operators that are the same before and after; schemas of others are not compared."""
-        if not self.same_operators:
-            return
-        for held, new in self.pairs():
+        for held, new in self.pairs() if self.same_operators else self.matched():
             if operator_kind(new) in kinds:
                 yield held, new
+
+    def matched(self) -> Iterator[tuple[OperatorOutline, OperatorOutline]]:
+        """By kind and order, as `migrate` takes them, where others have come or gone."""
+        before, after = ([kind_of(operator_kind(one)) for one in ops] for ops in self.operators)
+        if unclear_kind(before, after) is not None:
+            return
+        for new, at in zip(self.new.operators, paired(before, after), strict=True):
+            if at is not None:
+                yield self.held[at], new
+
+    @property
+    def operators(self) -> tuple[tuple[OperatorOutline, ...], tuple[OperatorOutline, ...]]:
+        return self.held, tuple(self.new.operators)
 
     def is_unchecked(self, operator: int) -> bool:
         """Spark does not compare the schemas of this operator's state."""

@@ -42,6 +42,8 @@ class Reason:
     do: str
     silent: bool = False
     """Spark starts all the same, and says nothing."""
+    migrate: tuple[str, ...] | None = None
+    """Options with which `floodmark migrate` carries this change; None: it is not the way."""
 
     @property
     def is_refused(self) -> bool:
@@ -57,6 +59,8 @@ class Judgement:
     reasons: tuple[Reason, ...]
     not_compared: tuple[str, ...] = ()
     """What nobody could compare: neither the checkpoint nor a note tells of it."""
+    command: str | None = None
+    """The one command that carries the state over, where that is the verdict."""
 
 
 def reason(
@@ -68,10 +72,15 @@ def reason(
     why: str | None = None,
     do: str | None = None,
     silent: bool = False,
+    migrate: tuple[str, ...] | None = (),
 ) -> Reason:
     told = rule.restart if why is None else redacted(why)
     told_do = rule.instead if do is None else redacted(do)
-    return Reason(rule.code, rule.name, verdict, redacted(what), where, told, told_do, silent)
+    if verdict is not Verdict.NEEDS_MIGRATION and not migrate:
+        migrate = None
+    return Reason(
+        rule.code, rule.name, verdict, redacted(what), where, told, told_do, silent, migrate
+    )
 
 
 def accepted(found: Reason) -> Reason:

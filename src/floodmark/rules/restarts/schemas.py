@@ -56,12 +56,6 @@ def _nulls(held: Any, new: Any) -> bool:
     return bool(held) or not new
 
 
-def only_nulls_differ(held_json: str, new_json: str) -> bool:
-    return not spark_accepts(held_json, new_json) and _accepts(
-        _all_nullable(_struct(held_json)), _all_nullable(_struct(new_json))
-    )
-
-
 def _all_nullable(value: Any) -> Any:
     if isinstance(value, dict):
         flags = ("nullable", "containsNull", "valueContainsNull")
@@ -87,6 +81,45 @@ def _type(value: Any) -> str:
     if value.get("type") == "map":
         return f"map<{_type(value.get('keyType'))}, {_type(value.get('valueType'))}>"
     return str(value.get("type"))
+
+
+def difference(held_json: str, new_json: str) -> str:
+    """What of two schemas is not the same: `n long is new; k may be null now`."""
+    said = _differences(fields(held_json), fields(new_json), "")
+    return "; ".join(said) or f"{words(new_json)}, in another form"
+
+
+def _differences(before: list[Any], after: list[Any], within: str) -> list[str]:
+    old, new = ({str(one.get("name")): one for one in found} for found in (before, after))
+    gone, came = [one for one in old if one not in new], [one for one in new if one not in old]
+    both = [name for name in new if name in old]
+    said = []
+    if len(gone) == len(came) == 1 and len(old) == len(new):
+        said.append(f"{_column(new[came[0]], within)} takes the place of {_column(old[gone[0]])}")
+    else:
+        said += [f"{_column(new[one], within)} is new" for one in came]
+        said += [f"{_column(old[one], within)} is gone" for one in gone]
+    for name in both:
+        said += _changes(f"{within}{name}", old[name], new[name])
+    if not said and both != list(old):
+        said.append(f"the order is {', '.join(new)}; it was {', '.join(old)}")
+    return said
+
+
+def _column(one: dict[str, Any], within: str = "") -> str:
+    return f"{within}{one.get('name')} {_type(one.get('type'))}"
+
+
+def _changes(name: str, held: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    was, now = held.get("type"), new.get("type")
+    if not _nulls(held.get("nullable"), new.get("nullable")):
+        return [f"{name} may be null now, and could not be before"]
+    if isinstance(was, dict) and isinstance(now, dict) and was.get("type") == now.get("type"):
+        if was.get("type") == "struct":
+            return _differences(was.get("fields", []), now.get("fields", []), f"{name}.")
+        if not _accepts(was, now) and _accepts(_all_nullable(was), _all_nullable(now)):
+            return [f"{name} may have nulls inside now, and could not before"]
+    return [] if _type(was) == _type(now) else [f"{name} is {_type(now)}, and was {_type(was)}"]
 
 
 def renamed(held_json: str, new_json: str) -> list[tuple[str, str]]:

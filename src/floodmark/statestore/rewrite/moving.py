@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from floodmark.state.files.records import Records
 from floodmark.state.keys.grouping import grouping_of
 from floodmark.state.rows.encoding import encode
+from floodmark.state.rows.types import stored
 from floodmark.state.shapes.operators import Reading
 from floodmark.state.shapes.reshape import Reshaping
 from floodmark.statestore.rewrite.goal import Part, ReshapeTarget, layout_of
+from floodmark.statestore.rewrite.partitions import misplaced
 from floodmark.statestore.rewrite.sorted_runs import Runs
 from floodmark.statestore.view import StateView
 
@@ -28,7 +30,17 @@ def moves(goal: ReshapeTarget, part: Part, view: StateView | None) -> bool:
     """True where the rows of a part come from other partitions of the old state."""
     if part.given or part.recipe is None or view is None:
         return False
-    return not (part.recipe.keeps_keys and len(view.partitions) == goal.partitions)
+    return not (keeps_hashes(part, view) and len(view.partitions) == goal.partitions)
+
+
+def keeps_hashes(part: Part, view: StateView) -> bool:
+    """True where Spark's hash of every key stays what it was: a wider type has another one."""
+    assert part.recipe is not None
+    before, after = (
+        [stored(field.type) for field in grouping_of(reading).fields]
+        for reading in (view.reading, part.reading)
+    )
+    return part.recipe.keeps_keys and before == after
 
 
 def reshaped_rows(goal: ReshapeTarget, part: Part, view: StateView, partition: int) -> Rows:
@@ -37,8 +49,20 @@ def reshaped_rows(goal: ReshapeTarget, part: Part, view: StateView, partition: i
     assert part.recipe is not None
     where = f"operator {goal.operator}, {part.name}"
     reshaping = Reshaping(part.recipe, schema.key, schema.value, where)
+    stays = keeps_hashes(part, view) and moves(goal, part, view)
     for keys, values in _stored_rows(view, partition):
+        if stays:
+            _require_at_home(view, partition, keys)
         yield reshaping.rows(keys, values)
+
+
+def _require_at_home(view: StateView, partition: int, keys: pa.Array) -> None:
+    """A key that only changes its partition must lie where its hash says, or who decides it?"""
+    grouping, count = grouping_of(view.reading), len(view.partitions)
+    if grouping.is_keyless or count == 1:
+        return
+    if bool((grouping.hashes(keys).view("i4") % count != partition).any()):
+        raise misplaced(view, partition)
 
 
 def _stored_rows(view: StateView, partition: int) -> Rows:
@@ -58,6 +82,9 @@ def moving_rows(
     layout = layout_of(goal, part)
     for keys, values in reshaped_rows(goal, part, view, partition):
         records = encode(layout, keys, values, part.key_id, part.value_id)
+        if layout.has_elements:  # a record holds all elements of its key
+            stored_keys = records.keys if layout.family is None else records.keys.skip(2)
+            keys = layout.decode_keys(stored_keys)
         yield records, _partitions_of(part.reading, keys, goal.partitions)
 
 

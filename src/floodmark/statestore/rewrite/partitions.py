@@ -257,7 +257,7 @@ def _hashes(
 def _require_at_home(store: StoreToRewrite, partition: int, hashes: Any) -> None:
     """Every row must lie where its hash says, or nobody knows what decides it."""
     if not store.is_keyless and bool((hashes % len(store.partitions) != partition).any()):
-        raise _misplaced(store, partition)
+        raise misplaced(store.views[0], partition)
 
 
 def _require_known(store: StoreToRewrite, partition: int, known: bool) -> None:
@@ -270,8 +270,8 @@ def _require_known(store: StoreToRewrite, partition: int, known: bool) -> None:
         )
 
 
-def _misplaced(store: StoreToRewrite, partition: int) -> FloodmarkError:
-    name = store.views[0].operator_name or f"operator {store.at.operator}"
+def misplaced(view: StateView, partition: int) -> FloodmarkError:
+    name = view.operator_name or f"operator {view.at.operator}"
     return WouldLose(
         f"{name}: keys of partition {partition} do not lie where Spark's hash puts them",
         "The query is partitioned by something else than the whole of its keys (Spark before "
