@@ -28,6 +28,7 @@ from fuzz_places import (
 from floodmark.changes.plan import digest_of
 from floodmark.errors import FloodmarkError
 from floodmark.state.files import framing
+from forged_tables import forged
 
 _STATE = (".delta", ".snapshot", ".changelog")
 _NUMBERS: list[Any] = [
@@ -110,6 +111,8 @@ def _content(rng: Random, path: str, data: bytes, tree: Tree, place: str) -> tup
             inner = b""
         name, changed = _bytes(rng, inner)
         return f"inside, {name}", framing.compress(changed, rng.choice(framing.CODECS))
+    if path.endswith(".sst") and rng.random() < 0.5:
+        return "forged", forged(data, rng)
     if path.endswith(".zip") and rng.random() < 0.7:
         return _in_zip(rng, data, place)
     if rng.random() < 0.65:

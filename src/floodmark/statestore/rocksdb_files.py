@@ -5,16 +5,12 @@ names that the database knows them by, and opened read-only.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import tempfile
 from array import array
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.text import shorten
@@ -24,14 +20,12 @@ from floodmark.state.files.rocksdb import Base, RocksSnapshot
 from floodmark.state.files.rocksdb_log import require_whole_log
 from floodmark.state.files.sstable import FOOTER_SIZE, require_footer_inside
 from floodmark.state.rows.rowbytes import RowBytes, as_bytes, starts_of
+from floodmark.statestore import rocksdb_readers
 from floodmark.statestore.chain import StateFileMissing
-from floodmark.statestore.rocksdb_pairs import Pairs, Readers, check_end, open_database, pairs_of
+from floodmark.statestore.rocksdb_pairs import Pairs
 from floodmark.storage.files import Files, plain_path
 
 _ELSEWHERE = "Choose another batch with --batch, or restore the file from a backup."
-_FIRST = 1_000
-_WORTH_A_PROCESS = 2 << 20
-_MOST_PROCESSES = 8
 NOTHING = Base(lambda: iter(()), lambda key: None)
 # What Spark puts into a snapshot. Any other name is left out, rocksdict's own above all: in
 # rocksdict-config.json a stranger could ask that values be unpickled, and so run code here.
@@ -44,31 +38,12 @@ _LINE_WITH_PATH = re.compile(rb"^[^\[\n]*[/\\][^\n]*\n?", re.MULTILINE)
 
 
 @contextlib.contextmanager
-def opened(
-    files: Files,
-    folder: str,
-    snapshot: RocksSnapshot,
-    delimiter: bytes,
-    readers: Readers | None = None,
-) -> Iterator[Base]:
-    """A large one is read by one of the readers."""
+def opened(files: Files, folder: str, snapshot: RocksSnapshot, delimiter: bytes) -> Iterator[Base]:
     if not snapshot.tables and not snapshot.logs:
         yield NOTHING
         return
-    if sum(table.size for table in snapshot.tables) < _WORTH_A_PROCESS:
-        readers = None
     with _database(files, folder, snapshot, delimiter) as database:
-        yield Base(lambda: database.records(readers), database.get)
-
-
-@contextlib.contextmanager
-def readers_beside() -> Iterator[Readers]:
-    """As many as there are cores; each that is started is ended with this."""
-    readers = Readers(min(os.cpu_count() or 1, _MOST_PROCESSES))
-    try:
-        yield readers
-    finally:
-        readers.close()
+        yield Base(database.records, database.get)
 
 
 def read_through(files: Files, folder: str, snapshot: RocksSnapshot, to_the_end: bool) -> Records:
@@ -83,18 +58,13 @@ def read_through(files: Files, folder: str, snapshot: RocksSnapshot, to_the_end:
 def _database(
     files: Files, folder: str, snapshot: RocksSnapshot, delimiter: bytes
 ) -> Iterator[_Database]:
+    rocksdb_readers.start_one()
     with tempfile.TemporaryDirectory(prefix="floodmark-state-") as place:
         _put_together(files, folder, snapshot, Path(place), delimiter)
         try:
-            rocksdb = open_database(place)
-        except Exception as error:
-            raise MalformedFile(
-                f"{folder}: RocksDB cannot open the snapshot: {error}", do=_ELSEWHERE
-            ) from None
-        try:
-            yield _Database(place, folder, snapshot, rocksdb)
+            yield _Database(place, folder, snapshot)
         finally:
-            rocksdb.close()
+            rocksdb_readers.close(place)
 
 
 @dataclass(frozen=True)
@@ -102,28 +72,19 @@ class _Database:
     place: str
     folder: str
     snapshot: RocksSnapshot
-    rocksdb: Any
 
-    def records(self, readers: Readers | None) -> Iterator[Records]:
+    def records(self) -> Iterator[Records]:
         with self._named():
-            for pairs in readers.pairs(self.place) if readers else pairs_of(self.rocksdb):
+            for pairs in rocksdb_readers.records(self.place):
                 yield _records(pairs)
 
     def get(self, key: bytes) -> bytes | None:
         with self._named():
-            found: bytes | None = self.rocksdb.get(key)
-            return found
+            return rocksdb_readers.value(self.place, key)
 
     def first(self, to_the_end: bool) -> Records:
         with self._named():
-            pairs = islice(self.rocksdb.items(), _FIRST)
-            flat = list(chain.from_iterable(pairs))
-            last = flat[-2:-1]
-            if to_the_end:
-                last = list(deque(self.rocksdb.keys(), maxlen=1))
-            if to_the_end or len(flat) < 2 * _FIRST:
-                check_end(self.rocksdb, last[0] if last else None)
-            return _records(Pairs(array("i", map(len, flat)), flat))
+            return _records(rocksdb_readers.first(self.place, to_the_end))
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:

@@ -1,32 +1,32 @@
-"""The pairs of a RocksDB database, many at a time.
+"""The pairs of a RocksDB database, many at a time, and the process that gives them out.
 
-Readers are processes beside this one, so that several partitions are read at once: RocksDB
-gives out one pair at a time, and a Python process takes them on one core only. Their start
-counts, so next to nothing is imported here.
+A stranger's snapshot can end the process that opens it, or keep it for ever: RocksDB believes
+what its checksums say. So a reader is a process of its own (rocksdb_readers starts it). Its
+start counts, so next to nothing is imported here.
+
+    asked:    what (1 byte), length of the folder's name, length of the key; the name, the key
+    answered: OPENED, then pieces, then an empty piece; or FAILED with the words of an error
+    a piece:  how many lengths, how many bytes; the lengths, the bytes
 """
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import struct
 import sys
 from array import array
+from collections import deque
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
-from floodmark.errors import CannotRead
-
-if TYPE_CHECKING:
-    from subprocess import Popen
-
-_HEADER = struct.Struct("<qq")
-"""How many lengths follow, and how many bytes; -1 lengths is the text of an error."""
-_FAILED = -1
-_PIPE = 1 << 20
+ASKED = struct.Struct("<cqq")
+PIECE = struct.Struct("<qq")
+FAILED, OPENED = -1, -2
+RECORDS, VALUE, FIRST, TO_THE_END, CLOSE = b"r", b"v", b"f", b"e", b"c"
 _AT_ONCE = 5_000
 """Pairs that are gathered before they are joined: so many stay in the processor's cache."""
 _JOINED = 10
+_FIRST_PAIRS = 1_000
 
 
 class Pairs(NamedTuple):
@@ -65,6 +65,17 @@ def pairs_of(database: Any) -> Iterator[Pairs]:
         joined = _JOINED  # the first come soon: who waits for them may ask another reader then
 
 
+def first_pairs(database: Any, to_the_end: bool) -> Pairs:
+    """The first pairs; RocksDB checks every block that it reads, and reads all if it is told to."""
+    flat = list(itertools.chain.from_iterable(itertools.islice(database.items(), _FIRST_PAIRS)))
+    last = flat[-2:-1]
+    if to_the_end:
+        last = list(deque(database.keys(), maxlen=1))
+    if to_the_end or len(flat) < 2 * _FIRST_PAIRS:
+        check_end(database, last[0] if last else None)
+    return Pairs(array("i", map(len, flat)), flat)
+
+
 def check_end(database: Any, last: bytes | None) -> None:
     """Raises what RocksDB met behind the last key: its pairs end at damage as they do at the end.
 
@@ -82,99 +93,50 @@ def check_end(database: Any, last: bytes | None) -> None:
         raise RuntimeError("its pairs ended before the last one")
 
 
-class Readers:
-    """Processes that read databases, each one at a time. They start when the first is asked."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self._started: list[Popen[bytes]] | None = None
-        self._free: list[Popen[bytes]] = []
-
-    def pairs(self, place: str) -> Iterator[Pairs]:
-        """The pairs of the database in a folder; as many may be under way as there are readers."""
-        if self._started is None:
-            self._start()
-        if not self._free:  # the system gives no more processes
-            yield from pairs_of(open_database(place))
-            return
-        reader = self._free.pop()
-        assert reader.stdin is not None
-        assert reader.stdout is not None
-        reader.stdin.write(place.encode() + b"\n")
-        reader.stdin.flush()
-        yield from _parsed(reader.stdout)
-        self._free.append(reader)
-
-    def _start(self) -> None:
-        self._started = []
-        with contextlib.suppress(OSError):
-            for _ in range(self.count):
-                self._started.append(_start_reader())
-        self._free = list(self._started)
-
-    def close(self) -> None:
-        for reader in self._started or ():
-            reader.kill()
-            reader.communicate()
-
-
-def _start_reader() -> Popen[bytes]:
-    import subprocess
-
-    # The same modules as here, wherever this process found them.
-    code = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as it; it.serve()"
-    return subprocess.Popen(  # nosec B603 # this very module, without a shell
-        [sys.executable, "-c", code],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        pipesize=_PIPE,
-    )
-
-
 def serve() -> None:
-    """What a reader does: folders come in, a line each, and pairs go out."""
-    for line in sys.stdin.buffer:
+    """What a reader does until nobody asks any more. One database is open at a time."""
+    asked, out = sys.stdin.buffer, sys.stdout.buffer
+    opened, database = "", None
+    while header := asked.read(ASKED.size):
+        what, length, key_length = ASKED.unpack(header)
+        place, key = asked.read(length).decode(), asked.read(key_length)
         try:
-            _send(line[:-1].decode())
+            if database is not None and (place != opened or what == CLOSE):
+                database.close()
+                database = None
+            if what == CLOSE:
+                continue
+            if database is None:
+                opened, database = place, open_database(place)
+            _send_header(out, OPENED, 0)
+            for pairs in _answer(database, what, key):
+                _send_header(out, len(pairs.lengths), sum(map(len, pairs.parts)))
+                out.write(pairs.lengths)
+                out.writelines(pairs.parts)
+            _send_header(out, 0, 0)
         except BrokenPipeError:
             return
+        except Exception as error:
+            said = str(error).encode(errors="replace")
+            _send_header(out, FAILED, len(said))
+            out.write(said)
+        out.flush()
 
 
-def _send(place: str) -> None:
-    out = sys.stdout.buffer
-    try:
-        for lengths, parts in pairs_of(open_database(place)):
-            out.write(_HEADER.pack(len(lengths), sum(map(len, parts))))
-            out.write(lengths)
-            out.writelines(parts)
-        out.write(_HEADER.pack(0, 0))
-    except BrokenPipeError:
-        raise
-    except Exception as error:
-        said = str(error).encode()
-        out.write(_HEADER.pack(_FAILED, len(said)) + said)
-    out.flush()
+def _answer(database: Any, what: bytes, key: bytes) -> Iterator[Pairs]:
+    if what == RECORDS:
+        yield from pairs_of(database)
+    elif what == VALUE:
+        found: bytes | None = database.get(key)
+        if found is not None:
+            yield Pairs(array("i", [len(found)]), [found])
+    else:
+        first = first_pairs(database, what == TO_THE_END)
+        if first.lengths:
+            yield first
 
 
-def _parsed(stream: IO[bytes]) -> Iterator[Pairs]:
-    while True:
-        count, size = _HEADER.unpack(_exactly(stream, _HEADER.size))
-        if count == _FAILED:
-            raise RuntimeError(bytes(_exactly(stream, size)).decode())
-        if count == 0:
-            return
-        lengths = array("i")
-        lengths.frombytes(_exactly(stream, count * lengths.itemsize))
-        yield Pairs(lengths, [_exactly(stream, size)])
-
-
-def _exactly(stream: IO[bytes], size: int) -> bytes:
-    content = stream.read(size)
-    if len(content) != size:
-        raise CannotRead(
-            "the process that reads the snapshot has ended before its time",
-            "The system ends processes when memory runs out.",
-            "Try again with more memory, or partition by partition: --partition.",
-        )
-    return content
+def _send_header(out: IO[bytes], count: int, size: int) -> None:
+    out.write(PIECE.pack(count, size))
+    if count == OPENED:
+        out.flush()  # who waits for it has a limit

@@ -25,7 +25,6 @@ from floodmark.state.files.rocksdb import (
 from floodmark.state.rows.rowbytes import gather
 from floodmark.statestore.chain import StateChain, chain_of
 from floodmark.statestore.rocksdb_files import NOTHING, opened
-from floodmark.statestore.rocksdb_pairs import Readers
 from floodmark.storage.files import Files
 
 _RESTORE = "Restore it from a backup; `floodmark doctor --read-data` finds what else is wrong."
@@ -70,15 +69,13 @@ class StoreAt:
             return parse_changelog(self.read(file.path), self.row_checksums)
 
     @contextlib.contextmanager
-    def open(self, partition: int, readers: Readers | None = None) -> Iterator[OpenedPartition]:
+    def open(self, partition: int) -> Iterator[OpenedPartition]:
         folder = store_folder(self.operator, partition, self.store)
-        with named(folder), self._opened(partition, folder, readers) as found:
+        with named(folder), self._opened(partition, folder) as found:
             yield found
 
     @contextlib.contextmanager
-    def _opened(
-        self, partition: int, folder: str, readers: Readers | None
-    ) -> Iterator[OpenedPartition]:
+    def _opened(self, partition: int, folder: str) -> Iterator[OpenedPartition]:
         chain = self.chain(partition)
         if self.provider == "hdfs":
             yield OpenedPartition(self, chain)
@@ -89,7 +86,7 @@ class StoreAt:
             return
         with named(chain.snapshot.path):
             snapshot = read_snapshot(self.read(chain.snapshot.path))
-        with opened(self.files, folder, snapshot, self.delimiter, readers) as base:
+        with opened(self.files, folder, snapshot, self.delimiter) as base:
             yield OpenedPartition(self, chain, base, logs, snapshot)
 
 

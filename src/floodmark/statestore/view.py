@@ -6,6 +6,7 @@ that can be asked of it.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -26,8 +27,6 @@ from floodmark.state.rows.unsaferow_write import encode_rows
 from floodmark.state.rows.values import coerce, plain
 from floodmark.state.shapes.operators import JoinCounts, Reading, Shape
 from floodmark.state.shapes.schema import PLAIN
-from floodmark.statestore.rocksdb_files import readers_beside
-from floodmark.statestore.rocksdb_pairs import Readers
 from floodmark.statestore.store import OpenedPartition, StoreAt, named
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
     from floodmark.state.files.records import Records
 
+_MOST_SIDE_BY_SIDE = 8
 _GIVE = (
     "Give one: --key-schema 'name STRING' --value-schema 'count BIGINT' (in Python: schema=(…, …))"
 )
@@ -131,28 +131,25 @@ class StateView:
         if self.at.provider != "rocksdb" or len(self.partitions) < 2:
             yield from self._in_order()
             return
-        with readers_beside() as readers:
-            waiting = (self.partition_batches(one, readers) for one in self.partitions)
-            reading = deque(islice(waiting, readers.count))
-            while reading:
-                rows = reading.popleft()
-                found = next(rows, None)
-                if found is None:
-                    reading.extend(islice(waiting, 1))
-                    continue
-                yield found
-                reading.append(rows)
+        waiting = map(self.partition_batches, self.partitions)
+        reading = deque(islice(waiting, min(os.cpu_count() or 1, _MOST_SIDE_BY_SIDE)))
+        while reading:
+            rows = reading.popleft()
+            found = next(rows, None)
+            if found is None:
+                reading.extend(islice(waiting, 1))
+                continue
+            yield found
+            reading.append(rows)
 
     def _in_order(self) -> Iterator[pa.RecordBatch]:
         return chain.from_iterable(map(self.partition_batches, self.partitions))
 
-    def partition_batches(
-        self, partition: int, readers: Readers | None = None
-    ) -> Iterator[pa.RecordBatch]:
+    def partition_batches(self, partition: int) -> Iterator[pa.RecordBatch]:
         """One partition's rows; this is what an executor runs."""
         with named(store_folder(self.operator, partition, self.at.store)):
             counts = self._counts(partition)
-            with self.at.open(partition, readers) as opened:
+            with self.at.open(partition) as opened:
                 layout = self.layout(opened)
                 for records in opened.records():
                     found = self._batch(partition, layout, records, counts)

@@ -1,0 +1,227 @@
+"""Processes that read RocksDB databases for this one, each one at a time.
+
+A snapshot that a stranger has forged may end its reader or keep it for ever; here it is then an
+error as any other. Readers also stand for cores: RocksDB gives out one pair at a time, and a
+Python process takes them on one core only.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from array import array
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from floodmark.errors import CannotRead, MalformedFile
+from floodmark.statestore import rocksdb_pairs as asked_of
+from floodmark.statestore.rocksdb_pairs import ASKED, FAILED, OPENED, PIECE, Pairs
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+_PIPE = 1 << 20
+_MOST_KEPT = 8
+OPENING_SECONDS = 60.0
+"""RocksDB reads the MANIFEST and the ends of the tables; of a damaged MANIFEST it never tires."""
+ANSWER_SECONDS = 900.0
+"""Between two pieces; the longest is a whole table that is read for its checksums."""
+
+
+def records(place: str) -> Iterator[Pairs]:
+    """All pairs of the database in a folder. Several databases may be read side by side."""
+    return _answers(asked_of.RECORDS, place)
+
+
+def value(place: str, key: bytes) -> bytes | None:
+    found = [pairs.parts[0] for pairs in _answers(asked_of.VALUE, place, key)]
+    return found[0] if found else None
+
+
+def first(place: str, to_the_end: bool) -> Pairs:
+    """The first pairs, and with `to_the_end` a look at all that come after them."""
+    what = asked_of.TO_THE_END if to_the_end else asked_of.FIRST
+    return next(iter(list(_answers(what, place))), Pairs(array("i"), []))
+
+
+def close(place: str) -> None:
+    """Whoever has the database open lets it go: its folder is about to be removed."""
+    _readers().close(place)
+
+
+def start_one() -> None:
+    """So that it is there when it is needed, a little later."""
+    readers = _readers()
+    readers.give(readers.take(""))
+
+
+def _answers(what: bytes, place: str, key: bytes = b"") -> Iterator[Pairs]:
+    readers = _readers()
+    reader = readers.take(place)
+    done = False
+    try:
+        yield from reader.answers(what, place, key)
+        done = True
+    except RuntimeError:
+        done = True  # the words of RocksDB: the reader goes on
+        raise
+    finally:
+        # One that has more to say would say it to the next who asks.
+        if done:
+            readers.give(reader)
+        else:
+            reader.end()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.place = ""
+        self._process = _start()
+
+    def answers(self, what: bytes, place: str, key: bytes) -> Iterator[Pairs]:
+        self.place = place
+        self._ask(what, place, key)
+        limit = OPENING_SECONDS
+        while True:
+            count, size = PIECE.unpack(self._exactly(PIECE.size, limit))
+            limit = ANSWER_SECONDS
+            if count == FAILED:
+                raise RuntimeError(self._exactly(size, limit).decode())
+            if count == OPENED:
+                continue
+            if count == 0:
+                return
+            lengths = array("i")
+            lengths.frombytes(self._exactly(count * lengths.itemsize, limit))
+            yield Pairs(lengths, [bytes(self._exactly(size, limit))])
+
+    def close(self) -> None:
+        with contextlib.suppress(CannotRead):
+            self._ask(asked_of.CLOSE, self.place, b"")
+        self.place = ""
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def _ask(self, what: bytes, place: str, key: bytes) -> None:
+        assert self._process.stdin is not None
+        name = place.encode()
+        try:
+            self._process.stdin.write(ASKED.pack(what, len(name), len(key)) + name + key)
+        except BrokenPipeError:
+            raise self._ended() from None
+
+    def _exactly(self, size: int, seconds: float) -> bytearray:
+        assert self._process.stdout is not None
+        pipe = self._process.stdout.fileno()
+        found, at = bytearray(size), 0
+        until = time.monotonic() + seconds
+        while at < size:
+            ready, _, _ = select.select([pipe], [], [], max(0.0, until - time.monotonic()))
+            if not ready:
+                raise _never_ends(seconds)
+            read = os.readv(pipe, [memoryview(found)[at:]])
+            if not read:
+                raise self._ended()
+            at += read
+            until = time.monotonic() + seconds
+        return found
+
+    def _ended(self) -> CannotRead | MalformedFile:
+        status = self._process.wait()
+        if status == -signal.SIGKILL:
+            return CannotRead(
+                "the process that reads the snapshot has ended before its time",
+                "The system ends processes when memory runs out.",
+                "Try again with more memory, or partition by partition: --partition.",
+            )
+        with contextlib.suppress(ValueError):
+            ended = signal.Signals(-status).name
+            return MalformedFile(f"RocksDB ended the process that read the snapshot ({ended})")
+        return MalformedFile(f"the process that read the snapshot ended with status {status}")
+
+
+class _Readers:
+    """The free ones; each belongs to who has taken it."""
+
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        self._free: list[_Reader] = []
+        self._lock = threading.Lock()
+
+    def take(self, place: str) -> _Reader:
+        """The one that has the database open already, any other that is free, or a new one."""
+        with self._lock:
+            for index, reader in enumerate(self._free):
+                if reader.place == place:
+                    return self._free.pop(index)
+            if self._free:
+                return self._free.pop()
+        return _Reader()
+
+    def give(self, reader: _Reader) -> None:
+        with self._lock:
+            if len(self._free) < _MOST_KEPT:
+                self._free.append(reader)
+                return
+        reader.end()
+
+    def close(self, place: str) -> None:
+        with self._lock:
+            for reader in self._free:
+                if reader.place == place:
+                    reader.close()
+
+    def end(self) -> None:
+        if self.owner != os.getpid():
+            return  # they are those of the process that this one was forked from
+        with self._lock:
+            for reader in self._free:
+                reader.end()
+            self._free = []
+
+
+_kept: list[_Readers] = []
+
+
+def _readers() -> _Readers:
+    if not _kept or _kept[0].owner != os.getpid():
+        _kept[:] = [_Readers()]
+        atexit.register(_kept[0].end)
+    return _kept[0]
+
+
+def _start() -> Popen[bytes]:
+    import subprocess
+
+    # The same modules as here, wherever this process found them. Without `site`: it is slow.
+    code = f"import sys; sys.path[:] = {sys.path!r}; import {asked_of.__name__} as it; it.serve()"
+    try:
+        return subprocess.Popen(  # nosec B603 # a module of this package, without a shell
+            [sys.executable, "-S", "-c", code],
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pipesize=_PIPE,
+        )
+    except OSError as error:
+        raise CannotRead(
+            f"RocksDB needs a process of its own, and the system starts none: {error.strerror}",
+            "A damaged or forged snapshot may end the process that opens it.",
+            "End other processes, or raise the limit on processes (`ulimit -u`).",
+        ) from None
+
+
+def _never_ends(seconds: float) -> MalformedFile:
+    return MalformedFile(
+        f"RocksDB has not answered for {seconds:.0f} seconds",
+        "A damaged or forged snapshot can keep it busy for ever; so can storage that stands still.",
+    )
