@@ -33,7 +33,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parent))
 
 from fuzz_commands import Command, draw
 from fuzz_mutations import mutate
