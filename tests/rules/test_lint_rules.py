@@ -109,6 +109,15 @@ def test_a_notebook_is_read_with_its_magics_and_its_own_lines(tmp_path):
     assert "rm -rf" in lines[found[1].line - 1]
 
 
+def test_a_notebook_in_another_language_is_passed_over(tmp_path):
+    path = tmp_path / "n.ipynb"
+    scala = json.loads(notebook(["val stream = spark.readStream // 'text'"]))
+    path.write_text(json.dumps(scala | {"metadata": {"kernelspec": {"language": "scala"}}}))
+    assert api.lint([str(path)]) == ()
+    path.write_text(json.dumps(scala | {"metadata": {"language_info": {"name": "python"}}}))
+    assert [item.rule for item in api.lint([str(path)])] == ["not-python"]
+
+
 @pytest.mark.parametrize(
     ("name", "data", "words"),
     [
@@ -142,3 +151,15 @@ def test_encodings_and_line_ends_are_pythons(tmp_path):
     path.write_bytes("# coding: latin-1\r\nname = 'é'\r\nx = (\r\n".encode("latin-1"))
     (finding,) = api.lint([str(path)])
     assert finding.line == 3
+
+
+def test_a_notebook_may_start_one_query_again(tmp_path):
+    cell = (
+        "spark.readStream.table('in').writeStream"
+        ".option('checkpointLocation', '/ck').toTable({!r})\n"
+    )
+    path = tmp_path / "n.ipynb"
+    path.write_text(notebook([cell.format("counts")], [cell.format("counts")]))
+    assert api.lint([str(path)]) == ()
+    path.write_text(notebook([cell.format("counts")], [cell.format("sums")]))
+    assert [item.rule for item in api.lint([str(path)])] == ["shared-checkpoint"]

@@ -10,5 +10,17 @@ kafka = (
     .load()
 )
 kafka.writeStream.format("console").start()
+
+
+class Job:
+    def read(self):
+        return (
+            spark.readStream.format("kafka")
+            .option("startingOffsets", "earliest")
+            .option("failOnDataLoss", False)  # bad
+            .load()
+        )
+
+
 strict = spark.readStream.format("kafka").option("startingOffsets", "latest")
 strict.option("failOnDataLoss", True).load().writeStream.format("console").start()

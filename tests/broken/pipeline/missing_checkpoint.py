@@ -29,4 +29,5 @@ orders.writeStream.format("memory").queryName("t").start()
 def begin(writer, **settings):
     writer.format("delta").outputMode("append").start("s3://lake/c")
     orders.writeStream.format("delta").options(**settings).start("s3://lake/d")
+    orders.writeStream.format("delta").of_our_own(settings).start("s3://lake/f")
     orders.writeStream.format("delta").start("s3://lake/e", checkpointLocation="s3://lake/ck/e")

@@ -14,5 +14,11 @@ bronze = orders.writeStream.option("checkpointLocation", "s3://lake/ck/bronze").
 spark.readStream.table("bronze").writeStream.format("console")  # bad
 
 
+def test(mock):
+    mock.writeStream.format.assert_called_once_with("console")
+    made = mock.writeStream.format.return_value
+    made.option.assert_not_called()
+
+
 def writer():
     return orders.writeStream.format("console")

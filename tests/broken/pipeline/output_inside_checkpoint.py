@@ -12,6 +12,7 @@ out.option("checkpointLocation", BASE).start(BASE + "/data")  # bad
 out.option("checkpointLocation", given).start(f"{given}/data")  # bad
 out.option("checkpointLocation", f"{given}/b/").option("path", f"{given}/b").start()  # bad
 out.option("checkpointLocation", f"{given}/c").start(f"{given}/c-data")
+out.option("checkpointLocation", "/").start("/")  # bad
 out.option("checkpointLocation", sys.argv[2]).start(f"{given}/data")
 
 

@@ -13,11 +13,38 @@ from floodmark.rules.code.values import dotted, value_of
 
 _METHODS = frozenset({"rmtree", "rm", "delete", "remove_tree", "deleteRecursive", "rm_rf"})
 _COMMANDS = frozenset({"system", "run", "call", "check_call", "check_output", "Popen", "popen"})
+_RESETS = re.compile(r"\b(DROP|TRUNCATE)\s+TABLE\b", re.IGNORECASE)
 _REMOVES = re.compile(r"\b(rm|rmdir|-rmr?|rmr|delete)\b")
 
 
 def deletions_of(places: Sequence[tuple[Place, CallChain]]) -> tuple[Deletion, ...]:
-    return tuple(found for place, _ in places for found in _deletion(place))
+    resets = [place for place, _ in places if _resets_a_table(place)]
+    return tuple(
+        found
+        for place, _ in places
+        for found in _deletion(place)
+        if not any(_belong_together(place, other) for other in resets)
+    )
+
+
+def _resets_a_table(place: Place) -> bool:
+    node = place.node
+    return isinstance(node, ast.Call) and any(
+        isinstance(item, ast.Constant)
+        and isinstance(item.value, str)
+        and _RESETS.search(item.value)
+        for argument in node.args
+        for item in ast.walk(argument)
+    )
+
+
+def _belong_together(deletion: Place, reset: Place) -> bool:
+    """One function or one arm of an `if` deletes both: the output starts anew, too."""
+    if deletion.scope is not reset.scope:
+        return False
+    return deletion.scope.parent is not None or (
+        bool(deletion.branches) and deletion.branches == reset.branches
+    )
 
 
 def _deletion(place: Place) -> Iterator[Deletion]:

@@ -23,6 +23,8 @@ class Value:
     number: float | None = None
     unknowns: tuple[str, ...] = ()
     """What stands for each `{}` of the pattern; two equal texts are one value."""
+    default: str | None = None
+    """What an environment variable is taken for where it is not set."""
 
     @property
     def literal(self) -> str | None:
@@ -236,6 +238,8 @@ class Code:
     """Why it is not Python."""
     problem_line: int | None = None
     streams: tuple[Stream, ...] = ()
+    reads: tuple[Read, ...] = ()
+    """Every readStream, also one whose stream is written where this file does not show it."""
     write_options: tuple[Option, ...] = ()
     """Options of batch writes."""
     confs: tuple[Option, ...] = ()
@@ -248,11 +252,15 @@ class Code:
     newer: bool = False
     """A later Python than this one may read it."""
     on_databricks: bool = False
-    """It is a notebook of Databricks, where a path without a scheme is on DBFS."""
+    """It is written for Databricks, where a path without a scheme is on DBFS."""
     waits: tuple[int, ...] = ()
     """The lines that wait for a query or stop it."""
     lines: tuple[int, ...] = ()
     """A notebook's: the line of its file that each line of its code came from."""
+
+    @property
+    def is_notebook(self) -> bool:
+        return bool(self.lines) or self.on_databricks
 
     def place(self, line: int | None) -> int | None:
         """The line of the file, where a line of the code stands."""

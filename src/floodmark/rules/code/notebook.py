@@ -13,12 +13,14 @@ _SHELLS = frozenset({"sh", "bash", "fs", "script"})
 def to_python(text: str) -> tuple[str, list[int]]:
     """The code of all cells, and for each of its lines the line of the file it came from.
 
-    Raises ValueError where the text is no notebook.
+    A notebook in another language has none. Raises ValueError where the text is no notebook.
     """
     notebook = json.loads(text)
     cells = notebook.get("cells") if isinstance(notebook, dict) else None
     if not isinstance(cells, list):
         raise ValueError("it has no cells")
+    if not _is_python(notebook):
+        return "\n", [1]
     where = _Where(text)
     lines: list[str] = []
     places: list[int] = []
@@ -30,6 +32,19 @@ def to_python(text: str) -> tuple[str, list[int]]:
             lines.append(line)
             places.append(place)
     return "\n".join(lines) + "\n", places
+
+
+def _is_python(notebook: dict[str, Any]) -> bool:
+    """True unless the notebook names another language, such as Scala, as its own."""
+    metadata = notebook.get("metadata")
+    for part in ("language_info", "kernelspec"):
+        found = metadata.get(part) if isinstance(metadata, dict) else None
+        if not isinstance(found, dict):
+            continue
+        name = found.get("name" if part == "language_info" else "language")
+        if isinstance(name, str):
+            return name.lower().startswith(("python", "ipython"))
+    return True
 
 
 class _Where:

@@ -16,7 +16,7 @@ from floodmark.rules.code.dstreams import dstreams_of
 from floodmark.rules.code.facts import Code, DStreams, Option
 from floodmark.rules.code.notebook import to_python
 from floodmark.rules.code.scopes import WAITING, Place, walk
-from floodmark.rules.code.streams import options_of, streams_of
+from floodmark.rules.code.streams import options_of, reads_of, streams_of
 from floodmark.rules.code.values import value_of
 
 # A file without any of these has nothing to say of streams: its syntax is checked, and that is all.
@@ -76,6 +76,7 @@ def _facts(path: str, text: str, tree: ast.Module) -> Code:
     return Code(
         path,
         streams=streams_of(found, places),
+        reads=reads_of(places),
         write_options=_write_options(places),
         confs=confs,
         deletions=deletions_of(places),

@@ -15,6 +15,7 @@ _TABLES = frozenset({"toTable", "table"})
 """`table()` is Databricks' name for toTable()."""
 _STARTS = _TABLES | {"start"}
 _WRITER_ONLY = frozenset({"outputMode", "trigger", "queryName", "foreachBatch"})
+_BUILDS = _WRITER_ONLY | {"format", "option", "options", "partitionBy", "clusterBy", "foreach"}
 _FILE_FORMATS = frozenset({"csv", "json", "orc", "parquet", "text", "xml", "table", "load"})
 _NOT_OPTIONS = frozenset({"path", "format", "outputMode", "partitionBy", "queryName", "tableName"})
 
@@ -70,7 +71,7 @@ def _stream(walk: Walk, place: Place, chain: CallChain) -> Stream:
         writer_line,
         _argument(by_name.get("format"), 0) or _argument(start, 1, "format", only_keyword=True),
         options,
-        options_known and at >= 0,
+        options_known and at >= 0 and _only_built(_before(links, start)),
         start.line if start else None,
         start is not None and start.name in _TABLES,
         _argument(start, 0, "tableName") if start and start.name in _TABLES else None,
@@ -81,11 +82,20 @@ def _stream(walk: Walk, place: Place, chain: CallChain) -> Stream:
         "foreachBatch" in by_name or "foreach" in by_name,
         operations,
         reads,
-        start is None and _abandoned(walk, place),
+        start is None and bool(links) and _only_built(links) and _abandoned(walk, place),
         place.loop,
         place.branches,
         _once(by_name.get("trigger")),
     )
+
+
+def _before(links: Sequence[Link], start: Link | None) -> Sequence[Link]:
+    return links[: links.index(start)] if start in links else links
+
+
+def _only_built(links: Sequence[Link]) -> bool:
+    """Every step is a call of the writer's own: a mock's `format.return_value` is none."""
+    return all(link.call and link.name in _BUILDS for link in links)
 
 
 def _abandoned(walk: Walk, place: Place) -> bool:
@@ -195,9 +205,7 @@ def _way(links: Sequence[Link]) -> tuple[tuple[Operation, ...], tuple[Read, ...]
     begin = next((at for at, link in enumerate(links) if link.name == "readStream"), None)
     if begin is None:
         return tuple(_operations(links)), ()
-    loaded = next(
-        (at for at in range(begin, len(links)) if links[at].name in _FILE_FORMATS), len(links)
-    )
+    loaded = _loaded(links, begin)
     reads.append(read_of(links[begin : loaded + 1]))
     for operation in _operations(links[loaded + 1 :]):
         operations.append(operation)
@@ -236,4 +244,25 @@ def read_of(links: Sequence[Link]) -> Read:
     last = links[-1].name
     kind = _argument(by_name.get("format"), 0)
     named = kind.literal if kind else (last if last in _FILE_FORMATS - {"load"} else None)
+    complete = complete and last in _FILE_FORMATS
     return Read(links[0].line, named.lower() if named else None, options, complete)
+
+
+def reads_of(places: Sequence[tuple[Place, CallChain]]) -> tuple[Read, ...]:
+    """Each readStream of the file once, as far as its chain goes."""
+    longest: dict[int, Sequence[Link]] = {}
+    for _, chain in places:
+        begin = next((at for at, link in enumerate(chain.links) if link.name == "readStream"), None)
+        if begin is None:
+            continue
+        links = chain.links[begin : _loaded(chain.links, begin) + 1]
+        if len(links) > len(longest.get(links[0].node, ())):
+            longest[links[0].node] = links
+    return tuple(read_of(links) for links in longest.values())
+
+
+def _loaded(links: Sequence[Link], begin: int) -> int:
+    """Where reading ends: at load() or at a format's own method."""
+    return next(
+        (at for at in range(begin, len(links)) if links[at].name in _FILE_FORMATS), len(links)
+    )

@@ -12,6 +12,7 @@ from floodmark.rules.code.scopes import Scope
 _DEEPEST = 12
 _JOINING = frozenset({"os.path.join", "posixpath.join", "join"})
 _SAME = frozenset({"str", "Path", "pathlib.Path", "PurePosixPath", "os.path.abspath", "os.fspath"})
+_ENVIRONMENT = frozenset({"os.getenv", "os.environ.get", "getenv", "environ.get"})
 _JSON = frozenset({"json.dumps", "dumps"})
 _SAME_METHODS = frozenset(
     {"rstrip", "lstrip", "strip", "as_posix", "as_uri", "resolve", "absolute"}
@@ -119,6 +120,9 @@ def _call(node: ast.Call, scope: Scope, depth: int) -> Value:
             ],
             "/",
         )
+    if name in _ENVIRONMENT and len(arguments) == 2:
+        unknowns = (f"{name}({arguments[0].pattern})",)
+        return Value("{}", calls=frozenset({name}), unknowns=unknowns, default=arguments[1].literal)
     if name in _JSON and len(node.args) == 1:
         return _json(node.args[0], scope)
     if name in _SAME and arguments:

@@ -28,13 +28,24 @@ _TEMPORARY = re.compile(
 def check(code: Code) -> Iterator[Finding]:
     for option in _checkpoints(code):
         value = option.value
-        absolute = value.pattern.startswith(("/", "file:", "dbfs:", "%"))
         made = temporary_calls(value)
-        if made or (absolute and _TEMPORARY.match(value.pattern)):
+        if value.default and _is_temporary(value.default):
+            yield RULE.finding(
+                code.path,
+                f"The checkpoint's default is a temporary folder: {value.default}.",
+                line=option.line,
+                severity=Severity.ADVICE,
+            )
+        elif made or _is_temporary(value.pattern):
             where = f"made by {made[0]}()" if made else value.pattern.replace("{}", "…")
             yield RULE.finding(
                 code.path, f"The checkpoint is in a temporary folder: {where}.", line=option.line
             )
+
+
+def _is_temporary(path: str) -> bool:
+    absolute = path.startswith(("/", "file:", "dbfs:", "%"))
+    return absolute and _TEMPORARY.match(path) is not None
 
 
 def _checkpoints(code: Code) -> list[Option]:

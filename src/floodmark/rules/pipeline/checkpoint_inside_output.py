@@ -28,7 +28,8 @@ def check(code: Code) -> Iterator[Finding]:
         if checkpoint is None or not output or inside is None:
             continue
         folder = output.rstrip("/") + "/"
-        if inside.startswith(folder) and inside[len(folder) :][:1] not in ("", "_", "."):
+        below = inside.rstrip("/")[len(folder) :]
+        if inside.startswith(folder) and below[:1] not in ("", "_", "."):
             shown = checkpoint.value.pattern.replace("{}", "…")
             yield RULE.finding(
                 code.path,

@@ -19,12 +19,11 @@ RULE = Rule(
 
 
 def check(code: Code) -> Iterator[Finding]:
-    for stream in code.streams:
-        for read in stream.reads:
-            option = read.option("checkpointLocation")
-            if option is not None:
-                yield RULE.finding(
-                    code.path,
-                    "checkpointLocation is given to readStream, which ignores it.",
-                    line=option.line,
-                )
+    for read in code.reads:
+        option = read.option("checkpointLocation")
+        if option is not None:
+            yield RULE.finding(
+                code.path,
+                "checkpointLocation is given to readStream, which ignores it.",
+                line=option.line,
+            )

@@ -21,12 +21,11 @@ RULE = Rule(
 
 
 def check(code: Code) -> Iterator[Finding]:
-    for stream in code.streams:
-        for read in stream.reads:
-            option = read.option("failOnDataLoss")
-            if option and (option.value.literal or "").lower() == "false":
-                yield RULE.finding(
-                    code.path,
-                    "failOnDataLoss is false: lost records are skipped.",
-                    line=option.line,
-                )
+    for read in code.reads:
+        option = read.option("failOnDataLoss")
+        if option and (option.value.literal or "").lower() == "false":
+            yield RULE.finding(
+                code.path,
+                "failOnDataLoss is false: lost records are skipped.",
+                line=option.line,
+            )

@@ -83,7 +83,7 @@ def _both(code: Code, stream: Stream, other_code: Code, other: Stream, place: st
         return known and not same and (place.startswith("/") or "://" in place)
     if stream.line == other.line or _made_anew(code, other, stream, place):
         return False
-    if same and any(other.line < line < stream.line for line in code.waits):
+    if same and (code.is_notebook or any(other.line < at < stream.line for at in code.waits)):
         return False  # one query, stopped and started again
     arms = dict(other.branches)
     return not any(arms.get(branch, arm) != arm for branch, arm in stream.branches)

@@ -22,13 +22,12 @@ _SAYS = ("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp")
 
 
 def check(code: Code) -> Iterator[Finding]:
-    for stream in code.streams:
-        for read in stream.reads:
-            if (
-                read.format == "kafka"
-                and read.options_known
-                and not any(read.option(key) for key in _SAYS)
-            ):
-                yield RULE.finding(
-                    code.path, "This Kafka source does not say where it begins.", line=read.line
-                )
+    for read in code.reads:
+        if (
+            read.format == "kafka"
+            and read.options_known
+            and not any(read.option(key) for key in _SAYS)
+        ):
+            yield RULE.finding(
+                code.path, "This Kafka source does not say where it begins.", line=read.line
+            )
