@@ -28,6 +28,7 @@ def check(code: Code) -> Iterator[Finding]:
         for operation in stream.aggregations[:1]:
             yield RULE.finding(
                 code.path,
-                "Spark refuses this aggregate: the output mode is append, and no watermark is set.",
+                f"Spark refuses the query that starts at line {code.place(stream.started_at)}: it "
+                "writes this aggregate in append mode, and no watermark is set.",
                 line=operation.line,
             )
