@@ -7,8 +7,7 @@ from typing import Any
 
 import samples
 from floodmark.checkpoint.outside import Bounds, Outside, TableLog
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import (SourceOffset)
+from floodmark.connectors.source import SourceOffset
 from floodmark.rules.starts.situation import Situation, StartingSource
 
 TOPICS = {"orders": {"0": 5, "1": 9}}
@@ -16,7 +15,7 @@ KAFKA = StartingSource(
     "0",
     "kafka",
     {"kafka.bootstrap.servers": "broker:9092", "subscribe": "orders"},
-    SourceOffset("0", SourceKind.KAFKA, TOPICS, None),
+    SourceOffset("0", "kafka", TOPICS, None),
 )
 DELTA = StartingSource(
     "1",
@@ -24,7 +23,7 @@ DELTA = StartingSource(
     {"path": "/lake/orders"},
     SourceOffset(
         "1",
-        SourceKind.DELTA,
+        "delta",
         {
             "sourceVersion": 1,
             "reservoirId": "a1b2",
@@ -38,7 +37,7 @@ DELTA = StartingSource(
 BOUNDS = {0: Bounds(0, 20), 1: Bounds(0, 20)}
 TABLE = TableLog("/lake/orders", "a1b2", 5, 9)
 OUTSIDE = Outside(kafka={"0": {"orders": BOUNDS}}, tables={"1": TABLE}, inputs={"2": ()})
-FILES = StartingSource("2", "csv", {"path": "/in"}, SourceOffset("2", SourceKind.FILE, 3, None))
+FILES = StartingSource("2", "csv", {"path": "/in"}, SourceOffset("2", "file", 3, None))
 SOUND = Situation(
     "sales",
     "file:/checkpoints/sales",

@@ -14,10 +14,18 @@ from hypothesis import strategies as st
 import samples
 from floodmark.checkpoint import commits, layout, offsets, operators, query, sidefiles
 from floodmark.checkpoint.inspection import inspection, scan_entry
-from floodmark.checkpoint.sources import file_log as filelog
-from floodmark.checkpoint.sources import offset as sources
 from floodmark.checkpoint.timeline import restart, timeline
 from floodmark.cli import render
+from floodmark.connectors.delta.offset import parse_delta_offset
+from floodmark.connectors.files import file_log as filelog
+from floodmark.connectors.files.offset import parse_log_offset
+from floodmark.connectors.kafka.offset import (
+    parse_kafka_initial,
+    parse_kafka_offset,
+    render_kafka_initial,
+)
+from floodmark.connectors.rate import parse_rate_initial
+from floodmark.connectors.registry import read_source_offset
 from floodmark.errors import FloodmarkError
 from floodmark.storage import lease_files as holder
 from floodmark.wire import dumps
@@ -40,7 +48,7 @@ class Format:
 
 def _read_offset(data: bytes) -> Any:
     text = data.decode("utf-8", "surrogateescape")
-    found = sources.read_source_offset("0", text)
+    found = read_source_offset("0", text)
     assert found.text == text
     dumps(found.offset)
     return found
@@ -109,14 +117,14 @@ FORMATS = {
         (b'v1\n{"path":"/o","size":4,"isDir":false,"modificationTime":1,"action":"add"}\n',),
     ),
     "kafka initial": Format(
-        sources.parse_kafka_initial,
+        parse_kafka_initial,
         (b'\0v1\n{"t":{"0":1}}', b'\x0d{"t":{"0":1}}', b'0v1\n{"t":{"0":1}}'),
-        sources.render_kafka_initial,
+        render_kafka_initial,
     ),
-    "rate initial": Format(sources.parse_rate_initial, (b"v1\n1700000000000",)),
+    "rate initial": Format(parse_rate_initial, (b"v1\n1700000000000",)),
     "an offset": Format(_read_offset, OFFSET_TEXTS),
     "a bare number's kind": Format(
-        lambda data: sources.read_source_offset("0", "12", data),
+        lambda data: read_source_offset("0", "12", data),
         (b"v1\n1700000000000", b'\0v1\n{"t":{"0":1}}', b'v1\n{"path":"/a"}'),
     ),
     "offset metadata": Format(
@@ -136,9 +144,9 @@ FORMATS = {
         (sidefiles.side_file_of(b"content"), sidefiles.side_file_of(bytes(2000))),
     ),
     "a lease": Format(holder.parse, (_LEASE,)),
-    "kafka offset": Format(_as_kind(sources.parse_kafka_offset), OFFSET_TEXTS),
-    "delta offset": Format(_as_kind(sources.parse_delta_offset), OFFSET_TEXTS),
-    "file offset": Format(_as_kind(sources.parse_log_offset), OFFSET_TEXTS),
+    "kafka offset": Format(_as_kind(parse_kafka_offset), OFFSET_TEXTS),
+    "delta offset": Format(_as_kind(parse_delta_offset), OFFSET_TEXTS),
+    "file offset": Format(_as_kind(parse_log_offset), OFFSET_TEXTS),
 }
 
 

@@ -15,7 +15,8 @@ from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.offsets import parse_offsets, render_offsets
 from floodmark.checkpoint.operators import parse_operator_metadata, render_operator_metadata
 from floodmark.checkpoint.query import parse_metadata, render_metadata
-from floodmark.checkpoint.sources.file_log import (
+from floodmark.checkpoint.timeline import Action, Status, restart, timeline
+from floodmark.connectors.files.file_log import (
     log_id,
     merge_source_logs,
     names_to_read,
@@ -23,14 +24,9 @@ from floodmark.checkpoint.sources.file_log import (
     parse_source_log,
     render_log,
 )
-from floodmark.checkpoint.sources.input_files import Taken, input_files
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import (
-    parse_kafka_initial,
-    parse_rate_initial,
-    render_kafka_initial,
-)
-from floodmark.checkpoint.timeline import Action, Status, restart, timeline
+from floodmark.connectors.files.input_files import Taken, input_files
+from floodmark.connectors.kafka.offset import parse_kafka_initial, render_kafka_initial
+from floodmark.connectors.rate import parse_rate_initial
 from floodmark.storage.files import open_files
 from floodmark.storage.load import Entries, load
 
@@ -52,11 +48,11 @@ SINCE = {
 ONLY = {"4.0": {"sales-format-2-alone", "join-v1"}, "4.2": {"kafka", "delta", "delta-mid-version"}}
 # How each source describes itself in a query's progress.
 KINDS = {
-    "FileStreamSource": SourceKind.FILE,
-    "KafkaV2": SourceKind.KAFKA,
-    "DeltaSource": SourceKind.DELTA,
-    "RateStreamV2": SourceKind.RATE,
-    "RatePerMicroBatchStream": SourceKind.RATE,
+    "FileStreamSource": "file",
+    "KafkaV2": "kafka",
+    "DeltaSource": "delta",
+    "RateStreamV2": "rate",
+    "RatePerMicroBatchStream": "rate",
 }
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
@@ -163,7 +159,7 @@ def test_every_logged_batch_ends_where_the_engine_said(folder: Path) -> None:
 def test_the_kind_of_every_source(folder: Path) -> None:
     expected, checkpoint = expected_of(folder), checkpoint_of(folder)
     if folder.name == "continuous":  # reports no progress
-        assert [source.kind for source in checkpoint.sources] == [SourceKind.RATE]
+        assert [source.kind for source in checkpoint.sources] == ["rate"]
         return
     told = (expected["batches"] or [expected["restart"]])[-1]["sources"]
     found = {source.id: source.kind for source in checkpoint.sources}
@@ -281,11 +277,11 @@ def _rendered(checkpoint: Checkpoint, parts: tuple[str, ...], data: bytes) -> by
 
 def _rendered_source(checkpoint: Checkpoint, source: str, data: bytes) -> bytes:
     kind = next(found.kind for found in checkpoint.sources if found.id == source)
-    if kind is SourceKind.KAFKA:
+    if kind == "kafka":
         return render_kafka_initial(parse_kafka_initial(data))
-    if kind is SourceKind.RATE:
+    if kind == "rate":
         return f"v1\n{parse_rate_initial(data)}".encode()
-    assert kind is SourceKind.FILE
+    assert kind == "file"
     return render_log(parse_source_log(data))
 
 
@@ -347,6 +343,6 @@ def test_only_neutral_paths_are_inside(folder: Path) -> None:
         if path.is_file()
     ]
     paths = [line.split('"')[3] for text in texts for line in text.splitlines() if '"path"' in line]
-    if any(source.kind is SourceKind.FILE for source in checkpoint_of(folder).sources):
+    if any(source.kind == "file" for source in checkpoint_of(folder).sources):
         assert paths
     assert all(path.startswith("file:///tmp/floodmark-golden/") for path in paths)

@@ -98,7 +98,7 @@ def test_a_wild_setting_is_no_partition_count() -> None:
 def test_a_rate_source_is_told_by_its_initial_file() -> None:
     tree = samples.logs([0], [0], offset=lambda _: "12\n12\n-")
     tree |= {"sources/0/0": b"v1\n1700000000000", "sources/2/0": b'\0v1\n{"t":{"0":1}}'}
-    kinds = [source.kind.value for source in samples.checkpoint(tree).sources]
+    kinds = [source.kind for source in samples.checkpoint(tree).sources]
     assert kinds == ["rate", "memory", "kafka"]
 
 

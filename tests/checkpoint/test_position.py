@@ -7,13 +7,8 @@ import pytest
 
 import samples
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.position import (
-    StartOption,
-    choose_batch,
-    position,
-    starting_option,
-)
+from floodmark.checkpoint.position import choose_batch, position, starting_option
+from floodmark.connectors.source import StartOption
 from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, WrongUse
 
 
@@ -88,16 +83,16 @@ def test_kafka() -> None:
     assert source.option == StartOption("startingOffsets", text, text)
     assert source.note is not None
     assert "--source-kind 0=eventhubs" in source.note
-    sure = replace(found, said_kinds={"0": SourceKind.KAFKA})
+    sure = replace(found, said_kinds={"0": "kafka"})
     assert position(sure, 6).sources[0].note is None
     assert starting_option(at).form == text
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
-    [('{"eh":{"0":23,"1":-1}}', {}), ('{"eh":{"0":23,"1":0}}', {"0": SourceKind.EVENTHUBS})],
+    [('{"eh":{"0":23,"1":-1}}', {}), ('{"eh":{"0":23,"1":0}}', {"0": "eventhubs"})],
 )
-def test_event_hubs_have_an_option_of_their_own(line: str, said: dict[str, SourceKind]) -> None:
+def test_event_hubs_have_an_option_of_their_own(line: str, said: dict[str, str]) -> None:
     """Sequence numbers are no Kafka offsets: its connector takes eventhubs.startingPositions."""
     at = position(replace(_with_lines(line), said_kinds=said), 0)
     option = starting_option(at)
@@ -153,21 +148,21 @@ def test_a_first_snapshot_has_no_start_that_skips_nothing() -> None:
 @pytest.mark.parametrize(
     ("line", "kind", "note"),
     [
-        ('{"logOffset":3}', SourceKind.FILE, "list of seen files"),
-        ('{"offset":10,"timestamp":1000}', SourceKind.RATE, "rate source"),
-        ("12", SourceKind.MEMORY, "memory stream or a socket"),
-        ('{"s-0":{"iteratorType":"LATEST"}}', SourceKind.KINESIS, "Kinesis"),
-        ('{"pos": 2}', SourceKind.PYTHON, "its own code"),
-        ('{"a":"b"}', SourceKind.UNKNOWN, "does not know"),
+        ('{"logOffset":3}', "file", "list of seen files"),
+        ('{"offset":10,"timestamp":1000}', "rate", "rate source"),
+        ("12", "memory", "memory stream or a socket"),
+        ('{"s-0":{"iteratorType":"LATEST"}}', "kinesis", "Kinesis"),
+        ('{"pos": 2}', "python", "its own code"),
+        ('{"a":"b"}', "unknown", "does not know"),
         (
             '{"version":1,"snapshot_id":1,"position":0,"scan_all_files":false}',
-            SourceKind.ICEBERG,
+            "iceberg",
             "coarser",
         ),
-        ("-", SourceKind.UNKNOWN, "no offset yet"),
+        ("-", "unknown", "no offset yet"),
     ],
 )
-def test_sources_without_a_starting_option(line: str, kind: SourceKind, note: str) -> None:
+def test_sources_without_a_starting_option(line: str, kind: str, note: str) -> None:
     at = position(_with_lines(line), 0)
     (source,) = at.sources
     assert (source.kind, source.option) == (kind, None)

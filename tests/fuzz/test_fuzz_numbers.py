@@ -12,8 +12,8 @@ import pytest
 from fuzz_commands import EVERY
 from fuzz_places import CLOCK, GOLDEN
 
-from floodmark.checkpoint.sources.file_log import compact_interval
 from floodmark.cli.main import run
+from floodmark.connectors.files.file_log import compact_interval
 
 Capture = pytest.CaptureFixture[str]
 HUGE, PRIME = "999999999999999999", "999999999999999988"

@@ -16,7 +16,7 @@ from floodmark.changes.in_use import Clock
 from floodmark.changes.sources.kafka_cluster import Cluster, reach
 from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.checkpoint.outside import Bounds
-from floodmark.checkpoint.sources.offset import parse_kafka_initial, parse_kafka_offset
+from floodmark.connectors.kafka.offset import parse_kafka_initial, parse_kafka_offset
 from floodmark.errors import CannotRead, WouldLose, WrongUse
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from floodmark import api
 from floodmark.checkpoint.offsets import parse_offsets
-from floodmark.checkpoint.sources.input_files import Taken
-from floodmark.checkpoint.sources.offset import parse_kafka_initial
+from floodmark.connectors.files.input_files import Taken
+from floodmark.connectors.kafka.offset import parse_kafka_initial
 from floodmark.engine.pipelines.start_positions import Start, read_start
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import pytest
 from broken.starting import KAFKA, SOUND, outside, situation
 from floodmark import api
 from floodmark.checkpoint.outside import Bounds, TableLog
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import SourceOffset
+from floodmark.connectors.source import SourceOffset
 from floodmark.engine.start.before_start import allowed_rules, refuse
 from floodmark.errors import NotReachable, Refused, WrongUse
 from floodmark.rules.pipeline.misspelt_checkpoint_option import is_misspelt
@@ -69,7 +68,7 @@ def test_a_disk_is_no_trouble_for_one_machine_nor_shared_storage_for_many() -> N
 
 
 def test_a_topic_that_a_new_stream_subscribes_to_has_to_be_there() -> None:
-    new = replace(KAFKA, position=SourceOffset("0", SourceKind.KAFKA, None, None))
+    new = replace(KAFKA, position=SourceOffset("0", "kafka", None, None))
     assert said(replace(outside(kafka={"0": {}}), sources=(new,))) == {"kafka-topic-missing"}
 
 

@@ -11,7 +11,8 @@ from floodmark import api
 from floodmark.checkpoint.commits import parse_commit, render_commit
 from floodmark.checkpoint.offsets import parse_offsets, render_offsets
 from floodmark.checkpoint.query import parse_metadata, render_metadata
-from floodmark.checkpoint.sources.file_log import (
+from floodmark.checkpoint.timeline import Action, restart
+from floodmark.connectors.files.file_log import (
     compact_interval,
     merge_source_logs,
     missing_ids,
@@ -20,7 +21,6 @@ from floodmark.checkpoint.sources.file_log import (
     parse_source_log,
     render_log,
 )
-from floodmark.checkpoint.timeline import Action, restart
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus"
 pytestmark = pytest.mark.skipif(
@@ -105,7 +105,7 @@ def test_where_it_stands(name: str) -> None:
     assert found.in_flight_batch == in_flight
     assert found.batch_time_ms == time_ms
     assert [source.offset for source in found.sources] == offsets
-    assert {source.kind.value for source in found.sources} == {"memory"}
+    assert {source.kind for source in found.sources} == {"memory"}
     assert len(found.conf) == settings
     assert found.conf.get(SHUFFLE) in (None, "5")
     assert found.offset_log_version == 1

@@ -20,8 +20,8 @@ from floodmark.storage.load import Entries, load, load_logs
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.checkpoint.differences import Difference
-    from floodmark.checkpoint.sources.input_files import InputFile
-    from floodmark.checkpoint.sources.position import Position
+    from floodmark.checkpoint.position import Position
+    from floodmark.connectors.files.input_files import InputFile
     from floodmark.statestore.compare import StateDifference
     from floodmark.statestore.diff import StateDiff
     from floodmark.statestore.schemas import StoreSchema
@@ -87,7 +87,7 @@ def look(
 def _with_kinds(checkpoint: Checkpoint, said: Mapping[str, str] | None) -> Checkpoint:
     if not said:
         return checkpoint
-    from floodmark.checkpoint.sources.kinds import said_kind
+    from floodmark.connectors.registry import said_kind
 
     ids = [source.id for source in checkpoint.sources]
     kinds = dict(checkpoint.said_kinds)
@@ -139,7 +139,7 @@ def offsets(
     source_kinds: Mapping[str, str] | None = None,
 ) -> Position:
     """Where the stream stood after a batch: by default the last committed one."""
-    from floodmark.checkpoint.sources.position import choose_batch, position
+    from floodmark.checkpoint.position import choose_batch, position
 
     files = open_files(str(path), storage)
     if at is not None:
@@ -163,8 +163,8 @@ def files(
     storage: Storage | None = None,
 ) -> tuple[InputFile, ...]:
     """Which input files each batch took."""
-    from floodmark.checkpoint.sources.input_files import file_sources, input_files
-    from floodmark.checkpoint.sources.position import choose_batch, offsets_lost
+    from floodmark.checkpoint.position import choose_batch, offsets_lost
+    from floodmark.connectors.files.input_files import file_sources, input_files
     from floodmark.storage.source_log import read_source_log
 
     place = open_files(str(path), storage)
@@ -187,7 +187,7 @@ def files(
             "`floodmark doctor` says what to do about it.",
         )
     if not chosen:
-        kinds = ", ".join(f"{item.id} ({item.kind.value})" for item in checkpoint.sources)
+        kinds = ", ".join(f"{item.id} ({item.kind})" for item in checkpoint.sources)
         raise NoAnswer(
             f"{path}: no source of this stream reads files",
             f"Its sources are: {kinds or 'not known yet'}.",
@@ -209,7 +209,7 @@ def diff(
 ) -> tuple[Difference, ...]:
     """What differs between two checkpoints, or between two batches of one."""
     from floodmark.checkpoint.differences import diff_batches, diff_checkpoints
-    from floodmark.checkpoint.sources.position import choose_batch
+    from floodmark.checkpoint.position import choose_batch
 
     if (right is None) == (batches is None):
         raise _two_sides()

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import SourceOffset
+from floodmark.connectors.registry import about
+from floodmark.connectors.source import SourceOffset
 
 
 @dataclass(frozen=True)
@@ -70,21 +70,28 @@ def _sources(
         one, other = ones.get(name), others.get(name)
         where = f"source {name}"
         if one is None or other is None:
-            yield Difference(where, one and one.kind.value, other and other.kind.value)
-        elif one.kind is not other.kind:
-            yield Difference(f"{where} kind", one.kind.value, other.kind.value)
-        elif one.kind in (SourceKind.KAFKA, SourceKind.EVENTHUBS) and one.offset and other.offset:
-            yield from _kafka(where, one.offset, other.offset)
-        elif isinstance(one.offset, dict) and isinstance(other.offset, dict):
-            yield from _maps(where, one.offset, other.offset)
+            yield Difference(where, one and one.kind, other and other.kind)
+        elif one.kind != other.kind:
+            yield Difference(f"{where} kind", one.kind, other.kind)
+        else:
+            yield from _offsets(where, one, other)
+
+
+def _offsets(where: str, left: SourceOffset, right: SourceOffset) -> Iterator[Difference]:
+    ones, others = _parts(left), _parts(right)
+    if ones is None or others is None:
         # By meaning, not by text: the order of JSON's keys does not matter.
-        elif one.offset != other.offset:
-            yield Difference(f"{where} offset", one.offset, other.offset)
+        if left.offset != right.offset:
+            yield Difference(f"{where} offset", left.offset, right.offset)
+        return
+    for part in sorted({*ones, *others}):
+        one, other = ones.get(part), others.get(part)
+        if one != other:
+            yield Difference(" ".join((where, *part)), one, other)
 
 
-def _kafka(where: str, left: Mapping[str, Any], right: Mapping[str, Any]) -> Iterator[Difference]:
-    for topic in sorted({*left, *right}):
-        yield from _maps(f"{where} {topic}", left.get(topic, {}), right.get(topic, {}))
+def _parts(source: SourceOffset) -> dict[tuple[str, ...], Any] | None:
+    return None if source.offset is None else about(source).parts(source.offset)
 
 
 def _maps(where: str, left: Mapping[str, Any], right: Mapping[str, Any]) -> Iterator[Difference]:

@@ -17,8 +17,8 @@ from floodmark.checkpoint.layout import COMMITS, NOTES, OFFSETS, FileInfo, batch
 from floodmark.checkpoint.model import PROVIDER_CLASS, STATE_CODEC, Checkpoint
 from floodmark.checkpoint.needs import StateIndex, StoreNeed, next_batch
 from floodmark.checkpoint.outside import Outside
-from floodmark.checkpoint.sources.offset import SourceOffset
 from floodmark.checkpoint.timeline import is_sparse_by_design
+from floodmark.connectors.source import SourceOffset
 
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 _HOLE_SHOWN = 100

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint, Kind, StateOperator, Unreadable
-from floodmark.checkpoint.sources.kinds import SourceKind, look_alikes
-from floodmark.checkpoint.sources.offset import SourceOffset
 from floodmark.checkpoint.timeline import Action, Batch, Restart, Status, restart
+from floodmark.connectors.registry import look_alikes
+from floodmark.connectors.source import SourceOffset
 
 
 @dataclass(frozen=True)
 class SourceSummary:
     id: str
-    kind: SourceKind
+    kind: str
     offset: Any
 
 
@@ -51,7 +51,7 @@ class Inspection:
     restart: Restart | None
     state_missing: tuple[str, ...] = ()
     """What the restart needs of the state and does not find, in sentences."""
-    could_be: Mapping[str, tuple[SourceKind, ...]] = field(default_factory=dict)
+    could_be: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Source → other kinds whose offsets look the same, where nobody has said what it is."""
 
 
@@ -72,7 +72,7 @@ def summarize_sources(sources: tuple[SourceOffset, ...]) -> tuple[SourceSummary,
     return tuple(SourceSummary(source.id, source.kind, source.offset) for source in sources)
 
 
-def _could_be(checkpoint: Checkpoint) -> dict[str, tuple[SourceKind, ...]]:
+def _could_be(checkpoint: Checkpoint) -> dict[str, tuple[str, ...]]:
     """Kinds whose offsets look the same, of sources of which nobody has said what they are."""
     unsaid = (one for one in checkpoint.sources if one.id not in checkpoint.said_kinds)
     found = {one.id: look_alikes(one.kind) for one in unsaid if one.offset is not None}

@@ -18,8 +18,8 @@ from floodmark.checkpoint.layout import FileInfo, StateFile, batch_id, source_id
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.operators import OperatorMetadata
 from floodmark.checkpoint.query import QueryMetadata
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import SourceOffset, read_source_offset
+from floodmark.connectors.registry import read_source_offset
+from floodmark.connectors.source import UNKNOWN, SourceOffset
 from floodmark.errors import MalformedFile
 
 PROVIDER_CLASS = "spark.sql.streaming.stateStore.providerClass"
@@ -73,7 +73,7 @@ class Checkpoint:
     unreadable: tuple[Unreadable, ...] = ()
     keyed: frozenset[int] = frozenset()
     """Operators with files in partition 0 alone whose schema has keys: the others are lost."""
-    said_kinds: Mapping[str, SourceKind] = field(default_factory=lambda: _NOTHING)
+    said_kinds: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """What the user or the note of the last start says of sources whose offsets look alike."""
 
     @property
@@ -169,10 +169,10 @@ class Checkpoint:
         try:
             found = read_source_offset(source, text, self.initial.get(source))
             said = self.said_kinds.get(source, found.kind)
-            return found if said is found.kind else replace(found, kind=said)
+            return found if said == found.kind else replace(found, kind=said)
         except MalformedFile:
             # Loading says so of the entries it checks; one of thousands must not hide the rest.
-            return SourceOffset(source, SourceKind.UNKNOWN, text, text)
+            return SourceOffset(source, UNKNOWN, text, text)
 
     @property
     def bytes(self) -> int:

@@ -13,7 +13,7 @@ from enum import Enum
 from itertools import pairwise
 
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.sources.offset import SourceOffset
+from floodmark.connectors.source import SourceOffset
 
 _TOO_FEW_TO_TELL = 3
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.checkpoint.sources.position import of_source, starting_option
+from floodmark.checkpoint.position import of_source, starting_option
 from floodmark.cli import options
 from floodmark.cli.words import echo
 from floodmark.visible import json_visible

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from floodmark.checkpoint.advance import advance, source_rows
 from floodmark.checkpoint.layout import FileInfo, is_dstreams_checkpoint
 from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.checkpoint.sources.advance import advance, plain, source_rows, uncut
 from floodmark.checkpoint.timeline import Action, Batch, Status, restart
 from floodmark.cli.words import ago, clock, count, duration, size, style, table
+from floodmark.connectors.source import plain, uncut
 from floodmark.visible import one_line
 
 if TYPE_CHECKING:
     from floodmark.checkpoint.differences import Difference
     from floodmark.checkpoint.inspection import ScanEntry
-    from floodmark.checkpoint.sources.input_files import InputFile
-    from floodmark.checkpoint.sources.position import Position
+    from floodmark.checkpoint.position import Position
+    from floodmark.connectors.files.input_files import InputFile
 
 _FINDING = 70
 _DAY_MS = 86_400_000
@@ -189,7 +190,7 @@ def position(found: Position) -> str:
     state = "committed" if found.committed else "not committed"
     parts = [style(f"After batch {found.batch} ({state}{time})", "bold")]
     for source in found.sources:
-        lines = [f"  source {source.id}   {source.kind.value}   {uncut(source.offset) or 'none'}"]
+        lines = [f"  source {source.id}   {source.kind}   {uncut(source.offset) or 'none'}"]
         if source.option:
             lines.append(f"      .option({source.option.name!r}, {source.option.value!r})")
         if source.note:

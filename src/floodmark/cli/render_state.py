@@ -7,8 +7,8 @@ from datetime import datetime
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from floodmark.checkpoint.sources.offset import render_json
 from floodmark.cli.words import count, size, style, table
+from floodmark.connectors.source import render_json
 from floodmark.visible import one_line
 
 if TYPE_CHECKING:

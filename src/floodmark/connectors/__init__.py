@@ -1,1 +1,5 @@
-"""What is known about one kind of source or sink: a package a kind. Nothing here opens a file."""
+"""Everything known about one kind of source or sink: a module or a small package a kind.
+
+`offset.py` (or the module itself) is pure: it recognises, explains and moves offsets. `live.py`
+asks the real thing, `sink.py` reads what a sink remembers. `registry` finds the kinds.
+"""

@@ -41,20 +41,16 @@ from floodmark.checkpoint.operators import parse_operator_metadata
 from floodmark.checkpoint.query import parse_metadata
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.sidefiles import agrees, is_itself_damaged, without_flips
-from floodmark.checkpoint.sources.file_log import (
+from floodmark.connectors.files.file_log import (
     COMPACT,
     log_id,
     names_to_read,
     parse_source_log,
     render_log,
 )
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import (
-    SourceOffset,
-    parse_kafka_initial,
-    parse_rate_initial,
-    read_source_offset,
-)
+from floodmark.connectors.rate import parse_rate_initial
+from floodmark.connectors.registry import about, read_source_offset
+from floodmark.connectors.source import SourceOffset
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, MalformedFile, UnknownVersion
 from floodmark.limits import current, over_limit
 from floodmark.storage.files import Files, Folder, Listing, local_path, plain_path
@@ -247,7 +243,7 @@ class Gathering:
         kinds = {source.id: source for source in newest}
         for name in source_ids(self.checkpoint.files):
             source = kinds.get(name)
-            if source is not None and source.kind is SourceKind.FILE:
+            if source is not None and about(source).lists_files:
                 self._file_source(name, names_only)
             elif not names_only:
                 self._source_start(name, source)
@@ -286,10 +282,10 @@ class Gathering:
         for found, data in self.read([path]).items():
             if not data:
                 self.faults[found] = Fault("the file is empty", empty=True)
-            elif source is not None and source.kind is SourceKind.KAFKA:
-                self.parse(found, data, parse_kafka_initial)
             elif source is not None and type(source.offset) is int:
                 self.parse(found, data, parse_rate_initial)
+            elif source is not None:
+                self.parse(found, data, about(source).check_initial)
 
     def operators(self) -> None:
         from floodmark.state.shapes.schema import parse_schema

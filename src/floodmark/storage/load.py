@@ -28,8 +28,7 @@ from floodmark.checkpoint.offsets import OffsetEntry, parse_offsets
 from floodmark.checkpoint.operators import parse_operator_metadata
 from floodmark.checkpoint.query import parse_metadata
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.sources.kinds import SourceKind, look_alikes, said_kind
-from floodmark.checkpoint.sources.offset import read_source_offset
+from floodmark.connectors.registry import look_alikes, read_source_offset, said_kind
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, MalformedFile, NotACheckpoint
 from floodmark.storage.files import Files, Listing
 
@@ -150,7 +149,7 @@ def _noted_kinds(
     listed: tuple[FileInfo, ...],
     offsets: Mapping[int, OffsetEntry],
     commit_ids: tuple[int, ...],
-) -> Mapping[str, SourceKind]:
+) -> Mapping[str, str]:
     """What the last start's note says of sources whose offsets look like another kind's."""
     entry = offsets.get(max(offsets, default=-1))
     if entry is None or not any(file.path.startswith(f"{NOTES}/starts/") for file in listed):

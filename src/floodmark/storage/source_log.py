@@ -5,7 +5,7 @@ from __future__ import annotations
 from floodmark.checkpoint.layout import SOURCES, names_in
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.sources.file_log import (
+from floodmark.connectors.files.file_log import (
     SourceFile,
     merge_source_logs,
     missing_ids,

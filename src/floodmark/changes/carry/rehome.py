@@ -13,15 +13,15 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
-from floodmark.checkpoint.sources.file_log import (
+from floodmark.checkpoint.text import decode, lines_of, parse_json_object, shorten
+from floodmark.connectors.files.file_log import (
     SinkFile,
     SourceFile,
     parse_sink_log,
     parse_source_log,
     render_log,
 )
-from floodmark.checkpoint.sources.offset import render_json
-from floodmark.checkpoint.text import decode, lines_of, parse_json_object, shorten
+from floodmark.connectors.source import render_json
 from floodmark.errors import MalformedFile, WrongUse
 from floodmark.storage.files import local_path
 

@@ -13,7 +13,7 @@ from floodmark.changes.carry.checkpoint_files import sidecar
 from floodmark.changes.carry.rehome import Moves, moved_sink_log
 from floodmark.changes.plan import SINK, SINK_LOG, Step, delete, write
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.sources.file_log import COMPACT, log_id
+from floodmark.connectors.files.file_log import COMPACT, log_id
 from floodmark.storage.files import Files
 
 FOLDER = SINK_LOG

@@ -5,31 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from floodmark.changes.carry.checkpoint_files import belongs
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.carry.rehome import is_schema_log, moved_schema_log
 from floodmark.changes.carry.resume_point import Course
-from floodmark.changes.carry.topics import map_initial
 from floodmark.changes.plan import Step, copy, write
 from floodmark.checkpoint.layout import SOURCES, names_in, source_ids
-from floodmark.checkpoint.sources.file_log import (
+from floodmark.connectors.files.file_log import (
     COMPACT,
     files_between,
     log_id,
     names_to_read,
     render_log,
 )
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import (
-    DeltaOffset,
-    SourceOffset,
-    parse_delta_offset,
-    parse_log_offset,
-    read_source_offset,
-    render_json,
-)
+from floodmark.connectors.files.offset import parse_log_offset
+from floodmark.connectors.registry import about, kind_named, read_source_offset
+from floodmark.connectors.source import UNKNOWN, SourceKind, SourceOffset, render_json
 from floodmark.errors import WouldLose
 from floodmark.storage.source_log import read_source_log
 
@@ -48,10 +40,10 @@ def carry_sources(
     positions = checkpoint.sources_of(newest)
     for source_position in positions:
         _require_seen_list(origin, source_position)
-    kinds = {source.id: source.kind for source in positions}
+    kinds = {source.id: about(source) for source in positions}
     for source in source_ids(checkpoint.files):
-        kind = kinds.get(source, SourceKind.UNKNOWN)
-        if kind is SourceKind.FILE:
+        kind = kinds.get(source, kind_named(UNKNOWN))
+        if kind.lists_files:
             yield from _carry_file_log(origin, source, course)
             continue
         for path in sorted(origin.sizes):
@@ -63,8 +55,8 @@ def carry_sources(
 def _carried(
     origin: Origin, path: str, kind: SourceKind, topics: Mapping[str, str], location: str
 ) -> Step:
-    if kind is SourceKind.KAFKA and topics and path.endswith("/0"):
-        data = map_initial(origin.read(path), topics)
+    if kind.has_topics and topics and path.endswith("/0"):
+        data = kind.renamed_initial(origin.read(path), topics)
         return write(path, data, "where the stream began, with its topics renamed")
     if is_schema_log(path):
         data = moved_schema_log(origin.read(path), location)
@@ -92,7 +84,7 @@ def _carry_file_log(origin: Origin, source: str, course: Course) -> Iterator[Ste
 
 def _require_seen_list(origin: Origin, source: SourceOffset) -> None:
     """The source writes its list before the offset that counts on it: a shorter one was lost."""
-    if source.kind is not SourceKind.FILE or source.offset is None:
+    if not about(source).lists_files or source.offset is None:
         return
     folder = f"{SOURCES}/{source.id}"
     entries = (log_id(name) for name in names_in(origin.checkpoint.files, folder))
@@ -130,39 +122,36 @@ class Placed:
     def _placed(self, source: SourceOffset) -> SourceOffset:
         if source.id in self.moved:
             return read_source_offset(source.id, self.moved[source.id])
-        if source.kind is not SourceKind.KAFKA or not self.topics:
+        if not about(source).has_topics or not self.topics:
             return source
-        mapped = {self.topics.get(topic, topic): at for topic, at in source.offset.items()}
+        mapped = about(source).renamed(source.offset, self.topics)
         return replace(source, offset=mapped, text=render_json(mapped))
 
 
 def refuse_first_snapshot(origin: Origin, placed: Placed) -> None:
     """No option of a reader resumes a table's first snapshot."""
     for source in placed.sources(origin):
-        if source.kind is SourceKind.DELTA and _delta_place(source).is_starting_version:
+        if about(source).in_first_snapshot(source.offset):
             raise WouldLose(
-                f"--without-state: source {source.id} (delta) is still inside the table's first "
-                "snapshot, which no option resumes",
+                f"--without-state: source {source.id} ({source.kind}) is still inside the "
+                "table's first snapshot, which no option resumes",
                 "A start file would leave out what of the snapshot is not read yet.",
                 "Keep the state, or begin with an empty checkpoint: that reads the table from its "
                 "beginning.",
             )
 
 
-def _delta_place(source: SourceOffset) -> DeltaOffset:
-    return parse_delta_offset(source.offset)
-
-
 def seed_sources(origin: Origin, placed: Placed) -> Iterator[Step]:
     """For a stream that begins with batch 0 and an empty state, right after a batch."""
     for source in placed.sources(origin):
-        if source.kind is SourceKind.KAFKA:
+        seed = about(source).seed(source)
+        if seed is not None:
             yield write(
                 f"{SOURCES}/{source.id}/0",
-                b"\0v1\n" + (source.text or "").encode(),
+                seed,
                 "where the new stream begins; startingOffsets of the code does not matter",
             )
-        elif source.kind is SourceKind.FILE and origin.checkpoint.twin_of(source.id) is None:
+        elif about(source).lists_files and origin.checkpoint.twin_of(source.id) is None:
             yield _seen_files(origin, source)
 
 
@@ -187,14 +176,8 @@ def _seen_files(origin: Origin, source: SourceOffset) -> Step:
 
 def start_file(origin: Origin, placed: Placed) -> bytes:
     """The positions that a source takes as an option, as `run --start` reads them."""
-    sources: list[dict[str, Any]] = []
-    for source in placed.sources(origin):
-        if source.kind is SourceKind.KAFKA:
-            sources.append({"kind": "kafka", "offsets": source.offset})
-        elif source.kind is SourceKind.DELTA:
-            version = _delta_place(source).reservoir_version
-            # An option begins at a whole version: what of it was read comes again.
-            sources.append({"kind": "delta", "version": version, "index": -1})
+    entries = (about(source).start_entry(source) for source in placed.sources(origin))
+    sources = [entry for entry in entries if entry is not None]
     value = {"floodmark": "start", "version": 1, "sources": sources}
     return (json.dumps(value, indent=1) + "\n").encode()
 
@@ -202,17 +185,13 @@ def start_file(origin: Origin, placed: Placed) -> bytes:
 def unseeded(origin: Origin, batch: int) -> Iterator[str]:
     """What the start file or nothing hands over, in words."""
     for source in origin.checkpoint.sources_of(batch):
-        name = f"source {source.id} ({source.kind.value})"
-        if source.offset is None or source.kind in (SourceKind.KAFKA, SourceKind.FILE):
+        name, kind = f"source {source.id} ({source.kind})", about(source)
+        if source.offset is None or kind.lists_files or kind.seed(source) is not None:
             continue
-        if source.kind is SourceKind.DELTA:
-            place = parse_delta_offset(source.offset)
-            if place.index >= 0:
-                yield (
-                    f"{name} stopped inside version {place.reservoir_version}: files 0 to "
-                    f"{place.index} of it are read a second time, for startingVersion begins at a "
-                    "whole version."
-                )
-            yield f"{name} takes its place as an option: start with --start {START_FILE}."
-        else:
+        if kind.start_entry(source) is None:
             yield f"{name} has no way to be given a place: it begins as the code says."
+            continue
+        again = kind.read_again(source.offset)
+        if again is not None:
+            yield f"{name} {again}"
+        yield f"{name} takes its place as an option: start with --start {START_FILE}."

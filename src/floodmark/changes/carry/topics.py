@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from floodmark.checkpoint.offsets import OffsetEntry
-from floodmark.checkpoint.sources.kinds import is_kafka_form
-from floodmark.checkpoint.sources.offset import (
-    parse_kafka_initial,
-    parse_offset_text,
-    render_json,
-    render_kafka_initial,
-)
+from floodmark.connectors.registry import about, read_source_offset
+from floodmark.connectors.source import parse_offset_text, render_json
 from floodmark.errors import WrongUse
 
 
@@ -50,9 +44,8 @@ def require_topics(entry: OffsetEntry, topics: Mapping[str, str]) -> None:
         )
 
 
-def _topics(text: str) -> list[str]:
-    value = parse_offset_text(text)
-    return list(value) if is_kafka_form(value) else []
+def _topics(text: str) -> tuple[str, ...]:
+    return about(read_source_offset("", text)).topics(parse_offset_text(text))
 
 
 def map_entry(entry: OffsetEntry, topics: Mapping[str, str]) -> OffsetEntry:
@@ -66,11 +59,8 @@ def map_entry(entry: OffsetEntry, topics: Mapping[str, str]) -> OffsetEntry:
 
 
 def _map_text(text: str, topics: Mapping[str, str]) -> str:
-    if not any(topic in topics for topic in _topics(text)):
+    source = read_source_offset("", text)
+    kind = about(source)
+    if not any(topic in topics for topic in kind.topics(source.offset)):
         return text
-    return render_json({topics.get(topic, topic): at for topic, at in json.loads(text).items()})
-
-
-def map_initial(data: bytes, topics: Mapping[str, str]) -> bytes:
-    initial = parse_kafka_initial(data)
-    return render_kafka_initial(replace(initial, text=_map_text(initial.text, topics)))
+    return render_json(kind.renamed(source.offset, topics))

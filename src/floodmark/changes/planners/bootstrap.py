@@ -17,7 +17,7 @@ from floodmark.checkpoint.commits import CommitEntry, render_commit, with_state_
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, SOURCES
 from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_offset
 from floodmark.checkpoint.query import new_metadata, render_metadata
-from floodmark.checkpoint.sources.offset import render_json
+from floodmark.connectors.source import render_json
 from floodmark.statestore.rewrite.goal import ReshapeTarget, goal_to_json
 
 VERSION = 1

@@ -28,9 +28,9 @@ from floodmark.checkpoint.layout import (
     source_ids,
 )
 from floodmark.checkpoint.needs import StateIndex, StoreNeed
-from floodmark.checkpoint.sources.file_log import COMPACT, log_id
-from floodmark.checkpoint.sources.kinds import SourceKind
 from floodmark.checkpoint.text import several
+from floodmark.connectors.files.file_log import COMPACT, log_id
+from floodmark.connectors.registry import about
 from floodmark.errors import NoAnswer, WouldLose, WrongUse
 from floodmark.storage.files import Files
 
@@ -192,9 +192,9 @@ def _superseded(origin: Origin) -> dict[str, str]:
     """Entries of file sources that a compaction holds, and operator metadata nobody reads."""
     checkpoint = origin.checkpoint
     gone: dict[str, str] = {}
-    kinds = {source.id: source.kind for source in checkpoint.sources}
+    lists = {source.id for source in checkpoint.sources if about(source).lists_files}
     for source in source_ids(checkpoint.files):
-        if kinds.get(source) is SourceKind.FILE:
+        if source in lists:
             folder = f"{SOURCES}/{source}"
             gone |= _compacted(folder, names_in(checkpoint.files, folder))
     first = min(checkpoint.commit_ids, default=0)

@@ -20,8 +20,8 @@ from floodmark.changes.carry.sink_log import SinkPlace, rehome_sink_log
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
 from floodmark.checkpoint.layout import METADATA, SOURCES
 from floodmark.checkpoint.query import new_metadata, render_metadata
-from floodmark.checkpoint.sources.input_files import file_sources
 from floodmark.checkpoint.start_note import STARTS
+from floodmark.connectors.files.input_files import file_sources
 from floodmark.errors import WrongUse
 
 

@@ -34,10 +34,11 @@ from floodmark.checkpoint.layout import (
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_offset
 from floodmark.checkpoint.query import new_metadata, render_metadata
-from floodmark.checkpoint.sources.file_log import log_id
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import parse_log_offset, parse_offset_text
 from floodmark.checkpoint.text import moment
+from floodmark.connectors.files.file_log import log_id
+from floodmark.connectors.files.offset import parse_log_offset
+from floodmark.connectors.registry import about
+from floodmark.connectors.source import parse_offset_text
 from floodmark.errors import NoAnswer, WouldLose, WrongUse
 from floodmark.storage.starts import start_batches
 
@@ -139,7 +140,7 @@ def to_offsets(origin: Origin, given: Mapping[str, str]) -> RewindTarget:
 def _refuse_unseen_files(checkpoint: Checkpoint, given: Mapping[str, str]) -> None:
     """A file source's offset is an entry of its own list, which lies in the checkpoint."""
     for source in checkpoint.sources:
-        if source.kind is not SourceKind.FILE or source.id not in given:
+        if not about(source).lists_files or source.id not in given:
             continue
         names = names_in(checkpoint.files, f"{SOURCES}/{source.id}")
         newest = max((at for name in names if (at := log_id(name)) is not None), default=-1)
@@ -309,8 +310,7 @@ def _identity(origin: Origin, goal: RewindTarget, keep_identity: bool) -> Iterat
 
 def _notes(origin: Origin, goal: RewindTarget, keep_identity: bool, trim: Trim) -> tuple[str, ...]:
     notes = [*goal.notes, f"The stream goes on with batch {goal.batch + 1}."]
-    kinds = {source.kind for source in origin.checkpoint.sources_of(goal.batch)}
-    if SourceKind.FILE in kinds:
+    if any(about(one).lists_files for one in origin.checkpoint.sources_of(goal.batch)):
         notes.append(
             "The file source's own list is not taken back: its next batch takes all files that "
             "are listed already at once, whatever maxFilesPerTrigger says."

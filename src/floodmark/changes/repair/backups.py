@@ -10,7 +10,7 @@ from floodmark.changes.repair.patient import Patient
 from floodmark.checkpoint.evidence import main_file
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, STATE
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.sources.file_log import COMPACT
+from floodmark.connectors.files.file_log import COMPACT
 from floodmark.errors import FloodmarkError
 from floodmark.storage.files import Files
 from floodmark.storage.repository import Snapshot, Stored, fetch

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from floodmark.changes.repair.patient import Patient
 from floodmark.checkpoint.layout import SOURCES, names_in
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.sources.file_log import (
+from floodmark.checkpoint.text import decode
+from floodmark.connectors.files.file_log import (
     COMPACT,
     SourceFile,
     log_id,
@@ -20,7 +21,6 @@ from floodmark.checkpoint.sources.file_log import (
     names_to_read,
     parse_source_log,
 )
-from floodmark.checkpoint.text import decode
 from floodmark.errors import FloodmarkError, MalformedFile
 
 _MOST = 1000

@@ -12,7 +12,7 @@ from typing import Any
 
 from floodmark.changes.carry.sink_log import FOLDER
 from floodmark.changes.consequences import FILE_SINKS, Sink, sink_of
-from floodmark.checkpoint.sources.file_log import log_id
+from floodmark.connectors.files.file_log import log_id
 from floodmark.errors import FloodmarkError
 from floodmark.storage.delta_log import is_delta_table, transactions
 from floodmark.storage.files import Files

@@ -9,15 +9,15 @@ from floodmark.changes.repair.falling_back import go_back
 from floodmark.changes.repair.patient import CHANGES, REPEATS, STREAM, Patient, Repeat
 from floodmark.changes.repair.seen_list import SeenList, readable, seen_list, unlisted
 from floodmark.checkpoint.layout import OFFSETS
-from floodmark.checkpoint.sources.file_log import (
+from floodmark.connectors.files.file_log import (
     COMPACT,
     SourceFile,
     compact_interval,
     log_id,
     render_log,
 )
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import parse_log_offset
+from floodmark.connectors.files.offset import parse_log_offset
+from floodmark.connectors.registry import about
 from floodmark.errors import MalformedFile
 
 _TOLD = 5
@@ -51,7 +51,7 @@ def _ends(patient: Patient, batch: int) -> dict[str, int]:
     """File source → the entry of its list that a batch ends with."""
     found = {}
     for place in patient.evidence.positions.get(batch, ()):
-        if place.kind is SourceKind.FILE and place.offset is not None:
+        if about(place).lists_files and place.offset is not None:
             with contextlib.suppress(MalformedFile):
                 found[place.id] = parse_log_offset(place.offset)
     return found
@@ -131,11 +131,11 @@ def start_files(patient: Patient) -> bool:
     its seconds from it, and what it counted tells when that was.
     """
     done = False
-    kinds = {source.id: source.kind for source in patient.checkpoint.sources}
+    begun = {one.id for one in patient.checkpoint.sources if about(one).begins_once}
     for finding in patient.found("FM130"):
         source = finding.path.split("/")[1]
         start = patient.evidence.rate_starts.get(source)
-        if kinds.get(source) is SourceKind.KAFKA:
+        if source in begun:
             patient.remove(finding.path, "batches are planned: where Kafka began is not read again")
             done = True
         elif start is not None:

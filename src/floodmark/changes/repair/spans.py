@@ -8,14 +8,10 @@ from floodmark.changes.repair.patient import SINK, Patient, Repeat
 from floodmark.changes.repair.seen_list import seen_list, unlisted
 from floodmark.checkpoint.layout import SOURCES
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.sources.file_log import files_between
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import (
-    SourceOffset,
-    parse_delta_offset,
-    parse_kafka_initial,
-    parse_log_offset,
-)
+from floodmark.connectors.files.file_log import files_between
+from floodmark.connectors.files.offset import parse_log_offset
+from floodmark.connectors.registry import about
+from floodmark.connectors.source import SourceOffset
 from floodmark.errors import FloodmarkError
 
 
@@ -45,52 +41,26 @@ def _count(
     patient: Patient, begun: SourceOffset | None, ended: SourceOffset, after: int, is_end: bool
 ) -> tuple[str, int | None]:
     """`is_end` is False where the entry of the last batch is lost: `ended` is an earlier one's."""
-    first = after < 0
+    kind, first = about(ended), after < 0
     try:
-        if ended.kind is SourceKind.FILE and (first or (begun and begun.offset is not None)):
-            return "files", _files(patient, None if first else begun, ended, is_end)
-        if ended.kind is SourceKind.KAFKA:
-            return "records", _records(patient, begun, ended, first) if is_end else None
-        if ended.kind is SourceKind.DELTA and begun is not None and is_end:
-            old, new = parse_delta_offset(begun.offset), parse_delta_offset(ended.offset)
-            # An offset stands before a version's files, or within them: both versions count.
-            return "versions", new.reservoir_version - old.reservoir_version + 1
-        if type(ended.offset) is int and is_end and (first or begun is not None):
-            start = 0 if first or begun is None else begun.offset
-            unit = "seconds" if ended.kind is SourceKind.RATE else "records"
-            return unit, ended.offset - start if type(start) is int else None
+        if kind.lists_files and (first or (begun and begun.offset is not None)):
+            return kind.unit, _files(patient, None if first else begun, ended, is_end)
+        if is_end:
+            count = kind.count(_begin(patient, begun, ended, first), ended.offset)
+            return (kind.unit if count is not None else "records"), count
     except FloodmarkError:
         pass
     return "records", None
 
 
-def _records(
+def _begin(
     patient: Patient, begun: SourceOffset | None, ended: SourceOffset, first: bool
-) -> int | None:
-    if ended.offset is None or (not first and (begun is None or begun.offset is None)):
-        return None
-    if first:
-        data = patient.files.read(RelativePath(f"{SOURCES}/{ended.id}/0"))
-        starts: dict[str, dict[str, int]] = {
-            topic: {str(partition): at for partition, at in partitions.items()}
-            for topic, partitions in parse_kafka_initial(data).offset.items()
-        }
-    else:
-        assert begun is not None
-        starts = begun.offset
-    # A partition that is new since then was read from its beginning, which only the broker knows.
-    if any(
-        partition not in starts.get(topic, {})
-        for topic, partitions in ended.offset.items()
-        for partition in partitions
-    ):
-        return None
-    ends: dict[str, dict[str, int]] = ended.offset
-    return sum(
-        end - starts[topic][partition]
-        for topic, partitions in ends.items()
-        for partition, end in partitions.items()
-    )
+) -> object:
+    if not first:
+        return None if begun is None else begun.offset
+    kind = about(ended)
+    path = RelativePath(f"{SOURCES}/{ended.id}/0")
+    return kind.first_offset(patient.files.read(path) if kind.begins_once else None)
 
 
 def _files(

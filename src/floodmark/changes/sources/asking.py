@@ -18,17 +18,13 @@ from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import batch_id
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outside import Bounds, Outside, SinkLog, SourcePlaces, TableLog
-from floodmark.checkpoint.sources.file_log import SourceFile
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import (
-    BASE_INDEXES,
-    DeltaOffset,
-    SourceOffset,
-    parse_delta_offset,
-    parse_kafka_offset,
-    parse_log_offset,
-)
+from floodmark.connectors.delta.offset import BASE_INDEXES, DeltaOffset, parse_delta_offset
+from floodmark.connectors.files.file_log import SourceFile
+from floodmark.connectors.files.offset import parse_log_offset
+from floodmark.connectors.kafka.offset import parse_kafka_offset
 from floodmark.connectors.kafka.subscription import subscribed_topics
+from floodmark.connectors.registry import about
+from floodmark.connectors.source import SourceOffset
 from floodmark.errors import CannotRead, FloodmarkError, MalformedFile
 from floodmark.storage import delta_log
 from floodmark.storage.files import Files
@@ -87,11 +83,11 @@ def ask_sources(
     for source in sources:
         position = source.position
         try:
-            if position.kind is SourceKind.KAFKA:
+            if about(position).has_topics:
                 kafka[position.id] = ask_kafka(source.options, _topics(source))
-            elif position.kind is SourceKind.DELTA:
+            elif about(position).names_table:
                 tables[position.id] = _table(source, opened)
-            elif position.kind is SourceKind.FILE:
+            elif about(position).lists_files:
                 inputs[position.id] = _inputs(files, checkpoint, position, opened, done)
         except FloodmarkError as error:
             silent[position.id] = error.what

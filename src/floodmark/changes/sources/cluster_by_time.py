@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from floodmark.changes.sources.out_of_reach import SKIPS
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.relative_path import shown
-from floodmark.checkpoint.sources.offset import SourceOffset, parse_kafka_offset, render_json
 from floodmark.checkpoint.text import moment
+from floodmark.connectors.kafka.offset import parse_kafka_offset
+from floodmark.connectors.source import SourceOffset, render_json
 from floodmark.errors import WouldLose, WrongUse
 
 if TYPE_CHECKING:

@@ -16,14 +16,11 @@ from floodmark.changes.sources.kafka_cluster import Cluster
 from floodmark.changes.sources.out_of_reach import Reach
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.relative_path import shown
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import (
-    SourceOffset,
-    parse_delta_offset,
-    parse_kafka_offset,
-    render_json,
-)
 from floodmark.checkpoint.text import moment
+from floodmark.connectors.delta.offset import parse_delta_offset
+from floodmark.connectors.kafka.offset import parse_kafka_offset
+from floodmark.connectors.registry import about
+from floodmark.connectors.source import SourceOffset, render_json
 from floodmark.errors import BatchPurged, NoAnswer, WouldLose, WrongUse
 from floodmark.storage.delta_log import is_delta_table, table_id, version_times
 from floodmark.storage.files import Files
@@ -92,14 +89,14 @@ class _Place:
 def _place(
     source: SourceOffset, time_ms: int, whom: SourcesToAsk, options: Mapping[str, str], root: str
 ) -> _Place:
-    if source.kind is SourceKind.KAFKA:
+    if about(source).has_topics:
         return _kafka_place(source, time_ms, whom.kafka, options.get("kafka.bootstrap.servers"))
-    if source.kind is SourceKind.DELTA:
+    if about(source).names_table:
         opened = opener([root, whom.table], whom.storage)
         return _delta_place(source, time_ms, whom.table or options.get("path"), opened)
     raise NoAnswer(
         f"--to-time: the log holds no batch of {moment(time_ms)} any more, and source {source.id} "
-        f"({source.kind.value}) cannot be asked where it stood then",
+        f"({source.kind}) cannot be asked where it stood then",
         "Kafka has an index by time and Delta a history; other sources have neither.",
         "Choose a time that `floodmark batches` shows, or give offsets: --to-offsets FILE.",
     )

@@ -12,13 +12,10 @@ from floodmark.changes.sources.out_of_reach import Reach
 from floodmark.checkpoint.layout import SOURCES
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry
-from floodmark.checkpoint.sources.file_log import SourceFile, files_between
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import (
-    parse_log_offset,
-    parse_offset_text,
-    read_source_offset,
-)
+from floodmark.connectors.files.file_log import SourceFile, files_between
+from floodmark.connectors.files.offset import parse_log_offset
+from floodmark.connectors.registry import about, read_source_offset
+from floodmark.connectors.source import parse_offset_text
 from floodmark.errors import FloodmarkError
 from floodmark.storage.files import Files
 from floodmark.storage.source_log import read_source_log
@@ -26,7 +23,6 @@ from floodmark.storage.source_log import read_source_log
 Opened = Callable[[str], Files]
 _NAMED = 3
 THEN = "Spark then goes on without them, and says nothing."
-_OPTION = {SourceKind.KAFKA: "--kafka HOST:PORT", SourceKind.DELTA: "--table PATH"}
 
 
 def gone_input(
@@ -58,13 +54,13 @@ def gone_input(
 def _own_lists(checkpoint: Checkpoint) -> Iterator[str]:
     """Sources that keep what they have seen in files of their own, as Auto Loader does."""
     for source in checkpoint.sources:
-        if source.kind is SourceKind.FILE:
+        if about(source).lists_files:
             continue
         folder = f"{SOURCES}/{source.id}/"
         own = [file.path for file in checkpoint.files if _is_own(file.path, folder)]
         if own:
             yield (
-                f"source {source.id} ({source.kind.value}) keeps files of its own, such as "
+                f"source {source.id} ({source.kind}) keeps files of its own, such as "
                 f"{min(own)}: they do not go back, so it may not read again what they list"
             )
 
@@ -84,25 +80,25 @@ def _is_own(path: str, folder: str) -> bool:
 
 def _not_asked(checkpoint: Checkpoint, kafka_asked: bool) -> Iterator[str]:
     for source in checkpoint.sources:
-        if source.kind is SourceKind.FILE or (source.kind is SourceKind.KAFKA and kafka_asked):
+        kind = about(source)
+        if kind.lists_files or (kind.has_topics and kafka_asked):
             continue
-        option = _OPTION.get(source.kind)
-        asks = f"; after the change `floodmark doctor CP --sources {option}` asks it"
+        asks = f"; after the change `floodmark doctor CP --sources {kind.asked_with}` asks it"
         yield (
-            f"Source {source.id} ({source.kind.value}) was not asked whether it still has what is "
-            f"read again{asks if option else ''}."
+            f"Source {source.id} ({source.kind}) was not asked whether it still has what is "
+            f"read again{asks if kind.asked_with else ''}."
         )
 
 
 def _file_sources(checkpoint: Checkpoint, begins: OffsetEntry | None) -> Mapping[str, int | None]:
     found: dict[str, int | None] = {}
     for source in checkpoint.sources:
-        if source.kind is not SourceKind.FILE or checkpoint.twin_of(source.id) is not None:
+        if not about(source).lists_files or checkpoint.twin_of(source.id) is not None:
             continue
         text = begins.of(source.id) if begins is not None else None
         if text is None:
             found[source.id] = None
-        elif read_source_offset(source.id, text).kind is SourceKind.FILE:
+        elif about(read_source_offset(source.id, text)).lists_files:
             found[source.id] = parse_log_offset(parse_offset_text(text))
     return found
 

@@ -15,9 +15,10 @@ from floodmark.changes.sources.cluster_by_time import by_batch_time, by_record_t
 from floodmark.changes.sources.out_of_reach import Reach, require_reach
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outside import Bounds
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import SourceOffset, parse_kafka_offset
+from floodmark.connectors.kafka.offset import parse_kafka_offset
 from floodmark.connectors.kafka.reach import Topics, added_partitions, shortfalls
+from floodmark.connectors.registry import about
+from floodmark.connectors.source import SourceOffset
 from floodmark.errors import CannotRead, WrongUse
 
 Notes = tuple[str, ...]
@@ -139,7 +140,7 @@ def ask_kafka(
     course = choose_course(checkpoint, request)
     batch = course.after if course.after is not None else course.in_flight
     assert batch is not None
-    sources = [s for s in checkpoint.sources_of(batch) if s.kind is SourceKind.KAFKA]
+    sources = [s for s in checkpoint.sources_of(batch) if about(s).has_topics]
     if not sources:
         raise no_kafka()
     cluster = Cluster(bootstrap)
@@ -183,7 +184,7 @@ def _out_of_reach(request: UpgradeOptions, sources: list[SourceOffset], cluster:
 
 def ask_reach(sources: Sequence[SourceOffset], bootstrap: str, accept: Sequence[str]) -> Notes:
     """What the cluster has left of the records after these offsets."""
-    kafka = [source for source in sources if source.kind is SourceKind.KAFKA]
+    kafka = [source for source in sources if about(source).has_topics]
     if not kafka:
         raise no_kafka()
     cluster = Cluster(bootstrap)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import SourceOffset
+from floodmark.connectors.registry import about
+from floodmark.connectors.source import SourceOffset
 from floodmark.errors import WouldLose
 
 
@@ -18,24 +18,6 @@ class Declared:
     kind: str
     topics: tuple[str, ...] = ()
     """Kafka: what it subscribes to; empty where that is a pattern."""
-
-
-_FILES = frozenset({"csv", "json", "parquet", "orc", "text", "avro", "xml", "binaryfile"})
-_ANY_NAME = frozenset(
-    {
-        SourceKind.UNKNOWN,
-        SourceKind.MEMORY,
-        SourceKind.SOCKET,
-        SourceKind.KINESIS,
-        SourceKind.PYTHON,
-    }
-)
-_NAMES = {
-    SourceKind.KAFKA: ("kafka", "eventhubs"),  # their offsets look the same
-    SourceKind.AUTO_LOADER: ("cloudfiles",),
-    SourceKind.DELTA_SHARING: ("deltasharing",),
-}
-_RATE = frozenset({"rate", "rate-micro-batch"})
 
 
 def check_sources(
@@ -58,13 +40,13 @@ def check_sources(
 
 
 def _check(app: str, source: SourceOffset, new: Declared, topics: Mapping[str, str]) -> str:
-    if not _fits(source.kind, new.kind):
+    if not about(source).reads_as(new.kind):
         raise WouldLose(
-            f"{app}: source {source.id} was {source.kind.value}, and is {new.kind} now",
+            f"{app}: source {source.id} was {source.kind}, and is {new.kind} now",
             "The new source would misread the old one's offset, or fail on it.",
             "Keep the order and the kinds of the sources.",
         )
-    if source.kind is SourceKind.KAFKA and new.topics and source.offset is not None:
+    if about(source).has_topics and new.topics and source.offset is not None:
         before = {topics.get(topic, topic) for topic in source.offset}
         gone = sorted(before - set(new.topics))
         if gone:
@@ -75,15 +57,3 @@ def _check(app: str, source: SourceOffset, new: Declared, topics: Mapping[str, s
             )
         return f"{app} reads Kafka topic {', '.join(new.topics)}, as the checkpoint does."
     return f"{app} reads {new.kind}, as the checkpoint does."
-
-
-def _fits(kind: SourceKind, declared: str) -> bool:
-    if kind in _ANY_NAME:
-        return True  # its offsets do not tell which format() reads it
-    if kind in _NAMES:
-        return declared in _NAMES[kind]
-    if kind is SourceKind.FILE:
-        return declared in _FILES
-    if kind is SourceKind.RATE:
-        return declared in _RATE
-    return declared == str(kind.value)

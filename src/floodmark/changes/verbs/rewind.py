@@ -32,8 +32,9 @@ from floodmark.changes.verbs.carrying_out import (
     repeated,
     unnamed_sink,
 )
-from floodmark.checkpoint.sources.offset import SourceOffset, read_source_offset
-from floodmark.checkpoint.sources.position import choose_batch
+from floodmark.checkpoint.position import choose_batch
+from floodmark.connectors.registry import read_source_offset
+from floodmark.connectors.source import SourceOffset
 from floodmark.errors import BatchPurged, WrongUse
 from floodmark.redaction import shown_servers
 from floodmark.storage.files import open_files

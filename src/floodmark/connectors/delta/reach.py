@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from floodmark.checkpoint.outside import TableLog
-from floodmark.checkpoint.sources.offset import DeltaOffset
+from floodmark.connectors.delta.offset import DeltaOffset
 
 
 class DeltaTrouble(str, Enum):

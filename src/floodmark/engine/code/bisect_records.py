@@ -19,9 +19,9 @@ from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, SOURCES
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import render_offsets
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.sources.file_log import files_between
-from floodmark.checkpoint.sources.input_files import Taken, input_files
 from floodmark.checkpoint.text import shorten
+from floodmark.connectors.files.file_log import files_between
+from floodmark.connectors.files.input_files import Taken, input_files
 from floodmark.engine.code.bisect_search import Ranges
 from floodmark.engine.code.empty_leaves import as_leaf, frame_of, schema_of
 from floodmark.engine.code.query import Query, Source

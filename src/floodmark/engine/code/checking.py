@@ -16,9 +16,9 @@ from floodmark.checkpoint.model import (
     Checkpoint,
 )
 from floodmark.checkpoint.outline import OperatorOutline, Outline
-from floodmark.checkpoint.sources.file_log import COMPACT
-from floodmark.checkpoint.sources.kinds import SourceKind
 from floodmark.checkpoint.start_note import LastStart, last_start
+from floodmark.connectors.files.file_log import COMPACT
+from floodmark.connectors.registry import about
 from floodmark.engine.app.git_revision import at_revision
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.code.outline import described, outline
@@ -222,7 +222,7 @@ def seen_files(files: Files, checkpoint: Checkpoint) -> dict[int, str]:
     found = {
         at: seen_file(files, checkpoint, source.id)
         for at, source in enumerate(checkpoint.sources)
-        if source.kind is SourceKind.FILE
+        if about(source).lists_files
     }
     return {at: path for at, path in found.items() if path is not None}
 

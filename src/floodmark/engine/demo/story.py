@@ -19,7 +19,7 @@ from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any
 
-from floodmark.checkpoint.sources.input_files import input_files
+from floodmark.connectors.files.input_files import input_files
 from floodmark.engine.demo.orders import count_orders, write_orders
 from floodmark.errors import StoppedMidway, WrongUse
 from floodmark.storage.files import open_files

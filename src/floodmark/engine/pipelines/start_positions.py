@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from floodmark.checkpoint.sources.kinds import is_kafka_form
-from floodmark.checkpoint.sources.offset import BASE_INDEXES, render_json
+from floodmark.connectors.delta.offset import BASE_INDEXES
+from floodmark.connectors.kafka.offset import is_kafka_form
+from floodmark.connectors.source import render_json
 from floodmark.errors import MalformedFile, WrongUse
 
 VERSION = 1

@@ -178,7 +178,7 @@ def in_flight(files: Files) -> tuple[int | None, tuple[str, ...]]:
         return None, ()
     before = {source.id: source.text for source in checkpoint.sources_of(batch - 1)}
     return batch, tuple(
-        f"source {source.id} ({source.kind.value}): "
+        f"source {source.id} ({source.kind}): "
         f"{before.get(source.id) or 'its start'} → {source.text}"
         for source in checkpoint.sources_of(batch)
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.sources.kinds import is_kafka_form
+from floodmark.connectors.kafka.offset import is_kafka_form
 from floodmark.errors import FloodmarkError
 from floodmark.secret_text import redacted
 from floodmark.storage.local import LocalFiles

@@ -7,13 +7,10 @@ import sys
 from types import TracebackType
 from typing import Any, Protocol
 
-from floodmark.checkpoint.sources.kinds import SourceKind, kind_of
-from floodmark.checkpoint.text import shorten
+from floodmark.connectors.registry import kind_named, kind_of
 from floodmark.engine.run.progress import BatchProgress, SourceProgress
 from floodmark.secret_text import redacted
 from floodmark.visible import one_line, visible
-
-_PARTITIONS_SHOWN = 4
 
 
 class View(Protocol):
@@ -163,23 +160,7 @@ def batch_words(batch: BatchProgress) -> list[str]:
 
 def reached(source: SourceProgress) -> str:
     """Where a source stands after the batch, in as few words as its kind allows."""
-    kind = kind_of(source.end)
-    if kind is SourceKind.KAFKA:
-        return ", ".join(
-            f"{topic} " + _partitions(partitions) for topic, partitions in source.end.items()
-        )
-    if kind is SourceKind.FILE:
-        return f"files: entry {source.end['logOffset']}"
-    if kind is SourceKind.DELTA:
-        return f"delta: version {source.end['reservoirVersion']}"
-    return shorten(str(source.end), 40)
-
-
-def _partitions(partitions: dict[str, int]) -> str:
-    shown = sorted(partitions.items(), key=lambda item: int(item[0]))[:_PARTITIONS_SHOWN]
-    more = len(partitions) - len(shown)
-    words = " ".join(f"{partition}:{offset}" for partition, offset in shown)
-    return f"{words} and {more} more" if more else words
+    return kind_named(kind_of(source.end)).reached(source.end)
 
 
 def _seconds(milliseconds: int) -> str:

@@ -9,29 +9,12 @@ from floodmark.checkpoint.layout import SOURCES
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.outside import Bounds, Outside
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import SourceOffset, parse_kafka_initial
+from floodmark.connectors.registry import about, kind_named
+from floodmark.connectors.source import SourceOffset
 from floodmark.engine.spark.hadoop import checkpoint_files
 from floodmark.engine.spark.kafka_admin import Broker
 from floodmark.engine.start.query_to_start import QueryToStart
 from floodmark.errors import FileGone
-
-ASKED_BY_RULES: Mapping[SourceKind, tuple[str, ...]] = {
-    SourceKind.KAFKA: (
-        "kafka-unreachable",
-        "kafka-topic-missing",
-        "kafka-offset-gone",
-        "kafka-offset-ahead",
-    ),
-    SourceKind.DELTA: (
-        "delta-table-missing",
-        "delta-table-replaced",
-        "delta-version-gone",
-        "delta-file-gone",
-    ),
-    SourceKind.FILE: ("input-file-gone",),
-}
-"""Which rules need the answers of a kind of source: where all are allowed, nobody asks."""
 
 
 def positions(start: QueryToStart) -> dict[str, SourceOffset]:
@@ -48,21 +31,17 @@ def positions(start: QueryToStart) -> dict[str, SourceOffset]:
 
 def _first(start: QueryToStart, planned: SourceOffset) -> SourceOffset:
     """Where a source's first batch begins, which is in flight."""
-    if planned.kind is SourceKind.DELTA:
+    kind = about(planned)
+    if kind.names_table:
         return planned  # its table's snapshot: where the batch ends tells which
-    if planned.kind is not SourceKind.KAFKA:
-        return SourceOffset(planned.id, planned.kind, None, None)
+    nowhere = SourceOffset(planned.id, planned.kind, None, None)
+    if not kind.begins_once:
+        return nowhere
     try:
-        initial = parse_kafka_initial(
-            start.files.read(RelativePath(f"{SOURCES}/{planned.id}/0"))
-        ).offset
+        initial = start.files.read(RelativePath(f"{SOURCES}/{planned.id}/0"))
     except FileGone:
-        return SourceOffset(planned.id, planned.kind, None, None)
-    offset = {
-        topic: {str(partition): at for partition, at in partitions.items()}
-        for topic, partitions in initial.items()
-    }
-    return SourceOffset(planned.id, planned.kind, offset, None)
+        return nowhere
+    return SourceOffset(planned.id, planned.kind, kind.first_offset(initial), None)
 
 
 def ask_before_start(
@@ -91,11 +70,11 @@ def _to_ask(
 ) -> Iterator[SourceToAsk]:
     for known_as, source in start.sources:
         position = begins.get(known_as)
-        if source.kind == "kafka":
+        if kind_named(source.kind).has_topics:
             # A new stream has no offsets, and its topics can be missing all the same.
-            begin = position or SourceOffset(known_as, SourceKind.KAFKA, None, None)
-            position = SourceOffset(known_as, SourceKind.KAFKA, begin.offset, begin.text)
-        if position is None or (position.kind is SourceKind.DELTA and source.path is None):
+            begin = position or SourceOffset(known_as, source.kind, None, None)
+            position = SourceOffset(known_as, source.kind, begin.offset, begin.text)
+        if position is None or (about(position).names_table and source.path is None):
             continue
-        if not allowed.issuperset(ASKED_BY_RULES.get(position.kind, ())):
+        if not allowed.issuperset(about(position).start_rules):
             yield SourceToAsk(position, source.options)

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from floodmark.checkpoint.outside import Outside
-from floodmark.checkpoint.sources.offset import SourceOffset
+from floodmark.connectors.registry import about
+from floodmark.connectors.source import SourceOffset
 from floodmark.engine.code.query import CHECKPOINT_OPTION
 from floodmark.engine.spark.hadoop import qualified
-from floodmark.engine.start.asking_sources import ASKED_BY_RULES, ask_before_start, positions
+from floodmark.engine.start.asking_sources import ask_before_start, positions
 from floodmark.engine.start.changed_code import judge_code
 from floodmark.engine.start.lease import in_use, live_holder
 from floodmark.engine.start.query_to_start import QueryToStart
@@ -66,7 +67,7 @@ def _situation(start: QueryToStart, allowed: frozenset[str], warnings: list[str]
     )
     for source, why in outside.silent.items():
         position = begins.get(source)
-        names = ASKED_BY_RULES.get(position.kind, ()) if position else ()
+        names = about(position).start_rules if position else ()
         if names and "kafka-unreachable" not in names:
             warnings.append(f"not looked for {list_of(names)}: {why}")
     named = query.sink_options.get(CHECKPOINT_OPTION)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import parse_delta_offset
+from floodmark.connectors.delta.offset import parse_delta_offset
 from floodmark.connectors.delta.reach import DeltaTrouble, shortfall
 from floodmark.errors import MalformedFile
 from floodmark.rules.finding import Finding, Rule, Severity
@@ -33,7 +32,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         return
     for source in evidence.positions.get(batch, ()):
         table = evidence.outside.tables.get(source.id)
-        if table is None or source.kind is not SourceKind.DELTA or source.offset is None:
+        if table is None or source.offset is None:
             continue
         try:
             found = shortfall(parse_delta_offset(source.offset), table)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import parse_log_offset
+from floodmark.connectors.files.offset import parse_log_offset
+from floodmark.connectors.registry import about
 from floodmark.errors import MalformedFile
 from floodmark.rules.finding import Finding, Rule, Severity
 
@@ -25,7 +25,7 @@ RULE = Rule(
 def check(evidence: Evidence) -> Iterator[Finding]:
     newest = max(evidence.positions, default=None)
     for source in evidence.positions.get(newest, ()) if newest is not None else ():
-        if source.kind is not SourceKind.FILE or source.offset is None:
+        if not about(source).lists_files or source.offset is None:
             continue
         try:
             wanted = parse_log_offset(source.offset)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import names_in
-from floodmark.checkpoint.sources.file_log import missing_ids
+from floodmark.connectors.files.file_log import missing_ids
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import parse_kafka_offset
+from floodmark.connectors.kafka.offset import parse_kafka_offset
 from floodmark.connectors.kafka.reach import shortfalls
 from floodmark.errors import MalformedFile
 from floodmark.rules.finding import Finding, Rule, Severity
@@ -32,7 +31,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         return
     for source in evidence.positions.get(batch, ()):
         bounds = evidence.outside.kafka.get(source.id)
-        if bounds is None or source.kind is not SourceKind.KAFKA or source.offset is None:
+        if bounds is None or source.offset is None:
             continue
         try:
             needed = parse_kafka_offset(source.offset)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence, log_entry, main_file
 from floodmark.checkpoint.layout import METADATA, SOURCES
-from floodmark.checkpoint.sources.file_log import log_id
+from floodmark.connectors.files.file_log import log_id
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(

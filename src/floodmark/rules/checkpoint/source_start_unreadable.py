@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.connectors.registry import about
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
@@ -22,9 +22,9 @@ RULE = Rule(
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    kinds = {source.id: source.kind for source in evidence.checkpoint.sources}
+    begun = {one.id for one in evidence.checkpoint.sources if about(one).begins_once}
     for path, fault in evidence.faults.items():
         parts = path.split("/")
         if parts[0] == "sources" and parts[1] not in evidence.seen_files and not fault.newer:
-            known = kinds.get(parts[1]) is SourceKind.KAFKA or parts[1] in evidence.rate_starts
+            known = parts[1] in begun or parts[1] in evidence.rate_starts
             yield RULE.finding(path, f"{path} cannot be read: {fault.reason}.", repairable=known)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import SourceOffset
+from floodmark.connectors.registry import about
+from floodmark.connectors.source import SourceOffset
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
@@ -48,12 +48,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 def _change(old: SourceOffset | None, new: SourceOffset) -> str | None:
     if old is None or old.offset is None or new.offset is None:
         return None
-    if old.kind is not new.kind:
-        return f"is {new.kind.value}; before, it was {old.kind.value}"
+    if old.kind != new.kind:
+        return f"is {new.kind}; before, it was {old.kind}"
     if not (isinstance(old.offset, dict) and isinstance(new.offset, dict)):
         return None
-    if new.kind is SourceKind.DELTA and old.offset["reservoirId"] != new.offset["reservoirId"]:
-        return "reads another Delta table"
-    if new.kind is SourceKind.KAFKA and old.offset and not old.offset.keys() & new.offset.keys():
-        return f"reads {', '.join(new.offset)}; before, it was {', '.join(old.offset)}"
-    return None
+    return about(new).reads_another(old.offset, new.offset)

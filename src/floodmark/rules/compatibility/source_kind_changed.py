@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.checkpoint.sources.kinds import SourceKind, look_alikes
+from floodmark.connectors.registry import about, family, look_alikes
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -22,30 +22,15 @@ RULE = Rule(
 )
 
 
-_FILES = frozenset(
-    {"csv", "json", "parquet", "orc", "text", "avro", "xml", "binaryfile", "file", "cloudfiles"}
-)
-_SAME = {
-    "memorystream": "memory",
-    "textsocket": "socket",
-    "auto-loader": "file",
-    "deltasharing": "delta-sharing",
-}
-
-
 def check(comparison: Comparison) -> Iterator[Reason]:
     held, new = comparison.checkpoint.sources, comparison.new.sources
     if len(held) != len(new) or comparison.named_sources():
         return
     for at, (source, now) in enumerate(zip(held, new, strict=True)):
-        before = source.kind.value
-        if (
-            source.kind in (SourceKind.UNKNOWN, SourceKind.PYTHON)
-            or source.offset is None
-            or (SourceKind.EVENTHUBS in look_alikes(source.kind) and now.kind == "eventhubs")
-        ):
+        before = source.kind
+        if about(source).any_form or source.offset is None or now.kind in look_alikes(source.kind):
             before = _noted(comparison, at)
-        if before and _family(before) != _family(now.kind):
+        if before and family(before) != family(now.kind):
             yield reason(
                 RULE,
                 Verdict.NEEDS_NEW_CHECKPOINT,
@@ -61,10 +46,3 @@ def _noted(comparison: Comparison, at: int) -> str:
     if last is None or len(last.sources) != len(comparison.new.sources):
         return ""
     return last.sources[at].kind
-
-
-def _family(kind: str) -> str:
-    if kind in _FILES:
-        return "file"
-    # Both give a bare number, and both are for tests.
-    return _SAME.get(kind, kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.outline import SourceOutline
-from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.connectors.registry import about, kind_named
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison, reads, refuses_other_files
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -32,7 +32,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     if len(held) != len(new) or _moved_about(last, new):
         return
     for at, now in enumerate(new):
-        if now.kind == "kafka" and held[at].kind is SourceKind.KAFKA:
+        if about(held[at]).has_topics and now.kind == held[at].kind:
             yield from _topics(at, held[at].offset, now)
         elif not last and _reads_elsewhere(comparison, at, now):
             yield reason(
@@ -65,7 +65,7 @@ def _elsewhere(at: int, before: SourceOutline, now: SourceOutline) -> Iterator[R
         if refused
         else "Make sure that the new place holds nothing that was read already, or go back to the "
         "old one.",
-        silent=not refused and now.kind != "delta",
+        silent=not refused and not kind_named(now.kind).names_table,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.outline import SourceOutline
-from floodmark.checkpoint.sources.kinds import SourceKind
+from floodmark.connectors.registry import about, kind_named
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison, reads, refuses_other_files
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -50,7 +50,7 @@ def _is_silent(comparison: Comparison, at: int) -> bool:
     now = comparison.new.sources[at]
     noted = comparison.last.sources if comparison.last is not None else ()
     before = noted[at] if noted else None
-    if now.kind == "kafka":
+    if kind_named(now.kind).has_topics:
         return now.options.get("failondataloss", "true").lower() == "false"
     if before is not None and before.kind != now.kind:
         return False
@@ -67,8 +67,8 @@ def _before(comparison: Comparison) -> list[str]:
 def _held(comparison: Comparison, at: int) -> str | None:
     """Without a note Kafka's offsets tell their topics, and lists of files their folder."""
     held, new = comparison.checkpoint.sources[at], comparison.new.sources
-    if held.kind is SourceKind.KAFKA and isinstance(held.offset, dict):
-        return f"kafka {','.join(sorted(held.offset))}"
+    if about(held).has_topics and isinstance(held.offset, dict):
+        return f"{held.kind} {','.join(sorted(held.offset))}"
     file = comparison.seen.get(at)
     if file is None:
         return None
@@ -78,6 +78,6 @@ def _held(comparison: Comparison, at: int) -> str | None:
 
 def _place(source: SourceOutline) -> str:
     place = source.place or ""
-    if source.kind == "kafka":
+    if kind_named(source.kind).has_topics:
         place = ",".join(sorted(topic.strip() for topic in place.split(",")))
     return f"{source.kind} {place}".rstrip()

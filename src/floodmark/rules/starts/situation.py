@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outside import Outside
-from floodmark.checkpoint.sources.offset import SourceOffset
+from floodmark.connectors.source import SourceOffset
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 

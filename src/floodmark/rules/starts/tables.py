@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.checkpoint.sources.offset import parse_delta_offset
+from floodmark.connectors.delta.offset import parse_delta_offset
 from floodmark.connectors.delta.reach import DeltaShortfall, shortfall
 from floodmark.errors import MalformedFile
 from floodmark.rules.starts.situation import Situation

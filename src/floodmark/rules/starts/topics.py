@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from floodmark.checkpoint.sources.offset import parse_kafka_offset
+from floodmark.connectors.kafka.offset import parse_kafka_offset
 from floodmark.errors import MalformedFile
 from floodmark.rules.starts.situation import StartingSource
 

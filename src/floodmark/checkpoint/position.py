@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import (
-    BASE_INDEXES,
-    SourceOffset,
-    parse_delta_offset,
-    parse_kafka_offset,
-    parse_offset_text,
-    render_json,
-)
 from floodmark.checkpoint.text import moment
+from floodmark.connectors.registry import kind_named
+from floodmark.connectors.source import SourceOffset, StartOption, parse_offset_text
 from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, WrongUse
-
-
-@dataclass(frozen=True)
-class StartOption:
-    """What to set on the reader of a new stream."""
-
-    name: str
-    value: str
-    form: str
-    """What `--starting-offsets` prints: the value, or more where one value does not say it all."""
 
 
 @dataclass(frozen=True)
 class SourcePosition:
     id: str
-    kind: SourceKind
+    kind: str
     offset: Any
     option: StartOption | None
     note: str | None
@@ -49,25 +31,6 @@ class Position:
     sources: tuple[SourcePosition, ...]
 
 
-_NO_OPTION = {
-    SourceKind.FILE: "A file source has no starting option: its list of seen files is its place.",
-    SourceKind.RATE: "The rate source has no starting option.",
-    SourceKind.SOCKET: "A socket cannot be read again, so it has no starting option.",
-    SourceKind.MEMORY: "A memory stream or a socket cannot be read again from an offset.",
-    SourceKind.KINESIS: "Kinesis takes one starting position for all shards, not one each.",
-    SourceKind.ICEBERG: "Iceberg's only starting option is a time (stream-from-timestamp), which "
-    "is coarser than this offset.",
-    SourceKind.HUDI: "Hudi's starting instant reads its own commit again.",
-    SourceKind.PAIMON: "Paimon's scan options begin at a snapshot, not at a file inside it.",
-    SourceKind.DELTA_SHARING: "Delta Sharing's startingVersion begins at a version, not inside it.",
-    SourceKind.AUTO_LOADER: "Auto Loader's list of files lies in its own folder of the checkpoint.",
-    SourceKind.PYTHON: "A data source written in Python begins where its own code says.",
-    SourceKind.UNKNOWN: "floodmark does not know this source's options.",
-}
-
-_KAFKA_NOTE = (
-    "Event Hubs' offsets look the same; if this is one, name it: --source-kind {}=eventhubs."
-)
 _LISTED = "`floodmark batches CP` lists them."
 
 
@@ -194,60 +157,16 @@ def _require_sound_offsets(path: str, batch: int, entry: OffsetEntry) -> None:
 
 def _source_position(source: SourceOffset, is_sure: bool) -> SourcePosition:
     option, note = _option(source)
-    if source.kind is SourceKind.KAFKA and option is not None and not is_sure:
-        note = _KAFKA_NOTE.format(source.id)
+    doubt = kind_named(source.kind).doubt
+    if doubt is not None and option is not None and not is_sure:
+        note = doubt.format(source.id)
     return SourcePosition(source.id, source.kind, source.offset, option, note)
 
 
 def _option(source: SourceOffset) -> tuple[StartOption | None, str | None]:
     if source.text is None:
         return None, "This source had no offset yet in this batch: begin it as you did at first."
-    if source.kind is SourceKind.KAFKA:
-        return StartOption("startingOffsets", source.text, source.text), None
-    if source.kind is SourceKind.EVENTHUBS:
-        form = event_positions(parse_kafka_offset(source.offset))
-        return StartOption("eventhubs.startingPositions", form, form), None
-    if source.kind is SourceKind.DELTA:
-        return _delta_option(source)
-    return None, _NO_OPTION[source.kind]
-
-
-def event_positions(hubs: Mapping[str, Mapping[int, int]]) -> str:
-    """The option of the Event Hubs connector: a JSON object whose keys are JSON themselves."""
-    return render_json(
-        {
-            render_json({"ehName": hub, "partitionId": partition}): {
-                # A sequence number is the next one to read; -1 is before the first event.
-                "offset": "-1" if at < 0 else None,
-                "seqNo": max(at, -1),
-                "enqueuedTime": None,
-                "isInclusive": True,
-            }
-            for hub, partitions in hubs.items()
-            for partition, at in partitions.items()
-        }
-    )
-
-
-def _delta_option(source: SourceOffset) -> tuple[StartOption | None, str | None]:
-    offset = parse_delta_offset(source.offset)
-    if offset.is_starting_version:
-        return None, (
-            "The stream is still inside the table's first full snapshot, which startingVersion "
-            "cannot resume: only a checkpoint can."
-        )
-    index = -1 if offset.index in BASE_INDEXES else offset.index
-    version = offset.reservoir_version
-    form = render_json({"startingVersion": version, "index": index})
-    note = None
-    if index >= 0:
-        note = (
-            f"Files 0 to {index} of version {version} are already read; "
-            "startingVersion reads them again."
-        )
-    elif index == -1:
-        note = f"Every version before {version} is read, and nothing of {version} yet."
-    return StartOption("startingVersion", str(version), form), note
+    return kind_named(source.kind).starting_option(source)
 
 
 def of_source(found: Position, source: str | None) -> Position:
@@ -274,12 +193,12 @@ def starting_option(found: Position, source: str | None = None) -> StartOption:
     if not usable:
         first = candidates[0]
         raise NoAnswer(
-            f"source {first.id} ({first.kind.value}) has no starting offsets to print",
+            f"source {first.id} ({first.kind}) has no starting offsets to print",
             first.note or "",
             "`floodmark upgrade` carries such a source over in a new checkpoint.",
         )
     if len(usable) > 1:
-        names = ", ".join(f"{item.id} ({item.kind.value})" for item in usable)
+        names = ", ".join(f"{item.id} ({item.kind})" for item in usable)
         raise WrongUse(
             f"{len(usable)} sources have starting offsets: {names}", do="Choose one with --source."
         )

@@ -2,19 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import (
-    DeltaOffset,
-    parse_delta_offset,
+from floodmark.connectors.delta.offset import DeltaOffset, parse_delta_offset
+from floodmark.connectors.files.offset import parse_log_offset
+from floodmark.connectors.kafka.offset import (
     parse_kafka_initial,
     parse_kafka_offset,
-    parse_log_offset,
-    parse_offset_text,
-    parse_rate_initial,
-    read_source_offset,
-    render_json,
     render_kafka_initial,
 )
+from floodmark.connectors.rate import parse_rate_initial
+from floodmark.connectors.registry import read_source_offset
+from floodmark.connectors.source import parse_offset_text, render_json
 from floodmark.errors import MalformedFile, UnknownVersion
 
 DELTA = (
@@ -38,99 +35,99 @@ KINESIS_DATABRICKS = (
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ('{"orders":{"0":23,"1":41},"clicks":{"0":0}}', SourceKind.KAFKA),
-        ('{"logOffset":12}', SourceKind.FILE),
-        (DELTA, SourceKind.DELTA),
-        ('{"offset":10,"timestamp":1000}', SourceKind.RATE),
-        ('{"0":{"value":7,"runTimeMs":1},"1":{"value":6,"runTimeMs":1}}', SourceKind.RATE),
-        (KINESIS_QUBOLE, SourceKind.KINESIS),
-        (KINESIS_AWS, SourceKind.KINESIS),
-        (KINESIS_DATABRICKS, SourceKind.KINESIS),
-        ('{"eh":{"0":23,"1":-1}}', SourceKind.EVENTHUBS),
+        ('{"orders":{"0":23,"1":41},"clicks":{"0":0}}', "kafka"),
+        ('{"logOffset":12}', "file"),
+        (DELTA, "delta"),
+        ('{"offset":10,"timestamp":1000}', "rate"),
+        ('{"0":{"value":7,"runTimeMs":1},"1":{"value":6,"runTimeMs":1}}', "rate"),
+        (KINESIS_QUBOLE, "kinesis"),
+        (KINESIS_AWS, "kinesis"),
+        (KINESIS_DATABRICKS, "kinesis"),
+        ('{"eh":{"0":23,"1":-1}}', "eventhubs"),
         # PySpark writes json.dumps(offset): with spaces, as nothing of the JVM does.
-        ('{"pos": 2, "tag": "x y"}', SourceKind.PYTHON),
-        ('{"offset": {"0": 5}}', SourceKind.PYTHON),
-        ('{"offset": 5, "timestamp": 3}', SourceKind.PYTHON),
-        ('["a", "b"]', SourceKind.PYTHON),
-        ('{"offset":"five","timestamp":3}', SourceKind.UNKNOWN),
+        ('{"pos": 2, "tag": "x y"}', "python"),
+        ('{"offset": {"0": 5}}', "python"),
+        ('{"offset": 5, "timestamp": 3}', "python"),
+        ('["a", "b"]', "python"),
+        ('{"offset":"five","timestamp":3}', "unknown"),
         # By hand or by a script: fields that are nobody else's stay what they are.
-        ('{"logOffset": 12}', SourceKind.FILE),
-        ('{"seqNum":234,"sourceVersion":1,"lastBackfillStartTimeMs":1}', SourceKind.AUTO_LOADER),
+        ('{"logOffset": 12}', "file"),
+        ('{"seqNum":234,"sourceVersion":1,"lastBackfillStartTimeMs":1}', "auto-loader"),
         (
             '{"seqNum":234,"sourceVersion":3,"lastInputPath":"abfss://x@y/z"}',
-            SourceKind.AUTO_LOADER,
+            "auto-loader",
         ),
         (
             '{"version":1,"snapshot_id":123,"position":0,"scan_all_files":false}',
-            SourceKind.ICEBERG,
+            "iceberg",
         ),
-        ('{"version":1,"snapshot_id":-1,"position":-1,"scan_all_files":true}', SourceKind.ICEBERG),
-        ('{"commitTime":"20261116054001000"}', SourceKind.HUDI),
-        ('{"offsetCommitTime":"20261116054001000"}', SourceKind.HUDI),
-        ('{"snapshotId":5,"index":1,"scanSnapshot":false}', SourceKind.PAIMON),
+        ('{"version":1,"snapshot_id":-1,"position":-1,"scan_all_files":true}', "iceberg"),
+        ('{"commitTime":"20261116054001000"}', "hudi"),
+        ('{"offsetCommitTime":"20261116054001000"}', "hudi"),
+        ('{"snapshotId":5,"index":1,"scanSnapshot":false}', "paimon"),
         (
             '{"snapshotId":5,"index":1,"scanSnapshot":false,"totalSplits":2}',
-            SourceKind.PAIMON,
+            "paimon",
         ),
         (
             '{"sourceVersion":1,"tableId":"4c","tableVersion":7,"index":-1,'
             '"isStartingVersion":false}',
-            SourceKind.DELTA_SHARING,
+            "delta-sharing",
         ),
         (
             '{"activeSourceName":"a","allSourceNames":["a"],"completedSourceNames":[]}',
-            SourceKind.UNKNOWN,
+            "unknown",
         ),
-        ("{}", SourceKind.UNKNOWN),
-        ("[]", SourceKind.UNKNOWN),
-        ("[1,2]", SourceKind.UNKNOWN),
-        ('"a text"', SourceKind.UNKNOWN),
-        ("not JSON at all", SourceKind.UNKNOWN),
-        ("null", SourceKind.UNKNOWN),
-        ("true", SourceKind.UNKNOWN),
-        ('{"orders":{"zero":1}}', SourceKind.UNKNOWN),
-        ('{"orders":{"0":1.5}}', SourceKind.UNKNOWN),
-        ('{"orders":{"%s":1}}' % ("9" * 5000), SourceKind.UNKNOWN),
-        ("12", SourceKind.MEMORY),
-        ("-1", SourceKind.MEMORY),
+        ("{}", "unknown"),
+        ("[]", "unknown"),
+        ("[1,2]", "unknown"),
+        ('"a text"', "unknown"),
+        ("not JSON at all", "unknown"),
+        ("null", "unknown"),
+        ("true", "unknown"),
+        ('{"orders":{"zero":1}}', "unknown"),
+        ('{"orders":{"0":1.5}}', "unknown"),
+        ('{"orders":{"%s":1}}' % ("9" * 5000), "unknown"),
+        ("12", "memory"),
+        ("-1", "memory"),
     ],
 )
-def test_the_kind_is_read_from_the_offsets_shape(text: str, kind: SourceKind) -> None:
+def test_the_kind_is_read_from_the_offsets_shape(text: str, kind: str) -> None:
     found = read_source_offset("0", text)
-    assert found.kind is kind
+    assert found.kind == kind
     assert found.text == text, "an offset's text is kept verbatim"
 
 
 @pytest.mark.parametrize(
     ("initial", "kind"),
     [
-        (b"v1\n1700000000000", SourceKind.RATE),
-        (b'v1\n{"path":"/a/b/0","timestamp":1,"batchId":0}', SourceKind.FILE),
-        (b"v1\nsomething else", SourceKind.UNKNOWN),
+        (b"v1\n1700000000000", "rate"),
+        (b'v1\n{"path":"/a/b/0","timestamp":1,"batchId":0}', "file"),
+        (b"v1\nsomething else", "unknown"),
     ],
 )
-def test_a_bare_number_is_told_by_what_the_source_left(initial: bytes, kind: SourceKind) -> None:
-    assert read_source_offset("0", "12", initial).kind is kind
-    assert read_source_offset("0", None, initial).kind is kind
+def test_a_bare_number_is_told_by_what_the_source_left(initial: bytes, kind: str) -> None:
+    assert read_source_offset("0", "12", initial).kind == kind
+    assert read_source_offset("0", None, initial).kind == kind
 
 
 @pytest.mark.parametrize("initial", [b'\0v1\n{"t":{"0":1}}', b'\x0d{"t":{"0":1}}'])
 def test_kafka_never_writes_a_bare_number(initial: bytes) -> None:
-    assert read_source_offset("0", None, initial).kind is SourceKind.KAFKA
-    assert read_source_offset("0", "12", initial).kind is SourceKind.UNKNOWN
+    assert read_source_offset("0", None, initial).kind == "kafka"
+    assert read_source_offset("0", "12", initial).kind == "unknown"
 
 
 def test_kafkas_own_start_tells_an_edited_offset_from_pythons() -> None:
     edited = '{"t": {"0": 12}}'
-    assert read_source_offset("0", edited, b'\0v1\n{"t":{"0":1}}').kind is SourceKind.KAFKA
-    assert read_source_offset("0", edited).kind is SourceKind.PYTHON
+    assert read_source_offset("0", edited, b'\0v1\n{"t":{"0":1}}').kind == "kafka"
+    assert read_source_offset("0", edited).kind == "python"
 
 
 def test_no_offset_yet() -> None:
     found = read_source_offset("orders", None)
     assert (found.id, found.kind, found.offset, found.text) == (
         "orders",
-        SourceKind.UNKNOWN,
+        "unknown",
         None,
         None,
     )

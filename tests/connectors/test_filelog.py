@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from floodmark.checkpoint.sources.file_log import (
+from floodmark.connectors.files.file_log import (
     compact_interval,
     files_between,
     log_id,

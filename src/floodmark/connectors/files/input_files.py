@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.sources.file_log import SourceFile
-from floodmark.checkpoint.sources.kinds import SourceKind
-from floodmark.checkpoint.sources.offset import parse_log_offset
+from floodmark.connectors.files.file_log import SourceFile
+from floodmark.connectors.files.offset import parse_log_offset
+from floodmark.connectors.registry import about
 
 
 class Taken(str, Enum):
@@ -36,7 +36,7 @@ class InputFile:
 
 
 def file_sources(checkpoint: Checkpoint) -> tuple[str, ...]:
-    return tuple(source.id for source in checkpoint.sources if source.kind is SourceKind.FILE)
+    return tuple(source.id for source in checkpoint.sources if about(source).lists_files)
 
 
 def input_files(

@@ -3,8 +3,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import samples
-from floodmark.checkpoint.sources.file_log import SourceFile, parse_source_log
-from floodmark.checkpoint.sources.input_files import Taken, file_sources, input_files
+from floodmark.connectors.files.file_log import SourceFile, parse_source_log
+from floodmark.connectors.files.input_files import Taken, file_sources, input_files
 
 
 def _seen(ids: Sequence[int]) -> tuple[SourceFile, ...]:

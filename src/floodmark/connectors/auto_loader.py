@@ -1,0 +1,27 @@
+"""Databricks' Auto Loader: an entry of its own list of files, in a RocksDB in `sources/`. Pure.
+
+`{"seqNum":234,"sourceVersion":1,"lastBackfillStartTimeMs":…,"lastInputPath":…}`
+(CloudFilesSourceOffset).
+"""
+
+from __future__ import annotations
+
+from floodmark.connectors.source import Recognised, SourceKind, Sureness, Written, has_fields
+
+_FORM = frozenset({"seqNum", "sourceVersion"})
+_MORE = frozenset({"lastBackfillStartTimeMs", "lastBackfillFinishTimeMs", "lastInputPath"})
+
+
+class AutoLoader(SourceKind):
+    name = "auto-loader"
+    formats = frozenset({"cloudfiles"})
+    family = "file"
+    no_option = "Auto Loader's list of files lies in its own folder of the checkpoint."
+
+    def recognise(self, written: Written) -> Recognised | None:
+        if has_fields(written.offset, _FORM, _MORE):
+            return Recognised(self.name, Sureness.CERTAIN, "an entry of Auto Loader's list")
+        return None
+
+
+KIND = AutoLoader()

@@ -1,0 +1,168 @@
+"""Delta's offsets: a version of the table, and a file within it. Pure.
+
+`{"sourceVersion":1,"reservoirId":…,"reservoirVersion":8,"index":-1,"isStartingVersion":false}`
+(DeltaSourceOffset): everything before the version is read, and of it the files up to the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from floodmark.checkpoint.text import long_of, shorten
+from floodmark.connectors.source import (
+    Recognised,
+    SourceKind,
+    SourceOffset,
+    StartOption,
+    Sureness,
+    Written,
+    arrow,
+    render_json,
+)
+from floodmark.errors import MalformedFile
+
+# Delta's special places inside a version. -1 (and -100, as later releases hold it in
+# memory) is before its first file; -20 and -19 stand at and right after a schema change.
+BASE_INDEXES = frozenset({-1, -100})
+METADATA_CHANGE_INDEX = -20
+POST_METADATA_CHANGE_INDEX = -19
+_NEWEST_DELTA_SOURCE = 3
+_FORM = frozenset({"reservoirId", "reservoirVersion"})
+
+
+@dataclass(frozen=True)
+class DeltaOffset:
+    reservoir_id: str
+    reservoir_version: int
+    index: int
+    is_starting_version: bool
+    source_version: int
+
+
+class DeltaSource(SourceKind):
+    name = "delta"
+    unit = "versions"
+    names_table = True
+    asked_with = "--table PATH"
+    start_rules = (
+        "delta-table-missing",
+        "delta-table-replaced",
+        "delta-version-gone",
+        "delta-file-gone",
+    )
+
+    def recognise(self, written: Written) -> Recognised | None:
+        if isinstance(written.offset, dict) and written.offset.keys() >= _FORM:
+            return Recognised(self.name, Sureness.CERTAIN, "it names a table's id and version")
+        return None
+
+    def explain(self, end: Any, start: Any) -> list[str]:
+        return [arrow(_words(start), _words(end))]
+
+    def reached(self, end: Any) -> str:
+        return f"delta: version {end['reservoirVersion']}"
+
+    def starting_option(self, source: SourceOffset) -> tuple[StartOption | None, str | None]:
+        offset = parse_delta_offset(source.offset)
+        if offset.is_starting_version:
+            return None, (
+                "The stream is still inside the table's first full snapshot, which "
+                "startingVersion cannot resume: only a checkpoint can."
+            )
+        index = -1 if offset.index in BASE_INDEXES else offset.index
+        version = offset.reservoir_version
+        form = render_json({"startingVersion": version, "index": index})
+        note = None
+        if index >= 0:
+            note = (
+                f"Files 0 to {index} of version {version} are already read; "
+                "startingVersion reads them again."
+            )
+        elif index == -1:
+            note = f"Every version before {version} is read, and nothing of {version} yet."
+        return StartOption("startingVersion", str(version), form), note
+
+    def start_entry(self, source: SourceOffset) -> dict[str, Any] | None:
+        version = parse_delta_offset(source.offset).reservoir_version
+        # An option begins at a whole version: what of it was read comes again.
+        return {"kind": self.name, "version": version, "index": -1}
+
+    def read_again(self, offset: Any) -> str | None:
+        place = parse_delta_offset(offset)
+        if place.index < 0:
+            return None
+        return (
+            f"stopped inside version {place.reservoir_version}: files 0 to {place.index} of it are "
+            "read a second time, for startingVersion begins at a whole version."
+        )
+
+    def in_first_snapshot(self, offset: Any) -> bool:
+        return parse_delta_offset(offset).is_starting_version
+
+    def went_back(self, was: Any, now: Any) -> Iterator[tuple[str, str, str]]:
+        if was.get("reservoirId") != now.get("reservoirId"):
+            return
+        before, after = _version_and_index(was), _version_and_index(now)
+        if before is not None and after is not None and after < before:
+            yield "", _at(before), _at(after)
+
+    def reads_another(self, was: Any, now: Any) -> str | None:
+        return "reads another Delta table" if was["reservoirId"] != now["reservoirId"] else None
+
+    def place(self, offset: Any) -> tuple[int, ...] | None:
+        place = parse_delta_offset(offset)
+        # A first snapshot of a version comes before all later changes, and is not one of them.
+        index = -1 if place.index in BASE_INDEXES else place.index
+        return (0 if place.is_starting_version else 1, place.reservoir_version, index)
+
+    def count(self, start: Any, end: Any) -> int | None:
+        if start is None or end is None:
+            return None
+        old, new = parse_delta_offset(start), parse_delta_offset(end)
+        # An offset stands before a version's files, or within them: both versions count.
+        return new.reservoir_version - old.reservoir_version + 1
+
+
+def parse_delta_offset(offset: Any) -> DeltaOffset:
+    if not isinstance(offset, dict) or not isinstance(offset.get("reservoirId"), str):
+        raise MalformedFile(f"not a Delta offset: {shorten(repr(offset))}")
+    source_version = long_of(offset, "sourceVersion", "the Delta offset")
+    if source_version not in (1, _NEWEST_DELTA_SOURCE):
+        raise MalformedFile(
+            f"Delta offset of sourceVersion {source_version}; "
+            f"this floodmark reads 1 and {_NEWEST_DELTA_SOURCE}"
+        )
+    return DeltaOffset(
+        offset["reservoirId"],
+        long_of(offset, "reservoirVersion", "the Delta offset"),
+        long_of(offset, "index", "the Delta offset"),
+        offset.get("isStartingVersion") is True,
+        source_version,
+    )
+
+
+def _words(offset: Any) -> str | None:
+    if not isinstance(offset, dict):
+        return None
+    index = offset.get("index")
+    words = f"version {offset.get('reservoirVersion')}"
+    if not isinstance(index, int) or index not in BASE_INDEXES:
+        words += f" file {index}"
+    return words + (" of the first snapshot" if offset.get("isStartingVersion") else "")
+
+
+def _version_and_index(offset: dict[str, Any]) -> tuple[int, int] | None:
+    version, index = offset.get("reservoirVersion"), offset.get("index")
+    if type(version) is not int or type(index) is not int:
+        return None
+    # Later releases hold -100 for what is written as -1: both are a version's beginning.
+    return version, -1 if index in BASE_INDEXES else index
+
+
+def _at(place: tuple[int, int]) -> str:
+    return f"version {place[0]}, index {place[1]}"
+
+
+KIND = DeltaSource()

@@ -1,0 +1,74 @@
+"""Azure Event Hubs: sequence numbers in Kafka's form, and an option of its own. Pure.
+
+`{"eh":{"0":23,"1":-1}}` (EventHubsSourceOffset of azure-event-hubs-spark): hub → partition → the
+next sequence number. -1 is before the first event, which Kafka never writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from floodmark.connectors.kafka.offset import KIND as _KAFKA
+from floodmark.connectors.kafka.offset import has_negative, is_kafka_form, parse_kafka_offset
+from floodmark.connectors.source import (
+    Recognised,
+    SourceKind,
+    SourceOffset,
+    StartOption,
+    Sureness,
+    Written,
+    render_json,
+)
+
+
+class EventHubs(SourceKind):
+    name = "eventhubs"
+
+    def recognise(self, written: Written) -> Recognised | None:
+        if not is_kafka_form(written.offset) or not has_negative(written.offset):
+            return None
+        sureness = Sureness.PROBABLE if written.has_lead_byte else Sureness.POSSIBLE
+        return Recognised(self.name, sureness, "Kafka's form with a number that Kafka never writes")
+
+    def explain(self, end: Any, start: Any) -> list[str]:
+        return _KAFKA.explain(end, start)
+
+    def reached(self, end: Any) -> str:
+        return _KAFKA.reached(end)
+
+    def starting_option(self, source: SourceOffset) -> tuple[StartOption | None, str | None]:
+        form = event_positions(parse_kafka_offset(source.offset))
+        return StartOption("eventhubs.startingPositions", form, form), None
+
+    def parts(self, offset: Any) -> dict[tuple[str, ...], Any] | None:
+        return _KAFKA.parts(offset)
+
+    def went_back(self, was: Any, now: Any) -> Iterator[tuple[str, str, str]]:
+        return _KAFKA.went_back(was, now)
+
+    def topics(self, offset: Any) -> tuple[str, ...]:
+        return _KAFKA.topics(offset)
+
+    def renamed(self, offset: Any, names: Mapping[str, str]) -> Any:
+        return _KAFKA.renamed(offset, names)
+
+
+def event_positions(hubs: Mapping[str, Mapping[int, int]]) -> str:
+    """The option of the Event Hubs connector: a JSON object whose keys are JSON themselves."""
+    return render_json(
+        {
+            render_json({"ehName": hub, "partitionId": partition}): {
+                # A sequence number is the next one to read; -1 is before the first event.
+                "offset": "-1" if at < 0 else None,
+                "seqNo": max(at, -1),
+                "enqueuedTime": None,
+                "isInclusive": True,
+            }
+            for hub, partitions in hubs.items()
+            for partition, at in partitions.items()
+        }
+    )
+
+
+KIND = EventHubs()

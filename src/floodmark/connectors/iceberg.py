@@ -1,0 +1,27 @@
+"""Iceberg: a snapshot of the table, and a position among its files. Pure.
+
+`{"version":1,"snapshot_id":n,"position":n,"scan_all_files":b}` (StreamingOffset); -1 and -1 at
+the beginning of an empty table.
+"""
+
+from __future__ import annotations
+
+from floodmark.connectors.source import Recognised, SourceKind, Sureness, Written, has_fields
+
+_FORM = frozenset({"version", "snapshot_id", "position", "scan_all_files"})
+
+
+class Iceberg(SourceKind):
+    name = "iceberg"
+    no_option = (
+        "Iceberg's only starting option is a time (stream-from-timestamp), which is coarser than "
+        "this offset."
+    )
+
+    def recognise(self, written: Written) -> Recognised | None:
+        if has_fields(written.offset, _FORM):
+            return Recognised(self.name, Sureness.CERTAIN, "a snapshot and a position in it")
+        return None
+
+
+KIND = Iceberg()

@@ -1,0 +1,272 @@
+"""Kafka's offsets: topic → partition → the next offset to read. Pure.
+
+`{"orders":{"0":23,"1":41}}` (KafkaSourceOffset, JsonUtils.partitionOffsets), which is what the
+option startingOffsets takes as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from floodmark.checkpoint.text import decode, parse_json_object, parse_version, shorten
+from floodmark.connectors.source import (
+    Move,
+    Recognised,
+    SourceKind,
+    SourceOffset,
+    StartOption,
+    Sureness,
+    Written,
+    arrow,
+    parse_offset_text,
+    render_json,
+)
+from floodmark.errors import MalformedFile, WrongUse
+
+# A partition is a Java int; a longer run of digits is some other source's key.
+_PARTITION = re.compile("[0-9]{1,10}")
+_PARTITIONS_SHOWN = 6
+_PARTITIONS_REACHED = 4
+
+
+class Kafka(SourceKind):
+    name = "kafka"
+    looks_like = ("eventhubs",)
+    formats = frozenset({"eventhubs"})  # their offsets look the same
+    doubt = (
+        "Event Hubs' offsets look the same; if this is one, name it: --source-kind {}=eventhubs."
+    )
+    has_topics = True
+    begins_once = True
+    asked_with = "--kafka HOST:PORT"
+    start_rules = (
+        "kafka-unreachable",
+        "kafka-topic-missing",
+        "kafka-offset-gone",
+        "kafka-offset-ahead",
+    )
+
+    def recognise(self, written: Written) -> Recognised | None:
+        if not is_kafka_form(written.offset) or has_negative(written.offset):
+            return None
+        if written.has_lead_byte:
+            why = "topics and partitions, and sources/<id>/0 begins as Kafka writes it"
+            return Recognised(self.name, Sureness.PROBABLE, why)
+        return Recognised(self.name, Sureness.POSSIBLE, "topics with partitions and offsets")
+
+    def began(self, written: Written) -> bool:
+        return written.has_lead_byte
+
+    def explain(self, end: Any, start: Any) -> list[str]:
+        return [
+            f"{topic}   {_advance(partitions, (start or {}).get(topic, {}))}"
+            for topic, partitions in end.items()
+        ]
+
+    def reached(self, end: Any) -> str:
+        return ", ".join(f"{topic} {_reached(partitions)}" for topic, partitions in end.items())
+
+    def starting_option(self, source: SourceOffset) -> tuple[StartOption | None, str | None]:
+        text = source.text or ""
+        return StartOption("startingOffsets", text, text), None
+
+    def parts(self, offset: Any) -> dict[tuple[str, ...], Any] | None:
+        return {
+            (topic, partition): at
+            for topic, partitions in offset.items()
+            for partition, at in partitions.items()
+        }
+
+    def went_back(self, was: Any, now: Any) -> Iterator[tuple[str, str, str]]:
+        for topic in was.keys() & now.keys():
+            for partition in sorted(was[topic].keys() & now[topic].keys(), key=int):
+                before, after = was[topic][partition], now[topic][partition]
+                if after < before:
+                    yield f", {topic} partition {partition}", str(before), str(after)
+
+    def reads_another(self, was: Any, now: Any) -> str | None:
+        if was and not was.keys() & now.keys():
+            return f"reads {', '.join(now)}; before, it was {', '.join(was)}"
+        return None
+
+    def compare(self, was: SourceOffset, text: str, now: Any) -> Move:
+        before, after = parse_kafka_offset(was.offset), parse_kafka_offset(now)
+        forward, back = [], False
+        for topic, partitions in after.items():
+            for partition, at in partitions.items():
+                stood = before[topic][partition]
+                back = back or at < stood
+                if at > stood:
+                    forward.append(
+                        f"{at - stood:,} records of {topic} partition {partition}, from offset "
+                        f"{stood} to {at - 1}"
+                    )
+        return Move(back, tuple(forward))
+
+    def count(self, start: Any, end: Any) -> int | None:
+        if not isinstance(start, dict) or not isinstance(end, dict):
+            return None
+        starts, ends = parse_kafka_offset(start), parse_kafka_offset(end)
+        places = [(topic, partition) for topic, at in ends.items() for partition in at]
+        # A partition that is new since then was read from its beginning: only the broker knows it.
+        if any(partition not in starts.get(topic, {}) for topic, partition in places):
+            return None
+        return sum(ends[topic][partition] - starts[topic][partition] for topic, partition in places)
+
+    def first_offset(self, initial: bytes | None) -> Any:
+        if initial is None:
+            return None
+        return {
+            topic: {str(partition): at for partition, at in partitions.items()}
+            for topic, partitions in parse_kafka_initial(initial).offset.items()
+        }
+
+    def check_initial(self, data: bytes) -> None:
+        parse_kafka_initial(data)
+
+    def seed(self, source: SourceOffset) -> bytes | None:
+        return b"\0v1\n" + (source.text or "").encode()
+
+    def start_entry(self, source: SourceOffset) -> dict[str, Any] | None:
+        return {"kind": self.name, "offsets": source.offset}
+
+    def merged(self, source: SourceOffset, given: Any, origin: str) -> str:
+        return merged_topics(source, given, origin)
+
+    def topics(self, offset: Any) -> tuple[str, ...]:
+        return tuple(offset) if is_kafka_form(offset) else ()
+
+    def renamed(self, offset: Any, names: Mapping[str, str]) -> Any:
+        return {names.get(topic, topic): at for topic, at in offset.items()}
+
+    def renamed_initial(self, data: bytes, names: Mapping[str, str]) -> bytes:
+        initial = parse_kafka_initial(data)
+        if not any(topic in names for topic in initial.offset):
+            return render_kafka_initial(initial)
+        text = render_json(self.renamed(parse_offset_text(initial.text), names))
+        return render_kafka_initial(replace(initial, text=text))
+
+
+def is_kafka_form(value: Any) -> bool:
+    """Topic → partition → number, as startingOffsets takes it too, with -1 and -2 in it."""
+    return (
+        isinstance(value, dict) and bool(value) and all(map(_is_partition_offsets, value.values()))
+    )
+
+
+def has_negative(offset: Mapping[str, Mapping[str, int]]) -> bool:
+    """Kafka's log never has a negative offset; Event Hubs' -1 is its beginning."""
+    return any(at < 0 for partitions in offset.values() for at in partitions.values())
+
+
+def _is_partition_offsets(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and _are_partitions(tuple(value))
+        and {int}.issuperset(map(type, value.values()))
+    )
+
+
+@lru_cache(maxsize=64)
+def _are_partitions(keys: tuple[str, ...]) -> bool:
+    # A topic's partitions are the same in every entry of a long log.
+    return all(map(_PARTITION.fullmatch, keys))
+
+
+def parse_kafka_offset(offset: Any) -> dict[str, dict[int, int]]:
+    """topic → partition → the next offset to read."""
+    if not isinstance(offset, dict) or not all(map(_is_partition_offsets, offset.values())):
+        raise MalformedFile(f"not a Kafka offset: {shorten(repr(offset))}")
+    return {
+        topic: {int(partition): at for partition, at in partitions.items()}
+        for topic, partitions in offset.items()
+    }
+
+
+@dataclass(frozen=True)
+class KafkaInitialOffset:
+    """`sources/<id>/0`: where batch 0 began. Written once."""
+
+    lead: bytes
+    """One byte: NUL since 2.1.1, the JSON's length in 2.1.0; every reader skips it."""
+    version_line: str | None
+    offset: dict[str, dict[int, int]]
+    text: str
+
+
+def parse_kafka_initial(data: bytes) -> KafkaInitialOffset:
+    if not data:
+        raise MalformedFile("the file is empty")
+    text = decode(data[1:])
+    version_line = None
+    if text.startswith("v"):
+        version_line, _, text = text.partition("\n")
+        parse_version(version_line, 1)
+    offset = parse_kafka_offset(parse_json_object(text, "Kafka's initial offset"))
+    return KafkaInitialOffset(data[:1], version_line, offset, text)
+
+
+def render_kafka_initial(initial: KafkaInitialOffset) -> bytes:
+    version = "" if initial.version_line is None else initial.version_line + "\n"
+    return initial.lead + (version + initial.text).encode()
+
+
+def merged_topics(source: SourceOffset, given: dict[str, Any], origin: str) -> str:
+    """Given offsets laid over the checkpoint's own; a topic or partition that it has not is an
+    error.
+    """
+    unknown = [topic for topic in given if topic not in source.offset]
+    if unknown:
+        raise WrongUse(
+            f"{origin}: the checkpoint has no topic {unknown[0]!r}",
+            f"Source {source.id} has {', '.join(source.offset)}.",
+            "Leave the topic out: a stream cannot be given one that it never read.",
+        )
+    for topic, partitions in given.items():
+        strange = [p for p in partitions if p not in source.offset[topic]]
+        if strange:
+            raise WrongUse(
+                f"{origin}: {topic} has no partition {strange[0]} in the checkpoint",
+                f"It has {', '.join(source.offset[topic])}. A partition that is new to the stream "
+                "is read from its start.",
+                "Leave the partition out.",
+            )
+    merged = {topic: {**at, **given.get(topic, {})} for topic, at in source.offset.items()}
+    for topic, partitions in merged.items():
+        bad = [p for p, at in partitions.items() if at < 0]
+        if bad:
+            raise WrongUse(
+                f"{origin}: {topic} partition {bad[0]} is {partitions[bad[0]]}",
+                "-1 and -2 are values of startingOffsets; a checkpoint holds real offsets.",
+                "Give the number of the first record to read.",
+            )
+    return source.text or "" if merged == source.offset else render_json(merged)
+
+
+def _advance(ends: dict[str, int], starts: dict[str, int]) -> str:
+    ordered = sorted(ends.items(), key=lambda item: int(item[0]))
+    shown = [
+        f"{partition}: {arrow(_number(starts.get(partition)), str(end))}"
+        for partition, end in ordered[:_PARTITIONS_SHOWN]
+    ]
+    if len(ordered) > _PARTITIONS_SHOWN:
+        shown.append(f"… and {len(ordered) - _PARTITIONS_SHOWN} more")
+    return "   ".join(shown)
+
+
+def _number(value: int | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def _reached(partitions: dict[str, int]) -> str:
+    shown = sorted(partitions.items(), key=lambda item: int(item[0]))[:_PARTITIONS_REACHED]
+    more = len(partitions) - len(shown)
+    words = " ".join(f"{partition}:{offset}" for partition, offset in shown)
+    return f"{words} and {more} more" if more else words
+
+
+KIND = Kafka()

@@ -1,0 +1,67 @@
+"""The rate source, for tests: seconds since it was made. Pure.
+
+A bare number beside `sources/<id>/0` with the time of its making (RateStreamMicroBatchStream),
+`{"offset":10,"timestamp":1000}` (rate-micro-batch), or partition → `{"value":7,"runTimeMs":1}`
+(continuous).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from floodmark.checkpoint.text import decode, parse_version, shorten
+from floodmark.connectors.source import Recognised, SourceKind, Sureness, Written
+from floodmark.errors import MalformedFile
+
+_EPOCH_MS = re.compile("[0-9]{1,18}")
+
+
+class Rate(SourceKind):
+    name = "rate"
+    formats = frozenset({"rate-micro-batch"})
+    no_option = "The rate source has no starting option."
+    unit = "seconds"
+
+    def recognise(self, written: Written) -> Recognised | None:
+        offset = written.offset
+        if type(offset) is int and self.began(written):
+            why = "a bare number, and sources/<id>/0 has the time of its making"
+            return Recognised(self.name, Sureness.CERTAIN, why)
+        if not isinstance(offset, dict) or not offset:
+            return None
+        numbers = {int}.issuperset(map(type, offset.values()))
+        if offset.keys() == {"offset", "timestamp"} and numbers:
+            why = "an offset and a timestamp, as rate-micro-batch writes them"
+            return Recognised(self.name, self._sureness(written), why)
+        if all(map(_is_partition_value, offset.values())):
+            why = "a value and a run time a partition, as the continuous rate source writes them"
+            return Recognised(self.name, self._sureness(written), why)
+        return None
+
+    def began(self, written: Written) -> bool:
+        return written.initial_body.isdigit()
+
+    def first_offset(self, initial: bytes | None) -> Any:
+        return 0
+
+    @staticmethod
+    def _sureness(written: Written) -> Sureness:
+        # Plain words as these can be a Python data source's, which leaves nothing in sources/.
+        return Sureness.PROBABLE if written.has_lead_byte else Sureness.POSSIBLE
+
+
+def _is_partition_value(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() == {"value", "runTimeMs"}
+
+
+def parse_rate_initial(data: bytes) -> int:
+    """When the rate source was created, in ms: its offsets are seconds since then."""
+    line, _, body = decode(data).partition("\n")
+    parse_version(line, 1)
+    if not _EPOCH_MS.fullmatch(body.strip()):
+        raise MalformedFile(f"the rate source's start is {shorten(body)!r}, not a time in ms")
+    return int(body)
+
+
+KIND = Rate()

@@ -1,0 +1,103 @@
+"""Finds the kinds of sources by the modules of this package, and says which wrote an offset.
+
+So a kind is added by adding a module, or a folder with `offset.py`: no list has to be kept.
+Spark keeps no source's name beside its offset. So every kind looks at what is there (the
+offset's form, its text, `sources/<id>/0`), and the surest answer counts.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+from typing import Any
+
+from floodmark.connectors.source import (
+    UNKNOWN,
+    Recognised,
+    SourceKind,
+    SourceOffset,
+    Sureness,
+    Written,
+    parse_offset_text,
+)
+
+_NOT_KINDS = frozenset({"live", "registry", "source"})
+
+
+class UnknownSource(SourceKind):
+    any_format = True
+    any_form = True
+
+
+_UNKNOWN = UnknownSource()
+
+
+@cache
+def kinds() -> tuple[SourceKind, ...]:
+    package = importlib.import_module("floodmark.connectors")
+    found = []
+    for module in pkgutil.iter_modules(package.__path__):
+        if module.name not in _NOT_KINDS:
+            name = f"{package.__name__}.{module.name}{'.offset' if module.ispkg else ''}"
+            found.append(importlib.import_module(name).KIND)
+    return tuple(found)
+
+
+@cache
+def kind_named(name: str) -> SourceKind:
+    """What is known about a kind; of a name that no kind has, nothing is."""
+    return next((kind for kind in kinds() if kind.name == name), _UNKNOWN)
+
+
+def recognise(written: Written) -> Recognised | None:
+    """Which kind of source wrote this, how sure that is, and what tells so."""
+    best: Recognised | None = None
+    for kind in kinds():
+        found = kind.recognise(written)
+        if found is not None and (best is None or found.sureness > best.sureness):
+            best = found
+            if best.sureness is Sureness.CERTAIN:
+                break
+    return best
+
+
+def kind_of(offset: Any, initial: bytes | None = None, text: str | None = None) -> str:
+    """`initial` is the content of `sources/<id>/0`, `text` the offset as it was written."""
+    found = recognise(Written(offset, text, initial))
+    return UNKNOWN if found is None else found.kind
+
+
+def read_source_offset(source: str, text: str | None, initial: bytes | None = None) -> SourceOffset:
+    """The offset with its meaning. `initial` is the content of `sources/<id>/0`, if known."""
+    if text is None:
+        written = Written(None, None, initial)
+        began = (kind.name for kind in kinds() if kind.began(written))
+        return SourceOffset(source, next(began, UNKNOWN), None, None)
+    value = parse_offset_text(text)
+    return SourceOffset(source, kind_of(value, initial, text), value, text)
+
+
+def family(declared: str) -> str:
+    """The kind that format(`declared`), or a kind's name, counts as."""
+    named = next((kind for kind in kinds() if declared == kind.name), None)
+    kind = named or next((kind for kind in kinds() if declared in kind.formats), None)
+    return declared if kind is None else kind.family or kind.name
+
+
+def look_alikes(kind: str) -> tuple[str, ...]:
+    """Other kinds whose offsets have the same form: only the code or a note can tell."""
+    return kind_named(kind).looks_like
+
+
+def said_kind(name: str) -> str | None:
+    """The kind that a format() or a user names, where it can stand for one that looks alike."""
+    named = name.strip().lower()
+    alike = {kind.name for kind in kinds() if kind.looks_like}
+    alike |= {other for kind in kinds() for other in kind.looks_like}
+    return named if named in alike else None
+
+
+def about(source: SourceOffset) -> SourceKind:
+    """What is known about the kind of this source."""
+    return kind_named(source.kind)
