@@ -45,7 +45,7 @@ class FakeCluster:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[FakeCluster]]:
     FakeCluster.asked = []
-    monkeypatch.setattr("floodmark.changes.sources.earlier_positions.Cluster", FakeCluster)
+    monkeypatch.setattr("floodmark.connectors.kafka.live.Cluster", FakeCluster)
     monkeypatch.setattr("floodmark.changes.sources.kafka_cluster.Cluster", FakeCluster)
     return FakeCluster
 

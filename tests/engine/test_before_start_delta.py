@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from floodmark.connectors.delta.table_log import table_id
 from floodmark.engine.pipelines.start_positions import parse_start
 from floodmark.engine.spark.hadoop import checkpoint_files
 from floodmark.engine.start.launch import start
 from floodmark.errors import Refused
-from floodmark.storage.delta_log import table_id
 
 pytestmark = pytest.mark.spark
 

@@ -44,7 +44,7 @@ def test_a_broker_is_asked_for_its_bounds(kafka: KafkaServer, tmp_path: Path) ->
 def test_a_broker_that_does_not_answer_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("floodmark.changes.sources.kafka_cluster._PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr("floodmark.connectors.kafka.live._PATIENCE_SECONDS", 1.0)
     place = stream(tmp_path, "orders", 6)
     findings = api.doctor(place, bootstrap_servers="127.0.0.1:1")
     assert [item.rule for item in findings] == ["source-not-asked"]

@@ -13,9 +13,10 @@ import pytest
 import samples
 from floodmark import api
 from floodmark.changes.in_use import Clock
-from floodmark.changes.sources.kafka_cluster import Cluster, reach
+from floodmark.changes.sources.kafka_cluster import reach
 from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.checkpoint.outside import Bounds
+from floodmark.connectors.kafka.live import Cluster
 from floodmark.connectors.kafka.offset import parse_kafka_initial, parse_kafka_offset
 from floodmark.errors import CannotRead, WouldLose, WrongUse
 
@@ -201,7 +202,7 @@ def test_a_topic_that_the_other_cluster_has_not(kafka: KafkaServer, tmp_path: Pa
 
 
 def test_a_cluster_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("floodmark.changes.sources.kafka_cluster._PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr("floodmark.connectors.kafka.live._PATIENCE_SECONDS", 0.5)
     samples.write(tmp_path / "cp", samples.sales())
     with pytest.raises(CannotRead, match="does not answer"):
         api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new"), kafka="127.0.0.1:9")

@@ -15,10 +15,10 @@ import samples
 from floodmark import api
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.timeline import Action, restart, timeline
+from floodmark.connectors.files.live import read_source_log
 from floodmark.errors import CannotRead, FloodmarkError, MalformedFile, NotACheckpoint
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import Entries, load, load_logs
-from floodmark.storage.source_log import read_source_log
 from floodmark.wire import dumps
 
 STORAGES = ["local", "memory", pytest.param("s3", marks=pytest.mark.services)]

@@ -165,7 +165,7 @@ def files(
     """Which input files each batch took."""
     from floodmark.checkpoint.position import choose_batch, offsets_lost
     from floodmark.connectors.files.input_files import file_sources, input_files
-    from floodmark.storage.source_log import read_source_log
+    from floodmark.connectors.files.live import read_source_log
 
     place = open_files(str(path), storage)
     checkpoint = structured(load_logs(place))

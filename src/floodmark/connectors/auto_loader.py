@@ -6,7 +6,16 @@
 
 from __future__ import annotations
 
-from floodmark.connectors.source import Recognised, SourceKind, Sureness, Written, has_fields
+from typing import Any
+
+from floodmark.connectors.source import (
+    Recognised,
+    SourceKind,
+    Sureness,
+    Written,
+    arrow,
+    has_fields,
+)
 
 _FORM = frozenset({"seqNum", "sourceVersion"})
 _MORE = frozenset({"lastBackfillStartTimeMs", "lastBackfillFinishTimeMs", "lastInputPath"})
@@ -22,6 +31,13 @@ class AutoLoader(SourceKind):
         if has_fields(written.offset, _FORM, _MORE):
             return Recognised(self.name, Sureness.CERTAIN, "an entry of Auto Loader's list")
         return None
+
+    def explain(self, end: Any, start: Any) -> list[str]:
+        return [f"file {arrow(_number(start), _number(end))} of its list"]
+
+
+def _number(offset: Any) -> str | None:
+    return str(offset.get("seqNum")) if isinstance(offset, dict) else None
 
 
 KIND = AutoLoader()

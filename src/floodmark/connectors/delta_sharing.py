@@ -6,7 +6,16 @@
 
 from __future__ import annotations
 
-from floodmark.connectors.source import Recognised, SourceKind, Sureness, Written, has_fields
+from typing import Any
+
+from floodmark.connectors.source import (
+    Recognised,
+    SourceKind,
+    Sureness,
+    Written,
+    arrow,
+    has_fields,
+)
 
 _FORM = frozenset({"sourceVersion", "tableId", "tableVersion", "index", "isStartingVersion"})
 
@@ -20,6 +29,18 @@ class DeltaSharing(SourceKind):
         if has_fields(written.offset, _FORM):
             return Recognised(self.name, Sureness.CERTAIN, "a shared table's id and version")
         return None
+
+    def explain(self, end: Any, start: Any) -> list[str]:
+        return [arrow(_words(start), _words(end))]
+
+
+def _words(offset: Any) -> str | None:
+    if not isinstance(offset, dict):
+        return None
+    words = f"version {offset.get('tableVersion')}"
+    if offset.get("index") != -1:
+        words += f" file {offset.get('index')}"
+    return words + (" of the first snapshot" if offset.get("isStartingVersion") else "")
 
 
 KIND = DeltaSharing()

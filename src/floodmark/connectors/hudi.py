@@ -5,7 +5,16 @@
 
 from __future__ import annotations
 
-from floodmark.connectors.source import Recognised, SourceKind, Sureness, Written, has_fields
+from typing import Any
+
+from floodmark.connectors.source import (
+    Recognised,
+    SourceKind,
+    Sureness,
+    Written,
+    arrow,
+    has_fields,
+)
 
 _FORMS = (frozenset({"commitTime"}), frozenset({"offsetCommitTime"}))
 
@@ -18,6 +27,13 @@ class Hudi(SourceKind):
         if any(has_fields(written.offset, form) for form in _FORMS):
             return Recognised(self.name, Sureness.CERTAIN, "the time of a commit")
         return None
+
+    def explain(self, end: Any, start: Any) -> list[str]:
+        return [f"commit {arrow(_instant(start), _instant(end))}"]
+
+
+def _instant(offset: Any) -> str | None:
+    return str(next(iter(offset.values()), None)) if isinstance(offset, dict) else None
 
 
 KIND = Hudi()

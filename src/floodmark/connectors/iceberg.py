@@ -6,7 +6,16 @@ the beginning of an empty table.
 
 from __future__ import annotations
 
-from floodmark.connectors.source import Recognised, SourceKind, Sureness, Written, has_fields
+from typing import Any
+
+from floodmark.connectors.source import (
+    Recognised,
+    SourceKind,
+    Sureness,
+    Written,
+    arrow,
+    has_fields,
+)
 
 _FORM = frozenset({"version", "snapshot_id", "position", "scan_all_files"})
 
@@ -22,6 +31,18 @@ class Iceberg(SourceKind):
         if has_fields(written.offset, _FORM):
             return Recognised(self.name, Sureness.CERTAIN, "a snapshot and a position in it")
         return None
+
+    def explain(self, end: Any, start: Any) -> list[str]:
+        return [arrow(_words(start), _words(end))]
+
+
+def _words(offset: Any) -> str | None:
+    if not isinstance(offset, dict):
+        return None
+    if offset.get("snapshot_id") == -1:
+        return "before the first snapshot"
+    read = f"snapshot {offset.get('snapshot_id')}, {offset.get('position')} of its files"
+    return read + (" (the whole table's)" if offset.get("scan_all_files") else "")
 
 
 KIND = Iceberg()

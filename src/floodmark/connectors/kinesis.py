@@ -6,7 +6,18 @@ awslabs' connectors) or a list of objects with `shard` (Databricks).
 
 from __future__ import annotations
 
-from floodmark.connectors.source import Recognised, SourceKind, Sureness, Written
+from typing import Any
+
+from floodmark.connectors.source import Recognised, SourceKind, Sureness, Written, arrow
+
+_SHARDS_SHOWN = 6
+_ITERATORS = {
+    "AFTER_SEQUENCE_NUMBER": "after",
+    "AT_SEQUENCE_NUMBER": "from",
+    "AT_TIMESTAMP": "from the time",
+    "TRIM_HORIZON": "from its oldest record",
+    "LATEST": "from its newest record",
+}
 
 
 class Kinesis(SourceKind):
@@ -24,6 +35,38 @@ class Kinesis(SourceKind):
             if shards and all(isinstance(one, dict) and "iteratorType" in one for one in shards):
                 return Recognised(self.name, Sureness.CERTAIN, "shards with an iterator each")
         return None
+
+    def explain(self, end: Any, start: Any) -> list[str]:
+        starts = _shards(start)
+        shards = sorted(_shards(end).items())
+        lines = [f"{name}   {arrow(starts.get(name), at)}" for name, at in shards[:_SHARDS_SHOWN]]
+        more = len(shards) - len(lines)
+        return [*lines, f"… and {more} more shards"] if more else lines
+
+
+def _shards(offset: Any) -> dict[str, str]:
+    """Shard → where the stream stands in it, in words."""
+    if isinstance(offset, dict):
+        return {name: _iterator(at) for name, at in offset.items() if name != "metadata"}
+    found = {}
+    for item in offset if isinstance(offset, list) else ():
+        shard = item.get("shard")
+        name = shard.get("shardId") if isinstance(shard, dict) else shard
+        found[str(name)] = _sequence(item)
+    return found
+
+
+def _iterator(shard: Any) -> str:
+    kind, at = str(shard.get("iteratorType")), shard.get("iteratorPosition")
+    if kind == "SHARD_END":
+        return "closed, read to its end"
+    return f"{_ITERATORS.get(kind, kind)} {at or ''}".rstrip()
+
+
+def _sequence(shard: Any) -> str:
+    last = shard.get("lastSeqNum")
+    words = "nothing read yet" if last is None else f"up to {last}"
+    return f"closed, {words}" if shard.get("closed") is True else words
 
 
 KIND = Kinesis()

@@ -5,7 +5,16 @@
 
 from __future__ import annotations
 
-from floodmark.connectors.source import Recognised, SourceKind, Sureness, Written, has_fields
+from typing import Any
+
+from floodmark.connectors.source import (
+    Recognised,
+    SourceKind,
+    Sureness,
+    Written,
+    arrow,
+    has_fields,
+)
 
 _FORM = frozenset({"snapshotId", "index", "scanSnapshot"})
 _MORE = frozenset({"totalSplits", "emptySnapshotCompleted"})
@@ -19,6 +28,16 @@ class Paimon(SourceKind):
         if has_fields(written.offset, _FORM, _MORE):
             return Recognised(self.name, Sureness.CERTAIN, "a snapshot and a split of it")
         return None
+
+    def explain(self, end: Any, start: Any) -> list[str]:
+        return [arrow(_words(start), _words(end))]
+
+
+def _words(offset: Any) -> str | None:
+    if not isinstance(offset, dict):
+        return None
+    words = f"snapshot {offset.get('snapshotId')} split {offset.get('index')}"
+    return words + (" of the whole table" if offset.get("scanSnapshot") else "")
 
 
 KIND = Paimon()

@@ -127,6 +127,8 @@ class SourceKind:
     """Its offsets name the table that they belong to: another one is refused."""
     begins_once = False
     """`sources/<id>/0` is read only while no batch is planned."""
+    can_be_asked = False
+    """A module `live` beside this one asks the real thing."""
     asked_with: str | None = None
     """The option of `doctor --sources` that says where the real thing is."""
     start_rules: tuple[str, ...] = ()

@@ -19,11 +19,11 @@ from floodmark.connectors.files.file_log import (
     names_to_read,
     render_log,
 )
+from floodmark.connectors.files.live import read_source_log
 from floodmark.connectors.files.offset import parse_log_offset
 from floodmark.connectors.registry import about, kind_named, read_source_offset
 from floodmark.connectors.source import UNKNOWN, SourceKind, SourceOffset, render_json
 from floodmark.errors import WouldLose
-from floodmark.storage.source_log import read_source_log
 
 START_FILE = "_floodmark/start.json"
 # No range of log ids reaches this far: a file of this entry is seen, and in no batch.

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from floodmark.changes.repair.patient import REPEATS, Emitted, Patient
 from floodmark.changes.repair.spans import in_words, repeats_of
+from floodmark.connectors.delta.table_log import rows_of_batches
 from floodmark.errors import FloodmarkError
-from floodmark.storage.delta_log import rows_of_batches
 
 
 def risk_repeats(patient: Patient, what: str, sinks: str, after: int, spent: Sequence[int]) -> None:

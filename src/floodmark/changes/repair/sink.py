@@ -12,9 +12,9 @@ from typing import Any
 
 from floodmark.changes.carry.sink_log import FOLDER
 from floodmark.changes.consequences import FILE_SINKS, Sink, sink_of
+from floodmark.connectors.delta.table_log import is_delta_table, transactions
 from floodmark.connectors.files.file_log import log_id
 from floodmark.errors import FloodmarkError
-from floodmark.storage.delta_log import is_delta_table, transactions
 from floodmark.storage.files import Files
 
 

@@ -22,8 +22,8 @@ from floodmark.errors import WouldLose, WrongUse
 
 if TYPE_CHECKING:
     from floodmark.changes.carry.resume_point import UpgradeOptions
-    from floodmark.changes.sources.kafka_cluster import Cluster
     from floodmark.checkpoint.outside import Bounds
+    from floodmark.connectors.kafka.live import Cluster
 
 Found = tuple[tuple[tuple[str, str], ...], tuple[str, ...]]
 """source → offset, and notes for the plan."""

@@ -13,12 +13,12 @@ from floodmark.checkpoint.layout import SOURCES
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.connectors.files.file_log import SourceFile, files_between
+from floodmark.connectors.files.live import read_source_log
 from floodmark.connectors.files.offset import parse_log_offset
 from floodmark.connectors.registry import about, read_source_offset
 from floodmark.connectors.source import parse_offset_text
 from floodmark.errors import FloodmarkError
 from floodmark.storage.files import Files
-from floodmark.storage.source_log import read_source_log
 
 Opened = Callable[[str], Files]
 _NAMED = 3

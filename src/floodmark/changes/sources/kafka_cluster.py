@@ -8,111 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from floodmark.changes.carry.resume_point import UpgradeOptions, choose_course
 from floodmark.changes.sources.cluster_by_time import by_batch_time, by_record_time
 from floodmark.changes.sources.out_of_reach import Reach, require_reach
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outside import Bounds
+from floodmark.connectors.kafka.live import Cluster
 from floodmark.connectors.kafka.offset import parse_kafka_offset
 from floodmark.connectors.kafka.reach import Topics, added_partitions, shortfalls
 from floodmark.connectors.registry import about
 from floodmark.connectors.source import SourceOffset
-from floodmark.errors import CannotRead, WrongUse
+from floodmark.errors import WrongUse
 
 Notes = tuple[str, ...]
-_PATIENCE_SECONDS = 15.0
-
-
-class Cluster:
-    def __init__(self, bootstrap: str, options: Mapping[str, str] | None = None) -> None:
-        try:
-            from confluent_kafka import Consumer
-        except ImportError:
-            raise WrongUse(
-                "asking Kafka needs confluent-kafka",
-                do="Install it: pip install 'floodmark[kafka]'",
-            ) from None
-        self.bootstrap = bootstrap
-        self._client: Any = Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "group.id": "floodmark",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "log_level": 0,
-                **(options or {}),
-            }
-        )
-
-    def bounds(self, topic: str) -> dict[int, Bounds]:
-        """By partition; empty where the cluster has no such topic."""
-        from confluent_kafka import KafkaException, TopicPartition
-
-        try:
-            found = self._client.list_topics(topic, timeout=_PATIENCE_SECONDS).topics[topic]
-            if found.error is not None:
-                return {}
-            return {
-                partition: Bounds(
-                    *self._client.get_watermark_offsets(
-                        TopicPartition(topic, partition), timeout=_PATIENCE_SECONDS
-                    )
-                )
-                for partition in sorted(found.partitions)
-            }
-        except KafkaException as error:
-            raise self._silent(error) from None
-
-    def at_time(self, topic: str, time_ms: int) -> dict[int, int]:
-        """The first offset of each partition whose record is not older than the time."""
-        bounds = self.bounds(topic)
-        return self.at_times(topic, dict.fromkeys(bounds, time_ms), bounds)
-
-    def at_times(
-        self, topic: str, times_ms: Mapping[int, int], bounds: Mapping[int, Bounds]
-    ) -> dict[int, int]:
-        """The same, with a time of its own for each partition."""
-        from confluent_kafka import KafkaException, TopicPartition
-
-        if not times_ms:
-            return {}
-        asked = [TopicPartition(topic, partition, at_ms) for partition, at_ms in times_ms.items()]
-        try:
-            answers = self._client.offsets_for_times(asked, timeout=_PATIENCE_SECONDS)
-        except KafkaException as error:
-            raise self._silent(error) from None
-        # A negative offset says that every record is older.
-        return {
-            one.partition: one.offset if one.offset >= 0 else bounds[one.partition].end
-            for one in answers
-        }
-
-    def record_time(self, topic: str, partition: int, offset: int) -> int | None:
-        """The time of the first record from this offset on; None: there is none."""
-        from confluent_kafka import KafkaException, TopicPartition
-
-        try:
-            self._client.assign([TopicPartition(topic, partition, offset)])
-            message = self._client.poll(_PATIENCE_SECONDS)
-        except KafkaException as error:
-            raise self._silent(error) from None
-        finally:
-            self._client.unassign()
-        if message is None or message.error() is not None:
-            return None
-        return int(message.timestamp()[1])
-
-    def _silent(self, error: Exception) -> CannotRead:
-        return CannotRead(
-            f"Kafka at {self.bootstrap} does not answer",
-            str(error),
-            "Check the address, or leave --kafka out: then nothing is asked.",
-        )
-
-    def close(self) -> None:
-        self._client.close()
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ class DeltaSource(SourceKind):
     unit = "versions"
     names_table = True
     asked_with = "--table PATH"
+    can_be_asked = True
     start_rules = (
         "delta-table-missing",
         "delta-table-replaced",

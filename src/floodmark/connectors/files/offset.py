@@ -32,6 +32,7 @@ class FileSource(SourceKind):
     no_option = "A file source has no starting option: its list of seen files is its place."
     unit = "files"
     lists_files = True
+    can_be_asked = True
     start_rules = ("input-file-gone",)
 
     def recognise(self, written: Written) -> Recognised | None:

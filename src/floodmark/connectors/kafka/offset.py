@@ -43,6 +43,7 @@ class Kafka(SourceKind):
     has_topics = True
     begins_once = True
     asked_with = "--kafka HOST:PORT"
+    can_be_asked = True
     start_rules = (
         "kafka-unreachable",
         "kafka-topic-missing",

@@ -22,13 +22,13 @@ from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.text import shorten
 from floodmark.connectors.files.file_log import files_between
 from floodmark.connectors.files.input_files import Taken, input_files
+from floodmark.connectors.files.live import read_source_log
 from floodmark.engine.code.bisect_search import Ranges
 from floodmark.engine.code.empty_leaves import as_leaf, frame_of, schema_of
 from floodmark.engine.code.query import Query, Source
 from floodmark.engine.code.rehearse import run_batch
 from floodmark.rules.restarts.rehearsal import Rehearsal
 from floodmark.storage.files import Files
-from floodmark.storage.source_log import read_source_log
 
 TRIAL_SECONDS = 6 * 3600.0
 _LINES = frozenset({"csv", "json", "text"})

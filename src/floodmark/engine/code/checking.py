@@ -18,6 +18,7 @@ from floodmark.checkpoint.model import (
 from floodmark.checkpoint.outline import OperatorOutline, Outline
 from floodmark.checkpoint.start_note import LastStart, last_start
 from floodmark.connectors.files.file_log import COMPACT
+from floodmark.connectors.files.live import seen_file
 from floodmark.connectors.registry import about
 from floodmark.engine.app.git_revision import at_revision
 from floodmark.engine.app.options import ScriptOptions
@@ -36,7 +37,6 @@ from floodmark.secret_text import names_secret
 from floodmark.statestore.open import open_state, operator_outline
 from floodmark.statestore.view import StateView
 from floodmark.storage.files import Files
-from floodmark.storage.source_log import seen_file
 from floodmark.storage.starts import acting_note
 
 _LAID_OUT = (SHUFFLE_PARTITIONS, PROVIDER_CLASS, STATE_FORMAT)

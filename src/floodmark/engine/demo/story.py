@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.connectors.files.input_files import input_files
+from floodmark.connectors.files.live import read_source_log
 from floodmark.engine.demo.orders import count_orders, write_orders
 from floodmark.errors import StoppedMidway, WrongUse
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load, load_logs
 from floodmark.storage.process import kill_family
-from floodmark.storage.source_log import read_source_log
 
 MARK = ".floodmark-demo"
 FIRST_FILES = range(8)

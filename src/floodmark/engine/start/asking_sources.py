@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from floodmark.changes.sources.asking import SourceToAsk, ask_sources
 from floodmark.checkpoint.layout import SOURCES
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.outside import Bounds, Outside
 from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.connectors.live import SourceToAsk, ask_sources
 from floodmark.connectors.registry import about, kind_named
 from floodmark.connectors.source import SourceOffset
 from floodmark.engine.spark.hadoop import checkpoint_files

@@ -1,9 +1,12 @@
-"""Reads the file source's logs of a checkpoint."""
+"""Reads the file source's list of seen files, and asks which of them are still there."""
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 from floodmark.checkpoint.layout import SOURCES, names_in
 from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.outside import Outside
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.files.file_log import (
     SourceFile,
@@ -12,8 +15,20 @@ from floodmark.connectors.files.file_log import (
     names_to_read,
     parse_source_log,
 )
+from floodmark.connectors.files.offset import parse_log_offset
+from floodmark.connectors.live import Open, Question
+from floodmark.connectors.source import SourceOffset
 from floodmark.errors import FloodmarkError, MalformedFile
 from floodmark.storage.files import Files
+
+_FILES_LOOKED_AT = 2000
+
+
+def ask(question: Question) -> Outside:
+    """The files that the next batch reads and that are gone."""
+    position = question.source.position
+    gone = _inputs(question.files, question.checkpoint, position, question.opened, question.done)
+    return Outside(inputs={position.id: gone})
 
 
 def read_source_log(files: Files, checkpoint: Checkpoint, source: str) -> tuple[SourceFile, ...]:
@@ -60,3 +75,31 @@ def _parse(
             error.do
             or "`floodmark doctor CP` says what to do about it; a backup may hold the file.",
         ) from None
+
+
+def _inputs(
+    files: Files, checkpoint: Checkpoint, source: SourceOffset, opened: Open, done: int | None
+) -> tuple[str, ...]:
+    """The files after the last finished batch: in flight, or seen and waiting."""
+    if done is None:
+        done = -1 if source.offset is None else parse_log_offset(source.offset)
+    seen = read_source_log(files, checkpoint, source.id)
+    pending = [file for file in seen if file.batch_id > done][:_FILES_LOOKED_AT]
+    by_folder: dict[str, list[SourceFile]] = {}
+    for file in pending:
+        by_folder.setdefault(file.path.rpartition("/")[0], []).append(file)
+    gone: list[str] = []
+    for folder, listed in by_folder.items():
+        there = set(opened(_address(folder)).level().files)
+        gone += [
+            file.readable_path
+            for file in listed
+            if unquote(file.path.rpartition("/")[2]) not in there
+        ]
+    return tuple(gone)
+
+
+def _address(folder: str) -> str:
+    """As `opened` takes it: Spark writes file names as URIs, with %20 for a space."""
+    scheme, colon, rest = folder.partition(":")
+    return "/" + unquote(rest).lstrip("/") if scheme == "file" and colon else folder

@@ -1,0 +1,129 @@
+"""Asks a Delta table: which versions and files it still has, and where it stood at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import unquote
+
+from floodmark.checkpoint.outside import Outside, SourcePlaces, TableLog
+from floodmark.checkpoint.text import moment
+from floodmark.connectors.delta import table_log
+from floodmark.connectors.delta.offset import BASE_INDEXES, DeltaOffset, parse_delta_offset
+from floodmark.connectors.live import IN_THE_LOG, Open, PlaceAtTime, Question, SourceToAsk
+from floodmark.connectors.source import SourceOffset, render_json
+from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, WouldLose, WrongUse
+from floodmark.storage.files import Files
+
+_FILES_LOOKED_AT = 2000
+_COMMITS_LOOKED_AT = 20
+_BEFORE_FIRST_FILE = -1
+
+
+def ask(question: Question) -> Outside:
+    """The versions that the table's log holds, and files that the next batch lacks."""
+    source = question.source
+    return Outside(tables={source.position.id: _table(source, question.opened)})
+
+
+def _table(source: SourceToAsk, opened: Open) -> TableLog:
+    place = source.options.get("path")
+    if not place:
+        raise MalformedFile("nothing says where its table is (--table PATH)")
+    files = opened(place)
+    versions = table_log.versions(files)
+    if not versions:
+        return TableLog(place, None, -1, -1)
+    offset = parse_delta_offset(source.position.offset)
+    gone = () if offset.is_starting_version else _vacuumed(files, offset, versions)
+    return TableLog(place, table_log.table_id(files), versions[0], versions[-1], gone)
+
+
+def _vacuumed(files: Files, offset: DeltaOffset, versions: list[int]) -> tuple[str, ...]:
+    ahead = [version for version in versions if version >= offset.reservoir_version]
+    wanted: list[str] = []
+    for version in ahead[:_COMMITS_LOOKED_AT]:
+        added = [
+            unquote(str(action["add"].get("path", "")))
+            for action in table_log.actions(files, version)
+            if isinstance(action.get("add"), dict) and action["add"].get("dataChange", True)
+        ]
+        if version == offset.reservoir_version and offset.index not in BASE_INDEXES:
+            added = added[max(0, offset.index + 1) :]
+        wanted += added
+    # A shallow clone names files of another table by their full address.
+    own = [path for path in wanted[:_FILES_LOOKED_AT] if ":" not in path]
+    return _absent(files, own)
+
+
+def _absent(files: Files, paths: list[str]) -> tuple[str, ...]:
+    folders = {path.rpartition("/")[0] for path in paths}
+    there = {
+        f"{folder}/{name}" if folder else name
+        for folder in folders
+        for name in files.level(folder).files
+    }
+    return tuple(path for path in paths if path not in there)
+
+
+def place_at(
+    source: SourceOffset,
+    time_ms: int,
+    options: Mapping[str, str],
+    places: SourcePlaces,
+    opened: Open,
+) -> PlaceAtTime:
+    """Where the source stood at a time, by the times of the table's versions."""
+    table = places.table or options.get("path")
+    if table is None:
+        raise BatchPurged(
+            f"no batch of {moment(time_ms)} is logged any more, and the Delta table was not asked",
+            "Nothing says where it is: this stream was not started by `floodmark run`.",
+            f"Have its history asked for that time: --table PATH. {IN_THE_LOG}",
+        )
+    now = parse_delta_offset(source.offset)
+    if now.is_starting_version:
+        raise WouldLose(
+            f"--to-time: source {source.id} is still inside the first snapshot of {table}",
+            "Its files have no order by time, so no place in it is that of a time; any later "
+            "version would leave out what of the snapshot is not read yet.",
+            "Choose a batch that is logged: --to-batch N. `floodmark batches CP` lists them.",
+        )
+    times = table_log.version_times(_same_table(opened(table), table, now.reservoir_id))
+    oldest = min(times)
+    later = [version for version, at_ms in sorted(times.items()) if at_ms >= time_ms]
+    version = later[0] if later else max(times) + 1
+    if version >= now.reservoir_version:
+        return PlaceAtTime(
+            source.text or "", notes=(f"{table} was not read further than now then.",)
+        )
+    lost = []
+    if version == oldest > 0 and times[oldest] > time_ms:
+        lost.append(
+            f"{table}: versions before {oldest} ({moment(times[oldest])}) are cleaned up, and "
+            f"{oldest} of them may hold records of that time"
+        )
+    place = {
+        "sourceVersion": 1,
+        "reservoirId": now.reservoir_id,
+        "reservoirVersion": version,
+        "index": _BEFORE_FIRST_FILE,
+        "isStartingVersion": False,
+    }
+    note = f"{table} is read from version {version} on, the first since {moment(time_ms)}."
+    return PlaceAtTime(render_json(place), lost, (note,))
+
+
+def _same_table(files: Files, location: str, wanted: str) -> Files:
+    if not table_log.is_delta_table(files):
+        raise NoAnswer(
+            f"{location} is not a Delta table: it has no log",
+            do="Name the folder that the source reads: --table PATH.",
+        )
+    found = table_log.table_id(files)
+    if found is not None and found != wanted:
+        raise WrongUse(
+            f"{location} is another table than the one that the stream reads",
+            f"Its id is {found}, the checkpoint's source has {wanted}.",
+            "Name the folder that the source reads: --table PATH.",
+        )
+    return files

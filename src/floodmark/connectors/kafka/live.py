@@ -1,0 +1,181 @@
+"""Asks a Kafka cluster: what it still has of a topic, and where a topic stood at a time."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from floodmark.checkpoint.outside import Bounds, Outside, SourcePlaces
+from floodmark.checkpoint.relative_path import shown
+from floodmark.checkpoint.text import moment
+from floodmark.connectors.kafka.offset import parse_kafka_offset
+from floodmark.connectors.kafka.subscription import subscribed_topics
+from floodmark.connectors.live import IN_THE_LOG, Open, PlaceAtTime, Question
+from floodmark.connectors.source import SourceOffset, render_json
+from floodmark.errors import BatchPurged, CannotRead, MalformedFile, WrongUse
+
+SERVERS = "kafka.bootstrap.servers"
+_PATIENCE_SECONDS = 15.0
+
+
+def ask(question: Question) -> Outside:
+    """The bounds of the topics that the source reads, of those that are there."""
+    source = question.source
+    offset = source.position.offset
+    known = () if offset is None else parse_kafka_offset(offset)
+    topics = tuple(sorted({*known, *subscribed_topics(source.options)}))
+    return Outside(kafka={source.position.id: question.ask_kafka(source.options, topics)})
+
+
+def cluster_bounds(
+    options: Mapping[str, str], topics: Iterable[str]
+) -> Mapping[str, Mapping[int, Bounds]]:
+    servers = options.get(SERVERS)
+    if not servers:
+        raise MalformedFile("nothing says where its brokers are (--bootstrap-servers HOST:PORT)")
+    cluster = Cluster(servers)
+    try:
+        found = {topic: cluster.bounds(topic) for topic in topics}
+    finally:
+        cluster.close()
+    return {topic: bounds for topic, bounds in found.items() if bounds}
+
+
+class Cluster:
+    def __init__(self, bootstrap: str, options: Mapping[str, str] | None = None) -> None:
+        try:
+            from confluent_kafka import Consumer
+        except ImportError:
+            raise WrongUse(
+                "asking Kafka needs confluent-kafka",
+                do="Install it: pip install 'floodmark[kafka]'",
+            ) from None
+        self.bootstrap = bootstrap
+        self._client: Any = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "floodmark",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "log_level": 0,
+                **(options or {}),
+            }
+        )
+
+    def bounds(self, topic: str) -> dict[int, Bounds]:
+        """By partition; empty where the cluster has no such topic."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        try:
+            found = self._client.list_topics(topic, timeout=_PATIENCE_SECONDS).topics[topic]
+            if found.error is not None:
+                return {}
+            return {
+                partition: Bounds(
+                    *self._client.get_watermark_offsets(
+                        TopicPartition(topic, partition), timeout=_PATIENCE_SECONDS
+                    )
+                )
+                for partition in sorted(found.partitions)
+            }
+        except KafkaException as error:
+            raise self._silent(error) from None
+
+    def at_time(self, topic: str, time_ms: int) -> dict[int, int]:
+        """The first offset of each partition whose record is not older than the time."""
+        bounds = self.bounds(topic)
+        return self.at_times(topic, dict.fromkeys(bounds, time_ms), bounds)
+
+    def at_times(
+        self, topic: str, times_ms: Mapping[int, int], bounds: Mapping[int, Bounds]
+    ) -> dict[int, int]:
+        """The same, with a time of its own for each partition."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        if not times_ms:
+            return {}
+        asked = [TopicPartition(topic, partition, at_ms) for partition, at_ms in times_ms.items()]
+        try:
+            answers = self._client.offsets_for_times(asked, timeout=_PATIENCE_SECONDS)
+        except KafkaException as error:
+            raise self._silent(error) from None
+        # A negative offset says that every record is older.
+        return {
+            one.partition: one.offset if one.offset >= 0 else bounds[one.partition].end
+            for one in answers
+        }
+
+    def record_time(self, topic: str, partition: int, offset: int) -> int | None:
+        """The time of the first record from this offset on; None: there is none."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        try:
+            self._client.assign([TopicPartition(topic, partition, offset)])
+            message = self._client.poll(_PATIENCE_SECONDS)
+        except KafkaException as error:
+            raise self._silent(error) from None
+        finally:
+            self._client.unassign()
+        if message is None or message.error() is not None:
+            return None
+        return int(message.timestamp()[1])
+
+    def _silent(self, error: Exception) -> CannotRead:
+        return CannotRead(
+            f"Kafka at {self.bootstrap} does not answer",
+            str(error),
+            "Check the address, or leave --kafka out: then nothing is asked.",
+        )
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def place_at(
+    source: SourceOffset,
+    time_ms: int,
+    options: Mapping[str, str],
+    places: SourcePlaces,
+    opened: Open,
+) -> PlaceAtTime:
+    """Where the source stood at a time, by the cluster's index of its records by time.
+
+    Only a broker that the user names is asked: anybody may have written a note.
+    """
+    bootstrap, noted = places.bootstrap_servers, options.get(SERVERS)
+    if bootstrap is None:
+        raise BatchPurged(
+            f"no batch of {moment(time_ms)} is logged any more, and Kafka was not asked",
+            "Nothing says where it is: this stream was not started by `floodmark run`."
+            if noted is None
+            else "Only a note in the checkpoint says where it is, and anybody may have written it.",
+            "Have it asked for that time: --kafka "
+            f"{'HOST:PORT' if noted is None else shlex.quote(shown(noted))}. {IN_THE_LOG}",
+        )
+    now = parse_kafka_offset(source.offset)
+    cluster = Cluster(bootstrap)
+    lost, notes = [], []
+    place: dict[str, dict[str, int]] = {}
+    try:
+        for topic, partitions in now.items():
+            then = cluster.at_time(topic, time_ms)
+            oldest = {number: one.earliest for number, one in cluster.bounds(topic).items()}
+            place[topic] = {}
+            for partition, at in sorted(partitions.items()):
+                if partition not in then:
+                    lost.append(f"{topic} partition {partition} is gone")
+                # Records carry the time of whoever made them: never ahead of what was read.
+                found = min(at, then.get(partition, at))
+                place[topic][str(partition)] = found
+                if 0 < oldest.get(partition, 0) == found:
+                    notes.append(
+                        f"{topic} partition {partition} has nothing before offset {found}: "
+                        "records of that time may be gone already."
+                    )
+    finally:
+        cluster.close()
+    where = "; ".join(f"{topic} {render_json(at)}" for topic, at in place.items())
+    notes.insert(0, f"Kafka at {bootstrap} stood there at {moment(time_ms)}: {where}.")
+    text = source.text if place == source.offset else render_json(place)
+    return PlaceAtTime(text or "", lost, notes)

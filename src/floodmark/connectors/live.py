@@ -1,0 +1,104 @@
+"""Asks the real sources what they still have. Clients and storage are given.
+
+A kind that can be asked has a module `live` beside its `offset`. `doctor --sources` asks without
+Spark; a start asks with Spark's own clients and credentials.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
+
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.outside import Bounds, Outside, SourcePlaces, TableLog
+from floodmark.connectors.registry import kind_named
+from floodmark.connectors.source import SourceOffset
+from floodmark.errors import FloodmarkError
+from floodmark.storage.files import Files
+
+Open = Callable[[str], Files]
+AskKafka = Callable[[Mapping[str, str], Iterable[str]], Mapping[str, Mapping[int, Bounds]]]
+"""A source's options and topics → the bounds of those topics that are there."""
+IN_THE_LOG = "`floodmark batches CP` shows the times that the log holds."
+
+
+@dataclass(frozen=True)
+class SourceToAsk:
+    position: SourceOffset
+    """Where the next batch begins; its offset is None where that is the source's start."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """As the code, the last start note or the user gives them; keys in lower case."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a kind is given to ask the real thing what it still has."""
+
+    source: SourceToAsk
+    files: Files
+    checkpoint: Checkpoint
+    ask_kafka: AskKafka
+    opened: Open
+    done: int | None = None
+    """The last entry of file sources that counts as read, in place of the offsets'."""
+
+
+@dataclass(frozen=True)
+class PlaceAtTime:
+    """Where a source stood at a time that the offset log holds no more."""
+
+    text: str
+    lost: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+
+class Live(NamedTuple):
+    """What a kind's `live` module can be asked."""
+
+    ask: Callable[[Question], Outside]
+    """What the real thing still has."""
+    place_at: (
+        Callable[[SourceOffset, int, Mapping[str, str], SourcePlaces, Open], PlaceAtTime] | None
+    )
+    """The place at a time (ms), by the source's noted options and what the user says."""
+
+
+@cache
+def live_of(kind: str) -> Live | None:
+    known = kind_named(kind)
+    if not known.can_be_asked:
+        return None
+    package = type(known).__module__.removesuffix(".offset")
+    module = importlib.import_module(f"{package}.live")
+    return Live(module.ask, getattr(module, "place_at", None))
+
+
+def ask_sources(
+    files: Files,
+    checkpoint: Checkpoint,
+    sources: Iterable[SourceToAsk],
+    ask_kafka: AskKafka,
+    opened: Open,
+    done: int | None = None,
+) -> Outside:
+    """What every source that can be asked answers; one that does not is in `silent`."""
+    kafka: dict[str, Mapping[str, Mapping[int, Bounds]]] = {}
+    tables: dict[str, TableLog] = {}
+    inputs: dict[str, tuple[str, ...]] = {}
+    silent: dict[str, str] = {}
+    for source in sources:
+        live = live_of(source.position.kind)
+        if live is None:
+            continue
+        try:
+            found = live.ask(Question(source, files, checkpoint, ask_kafka, opened, done))
+        except FloodmarkError as error:
+            silent[source.position.id] = error.what
+            continue
+        kafka |= found.kafka
+        tables |= found.tables
+        inputs |= found.inputs
+    return Outside(kafka, tables, inputs, silent)

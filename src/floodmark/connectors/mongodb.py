@@ -1,0 +1,60 @@
+"""MongoDB's change streams: a resume token, or the time to begin at. Pure.
+
+`{"version": 1, "offset": {"_data": "8263…"}}` or `{"version": 1, "offset": {"$timestamp": …}}`
+(MongoOffset), the token alone in the connector's first releases. The connector puts spaces as
+Python does, so its fields tell it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from floodmark.checkpoint.text import moment, shorten
+from floodmark.connectors.source import (
+    Recognised,
+    SourceKind,
+    Sureness,
+    Written,
+    arrow,
+    has_fields,
+)
+
+_FORM = frozenset({"version", "offset"})
+_TOKEN = frozenset({"_data"})
+_TIME = frozenset({"$timestamp"})
+_NO_TIME = 2**32 - 1  # -1 as an unsigned number: the stream begins where it is first opened
+
+
+class MongoDb(SourceKind):
+    name = "mongodb"
+    no_option = "MongoDB's change.stream.startup.mode begins at a time, not at a resume token."
+
+    def recognise(self, written: Written) -> Recognised | None:
+        place = _place(written.offset)
+        if has_fields(place, _TOKEN) or has_fields(place, _TIME):
+            why = "a change stream's resume token or its time"
+            return Recognised(self.name, Sureness.CERTAIN, why)
+        return None
+
+    def explain(self, end: Any, start: Any) -> list[str]:
+        return [arrow(_words(start), _words(end))]
+
+
+def _place(offset: Any) -> Any:
+    return offset["offset"] if has_fields(offset, _FORM) else offset
+
+
+def _words(offset: Any) -> str | None:
+    place = _place(offset)
+    if not isinstance(place, dict):
+        return None
+    if "_data" in place:
+        return f"after token {shorten(str(place['_data']), 40)}"
+    time = place["$timestamp"]
+    seconds = time.get("t") if isinstance(time, dict) else None
+    if type(seconds) is not int or not 0 <= seconds < _NO_TIME:
+        return "from where the change stream is first opened"
+    return f"from {moment(seconds * 1000)}"
+
+
+KIND = MongoDb()

@@ -1,0 +1,81 @@
+"""Every kind's golden strings: recognised, how surely, explained, and where a new stream starts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import samples
+from connectors.golden_offsets import GOLDEN, Golden
+from floodmark.checkpoint.advance import advance
+from floodmark.checkpoint.position import position
+from floodmark.connectors.registry import kind_named, kinds, read_source_offset, recognise
+from floodmark.connectors.source import Written, parse_offset_text
+from floodmark.wire import dumps
+
+CASES = [
+    pytest.param(kind, one, id=f"{kind}-{at}")
+    for kind, found in GOLDEN.items()
+    for at, one in enumerate(found)
+]
+
+
+def test_every_kind_has_golden_strings() -> None:
+    # A socket's offset is a memory stream's: nothing tells them apart.
+    assert {kind.name for kind in kinds()} - GOLDEN.keys() == {"socket"}
+
+
+@pytest.mark.parametrize(("kind", "golden"), CASES)
+def test_it_is_recognised(kind: str, golden: Golden) -> None:
+    offset = parse_offset_text(golden.text)
+    found = recognise(Written(offset, golden.text, golden.initial))
+    assert found is not None
+    assert (found.kind, found.sureness) == (kind, golden.sureness)
+    assert found.why
+
+
+@pytest.mark.parametrize(("kind", "golden"), CASES)
+def test_no_other_kind_is_as_sure(kind: str, golden: Golden) -> None:
+    written = Written(parse_offset_text(golden.text), golden.text, golden.initial)
+    answers = [one for known in kinds() if (one := known.recognise(written)) is not None]
+    assert [one.kind for one in answers if one.sureness >= golden.sureness] == [kind]
+
+
+@pytest.mark.parametrize(("kind", "golden"), CASES)
+def test_it_is_explained(kind: str, golden: Golden) -> None:
+    source = read_source_offset("0", golden.text, golden.initial)
+    assert tuple(advance(source, None)) == golden.explained
+    # From a place to the same place is that place.
+    assert tuple(advance(source, source)) == golden.explained
+    assert kind_named(kind).reached(source.offset)
+
+
+@pytest.mark.parametrize(("kind", "golden"), CASES)
+def test_where_a_new_stream_starts(kind: str, golden: Golden) -> None:
+    checkpoint = samples.checkpoint(
+        {"offsets/0": f'v1\n{{"batchWatermarkMs":0,"batchTimestampMs":1}}\n{golden.text}'.encode()}
+    )
+    initial = {} if golden.initial is None else {"0": golden.initial}
+    (found,) = position(replace(checkpoint, initial=initial), 0).sources
+    assert (found.kind, found.note) == (kind, golden.note)
+    option = None if found.option is None else (found.option.name, found.option.value)
+    assert option == golden.option
+
+
+@pytest.mark.parametrize(("kind", "golden"), CASES)
+def test_it_survives_json(kind: str, golden: Golden) -> None:
+    source = read_source_offset("0", golden.text, golden.initial)
+    wired = json.loads(dumps(source))
+    assert wired == {"id": "0", "kind": kind, "offset": source.offset, "text": golden.text}
+    assert read_source_offset("0", wired["text"], golden.initial) == source
+
+
+@pytest.mark.parametrize(("kind", "golden"), CASES)
+def test_it_stands_where_it_stands(kind: str, golden: Golden) -> None:
+    known, offset = kind_named(kind), parse_offset_text(golden.text)
+    assert list(known.went_back(offset, offset)) == []
+    assert known.reads_another(offset, offset) is None
+    assert known.parts(offset) == known.parts(json.loads(json.dumps(offset)))
+    assert known.topics(known.renamed(offset, {})) == known.topics(offset)
