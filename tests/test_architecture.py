@@ -7,11 +7,39 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+from floodmark.connectors.registry import kinds
+from floodmark.connectors.sinks import FILE_SINK
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "floodmark"
 # A rule a file, a verb a file: there the tree itself is the map.
 LISTS = {"cli", "rules/checkpoint", "rules/compatibility", "rules/pipeline"}
 MOST_MODULES = 25
+# What a kind of source or sink is asked stands in connectors/. A comparison with a kind's name
+# elsewhere is here for a reason: the option, rule or file is that kind's own.
+KINDS_BY_NAME = {
+    "changes/carry/given_offsets.py": "a start file names its sources by kind",
+    "engine/code/bisect_records.py": "records of Kafka are told by topic, partition and offset",
+    "engine/pipelines/start_positions.py": "a start file names its sources by kind",
+    "engine/spark/jars.py": "which jars belong to a connector",
+    "engine/spark/session.py": "Delta's jars need settings of the session",
+    "engine/app/effects.py": "the Python package delta",
+    "engine/state/bootstrap.py": "Kafka's position is an option of bootstrap",
+    "rules/compatibility/output_columns_changed.py": "Delta's mergeSchema",
+    "rules/compatibility/sink_changed.py": "what Spark's own Kafka sink accepts",
+    "rules/pipeline/non_replayable_source.py": "lint reads format() in code",
+    "rules/pipeline/starting_offsets_unsaid.py": "lint reads format() in code",
+    "rules/start/kafka_offset_ahead.py": "a rule about Kafka",
+    "rules/start/kafka_offset_gone.py": "a rule about Kafka",
+    "rules/start/kafka_topic_missing.py": "a rule about Kafka",
+    "rules/start/kafka_unreachable.py": "a rule about Kafka",
+    "rules/starts/tables.py": "what the rules about Delta are given",
+    # Words that happen to be a kind's name.
+    "changes/read_data.py": "a state file's kind, .delta",
+    "limits.py": "a limit called memory",
+    "state/files/soundness.py": "a state file's kind, .delta",
+    "storage/remote.py": "fsspec's memory:// and file",
+}
 
 
 def modules() -> list[Path]:
@@ -53,3 +81,19 @@ def test_every_module_says_first_what_it_does() -> None:
         if not (ast.get_docstring(ast.parse(path.read_text())) or "").strip()
     ]
     assert silent == []
+
+
+def test_no_chain_of_kinds_outside_of_connectors() -> None:
+    names = {kind.name for kind in kinds()} | {FILE_SINK}
+    found = set()
+    for path in modules():
+        place = str(path.relative_to(SOURCE))
+        if place.startswith("connectors/"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            asked = isinstance(node, ast.Compare) or (
+                isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".of_kind")
+            )
+            if asked and names & {n.value for n in ast.walk(node) if isinstance(n, ast.Constant)}:
+                found.add(place)
+    assert found == KINDS_BY_NAME.keys()

@@ -12,7 +12,7 @@ from connectors.golden_offsets import GOLDEN, Golden
 from floodmark.checkpoint.advance import advance
 from floodmark.checkpoint.position import position
 from floodmark.connectors.registry import kind_named, kinds, read_source_offset, recognise
-from floodmark.connectors.source import Written, parse_offset_text
+from floodmark.connectors.source import Traces, parse_offset_text
 from floodmark.wire import dumps
 
 CASES = [
@@ -30,7 +30,7 @@ def test_every_kind_has_golden_strings() -> None:
 @pytest.mark.parametrize(("kind", "golden"), CASES)
 def test_it_is_recognised(kind: str, golden: Golden) -> None:
     offset = parse_offset_text(golden.text)
-    found = recognise(Written(offset, golden.text, golden.initial))
+    found = recognise(Traces(offset, golden.text, golden.initial))
     assert found is not None
     assert (found.kind, found.sureness) == (kind, golden.sureness)
     assert found.why
@@ -38,8 +38,8 @@ def test_it_is_recognised(kind: str, golden: Golden) -> None:
 
 @pytest.mark.parametrize(("kind", "golden"), CASES)
 def test_no_other_kind_is_as_sure(kind: str, golden: Golden) -> None:
-    written = Written(parse_offset_text(golden.text), golden.text, golden.initial)
-    answers = [one for known in kinds() if (one := known.recognise(written)) is not None]
+    traces = Traces(parse_offset_text(golden.text), golden.text, golden.initial)
+    answers = [one for known in kinds() if (one := known.recognise(traces)) is not None]
     assert [one.kind for one in answers if one.sureness >= golden.sureness] == [kind]
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from floodmark.changes.plan import Consequence
 from floodmark.changes.sources.out_of_reach import LOSES, REPEATS, SKIPS
+from floodmark.connectors.sinks import goes_by_number, goes_by_query
 
-FILE_SINKS = frozenset({"csv", "json", "parquet", "orc", "text", "avro"})
 DELTA = "Delta, or a ledger of (query, batch)"
 FILES = "files (csv, json, parquet, orc, text)"
 REST = "Kafka, foreach and others that remember nothing"
@@ -33,7 +33,7 @@ class Sink:
     @property
     def replaces(self) -> bool:
         """In complete mode a Delta sink replaces its content with each batch."""
-        return self.kind == "delta" and self.complete
+        return goes_by_query(self.kind) and self.complete
 
 
 def sink_of(note: Mapping[str, Any] | None) -> Sink | None:
@@ -48,12 +48,12 @@ def sink_of(note: Mapping[str, Any] | None) -> Sink | None:
 def _kinds(sink: Sink | None) -> tuple[str, ...]:
     if sink is None:
         return (DELTA, FILES, REST)
-    if sink.kind in FILE_SINKS:
+    if goes_by_number(sink.kind):
         return (FILES,)
     if sink.kind == "foreachBatch":
         # What it does with a batch is its own affair; the file sink's log it has not.
         return (DELTA, REST)
-    return (DELTA,) if sink.kind == "delta" else (REST,)
+    return (DELTA,) if goes_by_query(sink.kind) else (REST,)
 
 
 def _chosen(sink: Sink | None, every: Consequences) -> Consequences:

@@ -10,10 +10,11 @@ import json
 import shlex
 from typing import Any, cast
 
-from floodmark.changes.plan import SINK, SINK_LOG, WRITE, Plan, plan_to_json
+from floodmark.changes.plan import SINK, WRITE, Plan, plan_to_json
 from floodmark.checkpoint.layout import METADATA
 from floodmark.checkpoint.query import parse_metadata
 from floodmark.checkpoint.relative_path import shown
+from floodmark.connectors.files.file_log import SINK_LOG
 from floodmark.errors import MalformedFile, Refused
 from floodmark.storage.files import place_name
 

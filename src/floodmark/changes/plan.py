@@ -23,7 +23,6 @@ FORMAT = 1
 WRITE, COPY, DELETE, RESTORE = "write", "copy", "delete", "restore"
 REWRITE = "rewrite-state"
 TARGET, SINK = "target", "sink"
-SINK_LOG = "_spark_metadata"
 """The file sink's log, in its output folder."""
 
 

@@ -20,7 +20,6 @@ from floodmark.changes.plan import (
     RESTORE,
     REWRITE,
     SINK,
-    SINK_LOG,
     TARGET,
     WRITE,
     Consequence,
@@ -30,6 +29,7 @@ from floodmark.changes.plan import (
     digest_of,
 )
 from floodmark.checkpoint.relative_path import RelativePath, shown
+from floodmark.connectors.files.file_log import SINK_LOG
 from floodmark.errors import EditedPlan, MalformedFile, UnsafePath
 from floodmark.storage.repository import OBJECTS
 

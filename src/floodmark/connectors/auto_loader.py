@@ -12,7 +12,7 @@ from floodmark.connectors.source import (
     Recognised,
     SourceKind,
     Sureness,
-    Written,
+    Traces,
     arrow,
     has_fields,
 )
@@ -27,8 +27,8 @@ class AutoLoader(SourceKind):
     family = "file"
     no_option = "Auto Loader's list of files lies in its own folder of the checkpoint."
 
-    def recognise(self, written: Written) -> Recognised | None:
-        if has_fields(written.offset, _FORM, _MORE):
+    def recognise(self, traces: Traces) -> Recognised | None:
+        if has_fields(traces.offset, _FORM, _MORE):
             return Recognised(self.name, Sureness.CERTAIN, "an entry of Auto Loader's list")
         return None
 

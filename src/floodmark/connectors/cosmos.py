@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from floodmark.connectors.source import Recognised, SourceKind, Sureness, Written
+from floodmark.connectors.source import Recognised, SourceKind, Sureness, Traces
 
 _ID = "com.azure.cosmos.spark.changeFeed.offset.v1"
 
@@ -18,8 +18,8 @@ class Cosmos(SourceKind):
     formats = frozenset({"cosmos.oltp.changefeed"})
     no_option = "spark.cosmos.changeFeed.startFrom takes a time, not this continuation."
 
-    def recognise(self, written: Written) -> Recognised | None:
-        if isinstance(written.offset, dict) and written.offset.get("id") == _ID:
+    def recognise(self, traces: Traces) -> Recognised | None:
+        if isinstance(traces.offset, dict) and traces.offset.get("id") == _ID:
             return Recognised(self.name, Sureness.CERTAIN, "the change feed's own id")
         return None
 

@@ -12,7 +12,7 @@ from floodmark.connectors.source import (
     Recognised,
     SourceKind,
     Sureness,
-    Written,
+    Traces,
     arrow,
     has_fields,
 )
@@ -25,8 +25,8 @@ class DeltaSharing(SourceKind):
     formats = frozenset({"deltasharing"})
     no_option = "Delta Sharing's startingVersion begins at a version, not inside it."
 
-    def recognise(self, written: Written) -> Recognised | None:
-        if has_fields(written.offset, _FORM):
+    def recognise(self, traces: Traces) -> Recognised | None:
+        if has_fields(traces.offset, _FORM):
             return Recognised(self.name, Sureness.CERTAIN, "a shared table's id and version")
         return None
 

@@ -17,7 +17,7 @@ from floodmark.connectors.source import (
     SourceOffset,
     StartOption,
     Sureness,
-    Written,
+    Traces,
     render_json,
 )
 
@@ -25,10 +25,10 @@ from floodmark.connectors.source import (
 class EventHubs(SourceKind):
     name = "eventhubs"
 
-    def recognise(self, written: Written) -> Recognised | None:
-        if not is_kafka_form(written.offset) or not has_negative(written.offset):
+    def recognise(self, traces: Traces) -> Recognised | None:
+        if not is_kafka_form(traces.offset) or not has_negative(traces.offset):
             return None
-        sureness = Sureness.PROBABLE if written.has_lead_byte else Sureness.POSSIBLE
+        sureness = Sureness.PROBABLE if traces.has_lead_byte else Sureness.POSSIBLE
         return Recognised(self.name, sureness, "Kafka's form with a number that Kafka never writes")
 
     def explain(self, end: Any, start: Any) -> list[str]:

@@ -11,7 +11,7 @@ from floodmark.connectors.source import (
     Recognised,
     SourceKind,
     Sureness,
-    Written,
+    Traces,
     arrow,
     has_fields,
 )
@@ -23,8 +23,8 @@ class Hudi(SourceKind):
     name = "hudi"
     no_option = "Hudi's starting instant reads its own commit again."
 
-    def recognise(self, written: Written) -> Recognised | None:
-        if any(has_fields(written.offset, form) for form in _FORMS):
+    def recognise(self, traces: Traces) -> Recognised | None:
+        if any(has_fields(traces.offset, form) for form in _FORMS):
             return Recognised(self.name, Sureness.CERTAIN, "the time of a commit")
         return None
 

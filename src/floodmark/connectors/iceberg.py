@@ -12,7 +12,7 @@ from floodmark.connectors.source import (
     Recognised,
     SourceKind,
     Sureness,
-    Written,
+    Traces,
     arrow,
     has_fields,
 )
@@ -27,8 +27,8 @@ class Iceberg(SourceKind):
         "this offset."
     )
 
-    def recognise(self, written: Written) -> Recognised | None:
-        if has_fields(written.offset, _FORM):
+    def recognise(self, traces: Traces) -> Recognised | None:
+        if has_fields(traces.offset, _FORM):
             return Recognised(self.name, Sureness.CERTAIN, "a snapshot and a position in it")
         return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from floodmark.connectors.source import Recognised, SourceKind, Sureness, Written, arrow
+from floodmark.connectors.source import Recognised, SourceKind, Sureness, Traces, arrow
 
 _SHARDS_SHOWN = 6
 _ITERATORS = {
@@ -25,8 +25,8 @@ class Kinesis(SourceKind):
     any_format = True
     no_option = "Kinesis takes one starting position for all shards, not one each."
 
-    def recognise(self, written: Written) -> Recognised | None:
-        offset = written.offset
+    def recognise(self, traces: Traces) -> Recognised | None:
+        offset = traces.offset
         if isinstance(offset, list):
             if offset and all(isinstance(item, dict) and "shard" in item for item in offset):
                 return Recognised(self.name, Sureness.CERTAIN, "a list of shards")

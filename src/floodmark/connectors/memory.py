@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from floodmark.connectors.source import Recognised, SourceKind, Sureness, Written
+from floodmark.connectors.source import Recognised, SourceKind, Sureness, Traces
 
 
 class Memory(SourceKind):
@@ -17,8 +17,8 @@ class Memory(SourceKind):
     any_format = True
     no_option = "A memory stream or a socket cannot be read again from an offset."
 
-    def recognise(self, written: Written) -> Recognised | None:
-        if type(written.offset) is int and not written.initial:
+    def recognise(self, traces: Traces) -> Recognised | None:
+        if type(traces.offset) is int and not traces.initial:
             why = "a bare number, and no file in sources/"
             return Recognised(self.name, Sureness.POSSIBLE, why)
         return None

@@ -14,7 +14,7 @@ from floodmark.connectors.source import (
     Recognised,
     SourceKind,
     Sureness,
-    Written,
+    Traces,
     arrow,
     has_fields,
 )
@@ -29,8 +29,8 @@ class MongoDb(SourceKind):
     name = "mongodb"
     no_option = "MongoDB's change.stream.startup.mode begins at a time, not at a resume token."
 
-    def recognise(self, written: Written) -> Recognised | None:
-        place = _place(written.offset)
+    def recognise(self, traces: Traces) -> Recognised | None:
+        place = _place(traces.offset)
         if has_fields(place, _TOKEN) or has_fields(place, _TIME):
             why = "a change stream's resume token or its time"
             return Recognised(self.name, Sureness.CERTAIN, why)

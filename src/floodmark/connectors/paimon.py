@@ -11,7 +11,7 @@ from floodmark.connectors.source import (
     Recognised,
     SourceKind,
     Sureness,
-    Written,
+    Traces,
     arrow,
     has_fields,
 )
@@ -24,8 +24,8 @@ class Paimon(SourceKind):
     name = "paimon"
     no_option = "Paimon's scan options begin at a snapshot, not at a file inside it."
 
-    def recognise(self, written: Written) -> Recognised | None:
-        if has_fields(written.offset, _FORM, _MORE):
+    def recognise(self, traces: Traces) -> Recognised | None:
+        if has_fields(traces.offset, _FORM, _MORE):
             return Recognised(self.name, Sureness.CERTAIN, "a snapshot and a split of it")
         return None
 

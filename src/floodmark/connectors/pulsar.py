@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from floodmark.connectors.source import Recognised, SourceKind, Sureness, Written, arrow
+from floodmark.connectors.source import Recognised, SourceKind, Sureness, Traces, arrow
 
 _LEDGER, _ENTRY = 1, 2
 _NEVER = 2**63
@@ -22,8 +22,8 @@ class Pulsar(SourceKind):
         "was not tried."
     )
 
-    def recognise(self, written: Written) -> Recognised | None:
-        offset = written.offset
+    def recognise(self, traces: Traces) -> Recognised | None:
+        offset = traces.offset
         if not isinstance(offset, dict) or not offset:
             return None
         if all("://" in topic for topic in offset) and all(map(_is_bytes, offset.values())):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from floodmark.connectors.source import Recognised, SourceKind, Sureness, Written
+from floodmark.connectors.source import Recognised, SourceKind, Sureness, Traces
 
 
 class PythonSource(SourceKind):
@@ -18,9 +18,9 @@ class PythonSource(SourceKind):
     any_form = True
     no_option = "A data source written in Python begins where its own code says."
 
-    def recognise(self, written: Written) -> Recognised | None:
+    def recognise(self, traces: Traces) -> Recognised | None:
         # Forms with fields that no two authors choose are told before, by their own kinds.
-        if written.has_lead_byte or not is_spaced_by_python(written.offset, written.text):
+        if traces.has_lead_byte or not is_spaced_by_python(traces.offset, traces.text):
             return None
         return Recognised(self.name, Sureness.PROBABLE, "JSON spaced as Python writes it")
 

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from floodmark.checkpoint.text import decode, parse_version, shorten
-from floodmark.connectors.source import Recognised, SourceKind, Sureness, Written
+from floodmark.connectors.source import Recognised, SourceKind, Sureness, Traces
 from floodmark.errors import MalformedFile
 
 _EPOCH_MS = re.compile("[0-9]{1,18}")
@@ -23,9 +23,9 @@ class Rate(SourceKind):
     no_option = "The rate source has no starting option."
     unit = "seconds"
 
-    def recognise(self, written: Written) -> Recognised | None:
-        offset = written.offset
-        if type(offset) is int and self.began(written):
+    def recognise(self, traces: Traces) -> Recognised | None:
+        offset = traces.offset
+        if type(offset) is int and self.began(traces):
             why = "a bare number, and sources/<id>/0 has the time of its making"
             return Recognised(self.name, Sureness.CERTAIN, why)
         if not isinstance(offset, dict) or not offset:
@@ -33,22 +33,22 @@ class Rate(SourceKind):
         numbers = {int}.issuperset(map(type, offset.values()))
         if offset.keys() == {"offset", "timestamp"} and numbers:
             why = "an offset and a timestamp, as rate-micro-batch writes them"
-            return Recognised(self.name, self._sureness(written), why)
+            return Recognised(self.name, self._sureness(traces), why)
         if all(map(_is_partition_value, offset.values())):
             why = "a value and a run time a partition, as the continuous rate source writes them"
-            return Recognised(self.name, self._sureness(written), why)
+            return Recognised(self.name, self._sureness(traces), why)
         return None
 
-    def began(self, written: Written) -> bool:
-        return written.initial_body.isdigit()
+    def began(self, traces: Traces) -> bool:
+        return traces.initial_body.isdigit()
 
     def first_offset(self, initial: bytes | None) -> Any:
         return 0
 
     @staticmethod
-    def _sureness(written: Written) -> Sureness:
+    def _sureness(traces: Traces) -> Sureness:
         # Plain words as these can be a Python data source's, which leaves nothing in sources/.
-        return Sureness.PROBABLE if written.has_lead_byte else Sureness.POSSIBLE
+        return Sureness.PROBABLE if traces.has_lead_byte else Sureness.POSSIBLE
 
 
 def _is_partition_value(value: Any) -> bool:

@@ -18,11 +18,11 @@ from floodmark.connectors.source import (
     SourceKind,
     SourceOffset,
     Sureness,
-    Written,
+    Traces,
     parse_offset_text,
 )
 
-_NOT_KINDS = frozenset({"live", "registry", "source"})
+_NOT_KINDS = frozenset({"live", "registry", "sinks", "source"})
 
 
 class UnknownSource(SourceKind):
@@ -50,11 +50,11 @@ def kind_named(name: str) -> SourceKind:
     return next((kind for kind in kinds() if kind.name == name), _UNKNOWN)
 
 
-def recognise(written: Written) -> Recognised | None:
+def recognise(traces: Traces) -> Recognised | None:
     """Which kind of source wrote this, how sure that is, and what tells so."""
     best: Recognised | None = None
     for kind in kinds():
-        found = kind.recognise(written)
+        found = kind.recognise(traces)
         if found is not None and (best is None or found.sureness > best.sureness):
             best = found
             if best.sureness is Sureness.CERTAIN:
@@ -64,15 +64,15 @@ def recognise(written: Written) -> Recognised | None:
 
 def kind_of(offset: Any, initial: bytes | None = None, text: str | None = None) -> str:
     """`initial` is the content of `sources/<id>/0`, `text` the offset as it was written."""
-    found = recognise(Written(offset, text, initial))
+    found = recognise(Traces(offset, text, initial))
     return UNKNOWN if found is None else found.kind
 
 
 def read_source_offset(source: str, text: str | None, initial: bytes | None = None) -> SourceOffset:
     """The offset with its meaning. `initial` is the content of `sources/<id>/0`, if known."""
     if text is None:
-        written = Written(None, None, initial)
-        began = (kind.name for kind in kinds() if kind.began(written))
+        traces = Traces(None, None, initial)
+        began = (kind.name for kind in kinds() if kind.began(traces))
         return SourceOffset(source, next(began, UNKNOWN), None, None)
     value = parse_offset_text(text)
     return SourceOffset(source, kind_of(value, initial, text), value, text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from floodmark.connectors.kafka.offset import is_kafka_form
-from floodmark.connectors.source import Recognised, SourceKind, Sureness, Written, arrow
+from floodmark.connectors.source import Recognised, SourceKind, Sureness, Traces, arrow
 
 _QUEUES_SHOWN = 6
 
@@ -17,8 +17,8 @@ class RocketMq(SourceKind):
     name = "rocketmq"
     no_option = "RocketMQ's startingOffsets was not tried with these offsets."
 
-    def recognise(self, written: Written) -> Recognised | None:
-        offset = written.offset
+    def recognise(self, traces: Traces) -> Recognised | None:
+        offset = traces.offset
         if isinstance(offset, dict) and offset and all(map(is_kafka_form, offset.values())):
             why = "topics with brokers, queues and offsets"
             return Recognised(self.name, Sureness.POSSIBLE, why)

@@ -46,7 +46,7 @@ class Sureness(IntEnum):
 
 
 @dataclass(frozen=True)
-class Written:
+class Traces:
     """What a source has left in the checkpoint, as far as it tells the kind."""
 
     offset: Any
@@ -134,11 +134,11 @@ class SourceKind:
     start_rules: tuple[str, ...] = ()
     """The rules before a start that need the real thing's answer."""
 
-    def recognise(self, written: Written) -> Recognised | None:
+    def recognise(self, traces: Traces) -> Recognised | None:
         """Whether this kind wrote it, and what tells so."""
         return None
 
-    def began(self, written: Written) -> bool:
+    def began(self, traces: Traces) -> bool:
         """Whether this kind wrote `sources/<id>/0`, for a source that has no offset yet."""
         return False
 

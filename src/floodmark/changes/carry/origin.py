@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from floodmark.changes import journal
-from floodmark.changes.consequences import FILE_SINKS, Sink, sink_of, taken_back_alone
+from floodmark.changes.consequences import Sink, sink_of, taken_back_alone
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.journal import Stage
 from floodmark.changes.plan import NOT_IN_USE, UNCHANGED, Consequence, Precondition
@@ -19,6 +19,7 @@ from floodmark.checkpoint.layout import (
 )
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.connectors.files.offset import FILE_SINKS
 from floodmark.errors import MalformedFile, NotACheckpoint, Refused
 from floodmark.storage.files import Files, Listing
 from floodmark.storage.load import Entries, load_listed

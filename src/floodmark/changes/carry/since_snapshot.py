@@ -15,7 +15,7 @@ from typing import Any
 
 from floodmark.changes import consequences, journal
 from floodmark.changes.carry.sink_log import SinkPlace, trim_sink_log
-from floodmark.changes.consequences import FILE_SINKS, Again, Consequences, Sink, sink_of
+from floodmark.changes.consequences import Again, Consequences, Sink, sink_of
 from floodmark.changes.named_places import not_named
 from floodmark.changes.plan import Step
 from floodmark.changes.repair.sink import KnownSink, known_sink
@@ -26,6 +26,7 @@ from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.query import parse_metadata
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import STARTS
+from floodmark.connectors.files.offset import FILE_SINKS
 from floodmark.errors import FloodmarkError
 from floodmark.storage.files import Files
 from floodmark.storage.load import Entries, load
@@ -85,11 +86,7 @@ def look_since(
     given = (options.sink, opened(options.sink)) if options.sink is not None else None
     known = known_sink(note, given, opened)
     sink = sink_of(note)
-    if (
-        given is not None
-        and known.kind == "files"
-        and (sink is None or sink.kind not in FILE_SINKS)
-    ):
+    if given is not None and known.by_number and (sink is None or sink.kind not in FILE_SINKS):
         sink = Sink("parquet", options.sink)
     found = _ran_on(snapshot, target, goal, known, opened)
     found = replace(found, other_query=_other_query(target, snapshot))
@@ -135,7 +132,7 @@ def _settled(since: Since, sink: Sink | None, known: KnownSink, options: Restore
         return replace(since, consequences=(*lost, *consequences.goes_on(since.in_flight, sink)))
     place: SinkPlace | None = None
     unnamed: tuple[str, ...] = ()
-    if known.kind == "files" and known.files is not None and known.place is not None:
+    if known.by_number and known.files is not None and known.place is not None:
         if known.named:
             place = (known.place, known.files)
         else:
@@ -168,7 +165,7 @@ def _settled(since: Since, sink: Sink | None, known: KnownSink, options: Restore
 
 
 def _lost(since: Since, known: KnownSink) -> Iterator[Any]:
-    newest = known.newest.get("") if known.kind == "files" else None
+    newest = known.newest.get("") if known.by_number else None
     if newest is not None and newest < since.after:
         yield consequences.lost_output(newest + 1, since.after)
 
@@ -185,7 +182,7 @@ def _ran_on(
     if recorded is not None:
         highest = max(recorded, after)
         words = f"The sink's own log has batches up to {recorded} of this query."
-        if known.kind == "files":
+        if known.by_number:
             words = f"The sink's own log ends at batch {recorded}."
         replanned = recorded >= top > after and any(
             _replanned(files, snapshot, top)
@@ -220,9 +217,9 @@ def _unknown(snapshot: Snapshot, places: dict[str, int | None]) -> str:
 
 def _recorded(known: KnownSink, query_id: str | None) -> int | None:
     """The newest batch that the sink's own log has of the query; None: it cannot be asked."""
-    if known.kind == "files" and known.newest:
+    if known.by_number and known.newest:
         return known.newest[""]
-    if known.kind == "delta" and known.files is not None and query_id is not None:
+    if known.by_query and known.files is not None and query_id is not None:
         return known.newest.get(query_id, -1)
     return None
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 from floodmark.changes.carry.checkpoint_files import sidecar
 from floodmark.changes.carry.rehome import Moves, moved_sink_log
-from floodmark.changes.plan import SINK, SINK_LOG, Step, delete, write
+from floodmark.changes.plan import SINK, Step, delete, write
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.connectors.files.file_log import COMPACT, log_id
+from floodmark.connectors.files.file_log import COMPACT, SINK_LOG, log_id
 from floodmark.storage.files import Files
 
-FOLDER = SINK_LOG
 SinkPlace = tuple[str, Files]
 """The file sink's output: where it is, and the way to it."""
 
@@ -31,11 +30,11 @@ class Trim:
 
 
 def trim_sink_log(sink: Files, batch: int) -> Trim:
-    names = sink.level(FOLDER).files
+    names = sink.level(SINK_LOG).files
     ids = {name: number for name in names if (number := log_id(name)) is not None}
     beyond = sorted((name for name, at in ids.items() if at > batch), key=lambda name: -ids[name])
     if not ids:
-        return Trim((), f"{sink.root} has no {FOLDER}: it is no output of the file sink")
+        return Trim((), f"{sink.root} has no {SINK_LOG}: it is no output of the file sink")
     if not beyond:
         return Trim((), until=max(ids.values()))
     kept = {name: at for name, at in ids.items() if at <= batch}
@@ -53,7 +52,7 @@ def trim_sink_log(sink: Files, batch: int) -> Trim:
     there = set(names)
     steps = []
     for name in beyond:
-        path = f"{FOLDER}/{name}"
+        path = f"{SINK_LOG}/{name}"
         steps.append(delete(path, why, SINK))
         if sidecar(name) in there:
             steps.append(delete(sidecar(path), why, SINK))
@@ -62,8 +61,8 @@ def trim_sink_log(sink: Files, batch: int) -> Trim:
 
 def rehome_sink_log(sink: Files, moves: Moves) -> Iterator[Step]:
     """Readers and Spark itself follow the absolute paths in it, wherever the folder lies."""
-    names = sink.level(FOLDER).files
-    entries = [f"{FOLDER}/{name}" for name in names if log_id(name) is not None]
+    names = sink.level(SINK_LOG).files
+    entries = [f"{SINK_LOG}/{name}" for name in names if log_id(name) is not None]
     for path, data in sink.read_many(map(RelativePath, entries)).items():
         if not isinstance(data, bytes):
             raise data

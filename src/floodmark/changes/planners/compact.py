@@ -13,7 +13,6 @@ from typing import Any
 from floodmark.changes.carry.checkpoint_files import sidecar
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.carry.rehome import is_operator_metadata
-from floodmark.changes.carry.sink_log import FOLDER
 from floodmark.changes.plan import SINK, Plan, Step, delete
 from floodmark.checkpoint.evidence import main_file
 from floodmark.checkpoint.layout import (
@@ -29,7 +28,7 @@ from floodmark.checkpoint.layout import (
 )
 from floodmark.checkpoint.needs import StateIndex, StoreNeed
 from floodmark.checkpoint.text import several
-from floodmark.connectors.files.file_log import COMPACT, log_id
+from floodmark.connectors.files.file_log import COMPACT, SINK_LOG, log_id
 from floodmark.connectors.registry import about
 from floodmark.errors import NoAnswer, WouldLose, WrongUse
 from floodmark.storage.files import Files
@@ -225,10 +224,10 @@ def _compacted(folder: str, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def _superseded_in_sink(sink: Files) -> list[Step]:
-    names = sink.level(FOLDER).files
+    names = sink.level(SINK_LOG).files
     return [
         delete(each, why, SINK)
-        for path, why in _compacted(FOLDER, names).items()
+        for path, why in _compacted(SINK_LOG, names).items()
         for each in (path, sidecar(path))
         if each.rsplit("/", 1)[1] in names
     ]

@@ -36,7 +36,7 @@ from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_offse
 from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.checkpoint.text import moment
 from floodmark.connectors.files.file_log import log_id
-from floodmark.connectors.files.offset import parse_log_offset
+from floodmark.connectors.files.offset import FILE_SINKS, parse_log_offset
 from floodmark.connectors.registry import about
 from floodmark.connectors.source import parse_offset_text
 from floodmark.errors import NoAnswer, WouldLose, WrongUse
@@ -179,7 +179,7 @@ def plan_rewind(
     planned = max(highest, *_once_planned(origin))
     if trim.steps and trim.until > planned:
         told = (consequences.trimmed_too_far(goal.batch, planned, trim.until), *told)
-    known = origin.sink is not None and origin.sink.kind in consequences.FILE_SINKS
+    known = origin.sink is not None and origin.sink.kind in FILE_SINKS
     if (sink is None and known) or (trim.words and trim.until > goal.batch):
         told = _skips_accepted_by_name(told)
     return Plan(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from floodmark.changes.repair.patient import REPEATS, Emitted, Patient
 from floodmark.changes.repair.spans import in_words, repeats_of
-from floodmark.connectors.delta.table_log import rows_of_batches
+from floodmark.connectors.delta.sink import rows_of_batches
 from floodmark.errors import FloodmarkError
 
 
@@ -38,7 +38,7 @@ def emitted_again(patient: Patient, batches: Sequence[int]) -> Emitted | None:
 
 def _logged_rows(patient: Patient, batches: Sequence[int]) -> int | None:
     sink, query_id = patient.sink, patient.checkpoint.query_id
-    if sink.kind != "delta" or not sink.log_is_read or query_id is None:
+    if not sink.by_query or not sink.log_is_read or query_id is None:
         return None
     assert sink.files is not None
     try:

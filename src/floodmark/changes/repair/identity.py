@@ -40,7 +40,7 @@ def _say_what_it_means(patient: Patient) -> None:
     if in_flight is None:
         patient.note("No batch is in flight: a sink that remembers ids goes on with the new one.")
         return
-    if patient.sink.replaces or patient.sink.kind == "files":
+    if patient.sink.replaces or patient.sink.by_number:
         return  # the one replaces all it has, the other knows batches by number alone
     risk_repeats(
         patient,

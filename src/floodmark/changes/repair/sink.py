@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from floodmark.changes.carry.sink_log import FOLDER
-from floodmark.changes.consequences import FILE_SINKS, Sink, sink_of
-from floodmark.connectors.delta.table_log import is_delta_table, transactions
-from floodmark.connectors.files.file_log import log_id
+from floodmark.changes.consequences import Sink, sink_of
+from floodmark.connectors.delta import sink as delta_sink
+from floodmark.connectors.files import sink as file_sink
+from floodmark.connectors.sinks import DELTA_SINK, FILE_SINK, goes_by_number, goes_by_query
 from floodmark.errors import FloodmarkError
 from floodmark.storage.files import Files
 
@@ -34,29 +34,39 @@ class KnownSink:
     """`newest` is what the sink's own log says; else nobody knows what it has."""
 
     @property
+    def by_query(self) -> bool:
+        """It remembers (query id, batch)."""
+        return goes_by_query(self.kind)
+
+    @property
+    def by_number(self) -> bool:
+        """It remembers the batch number alone, and its log was read."""
+        return self.kind == FILE_SINK
+
+    @property
     def replaces(self) -> bool:
         """Each batch replaces the whole output, so none is ever there twice. Of other sinks in
         complete mode nobody knows: foreachBatch may append, and Kafka does.
         """
-        return self.complete and self.kind == "delta"
+        return self.complete and self.by_query
 
     @property
     def sink(self) -> Sink | None:
         """In the words that the consequences of every change go by."""
         if self.kind is None:
             return None
-        return Sink("parquet" if self.kind == "files" else self.kind, self.place)
+        return Sink("parquet" if self.by_number else self.kind, self.place)
 
     def may_have(self, query_id: str | None, batch: int) -> bool:
         if not self.log_is_read:
             return True
-        if self.kind == "files":
+        if self.by_number:
             return self.newest.get("", -1) >= batch
         return query_id is None or self.newest.get(query_id, -1) >= batch
 
     def id_of(self, batch: int | None) -> str | None:
         """The query that wrote the last batches, where only one can have."""
-        if self.kind != "delta" or batch is None:
+        if not self.by_query or batch is None:
             return None
         near = [name for name, newest in self.newest.items() if newest in (batch - 1, batch)]
         return near[0] if len(near) == 1 else None
@@ -68,7 +78,7 @@ def known_sink(
     """`given`: the place that the user named; else the notes of the last start tell."""
     noted = sink_of(note)
     complete = str((note or {}).get("output_mode")).lower() == "complete"
-    remembers = noted is not None and (noted.kind == "delta" or noted.kind in FILE_SINKS)
+    remembers = noted is not None and (goes_by_query(noted.kind) or goes_by_number(noted.kind))
     named = given is not None
     try:
         if given is None and remembers and noted is not None and noted.path is not None:
@@ -79,11 +89,12 @@ def known_sink(
         return KnownSink(noted.kind if noted else None, complete=complete)
     place, files = given
     try:
-        if is_delta_table(files):
-            return KnownSink("delta", place, files, transactions(files), named, complete, True)
-        ids = [number for name in files.level(FOLDER).files if (number := log_id(name)) is not None]
+        by_query = delta_sink.remembered(files)
+        if by_query is not None:
+            return KnownSink(DELTA_SINK, place, files, by_query, named, complete, True)
+        by_number = file_sink.remembered(files)
     except FloodmarkError:
         return KnownSink(noted.kind if noted else None, complete=complete)
-    if ids:
-        return KnownSink("files", place, files, {"": max(ids)}, named, log_is_read=True)
+    if by_number is not None:
+        return KnownSink(FILE_SINK, place, files, by_number, named, log_is_read=True)
     return KnownSink(noted.kind if noted else None, place, files, {}, named, complete)

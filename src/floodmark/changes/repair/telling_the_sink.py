@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from floodmark.changes.carry.origin import new_query_id
 from floodmark.changes.carry.sink_log import trim_sink_log
-from floodmark.changes.consequences import FILE_SINKS
 from floodmark.changes.named_places import not_named
 from floodmark.changes.repair.emitted import risk_repeats
 from floodmark.changes.repair.patient import Patient
 from floodmark.checkpoint.layout import METADATA
 from floodmark.checkpoint.query import new_metadata, render_metadata
+from floodmark.connectors.files.offset import FILE_SINKS
 
 
 def new_number_space(patient: Patient, first: int, spent: list[int]) -> bool:
@@ -20,7 +20,7 @@ def new_number_space(patient: Patient, first: int, spent: list[int]) -> bool:
     batch = first - 1
     names = f"batch {spent[0]}" + (f" to {spent[-1]}" if len(spent) > 1 else "")
     sink = patient.sink
-    if sink.kind == "files" and sink.files is not None:
+    if sink.by_number and sink.files is not None:
         trim = trim_sink_log(sink.files, batch)
         if trim.words:
             patient.note(f"Going back to batch {batch} is not possible: {trim.words}.")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from floodmark.changes.carry.sink_log import FOLDER
 from floodmark.changes.repair.sink import known_sink
 from floodmark.changes.sources.earlier_positions import noted_options
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import batch_id
 from floodmark.checkpoint.outside import Outside, SinkLog, SourcePlaces
 from floodmark.connectors.delta.table_log import is_delta_table
+from floodmark.connectors.files.file_log import SINK_LOG
 from floodmark.connectors.kafka.live import SERVERS, cluster_bounds
 from floodmark.connectors.live import Open, SourceToAsk, ask_sources
 from floodmark.errors import CannotRead
@@ -66,11 +66,11 @@ def _sink(
             "It has no _delta_log and no _spark_metadata, so there is nothing to compare with.",
             "Give the folder that the query writes to, or leave --sink out.",
         )
-    if sink.place is None or sink.kind not in ("delta", "files"):
+    if sink.place is None or sink.kind is None or not (sink.by_query or sink.by_number):
         return None
-    name = "" if sink.kind == "files" else evidence.checkpoint.query_id or ""
+    name = "" if sink.by_number else evidence.checkpoint.query_id or ""
     return SinkLog(sink.place, sink.kind, sink.newest.get(name))
 
 
 def _is_a_sink(files: Files) -> bool:
-    return bool(is_delta_table(files) or files.level(FOLDER).files)
+    return bool(is_delta_table(files) or files.level(SINK_LOG).files)

@@ -22,7 +22,6 @@ from floodmark.changes.carry.origin import Origin, open_origin
 from floodmark.changes.carry.rehome import Moves, moved_place, parse_moves
 from floodmark.changes.carry.resume_point import Course, UpgradeOptions, choose_course
 from floodmark.changes.carry.sink_log import SinkPlace
-from floodmark.changes.consequences import FILE_SINKS
 from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.in_use import Clock, with_doubt
 from floodmark.changes.journal import Stage
@@ -50,6 +49,7 @@ from floodmark.changes.undo import (
     settle,
     undo,
 )
+from floodmark.connectors.files.offset import FILE_SINKS
 from floodmark.errors import StoppedMidway, WrongUse
 from floodmark.limits import check_size
 from floodmark.storage.copying import with_folder_mode, with_modes_of

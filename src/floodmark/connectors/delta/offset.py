@@ -17,7 +17,7 @@ from floodmark.connectors.source import (
     SourceOffset,
     StartOption,
     Sureness,
-    Written,
+    Traces,
     arrow,
     render_json,
 )
@@ -54,8 +54,8 @@ class DeltaSource(SourceKind):
         "delta-file-gone",
     )
 
-    def recognise(self, written: Written) -> Recognised | None:
-        if isinstance(written.offset, dict) and written.offset.keys() >= _FORM:
+    def recognise(self, traces: Traces) -> Recognised | None:
+        if isinstance(traces.offset, dict) and traces.offset.keys() >= _FORM:
             return Recognised(self.name, Sureness.CERTAIN, "it names a table's id and version")
         return None
 

@@ -1,11 +1,10 @@
-"""A Delta table's own log, read without Spark: versions, identity, and who wrote which batch."""
+"""A Delta table's own log, read without Spark: its versions, their times, and its identity."""
 
 from __future__ import annotations
 
 import io
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from floodmark.checkpoint.relative_path import RelativePath
@@ -38,61 +37,8 @@ def actions(files: Files, version: int) -> list[dict[str, Any]]:
     return [action for action in found if isinstance(action, dict)]
 
 
-def transactions(files: Files) -> Mapping[str, int]:
-    """Query id → the newest batch that the table has of it."""
-    newest: dict[str, int] = {}
-    checkpoints = _checkpoints(files)
-    since = max(checkpoints, default=-1)
-    for name, version in _saved(files, checkpoints.get(since, ())):
-        newest[name] = version
-    for version in versions(files):
-        if version <= since:
-            continue
-        for action in actions(files, version):
-            txn = action.get("txn")
-            if isinstance(txn, dict) and isinstance(txn.get("version"), int):
-                newest[str(txn.get("appId"))] = txn["version"]
-    return newest
-
-
-def rows_of_batches(files: Files, query_id: str, batches: Collection[int]) -> int | None:
-    """How many rows a query's batches wrote; None where the log no longer tells it of each."""
-    found: dict[int, int] = {}
-    for version in versions(files):
-        commit = actions(files, version)
-        batch = _batch_of(commit, query_id)
-        rows = _rows(commit) if batch in batches else None
-        if batch is not None and rows is not None:
-            found[batch] = rows
-    return sum(found.values()) if found.keys() == set(batches) else None
-
-
-def _batch_of(commit: list[dict[str, Any]], query_id: str) -> int | None:
-    for action in commit:
-        txn = action.get("txn")
-        if isinstance(txn, dict) and txn.get("appId") == query_id:
-            batch = txn.get("version")
-            return batch if isinstance(batch, int) else None
-    return None
-
-
-def _rows(commit: list[dict[str, Any]]) -> int | None:
-    """By the statistics of the files that a commit added."""
-    count = 0
-    for action in commit:
-        added = action.get("add")
-        if isinstance(added, dict):
-            try:
-                rows = json.loads(added["stats"])["numRecords"]
-            except (KeyError, TypeError, ValueError):
-                return None
-            if not isinstance(rows, int):
-                return None
-            count += rows
-    return count
-
-
-def _checkpoints(files: Files) -> dict[int, list[str]]:
+def checkpoints(files: Files) -> dict[int, list[str]]:
+    """Version → the files of the log's own checkpoint of it."""
     found: dict[int, list[str]] = {}
     for name in files.level(LOG).files:
         match = _CHECKPOINT.fullmatch(name)
@@ -101,23 +47,10 @@ def _checkpoints(files: Files) -> dict[int, list[str]]:
     return found
 
 
-def _saved(files: Files, paths: list[str] | tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    """The transactions in a checkpoint of the table's log."""
-    import pyarrow.parquet
-
-    for path in paths:
-        table = pyarrow.parquet.read_table(
-            io.BytesIO(files.read(RelativePath(path))), columns=["txn"]
-        )
-        for txn in table.column("txn").to_pylist():
-            if txn and txn.get("appId") is not None:
-                yield str(txn["appId"]), int(txn["version"])
-
-
 def table_id(files: Files) -> str | None:
     """The table's identity, from the newest commit or log checkpoint that says it."""
-    checkpoints = _checkpoints(files)
-    since = max(checkpoints, default=-1)
+    saved = checkpoints(files)
+    since = max(saved, default=-1)
     # A checkpoint of the log holds what all commits up to it say.
     for version in reversed([one for one in versions(files) if one > since]):
         try:
@@ -126,7 +59,7 @@ def table_id(files: Files) -> str | None:
                     return str(action["metaData"].get("id"))
         except FloodmarkError:
             continue
-    return _saved_id(files, checkpoints[since]) if checkpoints else None
+    return _saved_id(files, saved[since]) if saved else None
 
 
 def _saved_id(files: Files, paths: list[str]) -> str | None:

@@ -23,6 +23,8 @@ from floodmark.checkpoint.text import (
 from floodmark.errors import MalformedFile
 
 COMPACT = ".compact"
+SINK_LOG = "_spark_metadata"
+"""The folder of the file sink's list, in its output."""
 _MISSING_TOLD = 1000
 _LONGEST_INTERVAL = 1_000_000
 

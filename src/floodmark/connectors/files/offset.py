@@ -13,7 +13,7 @@ from floodmark.connectors.source import (
     Recognised,
     SourceKind,
     Sureness,
-    Written,
+    Traces,
     arrow,
     has_fields,
     plain,
@@ -35,16 +35,16 @@ class FileSource(SourceKind):
     can_be_asked = True
     start_rules = ("input-file-gone",)
 
-    def recognise(self, written: Written) -> Recognised | None:
-        if has_fields(written.offset, _FORM):
+    def recognise(self, traces: Traces) -> Recognised | None:
+        if has_fields(traces.offset, _FORM):
             return Recognised(self.name, Sureness.CERTAIN, "the offset names an entry of a list")
-        if type(written.offset) is int and self.began(written):
+        if type(traces.offset) is int and self.began(traces):
             why = "a bare number beside a list of files, as Spark 2.1 wrote it"
             return Recognised(self.name, Sureness.CERTAIN, why)
         return None
 
-    def began(self, written: Written) -> bool:
-        return written.initial_body.startswith(b'{"path"')
+    def began(self, traces: Traces) -> bool:
+        return traces.initial_body.startswith(b'{"path"')
 
     def explain(self, end: Any, start: Any) -> list[str]:
         return [f"log entry {arrow(_entry(start), _entry(end))}"]

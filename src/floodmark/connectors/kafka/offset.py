@@ -20,7 +20,7 @@ from floodmark.connectors.source import (
     SourceOffset,
     StartOption,
     Sureness,
-    Written,
+    Traces,
     arrow,
     parse_offset_text,
     render_json,
@@ -51,16 +51,16 @@ class Kafka(SourceKind):
         "kafka-offset-ahead",
     )
 
-    def recognise(self, written: Written) -> Recognised | None:
-        if not is_kafka_form(written.offset) or has_negative(written.offset):
+    def recognise(self, traces: Traces) -> Recognised | None:
+        if not is_kafka_form(traces.offset) or has_negative(traces.offset):
             return None
-        if written.has_lead_byte:
+        if traces.has_lead_byte:
             why = "topics and partitions, and sources/<id>/0 begins as Kafka writes it"
             return Recognised(self.name, Sureness.PROBABLE, why)
         return Recognised(self.name, Sureness.POSSIBLE, "topics with partitions and offsets")
 
-    def began(self, written: Written) -> bool:
-        return written.has_lead_byte
+    def began(self, traces: Traces) -> bool:
+        return traces.has_lead_byte
 
     def explain(self, end: Any, start: Any) -> list[str]:
         return [
@@ -190,7 +190,7 @@ def parse_kafka_offset(offset: Any) -> dict[str, dict[int, int]]:
 
 @dataclass(frozen=True)
 class KafkaInitialOffset:
-    """`sources/<id>/0`: where batch 0 began. Written once."""
+    """`sources/<id>/0`: where batch 0 began. Traces once."""
 
     lead: bytes
     """One byte: NUL since 2.1.1, the JSON's length in 2.1.0; every reader skips it."""

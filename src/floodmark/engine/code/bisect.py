@@ -23,6 +23,7 @@ from floodmark.addresses import public_url
 from floodmark.checkpoint.layout import METADATA, OFFSETS, SOURCES
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import render_offsets
+from floodmark.connectors.files.offset import FILE_SOURCES
 from floodmark.engine.code.bisect_records import (
     TRIAL_SECONDS,
     BatchRecords,
@@ -38,7 +39,7 @@ from floodmark.engine.code.bisect_records import (
 from floodmark.engine.code.bisect_search import Ranges, ranges_of, smallest
 from floodmark.engine.code.empty_leaves import frame_of, replace_leaves
 from floodmark.engine.code.outline import clone_session
-from floodmark.engine.code.query import FILE_KINDS, Query, read_query, source_folders
+from floodmark.engine.code.query import Query, read_query, source_folders
 from floodmark.engine.code.rehearse import (
     capped,
     fork_checkpoint,
@@ -182,7 +183,7 @@ class _Bisection:
         self.places = self._places()
         found: list[BatchRecords] = []
         for number, place in enumerate(self.places):
-            is_file = place.source.kind in FILE_KINDS
+            is_file = place.source.kind in FILE_SOURCES
             if is_file:
                 whole = WholeFiles(place, self.files, self.checkpoint, self.batch)
                 if whole.have_lines:

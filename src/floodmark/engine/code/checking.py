@@ -17,8 +17,9 @@ from floodmark.checkpoint.model import (
 )
 from floodmark.checkpoint.outline import OperatorOutline, Outline
 from floodmark.checkpoint.start_note import LastStart, last_start
-from floodmark.connectors.files.file_log import COMPACT
+from floodmark.connectors.files.file_log import COMPACT, SINK_LOG
 from floodmark.connectors.files.live import seen_file
+from floodmark.connectors.files.offset import FILE_SINKS
 from floodmark.connectors.registry import about
 from floodmark.engine.app.git_revision import at_revision
 from floodmark.engine.app.options import ScriptOptions
@@ -31,7 +32,7 @@ from floodmark.engine.start.notes import add_note, note_of
 from floodmark.errors import FloodmarkError, WrongUse
 from floodmark.redaction import Redaction, is_plain_setting
 from floodmark.rules.judging import judge_restart
-from floodmark.rules.restarts.comparison import FILE_SINKS, Comparison
+from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Judgement
 from floodmark.secret_text import names_secret
 from floodmark.statestore.open import open_state, operator_outline
@@ -41,7 +42,6 @@ from floodmark.storage.starts import acting_note
 
 _LAID_OUT = (SHUFFLE_PARTITIONS, PROVIDER_CLASS, STATE_FORMAT)
 # `migrate` has options of its own for these.
-_SINK_LOG = "_spark_metadata"
 _TIME_WINDOW = '"spark.timeWindow":true'
 
 
@@ -272,7 +272,7 @@ def sink_batch(spark: Any, drawn: Outline) -> int | None:
     if drawn.sink not in FILE_SINKS or path is None:
         return None
     try:
-        names = checkpoint_files(spark, f"{path.rstrip('/')}/{_SINK_LOG}").level().files
+        names = checkpoint_files(spark, f"{path.rstrip('/')}/{SINK_LOG}").level().files
     except FloodmarkError:  # there is no output yet
         return None
     numbers = (batch_id(name.removesuffix(COMPACT)) for name in names)

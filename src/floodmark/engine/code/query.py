@@ -13,6 +13,7 @@ from typing import Any
 
 from floodmark.checkpoint.outline import EVALUATING
 from floodmark.checkpoint.plan.tree import PlanTree
+from floodmark.connectors.files.offset import FILE_SOURCES
 from floodmark.engine.code.plan import read_tree
 from floodmark.engine.spark.scala import jvm_field, scala_map
 from floodmark.errors import WrongUse
@@ -50,7 +51,6 @@ class Query:
 
 CHECKPOINT_OPTION = "checkpointlocation"
 """As a writer's options hold it: in lower case."""
-FILE_KINDS = frozenset({"csv", "json", "parquet", "orc", "text", "avro", "xml", "binaryfile"})
 
 
 def is_writer(value: Any) -> bool:
@@ -165,7 +165,7 @@ def _short_name(name: str) -> str:
     lowered = name.lower()
     if "." not in lowered:
         return lowered
-    for kind in ("kafka", "delta", *FILE_KINDS):
+    for kind in ("kafka", "delta", *FILE_SOURCES):
         if kind in lowered.rsplit(".", 1)[1]:
             return kind
     return lowered

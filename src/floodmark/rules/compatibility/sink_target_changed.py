@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.connectors.files.offset import FILE_SINKS
 from floodmark.rules.finding import Rule, Severity
-from floodmark.rules.restarts.comparison import FILE_SINKS, Comparison, change_words, option_changes
+from floodmark.rules.restarts.comparison import Comparison, change_words, option_changes
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
 
 RULE = Rule(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.connectors.files.offset import FILE_SOURCES
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import (
-    FILE_SOURCES,
     Comparison,
     change_words,
     option_changes,

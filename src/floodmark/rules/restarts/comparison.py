@@ -15,13 +15,12 @@ from floodmark.checkpoint.outline import (
     SourceOutline,
 )
 from floodmark.checkpoint.start_note import LastStart
+from floodmark.connectors.files.offset import FILE_SOURCES
 from floodmark.redaction import HIDDEN, is_hidden
 from floodmark.rules.restarts.differences import DifferenceKind, PlanDifference, differences, untold
 from floodmark.rules.restarts.rehearsal import Rehearsal
 
 SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
-FILE_SINKS = frozenset({"csv", "json", "parquet", "orc", "text", "avro"})
-FILE_SOURCES = FILE_SINKS | {"xml", "binaryfile"}
 AGGREGATIONS = frozenset(
     {"stateStoreSave", "StatefulStreamlineAggregate", "sessionWindowStateStoreSaveExec"}
 )

@@ -1,0 +1,84 @@
+"""What a Delta table remembers of the queries that write to it: (query id, batch) in its log."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.connectors.delta import table_log
+from floodmark.storage.files import Files
+
+
+def remembered(files: Files) -> Mapping[str, int] | None:
+    """Query id → the newest batch; None where this is no Delta table."""
+    return transactions(files) if table_log.is_delta_table(files) else None
+
+
+def transactions(files: Files) -> Mapping[str, int]:
+    """Query id → the newest batch that the table has of it."""
+    newest: dict[str, int] = {}
+    checkpoints = table_log.checkpoints(files)
+    since = max(checkpoints, default=-1)
+    for name, version in _saved(files, checkpoints.get(since, ())):
+        newest[name] = version
+    for version in table_log.versions(files):
+        if version <= since:
+            continue
+        for action in table_log.actions(files, version):
+            txn = action.get("txn")
+            if isinstance(txn, dict) and isinstance(txn.get("version"), int):
+                newest[str(txn.get("appId"))] = txn["version"]
+    return newest
+
+
+def rows_of_batches(files: Files, query_id: str, batches: Collection[int]) -> int | None:
+    """How many rows a query's batches wrote; None where the log no longer tells it of each."""
+    found: dict[int, int] = {}
+    for version in table_log.versions(files):
+        commit = table_log.actions(files, version)
+        batch = _batch_of(commit, query_id)
+        rows = _rows(commit) if batch in batches else None
+        if batch is not None and rows is not None:
+            found[batch] = rows
+    return sum(found.values()) if found.keys() == set(batches) else None
+
+
+def _batch_of(commit: list[dict[str, Any]], query_id: str) -> int | None:
+    for action in commit:
+        txn = action.get("txn")
+        if isinstance(txn, dict) and txn.get("appId") == query_id:
+            batch = txn.get("version")
+            return batch if isinstance(batch, int) else None
+    return None
+
+
+def _rows(commit: list[dict[str, Any]]) -> int | None:
+    """By the statistics of the files that a commit added."""
+    count = 0
+    for action in commit:
+        added = action.get("add")
+        if isinstance(added, dict):
+            try:
+                rows = json.loads(added["stats"])["numRecords"]
+            except (KeyError, TypeError, ValueError):
+                return None
+            if not isinstance(rows, int):
+                return None
+            count += rows
+    return count
+
+
+def _saved(files: Files, paths: list[str] | tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    """The transactions in a checkpoint of the table's log."""
+    import pyarrow.parquet
+
+    for path in paths:
+        table = pyarrow.parquet.read_table(
+            io.BytesIO(files.read(RelativePath(path))), columns=["txn"]
+        )
+        for txn in table.column("txn").to_pylist():
+            if txn and txn.get("appId") is not None:
+                yield str(txn["appId"]), int(txn["version"])
