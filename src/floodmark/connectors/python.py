@@ -1,13 +1,12 @@
 """Data sources written in Python: the offset is whatever JSON their author chose. Pure.
 
-PySpark writes it with json.dumps (PythonStreamingSourceOffset): spaces stand where no connector
-of the JVM puts any.
+PySpark writes it with json.dumps (PythonStreamingSourceOffset): spaces stand where almost no
+connector of the JVM puts any (MongoDB's does).
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from floodmark.connectors.source import Recognised, SourceKind, Sureness, Traces
 
@@ -19,19 +18,18 @@ class PythonSource(SourceKind):
     no_option = "A data source written in Python begins where its own code says."
 
     def recognise(self, traces: Traces) -> Recognised | None:
-        # Forms with fields that no two authors choose are told before, by their own kinds.
-        if traces.has_lead_byte or not is_spaced_by_python(traces.offset, traces.text):
+        # Forms with fields that no two authors choose are told by their own kinds, more surely.
+        if traces.has_lead_byte or not traces.may_be_pythons or not _is_spaced(traces):
             return None
         return Recognised(self.name, Sureness.PROBABLE, "JSON spaced as Python writes it")
 
 
-def is_spaced_by_python(offset: Any, text: str | None) -> bool:
-    if not isinstance(offset, (dict, list)) or text is None:
-        return False
-    if ": " not in text and ", " not in text:
+def _is_spaced(traces: Traces) -> bool:
+    offset = traces.offset
+    if not isinstance(offset, (dict, list)):
         return False
     try:
-        return text == json.dumps(offset) != json.dumps(offset, separators=(",", ":"))
+        return traces.text == json.dumps(offset) != json.dumps(offset, separators=(",", ":"))
     except (ValueError, RecursionError):
         return False
 

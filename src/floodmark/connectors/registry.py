@@ -8,7 +8,7 @@ offset's form, its text, `sources/<id>/0`), and the surest answer counts.
 from __future__ import annotations
 
 import importlib
-import pkgutil
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -23,6 +23,8 @@ from floodmark.connectors.source import (
 )
 
 _NOT_KINDS = frozenset({"live", "registry", "sinks", "source"})
+_COMMON = ("kafka.offset", "delta.offset", "files.offset")
+"""What most streams read: asked first, so that the others need not be loaded."""
 
 
 class UnknownSource(SourceKind):
@@ -35,29 +37,45 @@ _UNKNOWN = UnknownSource()
 
 @cache
 def kinds() -> tuple[SourceKind, ...]:
+    """Every kind; those that most streams read come first."""
+    import pkgutil
+
     package = importlib.import_module("floodmark.connectors")
-    found = []
-    for module in pkgutil.iter_modules(package.__path__):
-        if module.name not in _NOT_KINDS:
-            name = f"{package.__name__}.{module.name}{'.offset' if module.ispkg else ''}"
-            found.append(importlib.import_module(name).KIND)
-    return tuple(found)
+    found = [
+        f"{module.name}.offset" if module.ispkg else module.name
+        for module in pkgutil.iter_modules(package.__path__)
+        if module.name not in _NOT_KINDS
+    ]
+    rest = [module for module in found if module not in _COMMON]
+    return tuple(map(_loaded, (*_COMMON, *rest)))
+
+
+@cache
+def _loaded(module: str) -> SourceKind:
+    kind: SourceKind = importlib.import_module(f"floodmark.connectors.{module}").KIND
+    return kind
+
+
+def _each() -> Iterator[SourceKind]:
+    """Every kind, loaded only when its turn comes: most questions are answered before."""
+    yield from map(_loaded, _COMMON)
+    yield from kinds()[len(_COMMON) :]
 
 
 @cache
 def kind_named(name: str) -> SourceKind:
     """What is known about a kind; of a name that no kind has, nothing is."""
-    return next((kind for kind in kinds() if kind.name == name), _UNKNOWN)
+    return next((kind for kind in _each() if kind.name == name), _UNKNOWN)
 
 
 def recognise(traces: Traces) -> Recognised | None:
     """Which kind of source wrote this, how sure that is, and what tells so."""
     best: Recognised | None = None
-    for kind in kinds():
+    for kind in _each():
         found = kind.recognise(traces)
         if found is not None and (best is None or found.sureness > best.sureness):
             best = found
-            if best.sureness is Sureness.CERTAIN:
+            if best.sureness is Sureness.CERTAIN or best.alone:
                 break
     return best
 
@@ -70,9 +88,11 @@ def kind_of(offset: Any, initial: bytes | None = None, text: str | None = None) 
 
 def read_source_offset(source: str, text: str | None, initial: bytes | None = None) -> SourceOffset:
     """The offset with its meaning. `initial` is the content of `sources/<id>/0`, if known."""
+    if text is None and initial is None:
+        return SourceOffset(source, UNKNOWN, None, None)
     if text is None:
         traces = Traces(None, None, initial)
-        began = (kind.name for kind in kinds() if kind.began(traces))
+        began = (kind.name for kind in _each() if kind.began(traces))
         return SourceOffset(source, next(began, UNKNOWN), None, None)
     value = parse_offset_text(text)
     return SourceOffset(source, kind_of(value, initial, text), value, text)
@@ -93,9 +113,8 @@ def look_alikes(kind: str) -> tuple[str, ...]:
 def said_kind(name: str) -> str | None:
     """The kind that a format() or a user names, where it can stand for one that looks alike."""
     named = name.strip().lower()
-    alike = {kind.name for kind in kinds() if kind.looks_like}
-    alike |= {other for kind in kinds() for other in kind.looks_like}
-    return named if named in alike else None
+    alike = any(kind.looks_like and named in (kind.name, *kind.looks_like) for kind in _each())
+    return named if alike else None
 
 
 def about(source: SourceOffset) -> SourceKind:

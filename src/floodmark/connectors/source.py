@@ -57,6 +57,11 @@ class Traces:
     """The content of `sources/<id>/0`, where it was read."""
 
     @property
+    def may_be_pythons(self) -> bool:
+        """Python's json.dumps puts spaces where almost no connector of the JVM does."""
+        return self.text is not None and (": " in self.text or ", " in self.text)
+
+    @property
     def has_lead_byte(self) -> bool:
         """Kafka's `sources/<id>/0` begins with one byte that every reader skips."""
         return self.initial is not None and (
@@ -76,6 +81,8 @@ class Recognised:
     kind: str
     sureness: Sureness
     why: str
+    alone: bool = False
+    """No other kind can be surer: the rest need not be asked."""
 
 
 @dataclass(frozen=True)

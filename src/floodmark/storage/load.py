@@ -162,10 +162,11 @@ def _noted_kinds(
     kinds = [one.get("kind") if isinstance(one, dict) else None for one in listed_sources]
     found = {}
     for at, (source, text) in enumerate(entry.offsets):
-        said = said_kind(str(kinds[at])) if at < len(kinds) else None
         with suppress(MalformedFile):
-            if said and look_alikes(read_source_offset(source, text).kind):
-                found[source] = said
+            if at < len(kinds) and look_alikes(read_source_offset(source, text).kind):
+                said = said_kind(str(kinds[at]))
+                if said:
+                    found[source] = said
     return MappingProxyType(found)
 
 
