@@ -9,8 +9,7 @@ import pytest
 
 import samples
 from connectors.golden_offsets import GOLDEN, Golden
-from floodmark.checkpoint.advance import advance
-from floodmark.checkpoint.position import position
+from floodmark.checkpoint.position import advance, position
 from floodmark.connectors.registry import kind_named, kinds, read_source_offset, recognise
 from floodmark.connectors.source import Traces, parse_offset_text
 from floodmark.wire import dumps

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from html import escape as escape_html
 
-from floodmark.checkpoint.advance import source_rows
 from floodmark.checkpoint.model import Checkpoint, Kind
+from floodmark.checkpoint.position import source_rows
 from floodmark.checkpoint.timeline import Action, restart
 from floodmark.visible import one_line
 

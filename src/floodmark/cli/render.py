@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from floodmark.checkpoint.advance import advance, source_rows
 from floodmark.checkpoint.layout import FileInfo, is_dstreams_checkpoint
 from floodmark.checkpoint.model import Checkpoint, Kind
+from floodmark.checkpoint.position import advance, source_rows
 from floodmark.checkpoint.timeline import Action, Batch, Status, restart
 from floodmark.cli.words import ago, clock, count, duration, size, style, table
 from floodmark.connectors.source import plain, uncut
