@@ -442,9 +442,13 @@ def test_inspect_sees_that_a_partition_of_the_state_is_gone(sales: Path, capsys:
 def test_a_source_is_what_the_user_or_a_note_says_where_two_look_alike(
     sales: Path, capsys: Capture
 ) -> None:
-    assert _json(capsys, 0, "inspect", sales)["could_be"] == {"0": ["eventhubs"]}
+    seen = _json(capsys, 0, "inspect", sales)
+    assert seen["could_be"] == {"0": ["eventhubs"]}
+    told = {"sureness": "possible", "why": "topics with partitions and offsets"}
+    assert seen["recognised"] == {"0": told}
     said = _json(capsys, 0, "inspect", sales, "--source-kind", "0=eventhubs")
     assert (said["sources"][0]["kind"], said["could_be"]) == ("eventhubs", {})
+    assert said["recognised"]["0"]["sureness"] == "certain"
     for wrong in ("0=pulsar", "7=kafka", "kafka"):
         assert run(["inspect", str(sales), "--source-kind", wrong]) == 2
     assert "only kafka and eventhubs look alike" in capsys.readouterr().err

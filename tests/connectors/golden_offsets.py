@@ -166,7 +166,7 @@ GOLDEN: dict[str, tuple[Golden, ...]] = {
             '[{"shard":{"stream":"s","shardId":"shardId-0"},"firstSeqNum":null,"lastSeqNum":"4960",'
             '"closed":false,"msBehindLatest":"0"},{"shard":{"stream":"s","shardId":"shardId-1"},'
             '"firstSeqNum":null,"lastSeqNum":null,"closed":true,"msBehindLatest":null}]',
-            "KinesisSourceOffset of Databricks, by its documentation",
+            "Kinesis of Databricks, by its documentation",
             ("shardId-0   up to 4960", "shardId-1   closed, nothing read yet"),
             note=KINESIS,
         ),
@@ -182,6 +182,13 @@ GOLDEN: dict[str, tuple[Golden, ...]] = {
             '{"version":1,"snapshot_id":8120,"position":3,"scan_all_files":true}',
             "StreamingOffset",
             ("snapshot 8120, 3 of its files (the whole table's)",),
+            note=ICEBERG,
+        ),
+        Golden(
+            '{"version":1,"snapshot_id":8120,"position":3,"scan_all_files":false,'
+            '"snapshot_timestamp_ms":1794807601000,"snapshot_total_rows":400}',
+            "StreamingOffset with the snapshot's time and rows",
+            ("snapshot 8120 of 2026-11-16 05:40:01 UTC, 3 of its files",),
             note=ICEBERG,
         ),
         Golden(
@@ -294,6 +301,15 @@ GOLDEN: dict[str, tuple[Golden, ...]] = {
             ("orders   broker-a 0: 23   broker-a 1: 41   broker-b 0: 7",),
             Sureness.POSSIBLE,
             note="RocketMQ's startingOffsets was not tried with these offsets.",
+        ),
+    ),
+    "redis": (
+        Golden(
+            '{"offsets":{"orders":{"groupName":"spark-source","offset":"1543674099961-0"}}}',
+            "RedisSourceOffset of spark-redis",
+            ("orders   1543674099961-0",),
+            note="spark-redis' stream.offsets takes these ids; whether the last entry is read "
+            "again was not tried.",
         ),
     ),
     "python": (

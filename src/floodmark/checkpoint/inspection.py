@@ -8,8 +8,8 @@ from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint, Kind, StateOperator, Unreadable
 from floodmark.checkpoint.timeline import Action, Batch, Restart, Status, restart
-from floodmark.connectors.registry import look_alikes
-from floodmark.connectors.source import SourceOffset
+from floodmark.connectors.registry import look_alikes, recognise
+from floodmark.connectors.source import SourceOffset, Traces
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,13 @@ class SourceSummary:
     id: str
     kind: str
     offset: Any
+
+
+@dataclass(frozen=True)
+class HowSure:
+    sureness: str
+    """`certain`, `probable`, `possible`, or `unknown`."""
+    why: str
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,8 @@ class Inspection:
     """What the restart needs of the state and does not find, in sentences."""
     could_be: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Source → other kinds whose offsets look the same, where nobody has said what it is."""
+    recognised: Mapping[str, HowSure] = field(default_factory=dict)
+    """Source → how sure its kind is, and what tells it."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +86,15 @@ def _could_be(checkpoint: Checkpoint) -> dict[str, tuple[str, ...]]:
     unsaid = (one for one in checkpoint.sources if one.id not in checkpoint.said_kinds)
     found = {one.id: look_alikes(one.kind) for one in unsaid if one.offset is not None}
     return {source: kinds for source, kinds in found.items() if kinds}
+
+
+def _how_sure(checkpoint: Checkpoint, source: SourceOffset) -> HowSure:
+    if source.id in checkpoint.said_kinds:
+        return HowSure("certain", "the user or the note of the last start says so")
+    found = recognise(Traces(source.offset, source.text, checkpoint.initial.get(source.id)))
+    if found is None:
+        return HowSure("unknown", "no kind that floodmark knows writes this")
+    return HowSure(found.sureness.name.lower(), found.why)
 
 
 def summarize_batches(batches: Iterable[Batch]) -> list[BatchSummary]:
@@ -115,6 +133,7 @@ def inspection(checkpoint: Checkpoint, state_missing: tuple[str, ...] = ()) -> I
         restart(checkpoint, state_missing) if structured else None,
         state_missing,
         _could_be(checkpoint),
+        {one.id: _how_sure(checkpoint, one) for one in checkpoint.sources if one.text is not None},
     )
 
 

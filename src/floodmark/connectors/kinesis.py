@@ -23,6 +23,7 @@ _ITERATORS = {
 class Kinesis(SourceKind):
     name = "kinesis"
     any_format = True
+    start_files = ("shard-source/*",)
     no_option = "Kinesis takes one starting position for all shards, not one each."
 
     def recognise(self, traces: Traces) -> Recognised | None:

@@ -22,6 +22,7 @@ class Rate(SourceKind):
     formats = frozenset({"rate-micro-batch"})
     no_option = "The rate source has no starting option."
     unit = "seconds"
+    start_files = ("0",)
 
     def recognise(self, traces: Traces) -> Recognised | None:
         offset = traces.offset

@@ -132,6 +132,8 @@ class SourceKind:
     """Its offsets go by names that a user can change: `--map-topic OLD=NEW`."""
     names_table = False
     """Its offsets name the table that they belong to: another one is refused."""
+    start_files: tuple[str, ...] = ()
+    """What it keeps in `sources/<id>/` that no rewind has to take back: where it began, schemas."""
     begins_once = False
     """`sources/<id>/0` is read only while no batch is planned."""
     can_be_asked = False

@@ -6,6 +6,7 @@ Spark computes on without them, and says nothing: the state then lacks their rec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from urllib.parse import quote
 
 from floodmark.changes.sources.out_of_reach import Reach
@@ -15,7 +16,7 @@ from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.connectors.files.file_log import SourceFile, files_between
 from floodmark.connectors.files.live import read_source_log
 from floodmark.connectors.files.offset import parse_log_offset
-from floodmark.connectors.registry import about, read_source_offset
+from floodmark.connectors.registry import about, kinds, read_source_offset
 from floodmark.connectors.source import parse_offset_text
 from floodmark.errors import FloodmarkError
 from floodmark.storage.files import Files
@@ -66,16 +67,13 @@ def _own_lists(checkpoint: Checkpoint) -> Iterator[str]:
 
 
 def _is_own(path: str, folder: str) -> bool:
-    """Not where the stream began (Kafka, rate, Iceberg), schemas (Delta) or shards (Kinesis)."""
+    """Not where a stream began, schemas or shards, of whatever kind: a kind may be mistaken."""
     if not path.startswith(folder):
         return False
     rest = path[len(folder) :]
-    return not (
-        rest in ("0", "offsets/0")
-        or rest.startswith((".", "shard-source/"))
-        or "/." in rest
-        or "_schema_log_" in rest
-    )
+    if rest.startswith(".") or "/." in rest:
+        return False
+    return not any(fnmatchcase(rest, one) for kind in kinds() for one in kind.start_files)
 
 
 def _not_asked(checkpoint: Checkpoint, kafka_asked: bool) -> Iterator[str]:

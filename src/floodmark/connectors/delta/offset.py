@@ -45,6 +45,7 @@ class DeltaSource(SourceKind):
     name = "delta"
     unit = "versions"
     names_table = True
+    start_files = ("*_schema_log_*",)
     asked_with = "--table PATH"
     can_be_asked = True
     start_rules = (

@@ -41,6 +41,7 @@ class Kafka(SourceKind):
         "Event Hubs' offsets look the same; if this is one, name it: --source-kind {}=eventhubs."
     )
     has_topics = True
+    start_files = ("0",)
     begins_once = True
     asked_with = "--kafka HOST:PORT"
     can_be_asked = True
