@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,6 +15,7 @@ from connectors.golden_offsets import GOLDEN, Golden
 from floodmark.checkpoint.position import advance, position
 from floodmark.connectors.registry import kind_named, kinds, read_source_offset, recognise
 from floodmark.connectors.source import Traces, parse_offset_text
+from floodmark.errors import MalformedFile
 from floodmark.wire import dumps
 
 CASES = [
@@ -80,3 +84,37 @@ def test_it_stands_where_it_stands(kind: str, golden: Golden) -> None:
     assert known.reads_another(offset, offset) is None
     assert known.parts(offset) == known.parts(json.loads(json.dumps(offset)))
     assert known.topics(known.renamed(offset, {})) == known.topics(offset)
+
+
+ODD = (None, True, -1, 1.5, "x", [], {}, [1], {"x": {}}, 10**30)
+
+
+def _mutants(value: Any) -> Iterator[Any]:
+    """The value with one part of it odd, and then the next."""
+    yield from ODD
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield {name: one for name, one in value.items() if name != key}
+            yield from ({**value, key: odd} for odd in _mutants(item))
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from ([*value[:at], odd, *value[at + 1 :]] for odd in _mutants(item))
+
+
+@pytest.mark.parametrize(("kind", "golden"), CASES)
+def test_damaged_offsets_end_in_words(kind: str, golden: Golden) -> None:
+    sound = read_source_offset("0", golden.text, golden.initial)
+    for odd in _mutants(sound.offset):
+        text = json.dumps(odd, separators=(",", ":"))
+        found = read_source_offset("0", text, golden.initial)
+        known = kind_named(found.kind)
+        assert advance(found, sound)
+        if found.offset is not None:
+            assert isinstance(known.reached(found.offset), str)
+            with suppress(MalformedFile):
+                known.starting_option(found)
+            if found.kind == kind:
+                with suppress(MalformedFile):
+                    list(known.went_back(sound.offset, found.offset))
+                known.reads_another(sound.offset, found.offset)
+                known.parts(found.offset)
