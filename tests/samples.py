@@ -81,6 +81,8 @@ def sales(batches: int = 8, partitions: int = 4, in_flight: bool = True) -> Tree
     """A stateful Kafka stream; with `in_flight` its last batch has no commit yet."""
     done = batches - 1 if in_flight else batches
     tree = logs(range(batches), range(done))
+    conf = CONF | {"spark.sql.shuffle.partitions": str(partitions)}
+    tree |= {f"offsets/{n}": offset_entry(n, kafka_offset(n), conf=conf) for n in range(batches)}
     tree["sources/0/0"] = b'\0v1\n{"orders":{"0":392,"1":491}}'
     tree["state/0/_metadata/metadata"] = operator_metadata(0, partitions)
     tree["state/0/0/_metadata/schema"] = state_schema()

@@ -98,3 +98,65 @@ def test_no_chain_of_kinds_outside_of_connectors() -> None:
             if asked and names & {n.value for n in ast.walk(node) if isinstance(n, ast.Constant)}:
                 found.add(place)
     assert found == KINDS_BY_NAME.keys()
+
+
+def test_only_rules_know_their_codes() -> None:
+    """Others ask for a rule's mend or for the rule itself: a code may come and go."""
+    named = {
+        str(path.relative_to(SOURCE)): re.findall(r"FM\d{3}", path.read_text())
+        for path in modules()
+        if "rules" not in path.relative_to(SOURCE).parts
+    }
+    assert {path: codes for path, codes in named.items() if codes} == {}
+
+
+def test_every_mend_is_offered_and_carried_out() -> None:
+    from floodmark.rules.mend import Mend
+    from floodmark.rules.registry import rules_of
+
+    offered = {mend for known in rules_of("checkpoint") for mend in known.rule.mends}
+    assert offered == set(Mend)
+    repair = "".join(
+        path.read_text()
+        for path in (
+            *(SOURCE / "changes/repair").glob("*.py"),
+            SOURCE / "changes/planners/repair.py",
+        )
+    )
+    assert [mend.name for mend in Mend if f"Mend.{mend.name}" not in repair] == []
+
+
+def test_a_setting_that_several_modules_need_has_one_name() -> None:
+    """Words for people may name a setting; what is compared or looked up is a constant."""
+    places = defaultdict(set)
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+            if is_text and re.fullmatch(r"spark\.sql(\.\w+)+|_spark_metadata", node.value):
+                places[node.value].add(str(path.relative_to(SOURCE)))
+    # The demo is as a user would write it; limits stand below the checkpoint's names.
+    own = {"engine/demo/application.py", "engine/demo/oracle.py", "limits.py"}
+    repeated = {key: found - own for key, found in places.items() if len(found - own) > 1}
+    assert repeated == {}
+
+
+def test_a_planner_is_given_what_it_reads_and_nothing_to_write_with() -> None:
+    """`Files` has no method that changes anything: mypy proves the rest."""
+    planning = [
+        path
+        for folder in ("planners", "carry", "matching", "repair")
+        for path in (SOURCE / "changes" / folder).glob("*.py")
+    ]
+    assert len(planning) > 30
+    named = {
+        str(path.relative_to(SOURCE)): sorted(
+            {"WritableFiles", "open_files"} & set(re.findall(r"\w+", path.read_text()))
+        )
+        for path in planning
+    }
+    assert {path: names for path, names in named.items() if names} == {}
+    from floodmark.storage.files import Files, WritableFiles
+
+    writing = {"write", "put", "create", "delete"}
+    assert not writing & set(dir(Files))
+    assert writing <= set(dir(WritableFiles))

@@ -61,6 +61,14 @@ class FileGone(CannotRead):
     """A file is not there: never was, or a running query purged it after we listed it."""
 
 
+class StateFileMissing(FileGone):
+    """A file that the state of a batch needs is not in its folder."""
+
+
+class PartitionsMissing(StateFileMissing):
+    """The checkpoint pins far more partitions than its state has."""
+
+
 class NotThere(CannotRead):
     """The folder that was asked for does not exist."""
 
@@ -108,6 +116,10 @@ class BatchPurged(FloodmarkError):
     """The batch was there once; Spark has removed it since, or it never was."""
 
     status = 1
+
+
+class StatePurged(BatchPurged):
+    """Spark has removed the state of that batch, or never wrote it."""
 
 
 class Refused(FloodmarkError):

@@ -10,7 +10,7 @@ import samples
 from floodmark import api
 from floodmark.changes.in_use import Clock
 from floodmark.changes.verbs.carrying_out import Carrying
-from floodmark.errors import WouldLose
+from floodmark.errors import StateFileMissing
 from rules.examples import golden
 
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
@@ -104,5 +104,5 @@ def test_leftovers_go_and_kept_things_stay(tmp_path: Path) -> None:
 def test_a_checkpoint_that_is_not_whole_is_not_thinned_out(tmp_path: Path) -> None:
     tree = golden("3.5/sales-hdfs")
     del tree["state/0/1/3.delta"]
-    with pytest.raises(WouldLose, match=r"state/0/1 lacks 3\.delta"):
+    with pytest.raises(StateFileMissing, match=r"state/0/1/3\.delta is missing"):
         api.compact(str(samples.write(tmp_path / "cp", tree)), keep=1)

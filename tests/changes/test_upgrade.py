@@ -20,6 +20,7 @@ from floodmark.errors import (
     NoAnswer,
     NotACheckpoint,
     NotEmpty,
+    StateFileMissing,
     WouldLose,
     WrongUse,
 )
@@ -266,7 +267,7 @@ def test_state_that_is_not_whole_is_not_carried_over(tmp_path: Path) -> None:
     tree = samples.sales()
     del tree["state/0/2/5.delta"]
     samples.write(tmp_path / "cp", tree)
-    with pytest.raises(BatchPurged, match=r"state/0/2/5\.delta is missing"):
+    with pytest.raises(StateFileMissing, match=r"state/0/2/5\.delta is missing"):
         api.upgrade(str(tmp_path / "cp"), str(tmp_path / "new"))
 
 

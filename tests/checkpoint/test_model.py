@@ -6,6 +6,7 @@ import pytest
 
 import samples
 from floodmark.checkpoint.inspection import inspection, scan_entry
+from floodmark.checkpoint.layout import JOIN_STORES
 from floodmark.checkpoint.model import StateOperator
 
 
@@ -59,8 +60,22 @@ def test_nothing_yet() -> None:
     assert found.state_operators == ()
 
 
+def pinned(partitions: int) -> dict[str, str]:
+    return {"spark.sql.shuffle.partitions": str(partitions)}
+
+
+def test_a_lost_partition_counts() -> None:
+    """By its files the state would have three: Spark needs the four that the entry pins."""
+    tree = samples.logs([0, 1], [0, 1])
+    tree |= {f"state/0/{partition}/2.delta": b"x" for partition in (0, 1, 3)}
+    assert samples.checkpoint(tree).state_operators[0].partitions == 4
+    del tree["state/0/3/2.delta"]
+    assert samples.checkpoint(tree).state_operators[0].partitions == 4
+
+
 def test_stores_and_providers_are_told_by_the_files() -> None:
     tree = samples.logs([0, 1], [0, 1])
+    tree["offsets/1"] = samples.offset_entry(1, "0", conf=pinned(3))
     for partition in range(3):
         for store in ("left-keyToNumValues", "right-keyToNumValues"):
             tree[f"state/0/{partition}/{store}/2.delta"] = b"x"
@@ -68,12 +83,13 @@ def test_stores_and_providers_are_told_by_the_files() -> None:
     tree["state/1/0/2_abc.changelog"] = b"x"
     join, other = samples.checkpoint(tree).state_operators
     assert (join.provider, join.partitions, join.name) == ("hdfs", 3, None)
-    assert join.stores == ("left-keyToNumValues", "right-keyToNumValues")
+    assert join.stores == JOIN_STORES
     assert (other.provider, other.partitions, other.version) == ("rocksdb", 1, 2)
 
 
 def test_partitions_left_behind_by_a_repartition_do_not_count() -> None:
     tree = samples.logs([0, 1], [0, 1])
+    tree["offsets/1"] = samples.offset_entry(1, "0", conf=pinned(3))
     tree |= {f"state/0/{partition}/1.zip": b"x" for partition in range(5)}
     tree |= {f"state/0/{partition}/2.zip": b"x" for partition in range(3)}
     assert samples.checkpoint(tree).state_operators[0].partitions == 3
@@ -81,6 +97,7 @@ def test_partitions_left_behind_by_a_repartition_do_not_count() -> None:
 
 def test_an_operator_without_files_is_told_by_its_metadata() -> None:
     tree = samples.logs([0], [])
+    tree["offsets/0"] = samples.offset_entry(0, "0", conf={})
     tree["state/0/_metadata/metadata"] = samples.operator_metadata(0, 6)
     (operator,) = samples.checkpoint(tree).state_operators
     assert (operator.partitions, operator.stores, operator.version) == (6, ("default",), None)

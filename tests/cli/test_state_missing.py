@@ -16,7 +16,7 @@ from floodmark.changes.in_use import Clock
 from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.checkpoint.timeline import Action
 from floodmark.cli.main import run
-from floodmark.errors import WouldLose
+from floodmark.errors import StateFileMissing
 from rules.examples import golden
 
 Capture = pytest.CaptureFixture[str]
@@ -82,7 +82,7 @@ def test_a_lost_partition_is_seen_by_all(name: str, tmp_path: Path, capsys: Capt
     assert found.restart.action is Action.FAIL
     assert run(["inspect", str(place)]) == 0
     assert "batch 3 fails" in capsys.readouterr().out
-    with pytest.raises(WouldLose, match="state/0/1"):
+    with pytest.raises(StateFileMissing, match="state/0/1"):
         api.compact(str(place), keep=1, carrying=GO)
     assert "state-version-missing" in {item.rule for item in api.doctor(str(place))}
 

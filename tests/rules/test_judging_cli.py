@@ -121,7 +121,7 @@ def test_the_last_partition_that_is_left_is_not_the_only_one_there_was(sales, tm
     shutil.rmtree(sales / "state/0/1")
     assert run(["doctor", str(sales), "--json"]) == 1
     assert [item["rule"] for item in json_of(capsys)["findings"]] == ["state-version-missing"]
-    assert run(["upgrade", str(sales), str(tmp_path / "new")]) == 1
+    assert run(["upgrade", str(sales), str(tmp_path / "new")]) == 3
     assert "state/0/1 holds no state file" in capsys.readouterr().err
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import samples
 from floodmark import api
+from floodmark.checkpoint.layout import JOIN_STORES
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.timeline import Action, restart, timeline
 from floodmark.connectors.files.live import read_source_log
@@ -335,4 +336,4 @@ def test_operators_behind_a_stopped_listing_are_found() -> None:
     assert found.complete is False
     first, second = found.state_operators
     assert (first.name, first.partitions) == ("stateStoreSave", 30)
-    assert second.stores == ("left-keyToNumValues", "right-keyToNumValues")
+    assert second.stores == JOIN_STORES

@@ -20,6 +20,8 @@ from floodmark.errors import (
     FloodmarkError,
     MalformedFile,
     NoAnswer,
+    StateFileMissing,
+    StatePurged,
     UnknownProvider,
     WrongUse,
 )
@@ -29,7 +31,6 @@ from floodmark.state.rows.rowbytes import RowBytes
 from floodmark.state.rows.types import Struct, arrow_type, parse_struct
 from floodmark.state.rows.unsaferow_write import encode_rows
 from floodmark.state.shapes.schema import ColumnFamily, StateSchema, render_schema
-from floodmark.statestore.chain import StateFileMissing, StatePurged
 from floodmark.statestore.diff import state_changes
 from floodmark.statestore.open import open_state
 from floodmark.statestore.view import KeyNotThere, StateView
@@ -209,8 +210,10 @@ def test_a_missing_delta(place: Files) -> None:
 
 def test_a_state_whose_beginning_is_gone(place: Files) -> None:
     place.delete([f"state/0/{partition}/1.delta" for partition in range(PARTITIONS)])
-    with pytest.raises(StatePurged, match="batch 2 cannot be put together"):
-        _view(place).rows()
+    with pytest.raises(StateFileMissing, match=r"state/0/0/1\.delta is missing"):
+        _view(place).rows()  # retention leaves what the newest batch needs
+    with pytest.raises(StatePurged, match="batch 1 cannot be put together"):
+        _view(place, batch=1).rows()
 
 
 def test_a_batch_that_is_not_there_yet(place: Files) -> None:
@@ -395,9 +398,11 @@ def test_a_total_without_a_key_is_exported(tmp_path: Path) -> None:
 def test_a_version_beyond_all_counting_is_missing_at_once() -> None:
     """A commit named 999999999999999999 must not become as many missing deltas."""
     from floodmark.checkpoint.layout import parse_state_file
-    from floodmark.statestore.chain import chain_of
+    from floodmark.checkpoint.state_chain import StoreChain, chain_of
 
     file = parse_state_file("state/0/0/1.delta")
     assert file is not None
-    with pytest.raises(FloodmarkError, match=r"2\.delta"):
-        chain_of([file], "hdfs", 10**18, None, "state/0/0", lambda _: ())
+    found = chain_of(StoreChain(0, 0, "default", 10**18), [file], {})
+    assert len(found.missing) == 100
+    with pytest.raises(StateFileMissing, match=f"to {10**18}.delta are missing"):
+        found.require()

@@ -164,7 +164,7 @@ def backup(
     carrying: Carrying | None = None,
 ) -> Change:
     """A snapshot in a repository that holds every content once; a query may go on running."""
-    from floodmark.changes.planners.backup import Retention
+    from floodmark.changes.take_backup import Retention
     from floodmark.changes.verbs import carrying_out as verbs
     from floodmark.changes.verbs import snapshots
 

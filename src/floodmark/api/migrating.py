@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from floodmark.api.asked import require_state_extra
+from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.errors import WrongUse
 from floodmark.redaction import is_plain_setting
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from floodmark.changes.verbs.carrying_out import Carrying, Change
     from floodmark.engine.app.options import ScriptOptions
 
-_PINNED = ("spark.sql.streaming.", "spark.sql.shuffle.partitions")
+_PINNED = ("spark.sql.streaming.", SHUFFLE_PARTITIONS)
 
 
 def migrate(

@@ -62,11 +62,11 @@ def inspect(path: str, storage: Storage | None = None) -> Inspection:
 
 def missing_state(found: Checkpoint, storage: Storage | None = None) -> tuple[str, ...]:
     """What the next start needs of the state and does not find: by names, and by the notes."""
-    from floodmark.checkpoint import needs
+    from floodmark.checkpoint import state_chain
 
     noted = any(file.path.startswith(f"{NOTES}/") for file in found.files)
     if found.state_operators or not noted:
-        return needs.missing_state(found)
+        return state_chain.missing_state(found)
     from floodmark.diagnosis.gather import noted_starts
     from floodmark.rules.checkpoint.state_gone import check
 

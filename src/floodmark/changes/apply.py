@@ -50,7 +50,7 @@ from floodmark.errors import (
     WrongUse,
 )
 from floodmark.storage.copying import copy_file, restore_file
-from floodmark.storage.files import Files
+from floodmark.storage.files import Files, WritableFiles
 from floodmark.storage.repository import ContentLost, fetch_object
 
 Progress = Callable[[int, int], None]
@@ -61,17 +61,17 @@ _OUR_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")
 
 @dataclass(frozen=True)
 class PlanPlaces:
-    origin: Files
-    target: Files
-    sink: Files | None = None
+    origin: WritableFiles
+    target: WritableFiles
+    sink: WritableFiles | None = None
 
-    def of(self, step: Step) -> Files:
+    def of(self, step: Step) -> WritableFiles:
         if step.place == SINK:
             assert self.sink is not None
             return self.sink
         return self.target
 
-    def standing(self, plan: Plan) -> Files:
+    def standing(self, plan: Plan) -> WritableFiles:
         """The checkpoint whose fingerprint the plan has."""
         return self.target if plan.about_target else self.origin
 
@@ -200,7 +200,7 @@ def _is_ours(path: str) -> bool:
     return _OUR_TEMPORARY.fullmatch(path.rsplit("/", 1)[-1]) is not None
 
 
-def _begin(plan: Plan, target: Files) -> Record:
+def _begin(plan: Plan, target: WritableFiles) -> Record:
     try:
         return journal.begin(target, plan)
     except (OSError, CannotRead) as error:
@@ -349,7 +349,7 @@ def verify(plan: Plan, places: PlanPlaces, rewriter: Rewriter | None = None) -> 
                 raise StoppedMidway(f"{path} does not hold what was written", "", _AGAIN)
 
 
-def sweep(target: Files) -> None:
+def sweep(target: WritableFiles) -> None:
     """Temporary files of writes that a crash of this change has left; Spark trips over some."""
     left = [
         file.path

@@ -23,7 +23,7 @@ from floodmark.changes.plan import NEEDED, NOT_IN_USE, Consequence, Plan, seal
 from floodmark.checkpoint.layout import COMMITS, NOTES, OFFSETS, FileInfo, batch_ids
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import FloodmarkError, InUse
-from floodmark.storage.files import Files
+from floodmark.storage.files import Files, WritableFiles
 from floodmark.storage.lease_files import (
     EPOCHS,
     PATH,
@@ -55,7 +55,7 @@ class Clock:
     now_ms: Callable[[], int] = lambda: int(time.time() * 1000)
     pause: Callable[[float], Any] = time.sleep
 
-    def storage_now_ms(self, files: Files) -> int:
+    def storage_now_ms(self, files: WritableFiles) -> int:
         """By the clock that the files' own times come from, which may be another machine's."""
         if self.now_ms is not Clock.now_ms or lies_on_this_machine(files):
             return self.now_ms()
@@ -69,12 +69,12 @@ class Clock:
         return next((mtime for mtime in times if mtime is not None), self.now_ms())
 
 
-def user_of(files: Files, clock: Clock) -> str | None:
+def user_of(files: WritableFiles, clock: Clock) -> str | None:
     """Who uses the checkpoint, in words; None where no sign of anyone is found."""
     return _leaseholder(files, clock) or user_here(files) or _movement(files, clock)
 
 
-def refuse_in_use(files: Files, clock: Clock, wait_seconds: float | None = None) -> None:
+def refuse_in_use(files: WritableFiles, clock: Clock, wait_seconds: float | None = None) -> None:
     """Refuses; or waits, if that was asked for, until the query has stopped."""
     until_ms = clock.now_ms() + int((wait_seconds or 0) * 1000)
     while True:
@@ -98,7 +98,7 @@ def _leaseholder(files: Files, clock: Clock) -> str | None:
     return f"{found.words}, holds its lease" if found else None
 
 
-def _movement(files: Files, clock: Clock) -> str | None:
+def _movement(files: WritableFiles, clock: Clock) -> str | None:
     before = _written(files)
     times = [file.mtime_ms for file in before if file.mtime_ms is not None]
     if not times:
@@ -136,7 +136,7 @@ def _intervals(files: Iterable[FileInfo]) -> list[int]:
     return [after - before for before, after in pairwise(times)]
 
 
-def maybe_running(files: Files, clock: Clock, execute: bool = True) -> str | None:
+def maybe_running(files: WritableFiles, clock: Clock, execute: bool = True) -> str | None:
     """Why a query may run on the checkpoint though no sign of one is found; None: none does.
 
     Before `execute` nothing is written, so the storage is not asked for its time.
@@ -188,7 +188,7 @@ def _ended_by_its_lease(files: Files, last_ms: int) -> bool:
 
 
 def with_doubt(
-    plan: Plan, target: Files, clock: Clock, accept: Iterable[str], execute: bool
+    plan: Plan, target: WritableFiles, clock: Clock, accept: Iterable[str], execute: bool
 ) -> Plan:
     """The plan of a change in place, with what has to be accepted where a query may run."""
     accepted = sorted({*plan.options.get("accept", ()), *accept})

@@ -21,7 +21,7 @@ from floodmark.changes.plan_parsing import plan_from_json
 from floodmark.checkpoint.layout import NOTES, OFFSETS, batch_id
 from floodmark.checkpoint.relative_path import RelativePath, shown
 from floodmark.errors import FileGone, MalformedFile, NoAnswer, StalePlan, Unfinished
-from floodmark.storage.files import Files
+from floodmark.storage.files import Files, WritableFiles
 from floodmark.wire import json_text
 
 FOLDER = f"{NOTES}/journal"
@@ -58,7 +58,7 @@ def kept_folder(plan: Plan) -> str:
     return f"{KEPT}/{plan.id}"
 
 
-def write_record(files: Files, record: Record) -> None:
+def write_record(files: WritableFiles, record: Record) -> None:
     value = {
         "floodmark": "journal",
         "version": VERSION,
@@ -102,14 +102,14 @@ def _parse(files: Files, path: str) -> Record:
         ) from None
 
 
-def begin(files: Files, plan: Plan) -> Record:
+def begin(files: WritableFiles, plan: Plan) -> Record:
     number = max((record.number for record in read_records(files)), default=0) + 1
     record = Record(plan, Stage.BEGUN, number)
     write_record(files, record)
     return record
 
 
-def move(files: Files, record: Record, stage: Stage, after: str | None = None) -> Record:
+def move(files: WritableFiles, record: Record, stage: Stage, after: str | None = None) -> Record:
     moved = replace(record, stage=stage, after=record.after if after is None else after)
     write_record(files, moved)
     return moved
@@ -153,7 +153,7 @@ def block_path(number: int) -> RelativePath:
     return RelativePath(f"{OFFSETS}/{number}")
 
 
-def block(files: Files, plan: Plan) -> None:
+def block(files: WritableFiles, plan: Plan) -> None:
     """Keeps Spark from starting, and a query that still runs from planning its next batch."""
     path = block_path(plan.block)
     text = (
@@ -173,7 +173,7 @@ def is_blocked(files: Files, plan: Plan) -> bool:
     return _is_ours(files, block_path(plan.block), plan)
 
 
-def unblock(files: Files, plan: Plan) -> None:
+def unblock(files: WritableFiles, plan: Plan) -> None:
     if is_blocked(files, plan):
         files.delete([block_path(plan.block)])
 

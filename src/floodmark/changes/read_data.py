@@ -10,15 +10,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from floodmark.changes.carry.needed_state import StoreState, named_snapshot, needed_state
+from floodmark.changes.carry.needed_state import needed_state
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.plan import COPY, RESTORE, Plan, Step
+from floodmark.checkpoint.conf_keys import ROW_CHECKSUMS
 from floodmark.checkpoint.layout import StateFile
 from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.state_chain import StoreChain
 from floodmark.errors import FileGone, FloodmarkError, MalformedFile, StoppedMidway
+from floodmark.statestore.manifests import StoredManifests
 from floodmark.storage.files import Files
-
-_ROW_CHECKSUMS = "spark.sql.streaming.stateStore.rowChecksum.enabled"
 
 
 def require_readable_state(origin: Origin, batch: int | None) -> int:
@@ -32,7 +33,7 @@ def require_readable_state(origin: Origin, batch: int | None) -> int:
     return count
 
 
-def _read(origin: Origin, store: StoreState) -> Iterator[str]:
+def _read(origin: Origin, store: StoreChain) -> Iterator[str]:
     for file in store.files:
         try:
             _decode(origin, store, file)
@@ -48,14 +49,14 @@ def _read(origin: Origin, store: StoreState) -> Iterator[str]:
     yield from (table.path for table in store.tables)
 
 
-def _decode(origin: Origin, store: StoreState, file: StateFile) -> None:
+def _decode(origin: Origin, store: StoreChain, file: StateFile) -> None:
     from floodmark.state.files.hdfs import file_records
     from floodmark.state.files.rocksdb import parse_changelog
     from floodmark.statestore.rocksdb_files import opened
 
-    checked = origin.checkpoint.conf.get(_ROW_CHECKSUMS) == "true"
+    checked = origin.checkpoint.conf.get(ROW_CHECKSUMS) == "true"
     if file.kind == "zip":
-        snapshot = named_snapshot(file.path, origin.read)
+        snapshot = StoredManifests(origin.read).snapshot(file.path)
         with opened(origin.files, store.folder, snapshot, b",") as database:
             for _ in database.records():
                 pass

@@ -38,7 +38,7 @@ from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.text import several
 from floodmark.errors import FloodmarkError, NoAnswer, StalePlan, StoppedMidway
 from floodmark.storage.copying import copy_file, drop_empty_folders
-from floodmark.storage.files import Files
+from floodmark.storage.files import Files, WritableFiles
 from floodmark.storage.starts import latest_note
 from floodmark.wire import compact_json
 
@@ -96,7 +96,9 @@ def is_unfinished(target: Files) -> bool:
     return last_change(target).unfinished
 
 
-def undo(target: Files, sink: Files | None = None, clock: Clock | None = None) -> Outcome:
+def undo(
+    target: WritableFiles, sink: WritableFiles | None = None, clock: Clock | None = None
+) -> Outcome:
     """`sink`: the file sink's folder, as the user named it."""
     record = last_change(target)
     plan = record.plan
@@ -188,13 +190,13 @@ def _number(path: str) -> int:
     return int(path.partition("/")[2])
 
 
-def _unblock(target: Files, plan: Plan) -> None:
+def _unblock(target: WritableFiles, plan: Plan) -> None:
     """Wherever the block of this change stands: a query may have added batches before it."""
     for path in journal.blocks(target):
         journal.unblock(target, replace(plan, block=_number(path)))
 
 
-def settle(target: Files, location: str) -> Plan | None:
+def settle(target: WritableFiles, location: str) -> Plan | None:
     """The last touches of an undo that was stopped after everything was back; None: not so."""
     records = journal.read_records(target)
     if not records or records[-1].stage is not Stage.UNDONE:
@@ -277,7 +279,7 @@ def _kept(target: Files, plan: Plan) -> frozenset[str]:
     return frozenset(file.path for file in listing.files)
 
 
-def _clean(plan: Plan, target: Files) -> None:
+def _clean(plan: Plan, target: WritableFiles) -> None:
     target.delete(map(RelativePath, _kept(target, plan)))
     sweep(target)
     _unblock(target, plan)
@@ -339,6 +341,6 @@ def require_same_kept(target: Files, location: str, saved: Plan) -> None:
         )
 
 
-def forget(target: Files, plan: Plan) -> Outcome:
+def forget(target: WritableFiles, plan: Plan) -> Outcome:
     target.delete(RelativePath(step.path) for step in plan.steps)
     return Outcome(plan, f"Removed {several(len(plan.steps), 'file')}.")

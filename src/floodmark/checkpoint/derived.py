@@ -13,7 +13,6 @@ from typing import Any
 
 from floodmark.checkpoint.commits import CommitEntry
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.needs import JOIN_STORES
 from floodmark.checkpoint.offsets import OffsetEntry, render_offsets
 
 _WATERMARK = "nextBatchWatermarkMs"
@@ -69,10 +68,11 @@ def _unique_ids(checkpoint: Checkpoint, batch: int) -> dict[str, list[list[str]]
         return None
     ids: dict[str, list[list[str]]] = {}
     for operator in checkpoint.state_operators:
-        stores = [name for name in JOIN_STORES if name in operator.stores] or operator.stores
         mine: list[list[str]] = []
         for partition in range(operator.partitions):
-            each = [found.get((operator.operator, partition, store), set()) for store in stores]
+            each = [
+                found.get((operator.operator, partition, store), set()) for store in operator.stores
+            ]
             if not all(len(one) == 1 for one in each):
                 return None
             mine.append([str(next(iter(one))) for one in each])

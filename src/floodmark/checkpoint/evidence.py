@@ -12,11 +12,20 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from floodmark.checkpoint.conf_keys import PROVIDER_CLASS, STATE_CODEC
 from floodmark.checkpoint.derived import derived_commit
-from floodmark.checkpoint.layout import COMMITS, NOTES, OFFSETS, FileInfo, batch_id, is_temporary
-from floodmark.checkpoint.model import PROVIDER_CLASS, STATE_CODEC, Checkpoint
-from floodmark.checkpoint.needs import StateIndex, StoreNeed, next_batch
+from floodmark.checkpoint.layout import (
+    COMMITS,
+    NOTES,
+    OFFSETS,
+    FileInfo,
+    StateFile,
+    batch_id,
+    is_temporary,
+)
+from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outside import Outside
+from floodmark.checkpoint.state_chain import StateIndex, Steps, StoreChain, next_batch
 from floodmark.checkpoint.timeline import is_sparse_by_design
 from floodmark.connectors.source import SourceOffset
 
@@ -34,14 +43,6 @@ class Fault:
     newer: bool = False
     """It says a format version that this release does not know."""
     empty: bool = False
-
-
-@dataclass(frozen=True)
-class TableFile:
-    """A file that a RocksDB snapshot names, beside its zip."""
-
-    path: str
-    size: int
 
 
 class NotedStart(NamedTuple):
@@ -65,7 +66,7 @@ class Evidence:
     """Files that were read and do not parse."""
     positions: Mapping[int, tuple[SourceOffset, ...]] = field(default_factory=lambda: _NOTHING)
     """Where each source stands after each batch, as far as it can be understood."""
-    snapshots: Mapping[str, tuple[TableFile, ...]] = field(default_factory=lambda: _NOTHING)
+    snapshots: Mapping[str, tuple[FileInfo, ...]] = field(default_factory=lambda: _NOTHING)
     """Zip → the SSTs and logs it names."""
     disagreeing: frozenset[str] = frozenset()
     """Files whose hidden `.crc` side file does not match their bytes."""
@@ -90,6 +91,8 @@ class Evidence:
     codecs: frozenset[str] = frozenset()
     """What the state files that the next start reads are packed with, by their first bytes; looked
     at only where the entries disagree on it."""
+    lineages: Mapping[str, Steps] = field(default_factory=lambda: _NOTHING)
+    """Changelog → the versions that it continues, where the commits do not tell of them all."""
     keyed: frozenset[int] = frozenset()
     """Operators whose state has keys, by its schema: those have a partition for each task."""
 
@@ -120,12 +123,15 @@ class Evidence:
         return {file.path: file.mtime_ms for file in self.checkpoint.files}
 
     @cached_property
-    def needs(self) -> tuple[StoreNeed, ...]:
-        return self.state.needs(self.next_batch or 0)
+    def needs(self) -> tuple[StoreChain, ...]:
+        return self.state.chains(self.next_batch or 0)
 
     @cached_property
     def state(self) -> StateIndex:
-        return StateIndex(self.checkpoint, keyed=self.keyed)
+        return StateIndex(self.checkpoint, (), self.keyed, self._lineage)
+
+    def _lineage(self, changelog: StateFile) -> Steps | None:
+        return self.lineages.get(changelog.path)
 
     @cached_property
     def needed(self) -> frozenset[str]:
@@ -187,11 +193,11 @@ class Evidence:
 
     def is_whole(self, version: int) -> bool:
         """Every store can be rebuilt to a version, if need be from an older snapshot."""
-        return not any(need.missing for need in self._sound_state.needs(version))
+        return not any(need.missing for need in self._sound_state.chains(version))
 
     @cached_property
     def _sound_state(self) -> StateIndex:
-        return StateIndex(self.checkpoint, self.unusable, self.keyed)
+        return StateIndex(self.checkpoint, self.unusable, self.keyed, self._lineage)
 
     @cached_property
     def last_whole_batch(self) -> int | None:

@@ -19,6 +19,11 @@ SOURCES = "sources"
 STATE = "state"
 NOTES = "_floodmark"
 DEFAULT_STORE = "default"
+JOIN_SIDES = ("left", "right")
+JOIN_COUNTS, JOIN_VALUES = "keyToNumValues", "keyWithIndexToValue"
+JOIN_TIMED_VALUES = "keyWithTsToValues"
+JOIN_STORES = tuple(f"{side}-{kind}" for side in JOIN_SIDES for kind in (JOIN_COUNTS, JOIN_VALUES))
+"""A join's stores, in the order in which a commit names their unique ids."""
 SIZE_UNKNOWN = -1
 
 _STATE_FILE = re.compile(

@@ -14,18 +14,16 @@ from types import MappingProxyType
 from typing import Any
 
 from floodmark.checkpoint.commits import CommitEntry
+from floodmark.checkpoint.conf_keys import PROVIDER_CLASS
 from floodmark.checkpoint.layout import FileInfo, StateFile, batch_id, source_ids, state_files
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.operators import OperatorMetadata
 from floodmark.checkpoint.query import QueryMetadata
+from floodmark.checkpoint.state_chain import oldest_versions, partition_count, store_names
 from floodmark.connectors.registry import read_source_offset
 from floodmark.connectors.source import UNKNOWN, SourceOffset
 from floodmark.errors import MalformedFile
 
-PROVIDER_CLASS = "spark.sql.streaming.stateStore.providerClass"
-STATE_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
-STATE_CODEC = "spark.sql.streaming.stateStore.compression.codec"
-SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
@@ -220,23 +218,15 @@ class Checkpoint:
         return "rocksdb" if "RocksDB" in self.conf.get(PROVIDER_CLASS, "") else "hdfs"
 
     def _partitions(self, operator: int, files: list[StateFile]) -> int:
-        if self.complete:
-            # After a repartition to fewer, folders of the old count stay behind:
-            # only those that hold the last committed version are in use.
-            wanted = 0 if self.committed_batch is None else self.committed_batch + 1
-            current = {file.partition for file in files if file.version == wanted}
-            found = len(current or {file.partition for file in files})
-            if found:
-                return found
-        metadata = self.operators.get(operator)
-        if metadata and metadata.stores:
-            return metadata.stores[0].num_partitions
-        declared = self.conf.get(SHUFFLE_PARTITIONS, "0")
-        return int(declared) if declared.isdecimal() and len(declared) < 10 else 0
+        """As many as the next start needs; where that number is wild, those that are there."""
+        version = 0 if self.committed_batch is None else self.committed_batch + 1
+        oldest = oldest_versions(files)
+        # An early end of the listing must not make one partition of many.
+        keyed = operator in self.keyed or not self.complete
+        count = partition_count(self, operator, version, oldest, keyed)
+        return count.there if count.is_wild else count.needed
 
     def _stores(self, operator: int, files: list[StateFile]) -> tuple[str, ...]:
-        found = {file.store for file in files}
         metadata = self.operators.get(operator)
-        if metadata and not found:
-            found = {store.store_name for store in metadata.stores}
-        return tuple(sorted(found))
+        declared = {store.store_name for store in metadata.stores} if metadata else ()
+        return store_names({file.store for file in files}, declared)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from floodmark.rules.restarts.reason import Judgement, Reason
 
 _WIDTH = 96
-_REFUSED = "FM352"
 _ANSWERS = {
     "same": "Yes: nothing that matters to the checkpoint has changed.",
     "compatible": "Yes: the new code can go on with this checkpoint.",
@@ -141,7 +140,9 @@ def text(judgement: Judgement, checkpoint: str, application: str) -> str:
     if judgement.command is not None:
         lines += ["", "Carry the state over, all changes at once:", f"  {judgement.command}"]
     if judgement.decided_by == "rehearsal":
-        failed = any(reason.code == _REFUSED for reason in judgement.reasons)
+        from floodmark.rules.compatibility.refused_in_rehearsal import RULE as REFUSED
+
+        failed = any(reason.code == REFUSED.code for reason in judgement.reasons)
         has = "tried to run one batch of it" if failed else "run one batch of it"
         lines += ["", f"Spark has {has} on a fork of the checkpoint."]
     elif not judgement.verdict.is_yes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.layout import FileInfo, is_dstreams_checkpoint
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.position import advance, source_rows
@@ -116,7 +117,7 @@ def _distance(watermark: int, batch_time: int | None) -> str:
 
 
 def _pinned(found: Checkpoint) -> str:
-    partitions = found.conf.get("spark.sql.shuffle.partitions")
+    partitions = found.conf.get(SHUFFLE_PARTITIONS)
     words = "they win over the session's"
     return f"{words}; {partitions} shuffle partitions" if partitions else words
 

@@ -16,11 +16,11 @@ from types import MappingProxyType
 from typing import Any
 
 from floodmark.checkpoint.commits import parse_commit
+from floodmark.checkpoint.conf_keys import STATE_CODEC
 from floodmark.checkpoint.evidence import (
     Evidence,
     Fault,
     NotedStart,
-    TableFile,
     log_entry,
     side_file,
 )
@@ -29,18 +29,19 @@ from floodmark.checkpoint.layout import (
     NOTES,
     OFFSETS,
     SOURCES,
+    FileInfo,
     batch_id,
     is_dstreams_checkpoint,
     names_in,
     source_ids,
 )
-from floodmark.checkpoint.model import STATE_CODEC, Checkpoint, Kind
-from floodmark.checkpoint.needs import StateIndex, next_batch
+from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.operators import parse_operator_metadata
 from floodmark.checkpoint.query import parse_metadata
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.sidefiles import agrees, is_itself_damaged, without_flips
+from floodmark.checkpoint.state_chain import StateIndex, Steps, StoreChain, next_batch
 from floodmark.connectors.files.file_log import (
     COMPACT,
     log_id,
@@ -88,6 +89,7 @@ def gather(files: Files, share: float | None = None) -> Evidence:
         found.logs()
         found.sources()
         found.operators()
+        found.older_versions()
         found.snapshots()
         found.spark_checksums()
         found.noted_starts()
@@ -134,18 +136,6 @@ class _Kept:
     def plain_path(self, path: str) -> str | None:
         return plain_path(self._files, RelativePath(path))
 
-    def write(self, path: str, data: bytes) -> None:
-        raise NotImplementedError("the doctor changes nothing")
-
-    def put(self, path: str, local: str) -> None:
-        raise NotImplementedError("the doctor changes nothing")
-
-    def create(self, path: str, data: bytes) -> bool:
-        raise NotImplementedError("the doctor changes nothing")
-
-    def delete(self, paths: Iterable[str]) -> None:
-        raise NotImplementedError("the doctor changes nothing")
-
     def below(self, folder: str) -> Files:
         return self._files.below(RelativePath(folder))
 
@@ -157,10 +147,11 @@ class Gathering:
         self.files = files
         self.checkpoint = checkpoint
         self.sizes = {file.path: file.size for file in checkpoint.files}
-        self.needs = StateIndex(checkpoint).needs(next_batch(checkpoint) or 0)
+        self.lineages: dict[str, Steps] = {}
+        self.needs = self._chains()
         self.faults: dict[str, Fault] = {}
         self.positions: dict[int, tuple[SourceOffset, ...]] = {}
-        self.tables: dict[str, tuple[TableFile, ...]] = {}
+        self.tables: dict[str, tuple[FileInfo, ...]] = {}
         self.disagreeing: set[str] = set()
         self.cures: dict[str, bytes] = {}
         self.altered: set[str] = set()
@@ -190,6 +181,7 @@ class Gathering:
             MappingProxyType(self.strays),
             starts=self.starts,
             codecs=self.codecs,
+            lineages=MappingProxyType(self.lineages),
             keyed=frozenset(self.keyed),
         )
 
@@ -312,6 +304,22 @@ class Gathering:
                 if schema.has_keys:
                     self.keyed.add(int(path.split("/")[1]))
 
+    def _chains(self) -> tuple[StoreChain, ...]:
+        index = StateIndex(self.checkpoint, lineage=lambda file: self.lineages.get(file.path))
+        return index.chains(next_batch(self.checkpoint) or 0)
+
+    def older_versions(self) -> None:
+        """With unique ids: the versions that no commit tells of any more."""
+        from floodmark.state.files.rocksdb import parse_changelog
+
+        newest = [chain.files[-1].path for chain in self.needs if chain.begins_before_the_commits]
+        for path, data in self.read(newest).items():
+            found = self.parse(path, data, parse_changelog)
+            if found is not None:
+                self.lineages[path] = found.lineage
+        if self.lineages:
+            self.needs = self._chains()
+
     def snapshots(self) -> None:
         """What the zips name that the next start unpacks."""
         bases = [need.files[0] for need in self.needs if need.files]
@@ -321,15 +329,11 @@ class Gathering:
 
     def snapshot(self, path: str, data: bytes) -> Any:
         from floodmark.state.files.rocksdb import read_snapshot
+        from floodmark.statestore.manifests import tables_of
 
         found = self.parse(path, data, read_snapshot)
         if found is not None:
-            folder = path.rsplit("/", 1)[0]
-            self.tables[path] = tuple(
-                TableFile(f"{folder}/{place}/{table.stored}", table.size)
-                for place, tables in (("SSTs", found.tables), ("logs", found.logs))
-                for table in tables
-            )
+            self.tables[path] = tables_of(path, found)
         return found
 
     def spark_checksums(self) -> None:

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from floodmark.checkpoint.conf_keys import STRICT_DISTRIBUTION
 from floodmark.checkpoint.layout import StateFile
-from floodmark.checkpoint.needs import StoreNeed
+from floodmark.checkpoint.state_chain import StoreChain
 from floodmark.errors import FloodmarkError
 from floodmark.state.files.rocksdb import RocksSnapshot
 from floodmark.state.files.soundness import first_keys
 from floodmark.state.keys.grouping import Grouping, grouping_of
 from floodmark.state.rows.rowbytes import gather, row_bytes
-from floodmark.statestore.chain import StateChain
 from floodmark.statestore.open import open_state
 from floodmark.statestore.rocksdb_files import NOTHING
 from floodmark.statestore.store import OpenedPartition
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 # By chance alone all keys of a foreign file belong here once in 2 ** 20 times.
 _BITS = 20
-_STRICT = "spark.sql.streaming.statefulOperator.useStrictDistribution"
-_NO_CHAIN = StateChain(None, ())
 _Sample = tuple[StateFile, list[bytes]]
 
 
@@ -51,7 +49,7 @@ class Homes:
         """The readings of an operator whose keys are spread over partitions."""
         files, checkpoint = self._found.files, self._found.checkpoint
         # Before 3.3 a query could spread its keys by some of their columns only.
-        if checkpoint.conf.get(_STRICT) != "true":
+        if checkpoint.conf.get(STRICT_DISTRIBUTION) != "true":
             return ()
         try:
             first = open_state(files, checkpoint, operator)
@@ -89,7 +87,7 @@ class Homes:
         self._waiting.clear()
 
     def compare_store(
-        self, need: StoreNeed, snapshot: RocksSnapshot | None, first: Records | None
+        self, need: StoreChain, snapshot: RocksSnapshot | None, first: Records | None
     ) -> None:
         """RocksDB: the first pairs of a snapshot, and the changelogs after it."""
         samples = [self._changes[f.path] for f in need.files if f.path in self._changes]
@@ -122,7 +120,8 @@ class Homes:
     ) -> None:
         import numpy as np
 
-        layout = view.layout(OpenedPartition(view.at, _NO_CHAIN, NOTHING, (), snapshot))
+        nothing = StoreChain(view.at.operator, 0, view.at.store, 0)
+        layout = view.layout(OpenedPartition(view.at, nothing, NOTHING, (), snapshot))
         rows = row_bytes([key for _, keys in samples for key in keys])
         owners = np.repeat(np.arange(len(samples)), [len(keys) for _, keys in samples])
         if layout.family is not None:

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from floodmark.checkpoint.conf_keys import ROW_CHECKSUMS
 from floodmark.checkpoint.evidence import side_file
 from floodmark.checkpoint.layout import StateFile
 from floodmark.errors import FloodmarkError, MalformedFile
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from floodmark.state.files.records import Records
     from floodmark.state.files.rocksdb import RocksSnapshot
 
-_ROW_CHECKSUMS = "spark.sql.streaming.stateStore.rowChecksum.enabled"
 _AT_ONCE = 64 << 20
 _BUCKETS = 1 << 16
 _Contents = dict[str, "bytes | FloodmarkError"]
@@ -32,7 +32,7 @@ def read_state(found: Gathering, share: float) -> None:
     from floodmark.diagnosis.large_files import LargeFiles
     from floodmark.diagnosis.partitions import Homes
 
-    row_checksums = found.checkpoint.conf.get(_ROW_CHECKSUMS) == "true"
+    row_checksums = found.checkpoint.conf.get(ROW_CHECKSUMS) == "true"
     homes = Homes(found, row_checksums)
     chosen = [file for file in found.checkpoint.state_files if _chosen(file.path, share)]
     large = LargeFiles(found)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from floodmark.rules.mend import Mend
 from floodmark.secret_text import redacted
 
 
@@ -48,6 +49,8 @@ class Rule:
     """What Spark does when the query is started like this."""
     instead: str
     repairable: bool = False
+    mends: tuple[Mend, ...] = ()
+    """What `repair` can do about a finding."""
     passing: bool = False
     """Time alone may mend it: a broker that does not answer now."""
 

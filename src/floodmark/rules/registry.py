@@ -16,6 +16,7 @@ from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import STATE
 from floodmark.errors import WrongUse
 from floodmark.rules.finding import Finding, Rule, in_order
+from floodmark.rules.mend import Mend
 from floodmark.rules.starts.situation import Situation
 
 FAMILIES = ("checkpoint", "pipeline", "compatibility", "start")
@@ -95,6 +96,16 @@ def _with_advice(finding: Finding, evidence: Evidence) -> Finding:
     read = " --read-data" if evidence.read_data and finding.path.startswith(f"{STATE}/") else ""
     do = f"`floodmark repair CP{read}`. By hand: {finding.do}"
     return replace(finding, repairable=True, do=do)
+
+
+@cache
+def _mends() -> dict[str, tuple[Mend, ...]]:
+    return {known.rule.code: known.rule.mends for known in rules_of("checkpoint")}
+
+
+def mends_of(finding: Finding) -> tuple[Mend, ...]:
+    """What the finding's rule offers to `repair`."""
+    return _mends().get(finding.code, ())
 
 
 def find_rule(name: str) -> Known:

@@ -21,13 +21,13 @@ from floodmark.state.rows.layout import Layout
 from floodmark.state.rows.rowbytes import row_bytes
 from floodmark.state.shapes.tally import Tally, tally
 from floodmark.statestore.write import HDFS, StoreFormat, WrittenStore
-from floodmark.storage.files import Files
+from floodmark.storage.files import WritableFiles
 
 _PLAIN = Layout(None, None)
 
 
 def write_change(
-    files: Files,
+    files: WritableFiles,
     folder: str,
     version: int,
     before: Iterable[Records],

@@ -9,6 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from floodmark.checkpoint.commits import parse_commit
+from floodmark.checkpoint.conf_keys import (
+    MERGE_VERSION,
+    PROVIDER_CLASS,
+    ROW_CHECKSUMS,
+    STATE_CODEC,
+    STATE_ENCODING,
+)
 from floodmark.checkpoint.layout import (
     DEFAULT_STORE,
     FileInfo,
@@ -17,25 +24,26 @@ from floodmark.checkpoint.layout import (
     state_files,
     store_folder,
 )
-from floodmark.checkpoint.model import PROVIDER_CLASS, STATE_CODEC, Checkpoint
+from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.operators import OperatorMetadata, parse_operator_metadata
 from floodmark.checkpoint.outline import FamilyOutline, OperatorOutline
-from floodmark.checkpoint.partitions import partition_count
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.errors import FloodmarkError, NoAnswer, UnknownProvider, WrongUse
+from floodmark.checkpoint.state_chain import (
+    oldest_versions,
+    partition_count,
+    store_names,
+    unique_id,
+)
+from floodmark.errors import FloodmarkError, NoAnswer, StatePurged, UnknownProvider, WrongUse
 from floodmark.state.rows.fitting import same_bytes
 from floodmark.state.rows.types import Struct, ddl
-from floodmark.state.shapes.operators import JOIN_STORES, Reading, readings
+from floodmark.state.shapes.operators import Reading, readings
 from floodmark.state.shapes.schema import ColumnFamily, StateSchema, is_keyed, parse_schema
-from floodmark.statestore.chain import StatePurged
 from floodmark.statestore.store import StoreAt, named
 from floodmark.statestore.view import StateView
 from floodmark.storage.files import Files
 
-ROW_CHECKSUMS = "spark.sql.streaming.stateStore.rowChecksum.enabled"
-ENCODING = "spark.sql.streaming.stateStore.encodingFormat"
-MERGE_VERSION = "spark.sql.streaming.stateStore.rocksdb.mergeOperatorVersion"
 _PROVIDERS = ("HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider")
 _LISTED = "`floodmark batches CP` lists them."
 
@@ -62,7 +70,8 @@ def open_state(
     conf = _conf(files, checkpoint, number)
     _check_provider(conf)
     metadata = _metadata(files, listed, operator, number)
-    stores = tuple(sorted({file.store for file in found}))
+    declared = {info.store_name for info in metadata.stores} if metadata else ()
+    stores = store_names({file.store for file in found}, declared)
     schemas, written = _schemas(files, listed, operator, stores, metadata, number)
     own = schemas
     if schema is not None:
@@ -92,7 +101,7 @@ def open_state(
             number + 1,
             max(mine, key=lambda file: file.version).provider if mine else "hdfs",
             {partition: tuple(own) for partition, own in by_partition.items()},
-            {p: ids for p in partitions if (ids := _id_of(unique, p, folder))},
+            {p: ids for p in partitions if (ids := unique_id(unique, p, folder))},
             crcs,
             conf.get(ROW_CHECKSUMS, "false").lower() == "true",
             b"" if conf.get(MERGE_VERSION, "1") == "2" else b",",
@@ -108,7 +117,7 @@ def open_state(
         reading,
         at(reading.folder),
         at(reading.counts.folder) if reading.counts else None,
-        reading.family is not None and conf.get(ENCODING, "unsaferow").lower() == "avro",
+        reading.family is not None and conf.get(STATE_ENCODING, "unsaferow").lower() == "avro",
         written.get(reading.family or ""),
         # The setting is in every offset entry since 3.1, the first Spark that wrote schemas.
         STATE_CODEC in conf,
@@ -128,8 +137,8 @@ def operator_outline(
     metadata = _metadata(files, listed, operator, number)
     found = {file.store for file in state_files(listed) if file.operator == operator}
     # Before its first state file an operator has a schema at most.
-    declared = {info.store_name for info in metadata.stores} if metadata else set()
-    stores = tuple(sorted(found or declared))
+    declared = {info.store_name for info in metadata.stores} if metadata else ()
+    stores = store_names(found, declared)
     schemas, _ = _schemas(files, listed, operator, stores, metadata, number)
     return OperatorOutline(
         operator,
@@ -330,8 +339,9 @@ def _partitions(
     found: list[StateFile],
     batch: int,
 ) -> tuple[int, ...]:
-    there = {file.partition for file in found if file.version <= batch + 1}
-    count = partition_count(checkpoint, operator, batch, there, is_keyed(key))
+    oldest = oldest_versions(found)
+    keyed = is_keyed(key) or operator in checkpoint.keyed
+    count = partition_count(checkpoint, operator, batch + 1, oldest, keyed)
     count.require()
     return tuple(range(count.needed))
 
@@ -344,12 +354,3 @@ def _unique_ids(
         with named(f"commits/{batch}"):
             commit = parse_commit(files.read(RelativePath(f"commits/{batch}")))
     return commit.state_unique_ids.get(operator, ()) if commit else ()
-
-
-def _id_of(ids: tuple[tuple[str, ...], ...], partition: int, store: str) -> str | None:
-    if partition >= len(ids) or not ids[partition]:
-        return None
-    mine = ids[partition]
-    if len(mine) == len(JOIN_STORES) and store in JOIN_STORES:
-        return mine[JOIN_STORES.index(store)]
-    return mine[0]

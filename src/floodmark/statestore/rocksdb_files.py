@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.state_chain import table_cut, table_missing
 from floodmark.checkpoint.text import shorten
 from floodmark.errors import CannotRead, FloodmarkError, MalformedFile
 from floodmark.state.files.records import Records
@@ -21,7 +22,6 @@ from floodmark.state.files.rocksdb_log import require_whole_log
 from floodmark.state.files.sstable import FOOTER_SIZE, require_footer_inside
 from floodmark.state.rows.rowbytes import RowBytes, as_bytes, starts_of
 from floodmark.statestore import rocksdb_readers
-from floodmark.statestore.chain import StateFileMissing
 from floodmark.statestore.rocksdb_pairs import Pairs
 from floodmark.storage.files import Files, plain_path
 
@@ -157,22 +157,14 @@ def _bring(files: Files, source: str, target: Path, size: int) -> None:
     try:
         content = files.read(RelativePath(source))
     except CannotRead as error:
-        raise StateFileMissing(
-            f"{source} is missing",
-            "The snapshot names it, and the folder lacks it.",
-            "Restore the file from a backup, or choose a batch that does not need it.",
-        ) from error
+        raise table_missing(source) from error
     _check_size(source, len(content), size)
     target.write_bytes(content)
 
 
 def _check_size(source: str, found: int, size: int) -> None:
     if found != size:
-        raise MalformedFile(
-            f"{source} has {found} bytes; the snapshot says {size}",
-            "The file is cut short, or belongs to another snapshot.",
-            _ELSEWHERE,
-        )
+        raise table_cut(source, found, size)
 
 
 def _records(pairs: Pairs) -> Records:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from floodmark.checkpoint.layout import StateFile, store_folder
 from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.state_chain import Steps, StoreChain, chain_of
 from floodmark.errors import FloodmarkError, MalformedFile
 from floodmark.state.files.crc32c import crc_of
 from floodmark.state.files.hdfs import StateSource, hdfs_source, live_records
@@ -23,7 +24,6 @@ from floodmark.state.files.rocksdb import (
     value_of,
 )
 from floodmark.state.rows.rowbytes import gather
-from floodmark.statestore.chain import StateChain, chain_of
 from floodmark.statestore.rocksdb_files import NOTHING, opened
 from floodmark.storage.files import Files
 
@@ -47,15 +47,16 @@ class StoreAt:
     row_checksums: bool = False
     delimiter: bytes = b","
 
-    def chain(self, partition: int) -> StateChain:
-        return chain_of(
-            self.listed.get(partition, ()),
-            self.provider,
-            self.version,
-            self.unique_ids.get(partition),
-            store_folder(self.operator, partition, self.store),
-            lambda file: self._changelog(file).lineage,
-        )
+    def chain(self, partition: int) -> StoreChain:
+        unique = self.unique_ids.get(partition)
+        bare = StoreChain(self.operator, partition, self.store, self.version)
+        ids = {} if unique is None else {self.version: unique}
+        found = chain_of(bare, self.listed.get(partition, ()), ids, self._lineage)
+        found.require()
+        return found
+
+    def _lineage(self, changelog: StateFile) -> Steps:
+        return self._changelog(changelog).lineage
 
     def read(self, path: str) -> bytes:
         """A state file's bytes, checked against Spark's checksum of it where there is one."""
@@ -93,7 +94,7 @@ class StoreAt:
 @dataclass(frozen=True)
 class OpenedPartition:
     store: StoreAt
-    chain: StateChain
+    chain: StoreChain
     base: Base = NOTHING
     changelogs: tuple[Changelog, ...] = ()
     snapshot: RocksSnapshot | None = None

@@ -45,7 +45,7 @@ _HINT = (
 _LOST = (
     f"The schema file is gone, so the rows are bytes. {_GIVE}. Restore the file from a backup"
     " before the next start: Spark would write the running query's in its place, without a"
-    " comparison (`floodmark explain FM122`)."
+    " comparison (`floodmark explain state-schema-missing`)."
 )
 
 

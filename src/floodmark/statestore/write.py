@@ -26,7 +26,7 @@ from floodmark.state.rows.encoding import with_checksums
 from floodmark.state.rows.layout import Layout
 from floodmark.state.rows.rowbytes import gather
 from floodmark.state.shapes.tally import Tally, tally
-from floodmark.storage.files import Files
+from floodmark.storage.files import WritableFiles
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,7 +63,7 @@ class WrittenStore:
 
 
 def write_store(
-    files: Files,
+    files: WritableFiles,
     folder: str,
     version: int,
     rows: Iterable[Records],
@@ -95,7 +95,7 @@ class _Counted:
 
 
 def _write_hdfs(
-    files: Files, path: str, rows: Iterable[Records], style: StoreFormat, place: Path
+    files: WritableFiles, path: str, rows: Iterable[Records], style: StoreFormat, place: Path
 ) -> WrittenStore:
     counted = _Counted(rows)
 
@@ -120,7 +120,7 @@ def _write_all(out: IO[bytes], pieces: Iterable[bytes]) -> None:
 
 
 def _write_rocksdb(
-    files: Files,
+    files: WritableFiles,
     folder: str,
     at: tuple[int, str | None],
     rows: Iterable[Records],

@@ -13,14 +13,14 @@ import os
 
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import FileGone
-from floodmark.storage.files import Files, unreadable
+from floodmark.storage.files import Files, WritableFiles, unreadable
 from floodmark.storage.local import LocalFiles, refusals
 from floodmark.storage.modes import PRIVATE, Modes, taken_over
 
 _NO_LINKS = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES})
 
 
-def copy_file(origin: Files, path: str, target: Files, to: str) -> None:
+def copy_file(origin: Files, path: str, target: WritableFiles, to: str) -> None:
     """The whole file or nothing; replaces what is there."""
     path, to = RelativePath(path), RelativePath(to)
     if isinstance(origin, LocalFiles) and isinstance(target, LocalFiles):
@@ -88,7 +88,7 @@ def _linked(source: int, folder: int, name: str, target: LocalFiles, to: str) ->
         return False
 
 
-def restore_file(target: Files, path: str, data: bytes, mode: int | None) -> None:
+def restore_file(target: WritableFiles, path: str, data: bytes, mode: int | None) -> None:
     """Writes a file with the mode that it had when it was stored, where storage has modes."""
     if isinstance(target, LocalFiles):
         target.write(RelativePath(path), data, None if mode is None else taken_over(mode) & 0o666)
@@ -96,12 +96,12 @@ def restore_file(target: Files, path: str, data: bytes, mode: int | None) -> Non
         target.write(RelativePath(path), data)
 
 
-def private(files: Files) -> Files:
+def private(files: WritableFiles) -> WritableFiles:
     """The same place; what is written there is this user's alone."""
     return files.with_modes(PRIVATE) if isinstance(files, LocalFiles) else files
 
 
-def with_modes_of(files: Files, source: Files) -> Files:
+def with_modes_of(files: WritableFiles, source: Files) -> WritableFiles:
     """The same place; new files and folders there get the modes of those of `source`."""
     if not (isinstance(files, LocalFiles) and isinstance(source, LocalFiles)):
         return files
@@ -109,7 +109,7 @@ def with_modes_of(files: Files, source: Files) -> Files:
     return files if modes is None else files.with_modes(modes)
 
 
-def with_folder_mode(files: Files, mode: object) -> Files:
+def with_folder_mode(files: WritableFiles, mode: object) -> WritableFiles:
     """The same place; new folders there get this mode. Private, where it is none."""
     if not isinstance(files, LocalFiles):
         return files

@@ -38,6 +38,8 @@ class Folder:
 
 
 class Files(Protocol):
+    """The readable half: whoever is given `Files` cannot change what lies there."""
+
     @property
     def root(self) -> str:
         """The place as its user wrote it."""
@@ -57,6 +59,13 @@ class Files(Protocol):
     def read_many(self, paths: Iterable[RelativePath]) -> dict[str, bytes | FloodmarkError]:
         """Many at once, in parallel where that helps; a failure stands in its place."""
 
+    def below(self, folder: RelativePath) -> Files:
+        """The same storage, rooted further down."""
+
+
+class WritableFiles(Files, Protocol):
+    """Both halves: for what carries out a plan, and for a lease or a note."""
+
     def write(self, path: RelativePath, data: bytes) -> None:
         """The whole file or nothing; replaces what is there."""
 
@@ -69,11 +78,11 @@ class Files(Protocol):
     def delete(self, paths: Iterable[RelativePath]) -> None:
         """Gone already counts as deleted."""
 
-    def below(self, folder: RelativePath) -> Files:
+    def below(self, folder: RelativePath) -> WritableFiles:
         """The same storage, rooted further down."""
 
 
-def open_files(location: str, options: Mapping[str, Any] | None = None) -> Files:
+def open_files(location: str, options: Mapping[str, Any] | None = None) -> WritableFiles:
     """The folder at a path or URL. Nothing is read yet."""
     if not location:
         raise WrongUse("the path is empty", do="Give a folder or a URL such as s3://bucket/folder.")

@@ -12,7 +12,7 @@ from floodmark.storage.files import Files, Folder, Listing, plain_path
 
 
 class Overlay:
-    """`Files` whose changes go nowhere. Everything else is as it lies there."""
+    """`WritableFiles` whose changes go nowhere. Everything else is as it lies there."""
 
     def __init__(self, files: Files, root: str | None = None) -> None:
         self._files = files
@@ -89,5 +89,5 @@ class Overlay:
             self.written.pop(path, None)
             self.removed.add(path)
 
-    def below(self, folder: RelativePath) -> Files:
+    def below(self, folder: RelativePath) -> Overlay:
         return Overlay(self._files.below(folder))

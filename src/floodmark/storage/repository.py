@@ -29,7 +29,7 @@ from floodmark.errors import (
     UnsafePath,
     WrongUse,
 )
-from floodmark.storage.files import Files
+from floodmark.storage.files import Files, WritableFiles
 
 CONFIG = RelativePath("floodmark-backup.json")
 OBJECTS, SNAPSHOTS, RUNNING = "objects", "snapshots", "running"
@@ -83,7 +83,7 @@ def object_path(sha256: str) -> RelativePath:
     return RelativePath(f"{OBJECTS}/{sha256[:2]}/{sha256}")
 
 
-def open_repository(files: Files, create: bool = False) -> None:
+def open_repository(files: WritableFiles, create: bool = False) -> None:
     """Says what is wrong if the place is not a repository; makes it one if it may."""
     try:
         value = json.loads(files.read(CONFIG))
@@ -211,7 +211,7 @@ def _digest(body: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
-def write_snapshot(files: Files, snapshot: Snapshot) -> None:
+def write_snapshot(files: WritableFiles, snapshot: Snapshot) -> None:
     body = {**asdict(snapshot), "files": [asdict(file) for file in snapshot.files]}
     value = {"floodmark": "snapshot", **body, "digest": _digest(body)}
     files.write(RelativePath(f"{SNAPSHOTS}/{snapshot.id}.json"), json.dumps(value).encode())
@@ -220,7 +220,7 @@ def write_snapshot(files: Files, snapshot: Snapshot) -> None:
 class RepositoryWriter:
     """Puts contents into a repository, each once."""
 
-    def __init__(self, files: Files, known: Iterable[Stored]) -> None:
+    def __init__(self, files: WritableFiles, known: Iterable[Stored]) -> None:
         self._files = files
         self._unchanged: dict[tuple[str, int, int | None], Stored] = {
             (file.path, file.size, file.mtime_ms): file
@@ -305,7 +305,7 @@ def retained(
     return kept or {snapshot.id for snapshot in newest_first[:1]}
 
 
-def sweep(files: Files, keep: set[str], now_ms: int, mine: str) -> tuple[int, int]:
+def sweep(files: WritableFiles, keep: set[str], now_ms: int, mine: str) -> tuple[int, int]:
     """Removes other snapshots, then the contents that none names: (snapshots, objects)."""
     there = snapshots(files)
     gone = [snapshot for snapshot in there if snapshot.id not in keep]

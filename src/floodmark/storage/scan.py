@@ -17,6 +17,7 @@ from floodmark.checkpoint.layout import (
     is_dstreams_checkpoint,
 )
 from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.connectors.files.file_log import SINK_LOG
 from floodmark.errors import CannotRead, FloodmarkError
 from floodmark.storage.files import Files, Folder
 from floodmark.storage.load import load
@@ -53,7 +54,7 @@ def find_checkpoints(files: Files) -> Iterator[Files]:
             f"{folder}/{name}" if folder else name
             for name in level.folders
             # What changes have kept looks like a checkpoint, and is none of its own.
-            if not name.startswith((".", "_delta_log", "_spark_metadata", NOTES))
+            if not name.startswith((".", "_delta_log", SINK_LOG, NOTES))
         )
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.changes.carry.needed_state import StoreState, named_snapshot, needed_state
+from floodmark.changes.carry.needed_state import needed_state
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.carry.rehome import is_operator_metadata, moved_operator_metadata
 from floodmark.changes.plan import Step, copy, write
+from floodmark.checkpoint.conf_keys import STATE_CODEC
 from floodmark.checkpoint.layout import StateFile, batch_id
-from floodmark.checkpoint.model import STATE_CODEC
+from floodmark.checkpoint.state_chain import StoreChain
 from floodmark.errors import WouldLose
+from floodmark.statestore.manifests import StoredManifests
 
 _NO_ROWS = b"\xff\xff\xff\xff"
 
@@ -46,18 +48,11 @@ def carry_in_flight_state(origin: Origin, in_flight: int) -> Iterator[Step]:
             continue
         named.add(file.path)
         if file.kind == "zip":
-            named |= _tables_of(origin, file)
+            named |= {table.path for table in StoredManifests(origin.read).tables(file)}
     for path in sorted(named):
         for each in (path, f"{path}.crc"):
             if each in origin.sizes:
                 yield copy(each, why, origin.size(each))
-
-
-def _tables_of(origin: Origin, file: StateFile) -> set[str]:
-    folder = file.path.rpartition("/")[0]
-    snapshot = named_snapshot(file.path, origin.read)
-    tables = {f"{folder}/SSTs/{table.stored}" for table in snapshot.tables}
-    return tables | {f"{folder}/logs/{log.stored}" for log in snapshot.logs}
 
 
 def describing_files(origin: Origin, batch: int, location: str) -> Iterator[Step]:
@@ -75,14 +70,14 @@ def describing_files(origin: Origin, batch: int, location: str) -> Iterator[Step
             yield copy(path, "what the state's rows look like", origin.size(path))
 
 
-def _base_for_shift(origin: Origin, store: StoreState, shift: int) -> Iterator[Step]:
+def _base_for_shift(origin: Origin, store: StoreChain, shift: int) -> Iterator[Step]:
     """Moved versions need something to begin with: version 0 is empty only where it is 0."""
     files = store.files
     if any(file.unique_id for file in files) and len(files) > 1:
         raise _cannot_shift(
             store, "its changelogs name each other by version (checkpoint format 2)"
         )
-    if store.chain.snapshot is not None or not files:
+    if store.snapshot is not None or not files:
         return
     why = "an empty state, which the moved versions begin with"
     if files[0].provider == "hdfs":
@@ -102,14 +97,14 @@ def _base_for_shift(origin: Origin, store: StoreState, shift: int) -> Iterator[S
     yield write(f"{store.folder}/{shift}.zip", empty, why)
 
 
-def _has_families(origin: Origin, store: StoreState) -> bool:
+def _has_families(origin: Origin, store: StoreChain) -> bool:
     """A changelog of v2 or v4 says of each row which family it is of."""
     from floodmark.state.files.rocksdb import parse_changelog
 
     return parse_changelog(origin.read(store.files[-1].path)).version in (2, 4)
 
 
-def _cannot_shift(store: StoreState, why: str) -> WouldLose:
+def _cannot_shift(store: StoreChain, why: str) -> WouldLose:
     return WouldLose(
         f"{store.folder}: this state cannot be carried under other numbers",
         f"RocksDB keeps it so that {why}. Numbers that a sink may have seen already are not used "

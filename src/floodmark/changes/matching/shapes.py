@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from floodmark.checkpoint.layout import JOIN_STORES
 from floodmark.checkpoint.operator_kinds import (
     AGGREGATION,
     DEDUP,
@@ -70,7 +71,7 @@ class OperatorShape:
 def _kind_of(stores: tuple[StoreShape, ...]) -> str:
     """Spark 3 does not write down which operator it is, but the rows show it."""
     names = {store.name for store in stores}
-    if "left-keyToNumValues" in names:
+    if JOIN_STORES[0] in names:
         return JOIN
     if not stores:
         return UNKNOWN

@@ -6,11 +6,8 @@ need, unless maintenance removed it meanwhile, in which case it is begun again.
 
 from __future__ import annotations
 
-import time
-import uuid
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from dataclasses import replace
 
 from floodmark.changes.carry.checkpoint_files import belongs
 from floodmark.changes.carry.needed_state import needed_state
@@ -49,93 +46,22 @@ from floodmark.checkpoint.layout import (
 )
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.query import new_metadata, parse_metadata, render_metadata
-from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import STARTS
 from floodmark.errors import (
-    BatchPurged,
-    CannotRead,
     FileGone,
     FloodmarkError,
     NotACheckpoint,
     NotEmpty,
     NotThere,
     StalePlan,
+    StateFileMissing,
+    StatePurged,
     WouldLose,
 )
 from floodmark.storage import repository as backup
-from floodmark.storage.copying import mode_of, private
 from floodmark.storage.files import Files, Listing
 from floodmark.storage.load import Entries, load_listed
-from floodmark.storage.repository import RepositoryWriter, Snapshot, Stored, object_path
-
-_TRIES = 5
-
-
-@dataclass(frozen=True)
-class Retention:
-    keep_last: int | None = None
-    keep_daily: int | None = None
-
-
-@dataclass(frozen=True)
-class BackupResult:
-    snapshot: Snapshot
-    new_bytes: int
-    removed_snapshots: int
-    removed_objects: int
-
-
-def take_backup(
-    files: Files, location: str, repository: Files, retention: Retention, now_ms: int | None = None
-) -> BackupResult:
-    now = int(time.time() * 1000) if now_ms is None else now_ms
-    repository = private(repository)
-    backup.open_repository(repository, create=True)
-    mark = uuid.uuid4().hex
-    repository.write(RelativePath(f"{backup.RUNNING}/{mark}"), str(now).encode())
-    try:
-        earlier = [s for s in backup.snapshots(repository) if s.location == location]
-        store = RepositoryWriter(repository, earlier[-1].files if earlier else ())
-        snapshot = _snapshot(files, location, store, now)
-        backup.write_snapshot(repository, snapshot)
-        removed = (0, 0)
-        if retention != Retention():
-            mine = [s for s in backup.snapshots(repository) if s.location == location]
-            others = {s.id for s in backup.snapshots(repository) if s.location != location}
-            keep = backup.retained(mine, retention.keep_last, retention.keep_daily, _day)
-            removed = backup.sweep(repository, keep | others, now, mark)
-    finally:
-        repository.delete([RelativePath(f"{backup.RUNNING}/{mark}")])
-    return BackupResult(snapshot, store.written, *removed)
-
-
-def _day(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, timezone.utc).date().isoformat()
-
-
-def _snapshot(files: Files, location: str, store: RepositoryWriter, now_ms: int) -> Snapshot:
-    for _ in range(_TRIES):
-        try:
-            checkpoint = consistent(files)
-            stored = tuple(_stored(files, checkpoint, store))
-        except FileGone:
-            continue  # maintenance has removed it after it was listed: look again
-        moment = datetime.fromtimestamp(now_ms / 1000, timezone.utc)
-        name = f"{moment:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
-        return Snapshot(
-            name,
-            now_ms,
-            location,
-            checkpoint.query_id,
-            checkpoint.committed_batch,
-            stored,
-            mode_of(files),
-        )
-    raise CannotRead(
-        f"{files.root}: files went faster than they could be read",
-        f"{_TRIES} times a file that the snapshot needs was removed after it was listed.",
-        "Try again, or when the stream has less to do.",
-    )
+from floodmark.storage.repository import Snapshot, object_path
 
 
 def consistent(files: Files) -> Checkpoint:
@@ -158,7 +84,7 @@ def consistent(files: Files) -> Checkpoint:
     if committed >= 0 and checkpoint.state_operators:
         try:
             needed_state(checkpoint, committed, files.read)
-        except BatchPurged as error:
+        except (StateFileMissing, StatePurged) as error:
             if _numbers(files, COMMITS)[-1:] != [committed]:
                 raise FileGone(error.what) from None  # the query has moved on: look again
             raise
@@ -179,26 +105,6 @@ def _is_of(file: FileInfo, committed: int, commits: list[int]) -> bool:
         number = batch_id(name)
         return number is not None and number <= committed + 1
     return True
-
-
-def _stored(files: Files, checkpoint: Checkpoint, store: RepositoryWriter) -> Iterator[Stored]:
-    needed: set[str] = set()
-    if checkpoint.committed_batch is not None and checkpoint.state_operators:
-        for state in needed_state(checkpoint, checkpoint.committed_batch, files.read):
-            needed |= {file.path for file in state.files}
-            needed |= {table.path for table in state.tables}
-    for file in checkpoint.files:
-        unchanged = store.earlier(file.path, file.size, file.mtime_ms)
-        if unchanged is not None:
-            yield replace(unchanged, mode=mode_of(files, file.path))
-            continue
-        try:
-            data = files.read(RelativePath(file.path))
-        except FileGone:
-            if file.path in needed or not file.path.startswith("state/"):
-                raise
-            continue  # an old version, removed by maintenance: nothing needs it
-        yield store.put(file.path, data, file.mtime_ms, mode_of(files, file.path))
 
 
 def plan_backup(files: Files, location: str, repository: str, options: dict[str, object]) -> Plan:

@@ -14,6 +14,7 @@ from floodmark.changes.carry.checkpoint_files import sidecar
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.carry.rehome import is_operator_metadata
 from floodmark.changes.plan import SINK, Plan, Step, delete
+from floodmark.checkpoint.conf_keys import RETAINED_BATCHES
 from floodmark.checkpoint.evidence import main_file
 from floodmark.checkpoint.layout import (
     COMMITS,
@@ -26,14 +27,14 @@ from floodmark.checkpoint.layout import (
     names_in,
     source_ids,
 )
-from floodmark.checkpoint.needs import StateIndex, StoreNeed
+from floodmark.checkpoint.state_chain import StateIndex, StoreChain
 from floodmark.checkpoint.text import several
 from floodmark.connectors.files.file_log import COMPACT, SINK_LOG, log_id
 from floodmark.connectors.registry import about
-from floodmark.errors import NoAnswer, WouldLose, WrongUse
+from floodmark.errors import NoAnswer, WrongUse
+from floodmark.statestore.manifests import StoredManifests
 from floodmark.storage.files import Files
 
-RETAINED = "spark.sql.streaming.minBatchesToRetain"
 DEFAULT_RETAINED = 100
 _COMPACTIONS_KEPT = 2
 
@@ -49,7 +50,7 @@ def retained(asked: int | None, note: Mapping[str, Any] | None) -> int:
             )
         return asked
     conf = note.get("conf") if note else None
-    text = str(conf.get(RETAINED, "")) if isinstance(conf, dict) else ""
+    text = str(conf.get(RETAINED_BATCHES, "")) if isinstance(conf, dict) else ""
     return int(text) if text.isdecimal() and 0 < len(text) < 10 else DEFAULT_RETAINED
 
 
@@ -131,8 +132,7 @@ def _old_state(origin: Origin, oldest: int) -> dict[str, str]:
     for file in checkpoint.state_files:
         stores[file.path.rsplit("/", 1)[0]].append(file)
     gone: dict[str, str] = {}
-    index = StateIndex(checkpoint)
-    for need in _whole(origin, index, kept):
+    for need in _whole(origin, kept):
         base = need.files[0]
         files = stores.get(need.folder, [])
         old = [file for file in files if file.version < base.version]
@@ -146,30 +146,24 @@ def _old_state(origin: Origin, oldest: int) -> dict[str, str]:
     return gone
 
 
-def _whole(origin: Origin, index: StateIndex, kept: list[int]) -> Iterator[StoreNeed]:
-    """What the oldest batch that stays needs; the newest one's state must be whole, too."""
-    for count in index.far_off(kept[-1] + 1):
-        count.require()
-    newest = index.needs(kept[-1] + 1)
-    broken = next((need for need in newest if need.missing), None)
-    if broken:
-        raise WouldLose(
-            f"{origin.location}: {broken.folder} lacks {broken.missing[-1]}",
-            "A checkpoint that is not whole may need files that look superfluous.",
-            "`floodmark doctor` says more, `floodmark repair` mends what it can.",
-        )
+def _whole(origin: Origin, kept: list[int]) -> Iterator[StoreChain]:
+    """What the oldest batch that stays needs; the newest one's state must be whole, too.
+
+    A checkpoint that is not whole may need files that look superfluous.
+    """
+    manifests = StoredManifests(origin.read)
+    index = StateIndex(origin.checkpoint, lineage=manifests.lineage)
+    index.required(kept[-1] + 1, manifests.tables)
     for batch in kept:
-        needs = index.needs(batch + 1)
+        chains = index.chains(batch + 1)
         # Of batches whose state is gone already, a later one is the oldest to go back to.
-        if not any(need.missing or not need.files for need in needs):
-            return iter(needs)
+        if not any(chain.missing or not chain.files for chain in chains):
+            return iter(chains)
     return iter(())
 
 
 def _unnamed_tables(origin: Origin, folder: str, files: list[StateFile]) -> dict[str, str]:
     """SSTs and logs that no snapshot names any more, or never did."""
-    from floodmark.state.files.rocksdb import read_snapshot
-
     prefixes = (f"{folder}/SSTs/", f"{folder}/logs/")
     there = [
         path
@@ -181,9 +175,7 @@ def _unnamed_tables(origin: Origin, folder: str, files: list[StateFile]) -> dict
     named = set()
     for file in files:
         if file.kind == "zip" and file.size:
-            snapshot = read_snapshot(origin.read(file.path))
-            named |= {f"{folder}/SSTs/{table.stored}" for table in snapshot.tables}
-            named |= {f"{folder}/logs/{log.stored}" for log in snapshot.logs}
+            named |= {table.path for table in StoredManifests(origin.read).tables(file)}
     return {path: "no snapshot names it" for path in there if path not in named}
 
 

@@ -14,7 +14,7 @@ from floodmark.changes.planners.rewritten_state import (
     operators_of,
     plan_rewritten,
 )
-from floodmark.checkpoint.model import PROVIDER_CLASS, STATE_FORMAT
+from floodmark.checkpoint.conf_keys import PROVIDER_CLASS, STATE_FORMAT
 from floodmark.errors import NoAnswer, WrongUse
 from floodmark.statestore.rewrite.partitions import require_rewritable
 from floodmark.statestore.write import HDFS, ROCKSDB

@@ -22,8 +22,14 @@ from floodmark.changes.plan import WRITE, Plan, Step, rewrite, write
 from floodmark.changes.planners.state_layout import StateLayout, provider_of
 from floodmark.changes.planners.upgrade import plan_upgrade
 from floodmark.checkpoint.commits import StateIds, parse_commit, render_commit, with_state_ids
-from floodmark.checkpoint.layout import COMMITS, OFFSETS
-from floodmark.checkpoint.model import SHUFFLE_PARTITIONS, Checkpoint
+from floodmark.checkpoint.conf_keys import (
+    MERGE_VERSION,
+    ROW_CHECKSUMS,
+    SHUFFLE_PARTITIONS,
+    STATE_ENCODING,
+)
+from floodmark.checkpoint.layout import COMMITS, JOIN_STORES, OFFSETS
+from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import parse_offsets, render_offsets, with_conf
 from floodmark.checkpoint.operator_kinds import AGGREGATION, SESSION
 from floodmark.checkpoint.operators import with_partitions
@@ -32,9 +38,8 @@ from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import STARTS
 from floodmark.errors import NotCarried, WrongUse
 from floodmark.state.keys.grouping import grouping_of
-from floodmark.state.shapes.operators import JOIN_STORES, Reading
+from floodmark.state.shapes.operators import Reading
 from floodmark.state.shapes.schema import PLAIN, render_encoding
-from floodmark.statestore.open import ENCODING, MERGE_VERSION, ROW_CHECKSUMS
 from floodmark.statestore.rewrite.goal import Part, ReshapeTarget, goal_to_json
 from floodmark.statestore.rewrite.partitions import CODEC, StoreToRewrite, stores_of
 from floodmark.storage.files import Files
@@ -352,7 +357,7 @@ def goal_of(kept: Kept, conf: Mapping[str, str], batch: int, version: int) -> Re
         tuple(_part(reading) for reading in kept.readings),
         conf.get(CODEC, "lz4"),
         conf.get(ROW_CHECKSUMS, "false").lower() == "true",
-        conf.get(ENCODING, "unsaferow").lower() == "avro",
+        conf.get(STATE_ENCODING, "unsaferow").lower() == "avro",
         "" if conf.get(MERGE_VERSION, "1") == "2" else ",",
     )
 

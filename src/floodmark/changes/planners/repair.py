@@ -36,6 +36,7 @@ from floodmark.changes.repair import (
 from floodmark.changes.repair.backups import Backup
 from floodmark.changes.repair.patient import Patient
 from floodmark.checkpoint.layout import COMMITS, OFFSETS, batch_id
+from floodmark.rules.mend import Mend
 from floodmark.storage.repository import object_path
 from floodmark.wire import to_wire
 
@@ -57,7 +58,6 @@ _MENDS: tuple[Callable[[Patient], bool], ...] = (
     state_files.pass_over,
     falling_back.fall_back,
 )
-_OF_STATE = ("FM116", "FM117", "FM118", "FM119", "FM120", "FM121", "FM152")
 _MOST_ROUNDS = 4
 _TOLD = 20
 
@@ -78,7 +78,7 @@ def mend(patient: Patient, backup: Backup | None = None) -> None:
     for _ in range(_MOST_ROUNDS):
         done = False
         for each in mends:
-            if patient.found(*_OF_STATE) and not patient.read_data:
+            if patient.found(Mend.STATE) and not patient.read_data:
                 # Where to go back to is decided by what can be read, not by names.
                 patient.read_data = True
                 patient.look()

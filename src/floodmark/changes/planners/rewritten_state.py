@@ -18,11 +18,10 @@ from floodmark.changes.carry.resume_point import Course, UpgradeOptions, choose_
 from floodmark.changes.plan import Plan, Step, rewrite, write
 from floodmark.changes.planners.upgrade import plan_upgrade
 from floodmark.checkpoint.commits import StateIds, parse_commit, render_commit, with_state_ids
-from floodmark.checkpoint.layout import COMMITS, OFFSETS, STATE
+from floodmark.checkpoint.layout import COMMITS, JOIN_STORES, OFFSETS, STATE
 from floodmark.checkpoint.offsets import parse_offsets, render_offsets, with_conf
 from floodmark.checkpoint.operators import with_partitions
 from floodmark.errors import NoAnswer
-from floodmark.state.shapes.operators import JOIN_STORES
 from floodmark.statestore.rewrite.partitions import StoreToRewrite, stores_of
 
 

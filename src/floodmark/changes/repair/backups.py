@@ -12,6 +12,7 @@ from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, STATE
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.files.file_log import COMPACT
 from floodmark.errors import FloodmarkError
+from floodmark.rules.mend import Mend
 from floodmark.storage.files import Files
 from floodmark.storage.repository import Snapshot, Stored, fetch
 
@@ -31,7 +32,7 @@ class Backup:
         wanted = _wanted(patient)
         if not wanted:
             return False
-        lost_all = bool(patient.found("FM153"))
+        lost_all = bool(patient.found(Mend.LOST_STATE))
         done = False
         for snapshot in self.snapshots:
             stored = {file.path: file for file in snapshot.files}
@@ -72,8 +73,9 @@ def _wanted(patient: Patient) -> list[str]:
     paths = {item.path for item in patient.findings}
     paths |= evidence.faults.keys() | evidence.unusable | evidence.disagreeing
     paths |= {f"{need.folder}/{name}" for need in evidence.needs for name in need.missing}
-    paths |= {f"{OFFSETS}/{item.path.split('/')[1]}" for item in patient.found("FM101", "FM107")}
-    paths |= {main_file(item.path) or item.path for item in patient.found("FM114")}
+    gaps = patient.found(Mend.OFFSET_ENTRY)
+    paths |= {f"{OFFSETS}/{item.path.split('/')[1]}" for item in gaps}
+    paths |= {main_file(item.path) or item.path for item in patient.found(Mend.LONE_SIDE_FILE)}
     checkpoint = patient.checkpoint
     latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
     if latest is not None and committed is not None:
@@ -82,7 +84,7 @@ def _wanted(patient: Patient) -> list[str]:
         paths |= {f"{OFFSETS}/{batch}" for batch in range(first, committed + 1)}
         first = max(committed + 1, latest - _MOST)
         paths |= {f"{COMMITS}/{batch}" for batch in range(first, latest)}
-    if patient.found("FM127", "FM129"):
+    if patient.found(Mend.SEEN_FILES):
         for source in evidence.seen_files:
             paths |= _entries(patient, source)
     return sorted(paths)

@@ -6,15 +6,16 @@ import json
 
 from floodmark.changes.carry.rehome import is_operator_metadata, moved_operator_metadata
 from floodmark.changes.repair.patient import SAME_QUERY, Patient
+from floodmark.checkpoint.conf_keys import PROVIDER_CLASS, SHUFFLE_PARTITIONS, STATE_CODEC
 from floodmark.checkpoint.layout import OFFSETS
-from floodmark.checkpoint.model import PROVIDER_CLASS, SHUFFLE_PARTITIONS, STATE_CODEC
 from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.rules.mend import Mend
 from floodmark.wire import compact_json
 
 
 def schema_paths(patient: Patient) -> bool:
     """Absolute paths that lead to where the checkpoint was copied from."""
-    if not patient.found("FM136"):
+    if not patient.found(Mend.SCHEMA_PATHS):
         return False
     for path in patient.evidence.sizes:
         if is_operator_metadata(path) and not path.rsplit("/", 1)[1].startswith("."):
@@ -27,7 +28,7 @@ def schema_paths(patient: Patient) -> bool:
 
 def partition_count(patient: Patient) -> bool:
     """Version 2 entries of a query's first run do not say how many partitions the state has."""
-    if not patient.found("FM138"):
+    if not patient.found(Mend.PARTITION_COUNT):
         return False
     checkpoint = patient.checkpoint
     latest = checkpoint.latest_batch
@@ -45,7 +46,7 @@ def partition_count(patient: Patient) -> bool:
 
 def settings(patient: Patient) -> bool:
     """Entries that disagree on a setting, where the state files tell which of them is right."""
-    if not any(item.repairable for item in patient.found("FM126")):
+    if not any(item.repairable for item in patient.found(Mend.SETTINGS)):
         return False
     for key in (STATE_CODEC, PROVIDER_CLASS):
         value = patient.evidence.written_with(key)
@@ -70,7 +71,7 @@ def _say(patient: Patient, batch: int, key: str, value: str, why: str) -> None:
 
 def torn(patient: Patient) -> bool:
     """Schemas and operator metadata that Spark cannot read and writes anew where there are none."""
-    found = [item.path for item in patient.found("FM123", "FM125") if item.repairable]
+    found = [item.path for item in patient.found(Mend.DESCRIPTION) if item.repairable]
     for path in found:
         patient.remove(path, "it cannot be read: the next start writes it anew")
     if found:

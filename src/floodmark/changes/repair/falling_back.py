@@ -13,13 +13,11 @@ from floodmark.changes.repair.state_files import sink_may_have, unfinished_and_d
 from floodmark.changes.repair.telling_the_sink import new_number_space
 from floodmark.checkpoint.derived import stand_in
 from floodmark.checkpoint.layout import COMMITS, OFFSETS, batch_id
-
-_LOGS = ("FM101", "FM104", "FM105", "FM107", "FM108", "FM109")
-_STATE = ("FM116", "FM117", "FM118", "FM119", "FM120", "FM121", "FM152")
+from floodmark.rules.mend import Mend
 
 
 def fall_back(patient: Patient) -> bool:
-    blocked = patient.found(*_LOGS, *_STATE, errors=True) or unfinished_and_damaged(patient)
+    blocked = patient.found(Mend.GO_BACK, errors=True) or unfinished_and_damaged(patient)
     if not blocked:
         return False
     batch = patient.evidence.way_back

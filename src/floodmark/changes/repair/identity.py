@@ -7,11 +7,12 @@ from floodmark.changes.repair.emitted import risk_repeats
 from floodmark.changes.repair.patient import Patient
 from floodmark.checkpoint.layout import METADATA
 from floodmark.checkpoint.query import new_metadata, render_metadata
+from floodmark.rules.mend import Mend
 from floodmark.storage.starts import latest_note
 
 
 def identity(patient: Patient) -> bool:
-    if not patient.found("FM102", "FM103"):
+    if not patient.found(Mend.IDENTITY):
         return False
     checkpoint = patient.checkpoint
     if not checkpoint.offset_ids and not checkpoint.commit_ids:

@@ -7,6 +7,7 @@ from floodmark.changes.repair.patient import Patient
 from floodmark.checkpoint.derived import derived_commit, stand_in
 from floodmark.checkpoint.evidence import log_entry
 from floodmark.checkpoint.layout import COMMITS, OFFSETS
+from floodmark.rules.mend import Mend
 
 _DERIVED = "derived: Spark plans a batch only when the one before it is committed"
 
@@ -27,7 +28,7 @@ def commits(patient: Patient) -> bool:
         if data is not None:
             patient.write(f"{COMMITS}/{batch}", data, _DERIVED)
             done = True
-    if done and patient.found("FM109", "FM111"):
+    if done and patient.found(Mend.OLDER_COMMITS, Mend.NEWEST_COMMIT):
         _newest_runs_again(patient)
     return done
 
@@ -83,9 +84,9 @@ def _lost(patient: Patient) -> tuple[int, ...]:
     latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
     if latest is None:
         return ()
-    if patient.found("FM111"):
+    if patient.found(Mend.NEWEST_COMMIT):
         return (latest - 1,)
-    if patient.found("FM109") and committed is not None:
+    if patient.found(Mend.OLDER_COMMITS) and committed is not None:
         # Those that are planned: a file's name may be any number, which nobody counts up to.
         return tuple(batch for batch in sorted(checkpoint.offsets) if committed < batch < latest)
     return ()
@@ -99,7 +100,7 @@ def entry_before_the_newest(patient: Patient) -> bool:
         return False
     before = latest - 1
     path = f"{OFFSETS}/{before}"
-    gaps = {item.path.split("/")[1] for item in patient.found("FM101", "FM107", errors=True)}
+    gaps = {item.path.split("/")[1] for item in patient.found(Mend.OFFSET_ENTRY, errors=True)}
     torn = path in patient.evidence.faults and not patient.evidence.faults[path].newer
     if str(before) not in gaps and not torn:
         return False
@@ -122,7 +123,7 @@ def entry_before_the_newest(patient: Patient) -> bool:
 
 
 def unfinished_repartition(patient: Patient) -> bool:
-    found = patient.found("FM134")
+    found = patient.found(Mend.REPARTITION)
     for finding in found:
         batch = int(finding.path.split("/")[1])
         patient.remove(finding.path, "a repartition that was begun: this batch reads nothing")

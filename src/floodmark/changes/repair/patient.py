@@ -19,6 +19,8 @@ from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.sidefiles import agrees
 from floodmark.rules.finding import Finding, Severity
+from floodmark.rules.mend import Mend
+from floodmark.rules.registry import mends_of
 from floodmark.storage.files import Files
 from floodmark.storage.overlay import Overlay
 from floodmark.storage.repository import Stored
@@ -129,11 +131,13 @@ class Patient:
     def before(self) -> dict[str, FileInfo]:
         return {file.path: file for file in self._before.list().files}
 
-    def found(self, *codes: str, errors: bool = False) -> list[Finding]:
+    def found(self, *mends: Mend, errors: bool = False) -> list[Finding]:
+        """The findings whose rule offers one of these mends."""
         return [
             item
             for item in self.findings
-            if item.code in codes and not (errors and item.severity is not Severity.ERROR)
+            if not (errors and item.severity is not Severity.ERROR)
+            and not set(mends).isdisjoint(mends_of(item))
         ]
 
     def has(self, path: str) -> bool:
@@ -166,8 +170,8 @@ class Patient:
 
     @property
     def keeps_state(self) -> bool:
-        """FM153: the note of the last start tells of state that is gone."""
-        return bool(self.checkpoint.state_operators or self.found("FM153"))
+        """It has state, or the note of the last start tells of state that is gone."""
+        return bool(self.checkpoint.state_operators or self.found(Mend.LOST_STATE))
 
     def risk(
         self,

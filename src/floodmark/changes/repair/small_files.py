@@ -9,6 +9,7 @@ from floodmark.checkpoint.evidence import log_entry, main_file, side_file
 from floodmark.checkpoint.layout import OFFSETS
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.sidefiles import agrees, is_itself_damaged, side_file_of
+from floodmark.rules.mend import Mend
 
 _ONE_BIT = "as it was: its side file tells which bit flipped"
 
@@ -23,16 +24,16 @@ def cure(patient: Patient) -> bool:
 def tidy(patient: Patient) -> bool:
     """What was left over by a crash, or by whoever removed the file it belonged to."""
     done = False
-    if patient.found("FM112"):
+    if patient.found(Mend.LEFTOVERS):
         for file in patient.evidence.leftovers:
             patient.remove(file.path, "left over by a write that was stopped")
         done = True
-    if patient.found("FM113"):
+    if patient.found(Mend.FIRST_START):
         for path in patient.evidence.sizes:
             if path.startswith(("offsets/", "commits/", "state/")):
                 patient.remove(path, "no batch is planned, and Spark wants these folders empty")
         done = True
-    for finding in patient.found("FM114"):
+    for finding in patient.found(Mend.LONE_SIDE_FILE):
         patient.remove(finding.path, "the side file of a file that is not there")
         forget_lost_batch(patient, finding.path)
         done = True
@@ -53,7 +54,7 @@ def forget_lost_batch(patient: Patient, side: str) -> None:
 def side_files(patient: Patient) -> bool:
     done = False
     broken = patient.evidence.unusable | patient.evidence.faults.keys()
-    for finding in patient.found("FM115"):
+    for finding in patient.found(Mend.SIDE_FILE):
         path, side = finding.path, side_file(finding.path)
         if path in broken or path in patient.evidence.cures:
             continue
@@ -73,7 +74,7 @@ def checksums(patient: Patient) -> bool:
     """Spark's own `<file>.crc` where it, and not the file, is wrong: without one Spark warns."""
     done = False
     evidence = patient.evidence
-    for finding in patient.found("FM121"):
+    for finding in patient.found(Mend.CHECKSUM):
         path = finding.path
         if path.endswith(".crc"):
             patient.remove(path, "a checksum that cannot be read: without it Spark only warns")

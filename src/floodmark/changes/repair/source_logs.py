@@ -19,6 +19,7 @@ from floodmark.connectors.files.file_log import (
 from floodmark.connectors.files.offset import parse_log_offset
 from floodmark.connectors.registry import about
 from floodmark.errors import MalformedFile
+from floodmark.rules.mend import Mend
 
 _TOLD = 5
 _RATE_STEP_MS = 1000
@@ -132,7 +133,7 @@ def start_files(patient: Patient) -> bool:
     """
     done = False
     begun = {one.id for one in patient.checkpoint.sources if about(one).begins_once}
-    for finding in patient.found("FM130"):
+    for finding in patient.found(Mend.SOURCE_START):
         source = finding.path.split("/")[1]
         start = patient.evidence.rate_starts.get(source)
         if source in begun:

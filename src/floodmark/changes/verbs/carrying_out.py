@@ -53,7 +53,7 @@ from floodmark.connectors.files.offset import FILE_SINKS
 from floodmark.errors import StoppedMidway, WrongUse
 from floodmark.limits import check_size
 from floodmark.storage.copying import with_folder_mode, with_modes_of
-from floodmark.storage.files import Files, local_path, open_files, place_name
+from floodmark.storage.files import Files, WritableFiles, local_path, open_files, place_name
 from floodmark.storage.modes import open_private
 from floodmark.storage.noted_places import opener
 from floodmark.storage.starts import latest_note
@@ -311,7 +311,7 @@ def places_of(plan: Plan, storage: Storage | None) -> PlanPlaces:
     )
 
 
-def _readable_as_before(plan: Plan, origin: Files, target: Files) -> Files:
+def _readable_as_before(plan: Plan, origin: Files, target: WritableFiles) -> WritableFiles:
     """What is written can be read by those who could read what it is made from."""
     if plan.in_place:
         return with_modes_of(target, target)
@@ -332,7 +332,7 @@ def carried(plan: Plan, carrying: Carrying) -> Change:
     return Change(outcome.plan, True, outcome.words)
 
 
-def doubted(plan: Plan, target: Files, carrying: Carrying) -> Plan:
+def doubted(plan: Plan, target: WritableFiles, carrying: Carrying) -> Plan:
     """The plan with what has to be accepted where a query may run on the checkpoint."""
     clock = carrying.clock or Clock()
     return with_doubt(plan, target, clock, carrying.accept, carrying.execute)

@@ -7,13 +7,8 @@ from dataclasses import replace
 from floodmark.changes import journal
 from floodmark.changes.carry.since_snapshot import RestoreOptions, look_since
 from floodmark.changes.plan import RESTORE, Plan, seal
-from floodmark.changes.planners.backup import (
-    Retention,
-    plan_backup,
-    plan_restore,
-    refuse_another_query,
-    take_backup,
-)
+from floodmark.changes.planners.backup import plan_backup, plan_restore, refuse_another_query
+from floodmark.changes.take_backup import Retention, take_backup
 from floodmark.changes.verbs.carrying_out import (
     Carrying,
     Change,

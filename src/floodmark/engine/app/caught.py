@@ -6,10 +6,10 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
+from floodmark.checkpoint.conf_keys import DEFAULT_CHECKPOINT_LOCATION
 from floodmark.engine.spark.scala import jvm_field, scala_map
 
 _CHECKPOINT = "checkpointlocation"
-_DEFAULT_PLACE = "spark.sql.streaming.checkpointLocation"
 
 
 class NotStarted:
@@ -95,5 +95,5 @@ def given_to_start(writer: Any, given: tuple[Any, ...], options: dict[str, Any])
 
 def _default(writer: Any, name: str | None) -> str | None:
     """Below the session's place for checkpoints, a query's folder has its name."""
-    place = writer._spark.conf.get(_DEFAULT_PLACE, None)
+    place = writer._spark.conf.get(DEFAULT_CHECKPOINT_LOCATION, None)
     return f"{str(place).rstrip('/')}/{name}" if place and name else None

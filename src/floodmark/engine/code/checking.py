@@ -8,13 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from floodmark.checkpoint.conf_keys import PROVIDER_CLASS, SHUFFLE_PARTITIONS, STATE_FORMAT
 from floodmark.checkpoint.layout import batch_id
-from floodmark.checkpoint.model import (
-    PROVIDER_CLASS,
-    SHUFFLE_PARTITIONS,
-    STATE_FORMAT,
-    Checkpoint,
-)
+from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outline import OperatorOutline, Outline
 from floodmark.checkpoint.start_note import LastStart, last_start
 from floodmark.connectors.files.file_log import COMPACT, SINK_LOG
@@ -37,7 +33,7 @@ from floodmark.rules.restarts.reason import Judgement
 from floodmark.secret_text import names_secret
 from floodmark.statestore.open import open_state, operator_outline
 from floodmark.statestore.view import StateView
-from floodmark.storage.files import Files
+from floodmark.storage.files import Files, WritableFiles
 from floodmark.storage.starts import acting_note
 
 _LAID_OUT = (SHUFFLE_PARTITIONS, PROVIDER_CLASS, STATE_FORMAT)
@@ -68,7 +64,7 @@ class CheckOptions:
 
 
 def check_application(
-    files: Files, checkpoint: Checkpoint, target: str, request: CheckOptions
+    files: WritableFiles, checkpoint: Checkpoint, target: str, request: CheckOptions
 ) -> Judgement:
     """The verdict on an application's pipeline under a checkpoint."""
     with built(
@@ -170,7 +166,7 @@ def old_code(app: str, old: str | None, revision: str | None) -> Iterator[str | 
         yield found
 
 
-def adopt(files: Files, checkpoint: Checkpoint, old: OldCode, name: str) -> None:
+def adopt(files: WritableFiles, checkpoint: Checkpoint, old: OldCode, name: str) -> None:
     """Notes the old code as that of the last start, so that later verdicts need it no more."""
     noted = acting_note(files, checkpoint.committed_batch)
     if noted is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from floodmark.changes.planners.migrate import Drawn, drawn_checkpoint
 from floodmark.checkpoint.commits import CommitEntry
-from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
+from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.outline import Outline
 from floodmark.engine.app.built import Built

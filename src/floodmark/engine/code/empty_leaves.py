@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from floodmark.checkpoint.conf_keys import SOURCE_EVOLUTION
 from floodmark.engine.code.query import source_name
 from floodmark.engine.spark.scala import sequence
-
-_NAMES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 
 
 def frame_of(session: Any, plan: Any) -> Any:
@@ -83,7 +82,7 @@ class EmptyLeaves:
         reader = reader.option("ignoreMissingFiles", True)
         reader = reader.option("columnNameOfCorruptRecord", "floodmark corrupt record")
         name = source_name(leaf)
-        if name is not None and self._session.conf.get(_NAMES, "false") == "true":
+        if name is not None and self._session.conf.get(SOURCE_EVOLUTION, "false") == "true":
             reader = reader.name(name)
         return reader.json(f"file://{folder}")
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from floodmark.checkpoint.model import SHUFFLE_PARTITIONS, STATE_FORMAT
+from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS, SOURCE_EVOLUTION, STATE_FORMAT
 from floodmark.checkpoint.outline import OperatorOutline, Outline, SourceOutline
 from floodmark.engine.code.empty_leaves import EmptyLeaves, frame_of, replace_leaves
 from floodmark.engine.code.query import Query, read_query, sql_conf
@@ -37,7 +37,7 @@ _PLAIN = {
 }
 # The sources and the sink that stand in for the query's own have no names.
 _UNNAMED = {
-    "spark.sql.streaming.queryEvolution.enableSourceEvolution": "false",
+    SOURCE_EVOLUTION: "false",
     "spark.sql.streaming.queryEvolution.enableSinkEvolution": "false",
 }
 

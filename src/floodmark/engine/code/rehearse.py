@@ -38,7 +38,7 @@ from floodmark.rules.restarts.comparison import plain_path
 from floodmark.rules.restarts.rehearsal import Rehearsal
 from floodmark.secret_text import redacted
 from floodmark.storage.copying import copy_file
-from floodmark.storage.files import Files, local_path, open_files
+from floodmark.storage.files import Files, WritableFiles, local_path, open_files
 
 _ENOUGH_SECONDS = 600.0
 _POLL_SECONDS = 0.05
@@ -171,7 +171,7 @@ def require_one_machine(spark: Any) -> None:
         )
 
 
-def fork_checkpoint(files: Files, checkpoint: Checkpoint, fork: Files, place: Path) -> None:
+def fork_checkpoint(files: Files, checkpoint: Checkpoint, fork: WritableFiles, place: Path) -> None:
     """What a start needs: the newest logs, the sources' own, and the state of the last commit."""
     listed = belonging(checkpoint.files if checkpoint.complete else files.list().files)
     needed = _needed_state(files, checkpoint)
@@ -226,7 +226,7 @@ def _needed_state(files: Files, checkpoint: Checkpoint) -> frozenset[str] | None
 
 
 def _point_to_nothing(
-    fork: Files, checkpoint: Checkpoint, folders: list[Path], query: Query
+    fork: WritableFiles, checkpoint: Checkpoint, folders: list[Path], query: Query
 ) -> None:
     """The fork's offsets are those of file sources that have seen two of their empty files.
 

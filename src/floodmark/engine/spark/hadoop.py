@@ -23,7 +23,7 @@ from floodmark.checkpoint.relative_path import (
     shown,
 )
 from floodmark.errors import CannotRead, FileGone, FloodmarkError
-from floodmark.storage.files import Files, Folder, Listing, open_files
+from floodmark.storage.files import Folder, Listing, WritableFiles, open_files
 
 _Result = TypeVar("_Result")
 # Here `create` without overwriting is one step; S3A looks first and writes later.
@@ -38,7 +38,7 @@ def qualified(spark: Any, location: str) -> str:
     return str(_asked(location, lambda: _file_system(spark, path).makeQualified(path)).toString())
 
 
-def checkpoint_files(spark: Any, location: str) -> Files:
+def checkpoint_files(spark: Any, location: str) -> WritableFiles:
     """The folder at a location, without a listing and without creating it."""
     if "://" not in location and not location.startswith("file:"):
         location = qualified(spark, location)

@@ -27,7 +27,7 @@ from floodmark.engine.start.saved import read_saved
 from floodmark.errors import CannotRead, FloodmarkError, WrongUse
 from floodmark.redaction import Redaction
 from floodmark.secret_text import redacted
-from floodmark.storage.files import Files
+from floodmark.storage.files import WritableFiles
 from floodmark.storage.process import Process, host_name, process, this_process
 from floodmark.visible import visible
 
@@ -154,7 +154,7 @@ def begin(
 
 
 def _take(
-    files: Files, pipeline: str, spark: Any, force: bool
+    files: WritableFiles, pipeline: str, spark: Any, force: bool
 ) -> tuple[Lease | NoLease, tuple[str, ...]]:
     try:
         return take(files, pipeline, _jvm_process(spark), force), ()

@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from floodmark.errors import FloodmarkError, InUse, Superseded
-from floodmark.storage.files import Files
+from floodmark.storage.files import Files, WritableFiles
 from floodmark.storage.lease_files import (
     BEAT_SECONDS,
     PATH,
@@ -70,7 +70,7 @@ def _is_of_this_process(holder: Holder) -> bool:
 class Lease:
     """A lease that this process holds and renews until it is released."""
 
-    def __init__(self, files: Files, holder: Holder, active: Callable[[], bool]) -> None:
+    def __init__(self, files: WritableFiles, holder: Holder, active: Callable[[], bool]) -> None:
         self._files = files
         self._holder = holder
         self._ended = threading.Event()
@@ -202,7 +202,11 @@ def held_lease(run: str | None) -> Lease | None:
 
 
 def take(
-    files: Files, pipeline: str, jvm: Process | None, force: bool = False, run: str | None = None
+    files: WritableFiles,
+    pipeline: str,
+    jvm: Process | None,
+    force: bool = False,
+    run: str | None = None,
 ) -> Lease:
     """Holds the checkpoint, or refuses: looking and taking are one step by the claim's number.
 
@@ -232,7 +236,7 @@ def take(
     )
 
 
-def _taken(files: Files, holder: Holder, earlier: list[int]) -> Lease:
+def _taken(files: WritableFiles, holder: Holder, earlier: list[int]) -> Lease:
     lease = Lease(files, holder, lambda: True)
     files.write(PATH, render(holder))
     _held[holder.run] = _leases[holder.run] = lease

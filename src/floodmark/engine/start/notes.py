@@ -15,7 +15,7 @@ from floodmark.checkpoint.outline import Outline
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import KIND, STARTS, packed_tree
 from floodmark.redaction import Redaction
-from floodmark.storage.files import Files
+from floodmark.storage.files import WritableFiles
 from floodmark.storage.starts import note_numbers
 from floodmark.wire import dumps
 
@@ -67,12 +67,12 @@ class StartNote:
     version: int = VERSION
 
 
-def write_note(files: Files, note: StartNote) -> str:
+def write_note(files: WritableFiles, note: StartNote) -> str:
     """Adds the note; the oldest ones go once there are many."""
     return add_note(files, dumps(note).encode())
 
 
-def add_note(files: Files, note: bytes) -> str:
+def add_note(files: WritableFiles, note: bytes) -> str:
     numbers = note_numbers(files)
     path = f"{STARTS}/{(numbers[-1] if numbers else 0) + 1}.json"
     files.write(RelativePath(path), note)

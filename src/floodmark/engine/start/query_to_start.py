@@ -8,7 +8,7 @@ from typing import Any
 
 from floodmark.engine.code.query import Query, Source
 from floodmark.engine.start.saved import Saved
-from floodmark.storage.files import Files
+from floodmark.storage.files import WritableFiles
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class QueryToStart:
     pipeline: str
     location: str
     """The checkpoint with its scheme, as Spark resolves it."""
-    files: Files
+    files: WritableFiles
     saved: Saved
     query: Query
     writer: Any = None

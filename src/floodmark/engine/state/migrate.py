@@ -25,7 +25,7 @@ from floodmark.changes.planners.migrate import (
 from floodmark.changes.planners.state_layout import StateLayout
 from floodmark.changes.reshape_rewriter import ReshapeRewriter
 from floodmark.changes.verbs.carrying_out import Carrying
-from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
+from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.plan.tree import PlanTree, hidden_expression
 from floodmark.checkpoint.start_note import LastStart, last_start
 from floodmark.engine.app.options import ScriptOptions

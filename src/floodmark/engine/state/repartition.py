@@ -34,7 +34,7 @@ from floodmark.statestore.rewrite.partitions import (
     tally_written,
     write_partition,
 )
-from floodmark.storage.files import Files, open_files
+from floodmark.storage.files import Files, WritableFiles, open_files
 from floodmark.storage.load import Entries, load
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class _Job:
         every = stores_of(files, _loaded(files, batch), self.operator, batch)
         return next(store for store in every if store.name == self.store)
 
-    def target_files(self) -> Files:
+    def target_files(self) -> WritableFiles:
         return open_files(self.target, self.storage)
 
 
@@ -135,7 +135,9 @@ class SparkRewriter:
         rows = self._numbers(count).mapInArrow(run, _TALLIES).collect()
         return sum((_tally(row) for row in rows), Tally())
 
-    def _move(self, job: _Job, store: StoreToRewrite, style: StoreFormat, target: Files) -> None:
+    def _move(
+        self, job: _Job, store: StoreToRewrite, style: StoreFormat, target: WritableFiles
+    ) -> None:
         count = job.goal.count(store)
 
         def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -167,7 +169,7 @@ def _write(
     store: StoreToRewrite,
     partition: int,
     rows: Iterator[tuple[bool, Records]],
-    target: Files,
+    target: WritableFiles,
 ) -> None:
     """A partition of rows that have moved; True: those before the batch in flight."""
     if job.since is None:

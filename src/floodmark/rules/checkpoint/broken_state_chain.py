@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM117",
@@ -18,6 +19,7 @@ RULE = Rule(
     restart="The query goes on only as long as executors hold the state in memory; a start fails "
     "with CANNOT_LOAD_STATE_STORE.",
     instead="Restore the file from a backup.",
+    mends=(Mend.STATE, Mend.GO_BACK),
 )
 
 

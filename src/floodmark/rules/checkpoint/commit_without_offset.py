@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM101",
@@ -18,6 +19,7 @@ RULE = Rule(
     instead="Restore the offset entry from a backup, or go back to the batch before it with "
     "`floodmark rewind`.",
     repairable=True,
+    mends=(Mend.OFFSET_ENTRY, Mend.GO_BACK),
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM108",
@@ -20,6 +21,7 @@ RULE = Rule(
     instead="Restore the offset entries. If they are lost, remove the commits beyond the newest "
     "offset, with their .crc files: those batches' records are read again.",
     repairable=True,
+    mends=(Mend.GO_BACK,),
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM109",
@@ -19,6 +20,7 @@ RULE = Rule(
     instead="Write the lost commits again: Spark plans a batch only when the one before it is "
     "done, so they were.",
     repairable=True,
+    mends=(Mend.OLDER_COMMITS, Mend.GO_BACK),
 )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from floodmark.checkpoint.derived import derived_commit
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM111",
@@ -17,6 +18,7 @@ RULE = Rule(
     restart="Spark runs the newest planned batch again and takes all before it as done.",
     instead="Restore commits/ from a backup. If the sink has every batch but the newest, the "
     "start does no harm.",
+    mends=(Mend.NEWEST_COMMIT,),
 )
 
 

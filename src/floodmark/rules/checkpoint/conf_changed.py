@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM126",
@@ -20,6 +21,7 @@ RULE = Rule(
     "others.",
     instead="Put the value that the state files were written with back into the entries. "
     "`repair` does so for the codec and the provider, which the files tell by themselves.",
+    mends=(Mend.SETTINGS,),
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM118",
@@ -17,6 +18,7 @@ RULE = Rule(
     restart="The batch that loads it fails (CANNOT_LOAD_STATE_STORE). Spark 4.2 and later pass "
     "over a bad newest snapshot if an older one and all changes since are there.",
     instead="Restore the file from a backup.",
+    mends=(Mend.STATE, Mend.GO_BACK),
 )
 
 

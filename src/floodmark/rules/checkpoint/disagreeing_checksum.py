@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM121",
@@ -18,6 +19,7 @@ RULE = Rule(
     restart="Loading it fails: CHECKPOINT_FILE_CHECKSUM_VERIFICATION_FAILED.",
     instead="Restore the file from a backup. If you changed it on purpose, remove its .crc: "
     "without one Spark only warns.",
+    mends=(Mend.CHECKSUM, Mend.STATE, Mend.GO_BACK),
 )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from floodmark.checkpoint.evidence import Evidence, main_file, side_file
 from floodmark.checkpoint.sidefiles import side_file_size
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM115",
@@ -20,6 +21,7 @@ RULE = Rule(
     instead="If you changed the file on purpose, remove the side file. If not, restore the file "
     "from a backup.",
     repairable=True,
+    mends=(Mend.SIDE_FILE,),
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence, log_entry
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM104",
@@ -18,6 +19,7 @@ RULE = Rule(
     instead="Remove the file and its hidden .crc. An offset entry is then planned anew; without "
     "its commit, the batch is run again over the same offsets.",
     repairable=True,
+    mends=(Mend.GO_BACK,),
 )
 
 

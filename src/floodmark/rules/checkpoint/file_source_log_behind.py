@@ -9,6 +9,7 @@ from floodmark.connectors.files.offset import parse_log_offset
 from floodmark.connectors.registry import about
 from floodmark.errors import MalformedFile
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM129",
@@ -19,6 +20,7 @@ RULE = Rule(
     restart="The files of the lost entries are new to the source: it reads them again.",
     instead="Restore sources/ from a backup.",
     repairable=True,
+    mends=(Mend.SEEN_FILES,),
 )
 
 

@@ -8,6 +8,7 @@ from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import names_in
 from floodmark.connectors.files.file_log import missing_ids
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM127",
@@ -19,6 +20,7 @@ RULE = Rule(
     instead="Restore the entry from a backup (`repair --from-backup`). Written anew without its "
     "files, the source takes those that are still there for new ones.",
     repairable=True,
+    mends=(Mend.SEEN_FILES,),
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM112",
@@ -17,6 +18,7 @@ RULE = Rule(
     restart="Spark neither reads nor removes them.",
     instead="Remove them while the query is stopped.",
     repairable=True,
+    mends=(Mend.LEFTOVERS,),
 )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.model import Kind
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM113",
@@ -20,6 +21,7 @@ RULE = Rule(
     instead="Remove what is in offsets/, commits/ and state/; no batch was planned, so nothing is "
     "lost. `metadata` can stay.",
     repairable=True,
+    mends=(Mend.FIRST_START,),
 )
 
 

@@ -8,6 +8,7 @@ from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import METADATA
 from floodmark.checkpoint.model import Kind
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM102",
@@ -21,6 +22,7 @@ RULE = Rule(
     instead="Restore `metadata` from a backup. For a Delta sink the old id stands in the table's "
     "log, as the appId of its txn actions (`repair --sink TABLE` takes it from there).",
     repairable=True,
+    mends=(Mend.IDENTITY,),
 )
 
 

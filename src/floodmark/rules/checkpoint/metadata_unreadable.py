@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import METADATA
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM103",
@@ -18,6 +19,7 @@ RULE = Rule(
     instead="Restore `metadata` from a backup. If no batch was planned yet, remove the file: "
     "Spark then makes a new one.",
     repairable=True,
+    mends=(Mend.IDENTITY,),
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM152",
@@ -17,6 +18,7 @@ RULE = Rule(
     restart="Spark loads it without a word. Its keys are never found again, and those that "
     "belong there begin anew, from nothing.",
     instead="Restore the file from a backup.",
+    mends=(Mend.STATE, Mend.GO_BACK),
 )
 
 

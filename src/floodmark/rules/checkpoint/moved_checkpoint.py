@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM136",
@@ -19,6 +20,7 @@ RULE = Rule(
     "the old place.",
     instead="Copy with `floodmark copy`, which rewrites the paths.",
     repairable=True,
+    mends=(Mend.SCHEMA_PATHS,),
 )
 _ALIKE = {"s3a": "s3", "s3n": "s3", "hdfs": "", "webhdfs": "", "viewfs": "", "file": ""}
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM107",
@@ -18,6 +19,7 @@ RULE = Rule(
     instead="Restore the entry from a backup. Where the newest batch is committed, the entry "
     "before it only has to be there; else go back to the last whole batch.",
     repairable=True,
+    mends=(Mend.OFFSET_ENTRY, Mend.GO_BACK),
 )
 _TOLD = 20
 

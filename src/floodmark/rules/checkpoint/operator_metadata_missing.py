@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.conf_keys import STATE_ENCODING
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
 
@@ -19,7 +20,7 @@ RULE = Rule(
     instead="Restore the file from a backup before the next start; an unchanged query with this "
     "one operator does not need it.",
 )
-_SINCE_4_0 = "spark.sql.streaming.stateStore.encodingFormat"
+_SINCE_4_0 = STATE_ENCODING
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM125",
@@ -17,6 +18,7 @@ RULE = Rule(
     "whose operators changed starts on another operator's state. The statestore reader fails.",
     instead="Restore the file from a backup, or remove it while the query is unchanged: Spark "
     "writes it anew.",
+    mends=(Mend.DESCRIPTION,),
 )
 
 

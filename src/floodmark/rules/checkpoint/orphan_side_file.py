@@ -8,6 +8,7 @@ from floodmark.checkpoint.evidence import Evidence, log_entry, main_file
 from floodmark.checkpoint.layout import METADATA, SOURCES
 from floodmark.connectors.files.file_log import log_id
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM114",
@@ -21,6 +22,7 @@ RULE = Rule(
     "though there is only one.",
     instead="Remove the side file.",
     repairable=True,
+    mends=(Mend.LONE_SIDE_FILE,),
 )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM138",
@@ -20,6 +21,7 @@ RULE = Rule(
     instead="Set spark.sql.shuffle.partitions to the state's number before the start, and with a "
     "batch in flight also spark.sql.streaming.checkUnfinishedRepartitionOnRestart=false.",
     repairable=True,
+    mends=(Mend.PARTITION_COUNT,),
 )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.connectors.registry import about
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM130",
@@ -18,6 +19,7 @@ RULE = Rule(
     "is planned; its older reader always.",
     instead="Restore it from a backup. For Kafka with planned batches, the file can be removed; "
     "a rate source's can be derived from its batches, to the second.",
+    mends=(Mend.SOURCE_START,),
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM119",
@@ -17,6 +18,7 @@ RULE = Rule(
     restart="The first batch fails while fetching the snapshot (CANNOT_LOAD_STATE_STORE).",
     instead="Restore the file from a backup, or go back to a batch whose snapshot does not name "
     "it.",
+    mends=(Mend.STATE, Mend.GO_BACK),
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM120",
@@ -18,6 +19,7 @@ RULE = Rule(
     "(UNEXPECTED_FILE_SIZE).",
     instead="Restore the file from a backup, or go back to a batch whose snapshot does not name "
     "it.",
+    mends=(Mend.STATE, Mend.GO_BACK),
 )
 
 

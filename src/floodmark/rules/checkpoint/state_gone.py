@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.conf_keys import PROVIDER_CLASS
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import STATE
-from floodmark.checkpoint.model import PROVIDER_CLASS
 from floodmark.checkpoint.start_note import last_start
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM153",
@@ -22,6 +23,7 @@ RULE = Rule(
     "version N.",
     instead="Restore `state/` from a backup: `floodmark repair CP --from-backup REPO`. Without "
     "one: `floodmark upgrade CP NEW --without-state` goes on in the sources with an empty state.",
+    mends=(Mend.LOST_STATE,),
 )
 # Another class may keep its state wherever it likes.
 _SPARKS_OWN = ("HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.conf_keys import STATE_CODEC
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import store_folder
 from floodmark.rules.finding import Finding, Rule, Severity
@@ -20,7 +21,7 @@ RULE = Rule(
     instead="Restore the file from a backup, before the next start.",
 )
 # In the conf of every offset entry since 3.1, the first Spark that wrote schema files.
-_SINCE_3_1 = "spark.sql.streaming.stateStore.compression.codec"
+_SINCE_3_1 = STATE_CODEC
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM123",
@@ -17,6 +18,7 @@ RULE = Rule(
     "spark.sql.streaming.stateStore.stateSchemaCheck is false.",
     instead="Restore the file from a backup. If the query is unchanged, the file can be removed: "
     "Spark writes it anew.",
+    mends=(Mend.DESCRIPTION,),
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM116",
@@ -16,6 +17,7 @@ RULE = Rule(
     restart="The first batch fails: CANNOT_LOAD_STATE_STORE, with "
     "CANNOT_READ_DELTA_FILE_NOT_EXISTS or CANNOT_READ_STREAMING_STATE_FILE below it.",
     instead="Restore the file from a backup.",
+    mends=(Mend.STATE, Mend.GO_BACK),
 )
 
 

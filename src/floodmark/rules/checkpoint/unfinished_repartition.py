@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.model import SHUFFLE_PARTITIONS
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM134",
@@ -20,6 +21,7 @@ RULE = Rule(
     instead="Remove the batch's offset entry and its .crc: it read nothing. Then use "
     "`floodmark repartition`, which does HDFS-backed state too.",
     repairable=True,
+    mends=(Mend.REPARTITION,),
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence, log_entry
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.mend import Mend
 
 RULE = Rule(
     "FM105",
@@ -19,6 +20,7 @@ RULE = Rule(
     "removed with its .crc: the batch is planned anew. A commit that is removed has its batch "
     "run again.",
     repairable=True,
+    mends=(Mend.GO_BACK,),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.checkpoint.model import STATE_FORMAT
+from floodmark.checkpoint.conf_keys import STATE_FORMAT
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison, version_of
 from floodmark.rules.restarts.reason import Reason, Verdict, reason

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import JOIN_TIMED_VALUES, JOIN_VALUES
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import JOINS, Comparison, families
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -26,7 +27,7 @@ RULE = Rule(
 def check(comparison: Comparison) -> Iterator[Reason]:
     for held, new in comparison.pairs_of(JOINS):
         for store, before, after in families(held, new):
-            if not store.endswith(("keyWithIndexToValue", "keyWithTsToValues")):
+            if not store.endswith((JOIN_VALUES, JOIN_TIMED_VALUES)):
                 continue
             accepted = spark_accepts(before.value_json, after.value_json)
             if accepted and not renamed(before.value_json, after.value_json):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import JOIN_COUNTS, JOIN_TIMED_VALUES
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import JOINS, Comparison, families
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -26,7 +27,7 @@ RULE = Rule(
 def check(comparison: Comparison) -> Iterator[Reason]:
     for held, new in comparison.pairs_of(JOINS):
         for store, before, after in families(held, new):
-            if not store.endswith("keyToNumValues") and not store.endswith("keyWithTsToValues"):
+            if not store.endswith((JOIN_COUNTS, JOIN_TIMED_VALUES)):
                 continue
             if spark_accepts(before.key_json, after.key_json):
                 continue

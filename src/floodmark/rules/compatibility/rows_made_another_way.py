@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import JOIN_TIMED_VALUES, JOIN_VALUES
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import JOINS, Comparison, families
 from floodmark.rules.restarts.differences import DifferenceKind, state_words
@@ -48,5 +49,5 @@ def _is_said(comparison: Comparison) -> bool:
         or renamed(before.value_json, after.value_json)
         for held, new in comparison.pairs_of(JOINS)
         for store, before, after in families(held, new)
-        if store.endswith(("keyWithIndexToValue", "keyWithTsToValues"))
+        if store.endswith((JOIN_VALUES, JOIN_TIMED_VALUES))
     )

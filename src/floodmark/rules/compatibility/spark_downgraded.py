@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.conf_keys import MERGE_VERSION, ROW_CHECKSUMS, STATE_ENCODING
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison, version_of
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -26,9 +27,9 @@ RULE = Rule(
 _OFFSETS = {1: (2, 1), 2: (4, 2)}
 _COMMITS = {1: (2, 2), 2: (4, 0), 3: (4, 2)}
 _SETTINGS = {
-    ("spark.sql.streaming.stateStore.rowChecksum.enabled", "true"): (4, 2),
-    ("spark.sql.streaming.stateStore.rocksdb.mergeOperatorVersion", "2"): (4, 2),
-    ("spark.sql.streaming.stateStore.encodingFormat", "avro"): (4, 0),
+    (ROW_CHECKSUMS, "true"): (4, 2),
+    (MERGE_VERSION, "2"): (4, 2),
+    (STATE_ENCODING, "avro"): (4, 0),
     ("spark.sql.streaming.join.stateFormatVersion", "3"): (4, 1),
     ("spark.sql.streaming.join.stateFormatVersion", "4"): (4, 3),
     # Without it, dropDuplicates puts more than four columns of a key in another order.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from floodmark.checkpoint.conf_keys import STATE_ENCODING
 from floodmark.checkpoint.outline import OperatorOutline
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import TRANSFORMS, Comparison, families
@@ -26,9 +27,6 @@ RULE = Rule(
     instead="`floodmark migrate` carries the variables over, with --with where their schema "
     "needs a function.",
 )
-
-
-ENCODING = "spark.sql.streaming.stateStore.encodingFormat"
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
@@ -70,7 +68,7 @@ def _schemas(
     kinds: dict[str, str],
     new_kinds: dict[str, str],
 ) -> Iterator[Reason]:
-    evolves = comparison.checkpoint.conf.get(ENCODING, "unsaferow").lower() == "avro"
+    evolves = comparison.checkpoint.conf.get(STATE_ENCODING, "unsaferow").lower() == "avro"
     for name, before, after in families(held, new):
         if name not in kinds or kinds[name] != new_kinds.get(name):
             continue

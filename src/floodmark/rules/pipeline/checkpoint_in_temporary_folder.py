@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from floodmark.checkpoint.conf_keys import DEFAULT_CHECKPOINT_LOCATION
 from floodmark.rules.code.changing import temporary_calls
 from floodmark.rules.code.facts import Code, Option
 from floodmark.rules.finding import Finding, Rule, Severity
@@ -52,5 +53,5 @@ def _checkpoints(code: Code) -> list[Option]:
     return [
         *(stream.checkpoint for stream in code.streams if stream.checkpoint),
         *code.dstreams.directories,
-        *(conf for conf in code.confs if conf.key == "spark.sql.streaming.checkpointLocation"),
+        *(conf for conf in code.confs if conf.key == DEFAULT_CHECKPOINT_LOCATION),
     ]

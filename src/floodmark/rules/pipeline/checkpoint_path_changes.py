@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.conf_keys import DEFAULT_CHECKPOINT_LOCATION
 from floodmark.rules.code.changing import changing_calls
 from floodmark.rules.code.facts import Code
 from floodmark.rules.finding import Finding, Rule, Severity
@@ -19,7 +20,6 @@ RULE = Rule(
     instead="A path that stays the same for the life of the query, and a version that you "
     "change yourself: …/checkpoints/sales-v2.",
 )
-_DEFAULT = "spark.sql.streaming.checkpointLocation"
 
 
 def check(code: Code) -> Iterator[Finding]:
@@ -35,7 +35,7 @@ def check(code: Code) -> Iterator[Finding]:
                 f"The checkpoint's path has {changing[0]}() in it: it is new at every start.",
                 line=option.line,
             )
-    if code.conf(_DEFAULT) is None:
+    if code.conf(DEFAULT_CHECKPOINT_LOCATION) is None:
         return
     for stream in code.streams:
         named = stream.checkpoint or stream.misspelt_checkpoint or stream.query_name
@@ -44,7 +44,8 @@ def check(code: Code) -> Iterator[Finding]:
         if stream.started_at and stream.keeps_output:
             yield RULE.finding(
                 code.path,
-                f"The query has no name, so its folder below {_DEFAULT} is a random one.",
+                f"The query has no name, so its folder below {DEFAULT_CHECKPOINT_LOCATION} is a "
+                "random one.",
                 line=stream.started_at,
                 do='Give it a name, .queryName("sales"), or a checkpointLocation of its own.',
             )

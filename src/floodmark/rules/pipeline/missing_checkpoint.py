@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.conf_keys import DEFAULT_CHECKPOINT_LOCATION
 from floodmark.rules.code.facts import Code, Stream
 from floodmark.rules.finding import Finding, Rule, Severity
 
@@ -17,11 +18,10 @@ RULE = Rule(
     restart="The query begins anew, and writes again what it had written.",
     instead='.option("checkpointLocation", path), with a path that stays the same.',
 )
-_DEFAULT = "spark.sql.streaming.checkpointLocation"
 
 
 def check(code: Code) -> Iterator[Finding]:
-    if code.conf(_DEFAULT) is not None:
+    if code.conf(DEFAULT_CHECKPOINT_LOCATION) is not None:
         return
     for stream in code.streams:
         if stream.started_at is None or stream.checkpoint or not stream.options_known:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.rules.code.facts import Code
 from floodmark.rules.finding import Finding, Rule, Severity
 
@@ -18,7 +19,6 @@ RULE = Rule(
     instead="Choose it before the first start. Later, `floodmark repartition` makes a checkpoint "
     "with another number.",
 )
-_KEY = "spark.sql.shuffle.partitions"
 
 
 def check(code: Code) -> Iterator[Finding]:
@@ -26,14 +26,14 @@ def check(code: Code) -> Iterator[Finding]:
         return
     first: str | None = None
     for conf in sorted(code.confs, key=lambda conf: conf.line):
-        number = conf.value.literal if conf.key == _KEY else None
+        number = conf.value.literal if conf.key == SHUFFLE_PARTITIONS else None
         if number is None:
             continue
         first = first or number
         if number != first:
             yield RULE.finding(
                 code.path,
-                f"{_KEY} is {first} at first and {number} here: a stateful query keeps the "
-                "number of its first batch.",
+                f"{SHUFFLE_PARTITIONS} is {first} at first and {number} here: a stateful query "
+                "keeps the number of its first batch.",
                 line=conf.line,
             )

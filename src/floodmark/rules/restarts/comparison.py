@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from floodmark.checkpoint.layout import JOIN_STORES
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.operator_kinds import kind_of, paired, unclear_kind
 from floodmark.checkpoint.outline import (
@@ -44,7 +45,6 @@ _ALIKE = {
     "file": "",
 }
 _UNTOLD = ("filters and projections", "Python functions", "the sink", "the output mode")
-JOIN_STORE = "left-keyToNumValues"
 
 
 @dataclass(frozen=True)
@@ -177,12 +177,12 @@ def operator_kind(operator: OperatorOutline) -> str:
     """Its name; before Spark 4.0 operators had none, but a join shows by its stores."""
     if operator.name is not None:
         return operator.name
-    return "symmetricHashJoin" if JOIN_STORE in operator.stores else "stateStoreSave"
+    return "symmetricHashJoin" if JOIN_STORES[0] in operator.stores else "stateStoreSave"
 
 
 def is_same_kind(held: OperatorOutline, new: OperatorOutline) -> bool:
     if held.name is None or new.name is None:
-        return (JOIN_STORE in held.stores) == (JOIN_STORE in new.stores)
+        return (JOIN_STORES[0] in held.stores) == (JOIN_STORES[0] in new.stores)
     plain = {"stateStoreSave", "StatefulStreamlineAggregate"}
     return held.name == new.name or {held.name, new.name} <= plain
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from floodmark.checkpoint.layout import JOIN_COUNTS, JOIN_VALUES
 from floodmark.errors import MalformedFile, Refused
 from floodmark.state.keys.murmur import hashes_of
 from floodmark.state.rows.types import Array, DataType, Field, Map, Struct, atom, stored
-from floodmark.state.shapes.operators import COUNTS, SEVERAL_VALUES, VALUES, Reading, Shape
+from floodmark.state.shapes.operators import SEVERAL_VALUES, Reading, Shape
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,9 +76,9 @@ def grouping_of(reading: Reading) -> Grouping:
     assert reading.schema is not None
     key = reading.schema.key
     name = reading.family or reading.folder
-    if name.endswith((VALUES, *SEVERAL_VALUES)):
+    if name.endswith((JOIN_VALUES, *SEVERAL_VALUES)):
         return Grouping((), key.fields[:-1])
-    if name.endswith(COUNTS):
+    if name.endswith(JOIN_COUNTS):
         return Grouping((), key.fields)
     if reading.family is None:
         return Grouping((), key.fields[: _plain_columns(reading, key)])

@@ -13,6 +13,13 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from floodmark.checkpoint.layout import (
+    JOIN_COUNTS,
+    JOIN_SIDES,
+    JOIN_STORES,
+    JOIN_TIMED_VALUES,
+    JOIN_VALUES,
+)
 from floodmark.checkpoint.text import parse_json_object
 from floodmark.errors import MalformedFile
 from floodmark.state.keys.keyset import hash_rows
@@ -25,10 +32,7 @@ if TYPE_CHECKING:
 
     from floodmark.state.rows.rowbytes import RowBytes
 
-SIDES = ("left", "right")
-COUNTS, VALUES = "keyToNumValues", "keyWithIndexToValue"
-JOIN_STORES = tuple(f"{side}-{kind}" for side in SIDES for kind in (COUNTS, VALUES))
-SEVERAL_VALUES = ("keyWithTsToValues", "tsWithKey")
+SEVERAL_VALUES = (JOIN_TIMED_VALUES, "tsWithKey")
 """Join format 4: families whose keys have several values each."""
 TIMERS = "timers"
 _TIMER_FAMILIES = ("$procTimers_keyToTimestamp", "$eventTimers_keyToTimestamp")
@@ -103,7 +107,8 @@ class Reading:
                 raise MalformedFile(
                     f"the schema of {missing} is missing: the join's side {self.name} needs it",
                     "Its file lies in the store's first partition, in _metadata/schema.",
-                    f"Restore it from a backup, or look at one store: --store {self.name}-{VALUES}",
+                    "Restore it from a backup, or look at one store: "
+                    f"--store {self.name}-{JOIN_VALUES}",
                 )
             return _first_fields(keys, len(key.fields)), _first_fields(values, len(value.fields))
         return keys, values
@@ -158,10 +163,10 @@ def _join(found: Mapping[str, Reading]) -> tuple[Reading, ...]:
             values.family,
             Shape.JOIN,
             values.schema,
-            found[f"{side}-{COUNTS}"],
+            found[f"{side}-{JOIN_COUNTS}"],
         )
-        for side in SIDES
-        if (values := found[f"{side}-{VALUES}"]).schema is not None
+        for side in JOIN_SIDES
+        if (values := found[f"{side}-{JOIN_VALUES}"]).schema is not None
     )
     return (*sides, *found.values())
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from floodmark.checkpoint.layout import JOIN_STORES
 from floodmark.state.rows.layout import Layout
-from floodmark.state.shapes.operators import JOIN_STORES, Reading, Shape
+from floodmark.state.shapes.operators import Reading, Shape
 from floodmark.state.shapes.reshape import Recipe, recipe_from_json
 from floodmark.state.shapes.schema import ColumnFamily
 from floodmark.statestore.write import ROCKSDB

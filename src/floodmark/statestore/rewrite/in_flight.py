@@ -26,7 +26,7 @@ from floodmark.statestore.rewrite.partitions import (
 from floodmark.statestore.rewrite.sorted_runs import Runs
 from floodmark.statestore.store import named
 from floodmark.statestore.write import StoreFormat
-from floodmark.storage.files import Files
+from floodmark.storage.files import WritableFiles
 
 if TYPE_CHECKING:
     from floodmark.state.files.records import Records
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def rewrite_again(
     before: StoreToRewrite,
     after: StoreToRewrite,
-    target: Files,
+    target: WritableFiles,
     goal: RewriteTarget,
     conf: Mapping[str, str],
 ) -> Tally:
@@ -70,7 +70,7 @@ def rewrite_partition_again(
     before: StoreToRewrite,
     after: StoreToRewrite,
     partition: int,
-    target: Files,
+    target: WritableFiles,
     goal: RewriteTarget,
     style: StoreFormat,
 ) -> Tally:
@@ -94,7 +94,7 @@ def write_partition_again(
     store: StoreToRewrite,
     partition: int,
     rows: tuple[Iterable[Records], Iterable[Records]],
-    target: Files,
+    target: WritableFiles,
     goal: RewriteTarget,
     style: StoreFormat,
 ) -> None:

@@ -15,26 +15,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from floodmark.checkpoint.layout import state_files, store_folder
+from floodmark.checkpoint.conf_keys import STATE_CODEC
+from floodmark.checkpoint.layout import JOIN_STORES, state_files, store_folder
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import FloodmarkError, NoAnswer, StoppedMidway, WouldLose
 from floodmark.state.files.conversion import Conversion
 from floodmark.state.files.rocksdb import read_snapshot
 from floodmark.state.keys.grouping import Grouping, grouping_of
 from floodmark.state.rows.rowbytes import gather
-from floodmark.state.shapes.operators import JOIN_STORES, Shape
+from floodmark.state.shapes.operators import Shape
 from floodmark.state.shapes.tally import Tally, tally
 from floodmark.statestore.open import open_state
 from floodmark.statestore.rewrite.sorted_runs import Runs
 from floodmark.statestore.store import OpenedPartition, StoreAt, named
 from floodmark.statestore.view import StateView
 from floodmark.statestore.write import HDFS, ROCKSDB, StoreFormat, write_store
-from floodmark.storage.files import Files
+from floodmark.storage.files import Files, WritableFiles
 
 if TYPE_CHECKING:
     from floodmark.state.files.records import Records
 
-CODEC = "spark.sql.streaming.stateStore.compression.codec"
+CODEC = STATE_CODEC
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def require_rewritable(
 
 
 def rewrite_store(
-    store: StoreToRewrite, target: Files, goal: RewriteTarget, conf: Mapping[str, str]
+    store: StoreToRewrite, target: WritableFiles, goal: RewriteTarget, conf: Mapping[str, str]
 ) -> Tally:
     """Writes one store; gives the tally of its rows as they were read."""
     style = style_of(store, goal, conf)
@@ -181,7 +182,7 @@ def write_partition(
     store: StoreToRewrite,
     partition: int,
     rows: Iterable[Records],
-    target: Files,
+    target: WritableFiles,
     goal: RewriteTarget,
     style: StoreFormat,
 ) -> None:
@@ -191,7 +192,11 @@ def write_partition(
 
 
 def rewrite_partition(
-    store: StoreToRewrite, partition: int, target: Files, goal: RewriteTarget, style: StoreFormat
+    store: StoreToRewrite,
+    partition: int,
+    target: WritableFiles,
+    goal: RewriteTarget,
+    style: StoreFormat,
 ) -> Tally:
     """One partition that stays what it is."""
     with (

@@ -29,7 +29,7 @@ from floodmark.statestore.rewrite.moving import Moved, moves, reshaped_rows, sor
 from floodmark.statestore.store import StoreAt
 from floodmark.statestore.view import StateView
 from floodmark.statestore.write import StoreFormat, WrittenStore, write_store
-from floodmark.storage.files import Files
+from floodmark.storage.files import Files, WritableFiles
 
 if TYPE_CHECKING:
     from floodmark.statestore.rewrite.moving import Rows
@@ -57,7 +57,7 @@ Views = Callable[[Part, int], "StateView | None"]
 
 def write_state(
     goal: ReshapeTarget,
-    target: Files,
+    target: WritableFiles,
     views: Views,
     given: Given | None = None,
     partitions: Sequence[int] | None = None,
@@ -114,7 +114,7 @@ class _Sources:
 
 
 def _write_one(
-    goal: ReshapeTarget, target: Files, place: tuple[int, str], sources: _Sources
+    goal: ReshapeTarget, target: WritableFiles, place: tuple[int, str], sources: _Sources
 ) -> WrittenStore:
     partition, store = place
     return write_store(
@@ -128,7 +128,11 @@ def _write_one(
 
 
 def _write_again(
-    goal: ReshapeTarget, target: Files, place: tuple[int, str], before: _Sources, after: _Sources
+    goal: ReshapeTarget,
+    target: WritableFiles,
+    place: tuple[int, str],
+    before: _Sources,
+    after: _Sources,
 ) -> WrittenStore:
     partition, store = place
     folder = store_folder(goal.operator, partition, store)

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import log2
 
+from floodmark.checkpoint.conf_keys import STRICT_DISTRIBUTION
+from floodmark.checkpoint.layout import JOIN_STORES
 from floodmark.errors import WouldLose
-from floodmark.state.shapes.operators import JOIN_STORES
 from floodmark.statestore.rewrite.partitions import StoreToRewrite
 
-STRICT = "spark.sql.streaming.statefulOperator.useStrictDistribution"
+STRICT = STRICT_DISTRIBUTION
 BY_ALL_KEYS = "hashed-by-all-keys"
 # Rows lie where another hash puts them by chance alone once in 2 ** 20 times.
 _BITS = 20

@@ -1,0 +1,114 @@
+"""Carries out a backup: new content goes into the repository, then the snapshot that names it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+
+from floodmark.changes.carry.needed_state import needed_state
+from floodmark.changes.planners.backup import consistent
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.errors import CannotRead, FileGone, StateFileMissing
+from floodmark.storage import repository as backup
+from floodmark.storage.copying import mode_of, private
+from floodmark.storage.files import Files, WritableFiles
+from floodmark.storage.repository import RepositoryWriter, Snapshot, Stored
+
+_TRIES = 5
+
+
+@dataclass(frozen=True)
+class Retention:
+    keep_last: int | None = None
+    keep_daily: int | None = None
+
+
+@dataclass(frozen=True)
+class BackupResult:
+    snapshot: Snapshot
+    new_bytes: int
+    removed_snapshots: int
+    removed_objects: int
+
+
+def take_backup(
+    files: Files,
+    location: str,
+    repository: WritableFiles,
+    retention: Retention,
+    now_ms: int | None = None,
+) -> BackupResult:
+    now = int(time.time() * 1000) if now_ms is None else now_ms
+    repository = private(repository)
+    backup.open_repository(repository, create=True)
+    mark = uuid.uuid4().hex
+    repository.write(RelativePath(f"{backup.RUNNING}/{mark}"), str(now).encode())
+    try:
+        earlier = [s for s in backup.snapshots(repository) if s.location == location]
+        store = RepositoryWriter(repository, earlier[-1].files if earlier else ())
+        snapshot = _snapshot(files, location, store, now)
+        backup.write_snapshot(repository, snapshot)
+        removed = (0, 0)
+        if retention != Retention():
+            mine = [s for s in backup.snapshots(repository) if s.location == location]
+            others = {s.id for s in backup.snapshots(repository) if s.location != location}
+            keep = backup.retained(mine, retention.keep_last, retention.keep_daily, _day)
+            removed = backup.sweep(repository, keep | others, now, mark)
+    finally:
+        repository.delete([RelativePath(f"{backup.RUNNING}/{mark}")])
+    return BackupResult(snapshot, store.written, *removed)
+
+
+def _day(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, timezone.utc).date().isoformat()
+
+
+def _snapshot(files: Files, location: str, store: RepositoryWriter, now_ms: int) -> Snapshot:
+    for _ in range(_TRIES):
+        try:
+            checkpoint = consistent(files)
+            stored = tuple(_stored(files, checkpoint, store))
+        except StateFileMissing:
+            raise  # it is lost, and was not there when the files were listed
+        except FileGone:
+            continue  # maintenance has removed it after it was listed: look again
+        moment = datetime.fromtimestamp(now_ms / 1000, timezone.utc)
+        name = f"{moment:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
+        return Snapshot(
+            name,
+            now_ms,
+            location,
+            checkpoint.query_id,
+            checkpoint.committed_batch,
+            stored,
+            mode_of(files),
+        )
+    raise CannotRead(
+        f"{files.root}: files went faster than they could be read",
+        f"{_TRIES} times a file that the snapshot needs was removed after it was listed.",
+        "Try again, or when the stream has less to do.",
+    )
+
+
+def _stored(files: Files, checkpoint: Checkpoint, store: RepositoryWriter) -> Iterator[Stored]:
+    needed: set[str] = set()
+    if checkpoint.committed_batch is not None and checkpoint.state_operators:
+        for state in needed_state(checkpoint, checkpoint.committed_batch, files.read):
+            needed |= {file.path for file in state.files}
+            needed |= {table.path for table in state.tables}
+    for file in checkpoint.files:
+        unchanged = store.earlier(file.path, file.size, file.mtime_ms)
+        if unchanged is not None:
+            yield replace(unchanged, mode=mode_of(files, file.path))
+            continue
+        try:
+            data = files.read(RelativePath(file.path))
+        except FileGone:
+            if file.path in needed or not file.path.startswith("state/"):
+                raise
+            continue  # an old version, removed by maintenance: nothing needs it
+        yield store.put(file.path, data, file.mtime_ms, mode_of(files, file.path))
