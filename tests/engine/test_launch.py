@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,12 @@ from streams import put_orders, read_orders
 from floodmark.checkpoint.start_note import unpacked_tree
 from floodmark.engine.code.query import read_query
 from floodmark.engine.spark.hadoop import HadoopFiles, checkpoint_files, qualified
+from floodmark.engine.spark.jvm import lost_connection
 from floodmark.engine.start import lease
 from floodmark.engine.start.launch import start
 from floodmark.engine.start.lease import PATH as LEASE
 from floodmark.engine.start.saved import read_saved
-from floodmark.errors import FileGone, OverLimit, Refused, WrongUse
+from floodmark.errors import CannotRead, FileGone, OverLimit, Refused, WrongUse
 from floodmark.rules.registry import names_to_allow
 from floodmark.storage.files import open_files
 
@@ -262,6 +263,33 @@ def test_hadoops_file_systems_give_what_local_files_give(
     monkeypatch.setenv("FLOODMARK_LIMITS", "metadata=255")
     with pytest.raises(OverLimit):
         hadoop.read("metadata")
+
+
+class _Ended:
+    """Whatever is asked of a JVM that has ended."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda files: files.list(),
+        lambda files: files.level(),
+        lambda files: files.read("metadata"),
+        lambda files: files.write("metadata", b""),
+        lambda files: files.create("metadata", b""),
+        lambda files: files.put("metadata", "metadata"),
+        lambda files: files.delete(["metadata"]),
+    ],
+)
+def test_storage_behind_a_jvm_that_has_ended_cannot_be_read(
+    ask: Callable[[HadoopFiles], Any],
+) -> None:
+    with pytest.raises(CannotRead, match="Spark does not answer") as raised:
+        ask(HadoopFiles("s3a://bucket/ck", _Ended(), _Ended()))
+    assert lost_connection(raised.value)
 
 
 def test_where_two_creates_may_both_succeed_the_one_that_stays_counts(

@@ -62,14 +62,12 @@ class HadoopFiles:
     reads_cost: bool = True
 
     def list(self, folder: str = "", most: int | None = None) -> Listing:
-        path = self._path(folder)
-        base = len(str(self.fs.makeQualified(self._path("")).toString())) + 1
-
         odd: list[tuple[str, str]] = []
 
         def walk() -> list[FileInfo]:
             found: list[FileInfo] = []
-            statuses = self.fs.listFiles(path, True)
+            base = len(str(self.fs.makeQualified(self._path("")).toString())) + 1
+            statuses = self.fs.listFiles(self._path(folder), True)
             while statuses.hasNext() and (most is None or len(found) < most):
                 status = statuses.next()
                 name = str(status.getPath().toString())[base:]
@@ -81,18 +79,21 @@ class HadoopFiles:
             return found
 
         try:
-            files = _asked(folder, walk)
+            files = self._asked(folder, walk)
         except FileGone:
             files = []
         whole = not odd and (most is None or len(files) < most)
         return Listing(tuple(files), whole, tuple(odd))
 
     def level(self, folder: str = "") -> Folder:
+        def look() -> list[tuple[str, bool]]:
+            statuses = self.fs.listStatus(self._path(folder))
+            return [(str(one.getPath().getName()), bool(one.isDirectory())) for one in statuses]
+
         try:
-            statuses = _asked(folder, lambda: self.fs.listStatus(self._path(folder)))
+            named = self._asked(folder, look)
         except FileGone:
             return Folder((), ())
-        named = [(str(status.getPath().getName()), status.isDirectory()) for status in statuses]
         return Folder(
             tuple(sorted(name for name, is_folder in named if is_folder and is_name(name))),
             tuple(sorted(name for name, is_folder in named if not is_folder and is_name(name))),
@@ -109,7 +110,7 @@ class HadoopFiles:
 
         kind = limits.kind_of(path)
         most = min(limits.current().of(kind), _LONGEST_ARRAY)
-        data = _asked(path, whole)
+        data = self._asked(path, whole)
         if len(data) > most:
             raise limits.over_limit(path, None, kind)
         return data
@@ -124,20 +125,20 @@ class HadoopFiles:
         return found
 
     def write(self, path: RelativePath, data: bytes) -> None:
-        _asked(path, lambda: self._put(path, data, overwrite=True))
+        self._asked(path, lambda: self._put(path, data, overwrite=True))
 
     def put(self, path: RelativePath, local: str) -> None:
-        source = self.spark._jvm.org.apache.hadoop.fs.Path(f"file:{local}")
-        _asked(
-            path,
-            lambda: self.fs.copyFromLocalFile(False, True, source, self._path(RelativePath(path))),
-        )
+        def copy() -> None:
+            source = self.spark._jvm.org.apache.hadoop.fs.Path(f"file:{local}")
+            self.fs.copyFromLocalFile(False, True, source, self._path(RelativePath(path)))
+
+        self._asked(path, copy)
 
     def create(self, path: RelativePath, data: bytes) -> bool:
-        if _asked(path, lambda: self.fs.exists(self._path(RelativePath(path)))):
+        if self._asked(path, lambda: self.fs.exists(self._path(RelativePath(path)))):
             return False
         try:
-            _asked(path, lambda: self._put(path, data, overwrite=False))
+            self._asked(path, lambda: self._put(path, data, overwrite=False))
         except CannotRead as error:
             if "AlreadyExists" in f"{error.what} {error.why}":
                 return False
@@ -162,10 +163,16 @@ class HadoopFiles:
 
     def delete(self, paths: Iterable[RelativePath]) -> None:
         for path in paths:
-            _asked(path, lambda path=path: self.fs.delete(self._path(RelativePath(path)), False))  # type: ignore[misc]
+            self._delete(RelativePath(path))
+
+    def _delete(self, path: RelativePath) -> None:
+        self._asked(path, lambda: self.fs.delete(self._path(path), False))
 
     def below(self, folder: RelativePath) -> HadoopFiles:
         return HadoopFiles(f"{self.root.rstrip('/')}/{RelativePath(folder)}", self.spark, self.fs)
+
+    def _asked(self, path: str, question: Callable[[], _Result]) -> _Result:
+        return _asked(path or self.root, question)
 
     def _path(self, relative: str) -> Any:
         relative = folder_path(relative)
@@ -185,5 +192,5 @@ def _asked(place: str, question: Callable[[], _Result]) -> _Result:
             raise FileGone(f"{place} is not there") from None
         words = str(error.java_exception.getMessage() or kind).splitlines()[0]
         raise CannotRead(f"{place}: the storage answered with {kind}", words) from None
-    except Py4JError as error:
-        raise CannotRead(f"{place}: Spark does not answer", str(error)) from None
+    except (Py4JError, ConnectionError) as error:  # its JVM has ended
+        raise CannotRead(f"{place}: Spark does not answer", str(error)) from error

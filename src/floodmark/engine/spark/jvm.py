@@ -18,7 +18,7 @@ from typing import Any
 from floodmark.checkpoint.text import shorten
 from floodmark.errors import WrongUse
 
-_REAPED_WITHIN_SECONDS = 5.0
+_REAPED_WITHIN_SECONDS = 30.0
 _TAIL_BYTES = 64 * 1024
 _OUT_OF_MEMORY = "OutOfMemoryError"
 # Spark's own, SparkExitCode.OOM.
