@@ -110,6 +110,20 @@ def test_files_of_one_disk_are_linked_and_a_new_one_does_not_reach_the_old(tmp_p
     assert old.read_bytes() == samples.sales(batches=2)["state/0/0/1.delta"]
 
 
+def test_where_a_delta_source_begins_goes_along(tmp_path: Path) -> None:
+    """Without it the moved stream would read the whole table a second time."""
+    golden = Path(__file__).parents[1] / "golden/4.2/delta/checkpoint"
+    new, start = tmp_path / "new", "_floodmark/start.json"
+    api.upgrade(str(golden), str(new), without_state=True, carrying=GO)
+    api.copy(str(new), str(tmp_path / "copy"), carrying=GO)
+    api.backup(str(new), str(tmp_path / "repo"), carrying=GO)
+    api.restore(str(tmp_path / "repo"), str(tmp_path / "restored"), carrying=GO)
+    wanted = (new / start).read_bytes()
+    assert b'"delta"' in wanted
+    assert (tmp_path / "copy" / start).read_bytes() == wanted
+    assert (tmp_path / "restored" / start).read_bytes() == wanted
+
+
 def test_to_other_storage(tmp_path: Path) -> None:
     tree = samples.sales(batches=2)
     samples.write(tmp_path / "cp", tree)

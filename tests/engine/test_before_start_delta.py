@@ -9,13 +9,17 @@ from typing import Any
 
 import pytest
 
+import floodmark
+from floodmark.changes.in_use import Clock
+from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.connectors.delta.table_log import table_id
-from floodmark.engine.pipelines.start_positions import parse_start
+from floodmark.engine.pipelines.start_positions import parse_start, read_start
 from floodmark.engine.spark.hadoop import checkpoint_files
 from floodmark.engine.start.launch import start
 from floodmark.errors import Refused
 
 pytestmark = pytest.mark.spark
+GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 
 
 @pytest.fixture
@@ -103,3 +107,22 @@ def test_the_start_that_an_upgrade_hands_over_begins_at_its_version(
     query = start(sink.trigger(availableNow=True), tmp_path / "ck")
     assert query.awaitTermination(120)
     assert sorted(row.id for row in spark.read.parquet(str(tmp_path / "sink")).collect()) == [1, 2]
+
+
+def test_a_place_that_was_handed_over_and_is_not_taken(
+    spark: Any, table: Path, tmp_path: Path
+) -> None:
+    plain = writer(spark, table).option("checkpointLocation", str(tmp_path / "ck")).start()
+    assert plain.awaitTermination(120)
+    new = tmp_path / "new"
+    floodmark.upgrade(str(tmp_path / "ck"), str(new), without_state=True, carrying=GO)
+    with pytest.raises(Refused, match="a Delta source goes on at version 3") as error:
+        start(writer(spark, table), new)
+    assert "--allow start-place-not-taken" in error.value.do
+    given = read_start(new / "_floodmark/start.json").delta()
+    add(spark, table, 9)
+    rows = spark.readStream.format("delta").options(**given).load(str(table))
+    sink = rows.writeStream.format("parquet").option("path", str(tmp_path / "sink"))
+    query = start(sink.trigger(availableNow=True), new)
+    assert query.awaitTermination(120)
+    assert [row.id for row in spark.read.parquet(str(tmp_path / "sink")).collect()] == [9]

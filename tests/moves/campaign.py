@@ -24,7 +24,7 @@ from floodmark.errors import WouldLose
 from moves.inputs import INPUTS, KafkaInput, Pieces, put_back
 from moves.outputs import OUTPUTS, KafkaOutput, OnceSql, Output, Recorded, Rows
 from moves.streams import BATCHES, Stream
-from moves.verbs import GO, PLANNED, VERBS, Move, Moved, Options, committed, parted
+from moves.verbs import GO, PLANNED, VERBS, Move, Moved, Options, committed, parted, planned
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,6 +50,10 @@ class Outcome:
     @property
     def differences(self) -> int:
         return self.unsaid.total()
+
+
+class FailedAsSaid(Exception):
+    """The first plan said that the query would fail, and so it did before the second move."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +168,8 @@ class Campaign:
             moved = moved.at(Path(plan.target))
             if f"{one} then " in verb:
                 self.feed()
-                self.run(moved.place, self.output)
+                if not self._runs_on(moved.place, self.output):
+                    raise _failed(_said(plan, self.output.kind))
                 self.ever |= _names(had, set(had))
                 had = {**had, **self.input.pieces(moved.place)}
         shutil.copytree(moved.place, self.base / "before")
@@ -208,9 +213,23 @@ class Campaign:
             unsaid.update(f"lost {name}" for name in lost)
         unsaid += self._misjudged(plan, said, holds, found)
         stops = fails_at is not None and max(emitted) >= fails_at
+        if stops and runs_on:
+            runs_on = self._runs_on_further(place, fails_at)
+        if _may_skip(said):
+            # Said with an "if" and without numbers: what is missing then, and a query that fails.
+            return Outcome(said, frozenset(again), frozenset(skipped), found - wanted)
         if runs_on == stops:
             unsaid["fails" if stops else "runs on"] += 1
         return Outcome(said, frozenset(again), frozenset(skipped), unsaid)
+
+    def _runs_on_further(self, place: Path, fails_at: int | None) -> bool:
+        """A batch without data comes only where the watermark has moved: skipped ones leave it."""
+        assert fails_at is not None
+        while max(planned(place)) < fails_at:
+            self.feed()
+            if not self._runs_on(place, self.output):
+                return False
+        return True
 
     def _recorded(self, place: Path) -> dict[int, Rows]:
         """What the moved stream emits; known already where only the sink is another."""
@@ -338,6 +357,15 @@ class Campaign:
 
     def _replaces(self) -> bool:
         return self.stream.sink == "delta" and self.stream.shape.mode == "complete"
+
+
+def _failed(said: Consequence | None) -> Exception:
+    is_said = said is not None and (said.fails_at is not None or _may_skip(said))
+    return FailedAsSaid() if is_said else AssertionError("the query failed, and no plan said so")
+
+
+def _may_skip(said: Consequence | None) -> bool:
+    return said is not None and not said.certain and said.accept == "skips" and said.skips is None
 
 
 def uncommit(checkpoint: Path) -> None:

@@ -191,6 +191,10 @@ def committed(checkpoint: Path) -> set[int]:
     return {int(path.name) for path in (checkpoint / "commits").glob("[0-9]*")}
 
 
+def planned(checkpoint: Path) -> set[int]:
+    return {int(path.name) for path in (checkpoint / "offsets").glob("[0-9]*")}
+
+
 def _lose_newest(checkpoint: Path, stream: Stream) -> None:
     newest = max(committed(checkpoint))
     if stream.shape.name == "stateless":

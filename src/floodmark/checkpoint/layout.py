@@ -18,6 +18,8 @@ COMMITS = "commits"
 SOURCES = "sources"
 STATE = "state"
 NOTES = "_floodmark"
+START_FILE = f"{NOTES}/start.json"
+"""Where sources begin that take their place as an option: `upgrade --without-state` writes it."""
 DEFAULT_STORE = "default"
 JOIN_SIDES = ("left", "right")
 JOIN_COUNTS, JOIN_VALUES = "keyToNumValues", "keyWithIndexToValue"

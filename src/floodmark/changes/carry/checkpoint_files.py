@@ -14,6 +14,7 @@ from floodmark.checkpoint.layout import (
     NOTES,
     OFFSETS,
     SOURCES,
+    START_FILE,
     STATE,
     FileInfo,
     batch_id,
@@ -32,7 +33,7 @@ def belongs(path: str) -> bool:
     if folder in _LOGS:
         return batch_id(rest) is not None
     if folder == NOTES:
-        return path.startswith(STARTS + "/")
+        return path.startswith(STARTS + "/") or path == START_FILE
     # A Delta source may keep its log of schemas anywhere below the checkpoint.
     return path == METADATA or folder in (SOURCES, STATE) or "_schema_log_" in path
 

@@ -11,7 +11,7 @@ from floodmark.changes.carry.origin import Origin
 from floodmark.changes.carry.rehome import is_schema_log, moved_schema_log
 from floodmark.changes.carry.resume_point import Course
 from floodmark.changes.plan import Step, copy, write
-from floodmark.checkpoint.layout import SOURCES, names_in, source_ids
+from floodmark.checkpoint.layout import SOURCES, START_FILE, names_in, source_ids
 from floodmark.connectors.files.file_log import (
     COMPACT,
     files_between,
@@ -25,7 +25,6 @@ from floodmark.connectors.registry import about, kind_named, read_source_offset
 from floodmark.connectors.source import UNKNOWN, SourceKind, SourceOffset, render_json
 from floodmark.errors import WouldLose
 
-START_FILE = "_floodmark/start.json"
 # No range of log ids reaches this far: a file of this entry is seen, and in no batch.
 _NEVER_READ = 2**62
 

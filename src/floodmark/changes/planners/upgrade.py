@@ -18,7 +18,6 @@ from floodmark.changes.carry.carried_state import (
 from floodmark.changes.carry.origin import Origin, new_query_id, sink_left_ahead
 from floodmark.changes.carry.resume_point import Course, UpgradeOptions, choose_course
 from floodmark.changes.carry.source_files import (
-    START_FILE,
     Placed,
     carry_sources,
     refuse_first_snapshot,
@@ -29,7 +28,7 @@ from floodmark.changes.carry.source_files import (
 from floodmark.changes.carry.topics import map_entry, require_topics
 from floodmark.changes.consequences import Renumbering
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
-from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS
+from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, START_FILE
 from floodmark.checkpoint.offsets import render_offsets, with_offset
 from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.checkpoint.start_note import last_start

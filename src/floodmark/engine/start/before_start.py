@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from floodmark.checkpoint.layout import NOTES, START_FILE
 from floodmark.checkpoint.outside import Outside
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.registry import about
 from floodmark.connectors.source import SourceOffset
 from floodmark.engine.code.query import CHECKPOINT_OPTION
+from floodmark.engine.pipelines.start_positions import DeltaStart, parse_start
 from floodmark.engine.spark.hadoop import qualified
 from floodmark.engine.start.asking_sources import ask_before_start, positions
 from floodmark.engine.start.changed_code import judge_code
@@ -86,6 +89,7 @@ def _situation(start: QueryToStart, allowed: frozenset[str], warnings: list[str]
         _chosen_conf(start),
         outside,
         None if IN_USE in allowed else _gathered(lambda: _holder(start), None, IN_USE, warnings),
+        _gathered(lambda: _handed_over(start), (), START_FILE, warnings),
     )
 
 
@@ -119,6 +123,15 @@ def _holder(start: QueryToStart) -> LeaseHolder | None:
         return None
     refusal = in_use(start.location, holder)
     return LeaseHolder(refusal.what, refusal.why, refusal.do)
+
+
+def _handed_over(start: QueryToStart) -> tuple[int, ...]:
+    """The versions at which Delta sources are to begin, by the start file of the checkpoint."""
+    _, _, name = START_FILE.rpartition("/")
+    if start.saved.resumes or name not in start.files.level(NOTES).files:
+        return ()
+    given = parse_start(start.files.read(RelativePath(START_FILE)), START_FILE)
+    return tuple(one.version for one in given.sources if isinstance(one, DeltaStart))
 
 
 def refuse(findings: Iterable[Finding], allowed: frozenset[str]) -> None:

@@ -52,6 +52,8 @@ class Situation:
     """Of the keys that the checkpoint pins: what the session sets, defaults left out."""
     outside: Outside = field(default_factory=Outside)
     holder: LeaseHolder | None = None
+    handed_over: tuple[int, ...] = ()
+    """Versions of Delta tables that an upgrade handed over, for a stream with no batch yet."""
 
     def of_kind(self, kind: str) -> Iterator[StartingSource]:
         return (source for source in self.sources if source.kind == kind)

@@ -1,0 +1,3 @@
+from broken.starting import situation
+
+SITUATION = situation(handed_over=(7,))
