@@ -21,6 +21,7 @@ from floodmark.checkpoint.layout import (
     is_temporary,
 )
 from floodmark.checkpoint.start_note import STARTS
+from floodmark.connectors.delta.offset import is_schema_log
 
 _LOGS = (OFFSETS, COMMITS)
 
@@ -34,8 +35,7 @@ def belongs(path: str) -> bool:
         return batch_id(rest) is not None
     if folder == NOTES:
         return path.startswith(STARTS + "/") or path == START_FILE
-    # A Delta source may keep its log of schemas anywhere below the checkpoint.
-    return path == METADATA or folder in (SOURCES, STATE) or "_schema_log_" in path
+    return path == METADATA or folder in (SOURCES, STATE) or is_schema_log(path)
 
 
 def belonging(files: Iterable[FileInfo]) -> tuple[FileInfo, ...]:

@@ -51,10 +51,6 @@ def is_operator_metadata(path: str) -> bool:
     return len(parts) == 5 and parts[0] == "state" and parts[2:4] == ["_metadata", "v2"]
 
 
-def is_schema_log(path: str) -> bool:
-    return "_schema_log_" in path
-
-
 def moved_operator_metadata(data: bytes, location: str, like: str | None = None) -> bytes:
     """v2 operator metadata whose schema files are those below `location`.
 

@@ -14,7 +14,6 @@ from floodmark.changes.carry.needed_state import needed_state
 from floodmark.changes.carry.origin import new_query_id, refuse_odd_content, without_blocks
 from floodmark.changes.carry.rehome import (
     is_operator_metadata,
-    is_schema_log,
     moved_operator_metadata,
     moved_schema_log,
 )
@@ -47,6 +46,7 @@ from floodmark.checkpoint.layout import (
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.query import new_metadata, parse_metadata, render_metadata
 from floodmark.checkpoint.start_note import STARTS
+from floodmark.connectors.delta.offset import is_schema_log
 from floodmark.errors import (
     FileGone,
     FloodmarkError,

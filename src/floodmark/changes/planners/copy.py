@@ -10,7 +10,6 @@ from floodmark.changes.carry.origin import Origin, new_query_id, sink_left_ahead
 from floodmark.changes.carry.rehome import (
     Moves,
     is_operator_metadata,
-    is_schema_log,
     moved_note,
     moved_operator_metadata,
     moved_schema_log,
@@ -21,6 +20,7 @@ from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step,
 from floodmark.checkpoint.layout import METADATA, SOURCES
 from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.checkpoint.start_note import STARTS
+from floodmark.connectors.delta.offset import is_schema_log
 from floodmark.connectors.files.input_files import file_sources
 from floodmark.errors import WrongUse
 

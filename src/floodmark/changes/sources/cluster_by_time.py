@@ -1,9 +1,7 @@
-"""A stream's place in another Kafka cluster, found by the times of its records.
+"""`upgrade --by-time`: offsets in another Kafka cluster, and what has to be accepted for them.
 
-The batch's own time is when it was planned; a stream that lags has records before it that are
-older. The first record that is not read yet has a time as well, and the old cluster knows it:
-in a cluster that has the same records in the same order, nothing that is not read lies before
-the first record of that time.
+With the old cluster, the times of the records are known (`connectors/kafka/by_time.py`). Without
+it, only the time when the batch was planned is, and a stream that lags has older records unread.
 """
 
 from __future__ import annotations
@@ -16,13 +14,13 @@ from floodmark.changes.sources.out_of_reach import SKIPS
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.relative_path import shown
 from floodmark.checkpoint.text import moment
+from floodmark.connectors.kafka.by_time import positions_at, require_topic, unread_since
 from floodmark.connectors.kafka.offset import parse_kafka_offset
 from floodmark.connectors.source import SourceOffset, render_json
 from floodmark.errors import WouldLose, WrongUse
 
 if TYPE_CHECKING:
     from floodmark.changes.carry.resume_point import UpgradeOptions
-    from floodmark.checkpoint.outside import Bounds
     from floodmark.connectors.kafka.live import Cluster
 
 Found = tuple[tuple[tuple[str, str], ...], tuple[str, ...]]
@@ -41,10 +39,10 @@ def by_record_time(
     for source in sources:
         place: dict[str, dict[str, int]] = {}
         for topic, partitions in parse_kafka_offset(source.offset).items():
-            times, unclear = _unread_since(old, topic, partitions)
+            times, unclear = unread_since(old, topic, partitions)
             doubts += unclear
             name = renamed.get(topic, topic)
-            found, unclear = _positions(new, name, times)
+            found, unclear = positions_at(new, name, times)
             doubts += unclear
             place[name] = {str(partition): at for partition, at in sorted(found.items())}
         moved.append((source.id, render_json(place)))
@@ -61,65 +59,6 @@ def by_record_time(
         "times may come twice."
     )
     return tuple(moved), (note, *(f"MAY BE LEFT OUT: {words}." for words in doubts))
-
-
-def _unread_since(
-    old: Cluster, topic: str, partitions: Mapping[int, int]
-) -> tuple[dict[int, int | None], list[str]]:
-    """The time of the first record that is not read, by partition; None: it never had one."""
-    bounds = old.bounds(topic)
-    times: dict[int, int | None] = {}
-    doubts = []
-    for partition, at in partitions.items():
-        name = f"{topic} partition {partition} of {old.bootstrap}"
-        there = bounds.get(partition)
-        if there is None or at > there.end:
-            doubts.append(f"{name} has no offset {at}, so the times of its records are not known")
-            times[partition] = None
-            continue
-        if at < there.earliest:
-            doubts.append(f"{name} has nothing before offset {there.earliest} any more")
-        read_to_end = at == there.end
-        if read_to_end and there.end == there.earliest:
-            if at > 0:
-                doubts.append(f"{name} is empty, so the time of its last record is not known")
-            times[partition] = None
-            continue
-        # All is read: the last record's time, for the ones to come are after it.
-        offset = at - 1 if read_to_end else max(at, there.earliest)
-        times[partition] = old.record_time(topic, partition, offset)
-        if times[partition] is None:
-            doubts.append(f"{name} gave no record from offset {offset} on")
-    return times, doubts
-
-
-def _positions(
-    new: Cluster, topic: str, times: Mapping[int, int | None]
-) -> tuple[dict[int, int], list[str]]:
-    bounds = _require_topic(new, topic)
-    doubts = []
-    if bounds.keys() != times.keys():
-        # Spread otherwise, a record may lie in any partition: from the earliest time on.
-        known = [at for at in times.values() if at is not None]
-        times = dict.fromkeys(bounds, min(known, default=None))
-        doubts.append(
-            f"{topic} has {len(bounds)} partitions at {new.bootstrap} and another number before: "
-            "records that are older than those before them may be left out"
-        )
-    asked = {partition: at for partition, at in times.items() if at is not None}
-    found = new.at_times(topic, asked, bounds)
-    begin = {partition: there.earliest for partition, there in bounds.items()}
-    return {**begin, **found}, doubts
-
-
-def _require_topic(new: Cluster, topic: str) -> Mapping[int, Bounds]:
-    bounds = new.bounds(topic)
-    if not bounds:
-        raise WrongUse(
-            f"--by-time: Kafka at {new.bootstrap} has no topic {topic}",
-            do="Say what it is called there: --map-topic OLD=NEW.",
-        )
-    return bounds
 
 
 def by_batch_time(
@@ -144,7 +83,7 @@ def by_batch_time(
         place: dict[str, dict[str, int]] = {}
         for topic in parse_kafka_offset(source.offset):
             name = renamed.get(topic, topic)
-            _require_topic(new, name)
+            require_topic(new, name)
             found = sorted(new.at_time(name, time_ms).items())
             place[name] = {str(partition): at for partition, at in found}
         moved.append((source.id, render_json(place)))

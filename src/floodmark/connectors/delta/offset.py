@@ -127,6 +127,11 @@ class DeltaSource(SourceKind):
         return new.reservoir_version - old.reservoir_version + 1
 
 
+def is_schema_log(path: str) -> bool:
+    """The source's log of the table's schemas, which may lie anywhere below the checkpoint."""
+    return "_schema_log_" in path
+
+
 def parse_delta_offset(offset: Any) -> DeltaOffset:
     if not isinstance(offset, dict) or not isinstance(offset.get("reservoirId"), str):
         raise MalformedFile(f"not a Delta offset: {shorten(repr(offset))}")

@@ -19,7 +19,6 @@ from floodmark.changes.carry.checkpoint_files import belonging
 from floodmark.changes.carry.needed_state import needed_state
 from floodmark.changes.carry.rehome import (
     is_operator_metadata,
-    is_schema_log,
     moved_operator_metadata,
     moved_schema_log,
 )
@@ -28,6 +27,7 @@ from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import render_offsets
 from floodmark.checkpoint.operators import parse_operator_metadata
 from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.connectors.delta.offset import is_schema_log
 from floodmark.engine.code.empty_leaves import EmptyLeaves, frame_of, replace_leaves
 from floodmark.engine.code.outline import clone_session
 from floodmark.engine.code.query import Query, read_query
@@ -208,7 +208,7 @@ def _is_needed(path: str, checkpoint: Checkpoint, needed: frozenset[str] | None)
         return int(rest) in kept
     if folder == STATE and needed is not None:
         return path in needed or "_metadata" in path or "_stateSchema" in path
-    return path == METADATA or folder in (SOURCES, STATE) or "_schema_log_" in path
+    return path == METADATA or folder in (SOURCES, STATE) or is_schema_log(path)
 
 
 def _needed_state(files: Files, checkpoint: Checkpoint) -> frozenset[str] | None:
