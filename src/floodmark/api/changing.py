@@ -147,7 +147,7 @@ def copy(
     sink: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """A copy elsewhere, with the absolute paths inside made right."""
+    """A copy elsewhere, with the absolute with its paths corrected."""
     from floodmark.changes.verbs import carrying_out as verbs
 
     return verbs.copy(

@@ -100,7 +100,7 @@ def restart(checkpoint: Checkpoint, state_missing: Sequence[str] = ()) -> Restar
     return replace(
         decided,
         words="The metadata file is missing: Spark 4.2 and later do not start, earlier ones take "
-        f"a new query id without a word. {decided.words}",
+        f"a new query id without a warning. {decided.words}",
     )
 
 

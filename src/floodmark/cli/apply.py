@@ -38,7 +38,7 @@ def command(
     storage: dict[str, Any],
     as_json: bool,
 ) -> None:
-    """Carry out a saved plan, if everything is still as it was when it was made.
+    """Execute a saved plan, if nothing has changed since it was made.
 
     With --resume CP: show the plan of a change that stopped midway in CP, and with --execute go on
     with it. A place outside of CP is read or changed only if --from or --sink names it.

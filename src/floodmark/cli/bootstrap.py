@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 @click.command("bootstrap", cls=options.TakesScript)
 @click.argument("new", metavar="NEW")
-@click.option("--app", required=True, metavar="APP.py[:P]", help="The code that goes on with it.")
+@click.option(
+    "--app", required=True, metavar="APP.py[:P]", help="The code that will use the checkpoint."
+)
 @click.option(
     "--state",
     multiple=True,

@@ -25,7 +25,7 @@ _WIDEST = 44
 
 def execute(function: _Function) -> _Function:
     return click.option(
-        "--execute", is_flag=True, help="Carry it out. Without this, nothing is changed."
+        "--execute", is_flag=True, help="Execute the plan. Without this, nothing is changed."
     )(function)
 
 
@@ -65,7 +65,7 @@ def accept(*names: str) -> Callable[[_Function], _Function]:
         "--accept",
         multiple=True,
         type=click.Choice(names),
-        help="Go on in spite of what the refusal of this name says.",
+        help="Continue in spite of the refusal of this name.",
     )
 
 

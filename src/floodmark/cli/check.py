@@ -37,15 +37,17 @@ _COLOURS = {"same": "green", "compatible": "green", "unknown": "yellow"}
 @click.option("--old", metavar="OLD.py[:P]", help="The code that made the checkpoint.")
 @options.old_ref
 @click.option(
-    "--adopt", is_flag=True, help="Note the old code as that of the last start, in CP/_floodmark."
+    "--adopt", is_flag=True, help="Record the old code as that of the last start, in CP/_floodmark."
 )
 @click.option(
     "--accept",
     multiple=True,
     metavar="RULE",
-    help="A change that Spark takes without a word, and that is meant; repeatable.",
+    help="A change that Spark takes without a warning, and that you intend; repeatable.",
 )
-@click.option("--rehearse", is_flag=True, help="Let Spark run one batch on a fork, and decide.")
+@click.option(
+    "--rehearse", is_flag=True, help="Let Spark run one batch on a fork; its result decides."
+)
 @click.option(
     "--cap-rows",
     type=click.IntRange(min=0),
@@ -85,8 +87,8 @@ def command(
     """Say whether changed code can go on with a checkpoint: what changed, and what to do.
 
     APP.py is any PySpark script or notebook, or a file of pipelines; a script's own arguments
-    follow two dashes. It is run, and nothing of it starts or writes: neither the checkpoint nor
-    anything of the application's is changed. Exits 1 if the answer is not yes.
+    follow two dashes. floodmark runs it, but no query starts and nothing is written: checkpoint,
+    sink, tables and files stay as they are. Exits 1 if the answer is not yes.
     """
     from floodmark.engine.code.checking import CheckOptions
     from floodmark.engine.pipelines.parameters import parse_settings

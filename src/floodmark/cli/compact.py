@@ -32,7 +32,7 @@ def command(
     storage: dict[str, Any],
     as_json: bool,
 ) -> None:
-    """Remove what neither a start nor going back to a kept batch needs."""
+    """Remove files that neither a start nor a rewind to a kept batch needs."""
     with changing.carrying(execute, wait, storage, accept=accept) as how:
         change = api.compact(checkpoint, keep=keep, sink=sink, carrying=how)
     changing.show(change, as_json, out)

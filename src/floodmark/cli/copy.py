@@ -18,9 +18,9 @@ from floodmark.cli import changing
     "--rehome",
     multiple=True,
     metavar="OLD=NEW",
-    help="Input and output files below OLD lie below NEW now.",
+    help="Input and output files moved from OLD to NEW.",
 )
-@click.option("--sink", metavar="FOLDER", help="The file sink's output, as it lies now.")
+@click.option("--sink", metavar="FOLDER", help="The file sink's output folder, where it is now.")
 @changing.read_data
 @changing.changing
 def command(
@@ -36,7 +36,7 @@ def command(
     storage: dict[str, Any],
     as_json: bool,
 ) -> None:
-    """Copy a checkpoint to another place or storage, with the paths inside made right."""
+    """Copy a checkpoint to another place or storage, with the with its paths corrected."""
     with changing.carrying(execute, wait, storage, read_data) as how:
         change = api.copy(
             checkpoint, dest, new_identity=new_identity, rehome=rehome, sink=sink, carrying=how

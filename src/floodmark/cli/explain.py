@@ -22,7 +22,7 @@ _LABEL = 16
 @click.option("--all", "every", is_flag=True, help="List every rule.")
 @options.as_json
 def command(rule: str | None, every: bool, as_json: bool) -> None:
-    """Tell a rule's whole story: what it finds, why it matters, what to do instead."""
+    """Explain a rule: what it finds, why it matters, what to do instead."""
     if every == (rule is not None):
         raise click.UsageError("Give a rule's code or name, or --all.")
     found = api.explain(rule)

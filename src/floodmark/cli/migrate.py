@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 @click.argument("checkpoint", metavar="CP")
 @click.argument("new", metavar="NEW", required=False)
 @click.option("--app", required=True, metavar="APP.py[:P]", help="The new code.")
-@click.option("--with", "with_file", metavar="MIGRATION.py", help="Functions over the old rows.")
+@click.option(
+    "--with",
+    "with_file",
+    metavar="MIGRATION.py",
+    help="Functions that turn old rows into new ones.",
+)
 @click.option("--skeleton", is_flag=True, help="Print a MIGRATION.py to begin with.")
 @click.option(
     "--old",
@@ -34,7 +39,7 @@ if TYPE_CHECKING:
     "--merge",
     multiple=True,
     metavar="COLUMN=HOW",
-    help="Of keys that become one: sum, min, max, any.",
+    help="Combine rows whose keys become one: sum, min, max, any.",
 )
 @click.option(
     "--accept",
@@ -82,8 +87,8 @@ def command(
 ) -> None:
     """Make NEW, a checkpoint for changed code, with CP's state carried over.
 
-    Columns of the state are matched by themselves where only one can be meant. CP is not
-    touched. Spark is asked what state the new code keeps: it runs it once, without any rows.
+    Columns of the state are matched automatically where only one match is possible. CP is not
+    changed. Spark runs the new code once, without rows, to find out which state it keeps.
 
     --partitions, --provider and --state-format change how the state is kept, in the same pass.
     """

@@ -15,16 +15,18 @@ from floodmark.visible import json_visible
 
 @click.command("offsets")
 @click.argument("checkpoint", metavar="CP")
-@click.option("--batch", type=int, metavar="N", help="Of this batch, not the last committed one.")
+@click.option(
+    "--batch", type=int, metavar="N", help="Show this batch instead of the last committed one."
+)
 @click.option(
     "--at",
     metavar="TIME",
-    help="Of the last committed batch planned by then: 2026-11-15T10:00:00Z.",
+    help="Show the last committed batch planned by this time: 2026-11-15T10:00:00Z.",
 )
 @click.option(
     "--starting-offsets", is_flag=True, help="Print only what the source's starting option takes."
 )
-@click.option("--source", metavar="ID", help="Of this source, where there are several.")
+@click.option("--source", metavar="ID", help="Show only this source.")
 @options.source_kinds
 @options.storage
 @options.as_json

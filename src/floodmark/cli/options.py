@@ -73,7 +73,7 @@ def storage(function: _Function) -> _Function:
         multiple=True,
         metavar="KEY=VALUE",
         callback=_pairs,
-        help="An option for the storage, as fsspec takes it; may be given again.",
+        help="An fsspec option for the storage; repeatable.",
     )(function)
 
 
@@ -90,7 +90,7 @@ def source_kinds(function: _Function) -> _Function:
         multiple=True,
         metavar="ID=KIND",
         callback=_kind_pairs,
-        help="What a source is where its offsets do not tell: 0=eventhubs, 0=kafka.",
+        help="The kind of a source whose offsets do not show it: 0=eventhubs, 0=kafka.",
     )(function)
 
 
@@ -111,7 +111,7 @@ def old_ref(function: _Function) -> _Function:
     return click.option(
         "--old-ref",
         metavar="REV",
-        help="The code that made CP is the application of this revision of git.",
+        help="Take the code that made CP from this git revision.",
     )(function)
 
 
@@ -149,10 +149,10 @@ def script(function: _Function) -> _Function:
             help="How long a script may run before it starts a query.",
         ),
         click.option(
-            "--py-files", metavar="FILE,…", help="Modules of the script, as spark-submit has it."
+            "--py-files", metavar="FILE,…", help="Modules of the script, as for spark-submit."
         ),
         click.option(
-            "--query", metavar="NAME|N", help="Of a script's queries, the one that is meant."
+            "--query", metavar="NAME|N", help="Which query of the script, if it has several."
         ),
     ):
         with_script = option(with_script)

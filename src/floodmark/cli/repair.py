@@ -23,7 +23,7 @@ RISKS = ("repeats", "changed-files", "unchanged-query", "maybe-running")
 )
 @click.option("--from-backup", metavar="REPO", help="Take lost files from a backup repository.")
 @click.option("--sink", metavar="PLACE", help="The sink's Delta table or folder of files.")
-@click.option("--read-data", is_flag=True, help="Also mend what `doctor --read-data` finds.")
+@click.option("--read-data", is_flag=True, help="Also repair what `doctor --read-data` finds.")
 @changing.changing
 def command(
     checkpoint: str,
@@ -39,7 +39,7 @@ def command(
 ) -> int:
     """Repair what `doctor` finds in a checkpoint, with the smallest change, and say what it costs.
 
-    Exits 1 if there was nothing that it could mend, though the checkpoint is not sound.
+    Exits 1 if the checkpoint is not sound and nothing could be repaired.
     """
     with changing.carrying(execute, wait, storage) as how:
         change = api.repair(

@@ -18,7 +18,7 @@ from floodmark.cli import changing
     type=click.IntRange(min=1),
     required=True,
     metavar="N",
-    help="How many partitions the state is to have.",
+    help="The new number of partitions.",
 )
 @click.option("--on-spark", is_flag=True, help="Let the executors of a Spark session do it.")
 @changing.accept("hashed-by-all-keys")

@@ -14,7 +14,9 @@ from floodmark.cli import changing
 @click.argument("repository", metavar="REPO")
 @click.argument("checkpoint", metavar="CP")
 @click.option("--snapshot", metavar="ID", help="Not the newest one; see `backup --list REPO`.")
-@click.option("--keep-identity", is_flag=True, help="Keep the query id; see the plan's words.")
+@click.option(
+    "--keep-identity", is_flag=True, help="Keep the query id; the plan says what follows."
+)
 @click.option("--sink", metavar="FOLDER", help="The file sink's output, whose log goes back too.")
 @changing.accept("another-query", "repeats", "skips", "loses", "out-of-reach", "maybe-running")
 @changing.read_data
@@ -37,9 +39,10 @@ def command(
 
     The plan says what each sink gets: where the query ran on after the snapshot, it is given a
     new id, and a file sink's log is taken back, so that no sink skips a batch with other records
-    in it. What comes twice, or is lost, has to be accepted by its name.
+    in it. Records that come
+    twice or are lost have to be accepted by name.
 
-    What stands at CP now is kept until `floodmark forget`.
+    What is at CP now is kept until `floodmark forget`.
     """
     with changing.carrying(execute, wait, storage, read_data) as how:
         change = api.restore(

@@ -15,14 +15,16 @@ from floodmark.cli import changing
 @click.option("--to-batch", type=int, metavar="N", help="Back to the end of batch N.")
 @click.option("--to-time", metavar="TIME", help="To the last batch by 2026-11-15T10:00:00Z.")
 @click.option("--to-offsets", metavar="FILE", help="To offsets, as `floodmark offsets` gives them.")
-@click.option("--keep-identity", is_flag=True, help="Keep the query id; see the plan's words.")
+@click.option(
+    "--keep-identity", is_flag=True, help="Keep the query id; the plan says what follows."
+)
 @click.option("--sink", metavar="FOLDER", help="The file sink's output, whose log goes back too.")
 @click.option(
     "--kafka",
     "--bootstrap-servers",
     "kafka",
     metavar="HOST:PORT",
-    help="Ask this cluster what it has, and had when.",
+    help="Ask this cluster for its offsets and their times.",
 )
 @click.option("--table", metavar="PATH", help="The Delta table to ask, for a time beyond the log.")
 @changing.accept("out-of-reach", "skips", "maybe-running")
@@ -47,7 +49,7 @@ def command(
 ) -> None:
     """Take a stream back to the end of an earlier batch, so that it reads on from there.
 
-    A time that the log holds no more is looked up in the source: in Kafka's index by time,
+    If the log no longer covers the time, it is looked up in the source: in Kafka's index by time,
     or in the Delta table's history.
     """
     with changing.carrying(execute, wait, storage, read_data) as how:

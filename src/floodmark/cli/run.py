@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 @click.option(
     "--start", "start_file", metavar="FILE", help="Where new streams begin: offsets handed over."
 )
-@click.option(
-    "--allow", multiple=True, metavar="NAME", help="Start in spite of what a look has found."
-)
+@click.option("--allow", multiple=True, metavar="NAME", help="Start although this rule objects.")
 @click.option(
     "--restart",
     type=click.Choice(["never", "on-failure"]),
@@ -48,7 +46,8 @@ if TYPE_CHECKING:
 @click.option(
     "--progress",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="One JSON line a batch goes here. [default: _floodmark/progress.jsonl in a local CP]",
+    help="Write one JSON line for each batch here. "
+    "[default: _floodmark/progress.jsonl in a local CP]",
 )
 @click.option(
     "--spark-log", metavar="FILE", help="Spark's log; - is stderr. [default: only kept on failure]"
@@ -69,7 +68,7 @@ if TYPE_CHECKING:
 @click.option(
     "--bisect-sink",
     is_flag=True,
-    help="The trials call the foreachBatch function as well: what it writes, it writes.",
+    help="The trials call the foreachBatch function as well: its writes are real.",
 )
 @options.script
 @options.spark

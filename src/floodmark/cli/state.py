@@ -39,7 +39,9 @@ def _key(_ctx: click.Context, _option: click.Parameter, value: str | None) -> An
     help="The stateful operator, as `inspect` numbers them.",
 )
 @click.option("--store", metavar="NAME", help="A store, a join's side, or a state variable.")
-@click.option("--batch", type=int, metavar="N", help="After this batch, not the last committed.")
+@click.option(
+    "--batch", type=int, metavar="N", help="After this batch instead of the last committed one."
+)
 @click.option(
     "--key",
     callback=_key,
@@ -60,8 +62,10 @@ def _key(_ctx: click.Context, _option: click.Parameter, value: str | None) -> An
     help="What changed from the end of batch A to the end of batch B.",
 )
 @click.option("--export", "export", metavar="FILE.parquet", help="All rows into a Parquet file.")
-@click.option("--key-schema", metavar="DDL", help="Where Spark wrote no schema (before 3.1).")
-@click.option("--value-schema", metavar="DDL", help="Goes with --key-schema.")
+@click.option(
+    "--key-schema", metavar="DDL", help="The key's schema, if Spark wrote none (before 3.1)."
+)
+@click.option("--value-schema", metavar="DDL", help="The value's schema; needs --key-schema.")
 @options.storage
 @options.as_json
 def command(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--new-identity", is_flag=True, help="A new query id, for a new sink.")
 @click.option("--restart-numbering", is_flag=True, help="Number batches from 0, for a new sink.")
 @click.option("--drop-in-flight", is_flag=True, help="Go back to the last commit.")
-@click.option("--without-state", is_flag=True, help="Leave the state behind: begin empty.")
+@click.option("--without-state", is_flag=True, help="Start with an empty state.")
 @click.option(
     "--map-topic", multiple=True, metavar="OLD=NEW", help="The Kafka topic has another name now."
 )
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     metavar="HOST:PORT",
     help="Ask this cluster what it still has.",
 )
-@click.option("--by-time", is_flag=True, help="The cluster is another: find offsets by time.")
+@click.option("--by-time", is_flag=True, help="The cluster is a new one: find offsets by time.")
 @click.option(
     "--old-kafka",
     metavar="HOST:PORT",
-    help="--by-time: the cluster that was read, which knows the times of its records.",
+    help="For --by-time: the old cluster, which knows the times of its records.",
 )
 @options.settings
 @options.script

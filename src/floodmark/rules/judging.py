@@ -69,7 +69,7 @@ def migrate_command(comparison: Comparison, found: Iterable[Reason]) -> str | No
         return None
     path = comparison.checkpoint.path
     said = [option for one in found for option in one.migrate or ()]
-    # What nobody may change without a word, `migrate` asks to be accepted by its name.
+    # What nobody may change without a warning, `migrate` asks to be accepted by its name.
     said += [
         f"--accept {one.rule}" for one in needed if one.verdict is Verdict.UNKNOWN and one.silent
     ]

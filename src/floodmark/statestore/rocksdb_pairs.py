@@ -1,6 +1,6 @@
 """The pairs of a RocksDB database, many at a time, and the process that gives them out.
 
-A stranger's snapshot can end the process that opens it, or keep it for ever: RocksDB believes
+A stranger's snapshot can end the process that opens it, or keep it forever: RocksDB believes
 what its checksums say. So a reader is a process of its own (rocksdb_readers starts it). Its
 start counts, so next to nothing is imported here.
 

@@ -1,6 +1,6 @@
 """Processes that read RocksDB databases for this one, each one at a time.
 
-A snapshot that a stranger has forged may end its reader or keep it for ever; here it is then an
+A snapshot that a stranger has forged may end its reader or keep it forever; here it is then an
 error as any other. Readers also stand for cores: RocksDB gives out one pair at a time, and a
 Python process takes them on one core only.
 """
@@ -223,5 +223,5 @@ def _start() -> Popen[bytes]:
 def _never_ends(seconds: float) -> MalformedFile:
     return MalformedFile(
         f"RocksDB has not answered for {seconds:.0f} seconds",
-        "A damaged or forged snapshot can keep it busy for ever; so can storage that stands still.",
+        "A damaged or forged snapshot can keep it busy forever; so can storage that stands still.",
     )

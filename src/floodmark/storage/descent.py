@@ -2,7 +2,7 @@
 
 Each part of a path is opened from the folder before it, so a link that somebody puts into a
 checkpoint leads nowhere, also while we are at work. The place itself is what the user named, and
-may be a link. Only regular files are opened: a named pipe would wait for ever for its writer.
+may be a link. Only regular files are opened: a named pipe would wait forever for its writer.
 """
 
 from __future__ import annotations

@@ -194,12 +194,12 @@ def _not_a_checkpoint(
         return NotACheckpoint(
             f"{files.root} has a metadata file that cannot be read, and no batch",
             f"metadata: {broken_metadata}",
-            "If a query began here, remove the folder and let it begin anew.",
+            "If a query began here, remove the folder and let it start over.",
         )
     if not listed:
         return NotACheckpoint(
             f"{files.root} is empty: there is no checkpoint in it",
-            "A query that starts here begins anew.",
+            "A query that starts here starts over.",
             "Give the folder that the query has as its checkpointLocation.",
         )
     below = sorted(

@@ -136,7 +136,7 @@ def refuse_odd_content(files: Files, listing: Listing) -> None:
         more = len(listing.unreadable) - 1
         raise Refused(
             f"{files.root}/{path}: {reason}" + (f" ({more} more are like it)" if more else ""),
-            "A change would leave it out without a word, or act on what it leads to.",
+            "A change would leave it out without a warning, or act on what it leads to.",
             "Put the file or folder itself in its place, or remove it. `floodmark inspect CP` "
             "lists all of them.",
         )

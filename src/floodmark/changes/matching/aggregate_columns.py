@@ -186,7 +186,7 @@ def _refuse_twins(
                 f"{ledger.where}: the old code has {twin.function}, the new one {one.function}",
                 "It may be the same under another name, or another one: the plans do not say.",
                 f"If it is the same: --rename {_inside(twin.function)}={_inside(one.function)}. "
-                f"If it begins anew: {defaults}.",
+                f"If it starts over: {defaults}.",
             )
 
 

@@ -126,7 +126,7 @@ def take(
         raise NotCarried(
             f"{ledger.where}: {'.'.join(source[1:])} is {ddl(before)} and would be {ddl(after)}",
             "Not every value of the old type is one of the new.",
-            "Keep the type, say how to turn the values (--with MIGRATION.py), or begin anew in "
+            "Keep the type, say how to turn the values (--with MIGRATION.py), or start over in "
             f"this column: --default {new.name}=VALUE.",
         )
     if before != after:

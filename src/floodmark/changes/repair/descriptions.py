@@ -73,7 +73,7 @@ def torn(patient: Patient) -> bool:
     """Schemas and operator metadata that Spark cannot read and writes anew where there are none."""
     found = [item.path for item in patient.found(Mend.DESCRIPTION) if item.repairable]
     for path in found:
-        patient.remove(path, "it cannot be read: the next start writes it anew")
+        patient.remove(path, "it cannot be read: the next start writes it again")
     if found:
         patient.risk(
             SAME_QUERY,

@@ -1,4 +1,4 @@
-"""Side files, checksums, temporary files: what lies beside and can be taken away or made anew."""
+"""Side files, checksums, temporary files: what lies beside and can be taken away or recreated."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def side_files(patient: Patient) -> bool:
                 f"{path} is not what Spark wrote, and it reads well. It is taken as it is: if "
                 "nobody changed it on purpose, its content is damaged.",
             )
-        patient.write(side, side_file_of(data), f"the checksums of {path}, made anew")
+        patient.write(side, side_file_of(data), f"the checksums of {path}, recreated")
         done = True
     return done
 

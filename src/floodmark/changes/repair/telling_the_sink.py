@@ -13,7 +13,7 @@ from floodmark.connectors.files.offset import FILE_SINKS
 
 
 def new_number_space(patient: Patient, first: int, spent: list[int]) -> bool:
-    """Batches from `first` on are planned anew, of which the sink may have those that are spent.
+    """Batches from `first` on are planned again, of which the sink may have those that are spent.
 
     False where a file sink's log cannot be taken back.
     """

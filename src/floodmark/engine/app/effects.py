@@ -56,7 +56,7 @@ _SKIPPED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("delta.tables", "DeltaOptimizeBuilder", ("executeCompaction", "executeZOrderBy")),
     ("delta.tables", "DeltaTableBuilder", ("execute",)),
 )
-# The end of a session is no act on data: it is left out without a word.
+# The end of a session is no act on data: it is left out without a warning.
 _SILENT = frozenset({"stop", "cancelAllJobs"})
 _FILE_SYSTEM = "org.apache.hadoop.fs.FileSystem"
 _FILE_SYSTEM_ACTS = frozenset(

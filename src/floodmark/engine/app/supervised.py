@@ -130,7 +130,7 @@ class Supervisor:
         name, checkpoint = location_of(writer)
         if checkpoint is None:
             shown = name or self.what.name
-            self.view.say(shown, "has no checkpointLocation: it begins anew with each start")
+            self.view.say(shown, "has no checkpointLocation: it starts over with each start")
             return original(writer)
         with self._lock:
             shown = name or self._free_name()

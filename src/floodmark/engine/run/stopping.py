@@ -29,7 +29,7 @@ def finish(query: Any, hurry: Callable[[], bool]) -> bool:
     """Ends the query after its running batch; at once when `hurry` says so.
 
     False where the batch goes on in spite of that: nothing interrupts Python code that a
-    foreachBatch calls, and Spark's stop() waits for it for ever.
+    foreachBatch calls, and Spark's stop() waits for it forever.
     """
     began = time.monotonic()
     since: dict[int, float] = {}

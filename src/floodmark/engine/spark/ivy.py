@@ -183,7 +183,7 @@ def _ivy_settings(root: str | None) -> str:
     """One repository in Maven's layout; Ivy's ibiblio is Maven Central unless told."""
     settings = ElementTree.Element("ivysettings")
     ElementTree.SubElement(settings, "settings", defaultResolver="repository")
-    # Ivy waits for ever unless told; a registry that does not answer must become an error.
+    # Ivy waits forever unless told; a registry that does not answer must become an error.
     ElementTree.SubElement(
         ElementTree.SubElement(settings, "timeout-constraints"),
         "timeout-constraint",

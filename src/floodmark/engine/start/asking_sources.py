@@ -18,7 +18,7 @@ from floodmark.errors import FileGone
 
 
 def positions(start: QueryToStart) -> dict[str, SourceOffset]:
-    """Where the next batch begins, source by source; nothing for a stream that begins anew."""
+    """Where the next batch begins, source by source; nothing for a stream that starts over."""
     checkpoint = start.saved.checkpoint
     if checkpoint is None or checkpoint.latest_batch is None:
         return {}

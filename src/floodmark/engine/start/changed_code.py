@@ -55,7 +55,7 @@ def judge_code(start: QueryToStart) -> Iterator[Finding]:
 
 
 def _stops(reason: Reason) -> bool:
-    """What goes wrong without a word is refused as well; not having been noted is not wrong."""
+    """What goes wrong without a warning is refused as well; not having been noted is not wrong."""
     if reason.verdict in _STOPPING:
         return True
     return reason.verdict is Verdict.UNKNOWN and reason.silent and reason.rule != _UNNOTED

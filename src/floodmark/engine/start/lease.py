@@ -227,7 +227,7 @@ def take(
             continue
         if claimed_epochs(files)[-1:] == [epoch]:
             return _taken(files, holder, epochs)
-        # Others went by while this one looked, and cleared the number away: begin anew.
+        # Others went by while this one looked, and cleared the number away: start over.
         files.delete([claim_path(epoch)])
     raise InUse(
         f"{files.root}: other runs take it at the same time",

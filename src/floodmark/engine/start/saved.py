@@ -13,7 +13,7 @@ from floodmark.storage.load import load_listed
 
 @dataclass(frozen=True)
 class Saved:
-    """A checkpoint that a start goes on from; `checkpoint` is None where it begins anew."""
+    """A checkpoint that a start goes on from; `checkpoint` is None where it starts over."""
 
     exists: bool
     """The folder is there with something in it."""

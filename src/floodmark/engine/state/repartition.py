@@ -1,4 +1,4 @@
-"""State written anew by the executors: the same codec as in one process, a task a partition.
+"""State written again by the executors: the same codec as in one process, a task a partition.
 
 Each task opens the storage itself and reads its own partition; Spark's shuffle brings the
 rows together that belong together, and each goal's rows are written by one task. Nothing

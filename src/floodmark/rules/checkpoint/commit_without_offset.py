@@ -13,9 +13,9 @@ RULE = Rule(
     "commit-without-offset",
     Severity.ERROR,
     finds="A file in commits/ whose batch has no file in offsets/, though older batches have one.",
-    matters="The offset entry is what says which records the batch took; without it nobody knows.",
-    restart="Spark wants the two newest offset entries side by side, and fails at a start if one "
-    "of them is the one that is gone.",
+    matters="The offset entry says which records the batch took. Without it nobody knows.",
+    restart="Spark reads the two newest offset entries, and fails at a start if one of them is "
+    "missing.",
     instead="Restore the offset entry from a backup, or go back to the batch before it with "
     "`floodmark rewind`.",
     repairable=True,

@@ -18,7 +18,7 @@ RULE = Rule(
     Severity.ERROR,
     finds="With --sources: a version that the table's log no longer has or does not have yet, "
     "data files that were vacuumed, or another table at that place.",
-    matters="The log's retention, VACUUM, a restore or a table made anew overtook the stream.",
+    matters="The log's retention, VACUUM, a restore or a table recreated overtook the stream.",
     restart="The query fails at its first batch (DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE, "
     "a missing version or a missing file); with failOnDataLoss=false it skips what is gone.",
     instead="Point the source at the table that the checkpoint knows, restore its files, or read "
@@ -50,6 +50,6 @@ def check_start(situation: Situation) -> Iterator[Finding]:
                 found.words,
                 why="The log's retention (delta.logRetentionDuration) removed versions that the "
                 "stream had not read. Spark fails, or skips them where failOnDataLoss is false.",
-                do="Begin with a new checkpoint that reads the table anew, or, to go on with what "
+                do="Begin with a new checkpoint that reads the table again, or, to go on with what "
                 'is left, set .option("failOnDataLoss", "false") as well.',
             )

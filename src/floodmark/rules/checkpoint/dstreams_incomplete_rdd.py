@@ -17,7 +17,7 @@ RULE = Rule(
     finds="A saved RDD whose part files are not numbered from 0 without a hole.",
     matters="The parts are the state of updateStateByKey and its like.",
     restart="The application fails when it recovers the RDD ('Invalid checkpoint file').",
-    instead="Restore the part from a backup; else the state begins anew.",
+    instead="Restore the part from a backup; else the state starts over.",
 )
 _PART = re.compile(r"(?P<rdd>.+/rdd-\d+)/part-(?P<part>\d{5,9})")
 

@@ -16,7 +16,7 @@ RULE = Rule(
     "more.",
     matters="A write was stopped half way; the checkpoint it was to become does not exist.",
     restart="Spark falls back to the checkpoint before it, and removes `temp` at its next write.",
-    instead="Nothing has to be done; hidden attempt files can be removed while it is stopped.",
+    instead="Nothing. Hidden attempt files can be removed while the application is stopped.",
 )
 _WRITTEN_WITHIN_MS = 3_600_000
 

@@ -16,7 +16,7 @@ RULE = Rule(
     matters="A crash or a full disk stopped its write half way, on storage that does not rename "
     "whole files.",
     restart="Spark opens the newest entries and stops at 'Incomplete log file'.",
-    instead="Remove the file and its hidden .crc. An offset entry is then planned anew; without "
+    instead="Remove the file and its hidden .crc. An offset entry is then planned again; without "
     "its commit, the batch is run again over the same offsets.",
     repairable=True,
     mends=(Mend.GO_BACK,),

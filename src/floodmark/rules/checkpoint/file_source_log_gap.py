@@ -17,7 +17,7 @@ RULE = Rule(
     finds="An entry missing after the newest compaction of a file source's log.",
     matters="The log is the source's memory of which files it has taken.",
     restart="Spark reads the whole log at a start, and fails at the hole.",
-    instead="Restore the entry from a backup (`repair --from-backup`). Written anew without its "
+    instead="Restore the entry from a backup (`repair --from-backup`). Written again without its "
     "files, the source takes those that are still there for new ones.",
     repairable=True,
     mends=(Mend.SEEN_FILES,),

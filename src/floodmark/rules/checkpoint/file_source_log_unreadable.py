@@ -14,7 +14,7 @@ RULE = Rule(
     finds="An entry of a file source's log that is empty, cut short or garbled.",
     matters="The log is the source's memory of which files it has taken.",
     restart="Spark reads the whole log at a start, and fails at this entry.",
-    instead="Restore the entry from a backup (`repair --from-backup`). Written anew without its "
+    instead="Restore the entry from a backup (`repair --from-backup`). Written again without its "
     "files, the source takes those that are still there for new ones.",
     repairable=True,
 )

@@ -14,9 +14,9 @@ RULE = Rule(
     "FM146",
     "kafka-offset-out-of-range",
     Severity.ERROR,
-    finds="With --sources: offsets that lie before what the broker still has or after its end, or "
-    "a topic or partition that it has not.",
-    matters="Retention removed records that the stream had not read, the topic was made anew, or "
+    finds="With --sources: offsets before the first or after the last that the broker has, or a "
+    "topic or partition that it does not have.",
+    matters="Retention removed records that the stream had not read, the topic was recreated, or "
     "this is another cluster.",
     restart="With failOnDataLoss the query fails at its first batch; without it, records are "
     "skipped or read again, silently.",

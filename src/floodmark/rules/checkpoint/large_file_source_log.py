@@ -12,7 +12,7 @@ RULE = Rule(
     "large-file-source-log",
     Severity.ADVICE,
     finds="A compaction of a file source's log above 10 MB.",
-    matters="The list of seen files is never shortened: every tenth batch writes all of it anew.",
+    matters="The list of seen files is never shortened: every tenth batch writes all of it again.",
     restart="The start reads it whole, into the driver's memory.",
     instead="Begin a new checkpoint after the last committed batch now and then "
     "(`floodmark upgrade`), with files that are done moved away, or read a table format.",
@@ -32,5 +32,5 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if largest is not None and compacted[largest] > _LARGE:
             yield RULE.finding(
                 largest,
-                f"{largest} has {compacted[largest]:,} bytes, written anew every tenth batch.",
+                f"{largest} has {compacted[largest]:,} bytes, written again every tenth batch.",
             )

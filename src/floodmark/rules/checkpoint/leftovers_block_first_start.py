@@ -15,7 +15,7 @@ RULE = Rule(
     Severity.ERROR,
     finds="No batch in the logs, and yet files in offsets/, commits/ or state/: a temporary file "
     "of the very first write, or the state of an earlier query.",
-    matters="A query without batches is new to Spark, and wants its folders empty.",
+    matters="A query without batches is new to Spark, and Spark expects its folders to be empty.",
     restart="Spark 4.1 and later refuse to start (STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY), "
     "temporary files included. Earlier ones start, and may mix old state into the new.",
     instead="Remove what is in offsets/, commits/ and state/; no batch was planned, so nothing is "

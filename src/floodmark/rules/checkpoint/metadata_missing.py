@@ -15,10 +15,10 @@ RULE = Rule(
     "metadata-missing",
     Severity.ERROR,
     finds="A checkpoint that has batches and no `metadata` file.",
-    matters="The file holds the query's id, and exactly-once sinks such as Delta know a batch by "
-    "that id and its number: with another id they take a batch twice.",
+    matters="The file holds the query's id. Exactly-once sinks such as Delta recognise a batch by "
+    "that id and its number: with another id they store a batch twice.",
     restart="Spark 4.2 and later refuse to start (STREAMING_CHECKPOINT_MISSING_METADATA_FILE); "
-    "earlier ones make up a new id without a word.",
+    "earlier versions create a new id without a warning.",
     instead="Restore `metadata` from a backup. For a Delta sink the old id stands in the table's "
     "log, as the appId of its txn actions (`repair --sink TABLE` takes it from there).",
     repairable=True,

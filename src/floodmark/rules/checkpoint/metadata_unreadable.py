@@ -14,8 +14,8 @@ RULE = Rule(
     "metadata-unreadable",
     Severity.ERROR,
     finds="A `metadata` file that is empty, cut short, or not JSON with an id.",
-    matters="Without its id the query is a stranger to its own sink.",
-    restart="Every start fails while reading the file; Spark does not write it anew.",
+    matters="Exactly-once sinks recognise the query by this id.",
+    restart="Every start fails while reading the file; Spark does not write it again.",
     instead="Restore `metadata` from a backup. If no batch was planned yet, remove the file: "
     "Spark then makes a new one.",
     repairable=True,

@@ -14,9 +14,9 @@ RULE = Rule(
     Severity.ERROR,
     finds="With --read-data: a state file, or a RocksDB store, whose keys belong to another "
     "partition by Spark's hash.",
-    matters="The file is another partition's: a copy or a hand mixed them up.",
-    restart="Spark loads it without a word. Its keys are never found again, and those that "
-    "belong there begin anew, from nothing.",
+    matters="The file belongs to another partition: a copy or a manual change mixed them up.",
+    restart="Spark loads it without a warning. Its keys are never found again, and the keys that "
+    "belong there start from nothing.",
     instead="Restore the file from a backup.",
     mends=(Mend.STATE, Mend.GO_BACK),
 )

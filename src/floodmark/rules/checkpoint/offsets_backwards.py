@@ -14,11 +14,11 @@ RULE = Rule(
     "offsets-backwards",
     Severity.ERROR,
     finds="A batch that ends before the batch before it ended, in one of its sources.",
-    matters="Offsets only grow. A Kafka topic that was deleted and made anew, a restored table, "
+    matters="Offsets only grow. A Kafka topic that was deleted and recreated, a restored table, "
     "an edited entry or a second query make them shrink.",
     restart="Kafka: with failOnDataLoss the query fails, without it records are skipped or read "
     "again. Delta fails ('Found invalid offsets').",
-    instead="If the source was made anew, go on with a new checkpoint: `floodmark upgrade`. If "
+    instead="If the source was recreated, go on with a new checkpoint: `floodmark upgrade`. If "
     "the entry was edited, restore it.",
 )
 

@@ -17,7 +17,7 @@ RULE = Rule(
     restart="Spark only logs a warning and leaves the comparison out, at every start: a query "
     "whose operators changed starts on another operator's state. The statestore reader fails.",
     instead="Restore the file from a backup, or remove it while the query is unchanged: Spark "
-    "writes it anew.",
+    "writes it again.",
     mends=(Mend.DESCRIPTION,),
 )
 

@@ -14,8 +14,8 @@ RULE = Rule(
     "FM114",
     "orphan-side-file",
     Severity.ERROR,
-    finds="A hidden `.N.crc` in offsets/, commits/ or a file source's list without its N, where N "
-    "is yet to be written; or `.metadata.crc` without `metadata`.",
+    finds="A hidden `.N.crc` in offsets/, commits/ or a file source's list without its file N, "
+    "where Spark has not written N yet; or `.metadata.crc` without `metadata`.",
     matters="On a local disk, Hadoop moves the side file together with its file and does not "
     "overwrite one that is there.",
     restart="The write of N fails, as 'Multiple streaming queries are concurrently using …', "

@@ -12,9 +12,9 @@ RULE = Rule(
     "source-not-asked",
     Severity.ADVICE,
     finds="With --sources: a source whose place is not known, or that does not answer.",
-    matters="A checkpoint holds offsets, and not where they are offsets of; floodmark's notes of "
-    "the last start tell, where it started the query.",
-    restart="Nothing is known of it.",
+    matters="A checkpoint holds offsets, but not the address of their source. floodmark's notes of "
+    "the last start have it, if floodmark started the query.",
+    restart="Unknown: the source was not compared.",
     instead="Name it: --bootstrap-servers HOST:PORT, --table PATH, --sink PATH.",
 )
 

@@ -19,7 +19,7 @@ RULE = Rule(
     "start.",
     matters="The logs do not tell whether a query keeps state, so without the note this looks "
     "like the checkpoint of a query that keeps none.",
-    restart="The first batch fails: CANNOT_LOAD_STATE_STORE, for batch N starts from state "
+    restart="The first batch fails with CANNOT_LOAD_STATE_STORE, because batch N starts from state "
     "version N.",
     instead="Restore `state/` from a backup: `floodmark repair CP --from-backup REPO`. Without "
     "one: `floodmark upgrade CP NEW --without-state` goes on in the sources with an empty state.",

@@ -17,7 +17,7 @@ RULE = Rule(
     restart="The first batch fails while comparing schemas, unless "
     "spark.sql.streaming.stateStore.stateSchemaCheck is false.",
     instead="Restore the file from a backup. If the query is unchanged, the file can be removed: "
-    "Spark writes it anew.",
+    "Spark writes it again.",
     mends=(Mend.DESCRIPTION,),
 )
 

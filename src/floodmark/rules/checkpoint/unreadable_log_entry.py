@@ -17,7 +17,7 @@ RULE = Rule(
     restart="A file that does not parse is fatal in every version of Spark, if it is one of the "
     "newest two offset entries or the newest commit.",
     instead="Restore it from a backup. A newest offset entry whose batch has no commit can be "
-    "removed with its .crc: the batch is planned anew. A commit that is removed has its batch "
+    "removed with its .crc: the batch is planned again. A commit that is removed has its batch "
     "run again.",
     repairable=True,
     mends=(Mend.GO_BACK,),

@@ -18,7 +18,7 @@ RULE = Rule(
     "types of the state stay the same.",
     matters="Spark compares types, not names and not expressions. A maximum goes on from "
     "what was a sum.",
-    restart="It starts without a word, and its results are wrong from then on.",
+    restart="It starts without a warning, and its results are wrong from then on.",
     instead="`floodmark migrate` puts reordered columns right; with --with a function makes "
     "new values of the old ones. Otherwise `floodmark upgrade --without-state` begins with an "
     "empty "

@@ -14,7 +14,7 @@ RULE = Rule(
     Severity.ADVICE,
     finds="A file that is not the one of the last start, with the same plan.",
     matters="Functions of foreachBatch, of groups and of columns are free to change.",
-    restart="It starts. What your functions do from now on is yours to judge.",
+    restart="It starts. Only you can judge what your functions do now.",
     instead="Nothing.",
 )
 

@@ -17,7 +17,7 @@ RULE = Rule(
     matters="The state is the set of what was seen, by those columns.",
     restart="Spark refuses other types and numbers of columns: "
     "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE. Other columns of the same types start "
-    "without a word, and nothing that was seen is known any more.",
+    "without a warning, and nothing that was seen is known any more.",
     instead="Where columns are left out, `floodmark migrate` carries over what was seen. "
     "Columns that the state never had cannot be made: `floodmark upgrade --without-state` begins "
     "anew.",

@@ -17,7 +17,7 @@ RULE = Rule(
     "at the last start.",
     matters="The same code then parses dates in another zone, overflows in another way, or "
     "finds other columns: keys and sums mean something else.",
-    restart="It starts without a word. The checkpoint pins none of these settings.",
+    restart="It starts without a warning. The checkpoint pins none of these settings.",
     instead="Set it as it was. If the new value is meant: --accept evaluation-settings-changed "
     "(`check`), --allow evaluation-settings-changed (`run`).",
 )

@@ -17,7 +17,7 @@ RULE = Rule(
     matters="Records that a filter left out are not read again, and what is in the state "
     "stays in it.",
     restart="It starts; the new filters count from the next batch on.",
-    instead="Nothing. To have the past filtered anew, `floodmark rewind`.",
+    instead="Nothing. To have the past filtered again, `floodmark rewind`.",
 )
 
 
@@ -32,7 +32,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             f"{one.what} It feeds {state_words(one.feeds)}, whose state holds what the old "
             "filters let through.",
             one.where,
-            why="It starts without a word. What was counted, seen or kept under the old filters "
+            why="It starts without a warning. What was counted, seen or kept under the old filters "
             "stays so: results mix both.",
             do="If that is meant: --accept filter-changed (`check`), --allow filter-changed "
             "(`run`). Otherwise `floodmark upgrade --without-state` begins with an empty state.",

@@ -17,7 +17,7 @@ RULE = Rule(
     finds="flatMapGroupsWithState or applyInPandasWithState with another state schema.",
     matters="The state is one value of that schema for each group.",
     restart="Spark refuses: STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE. New names for the same "
-    "types start without a word.",
+    "types start without a warning.",
     instead="`floodmark migrate --with` makes new states of the old ones; `migrate "
     "--skeleton` writes the function as it begins. What the function does is free "
     "to change.",

@@ -18,7 +18,7 @@ RULE = Rule(
     matters="Whole rows wait in the state for their partner.",
     restart="Spark refuses other types and numbers: "
     "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE. Other columns of the same types start "
-    "without a word, and rows that wait come out under the new names.",
+    "without a warning, and rows that wait come out under the new names.",
     instead="`floodmark migrate` carries the rows over: columns that stay keep their "
     "values, new ones are null.",
 )

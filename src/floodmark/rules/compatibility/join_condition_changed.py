@@ -13,10 +13,10 @@ RULE = Rule(
     "FM331",
     "join-condition-changed",
     Severity.WARNING,
-    finds="A join condition that is not as at the last start, with keys of the same types.",
+    finds="A join condition that differs from the last start, with keys of the same types.",
     matters="Rows in the state were kept by the old equalities, and for as long as the old "
     "condition needed them.",
-    restart="It starts without a word. Spark's documentation calls the result ill-defined: "
+    restart="It starts without a warning. Spark's documentation calls the result ill-defined: "
     "rows that the new condition needs may be gone.",
     instead="If only a name changed, nothing. Otherwise begin with an empty state: "
     "`floodmark upgrade --without-state`.",

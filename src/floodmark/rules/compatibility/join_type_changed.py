@@ -13,14 +13,13 @@ RULE = Rule(
     "FM330",
     "join-type-changed",
     Severity.ERROR,
-    finds="Inner, left, right, full or semi, not as at the last start.",
-    matters="An outer join remembers which rows have met a partner; an inner join does not "
-    "care to. Spark's documentation does not allow the change.",
+    finds="Another join type (inner, left, right, full, semi) than at the last start.",
+    matters="An outer join remembers which rows have met a partner; an inner join does not. "
+    "Spark's documentation does not allow the change.",
     restart="Spark has no check for it, and starts. Rows that met their partner before may "
     "come out once more, with nulls.",
-    instead="Begin with an empty state: `floodmark upgrade --without-state`. Rows that wait "
-    "for a partner "
-    "then are not there any more.",
+    instead="Start with an empty state: `floodmark upgrade --without-state`. Rows that wait for a "
+    "partner are then lost.",
 )
 
 

@@ -26,7 +26,7 @@ RULE = Rule(
     "state, where their types stay the same.",
     matters="Spark compares types, not names and not expressions. What was counted for a "
     "customer goes on under a product of the same text.",
-    restart="It starts without a word, and old and new keys lie in one state.",
+    restart="It starts without a warning, and old and new keys lie in one state.",
     instead="If it is a new name only, nothing. Otherwise `floodmark migrate --with` makes "
     "new keys of the old ones, or `floodmark upgrade --without-state` begins with an empty state.",
 )

@@ -16,9 +16,9 @@ RULE = Rule(
     "that has no plan.",
     matters="Spark keeps neither plan nor sink in a checkpoint. Without a note only sources, "
     "schemas and pinned settings can be compared.",
-    restart="Spark starts wherever the types of the state fit. Other filters, another sink, "
-    "another output mode or join type, and aggregates or keys that mean something else show no "
-    "sign here.",
+    restart="Spark starts wherever the types of the state fit. A check without the old plan does "
+    "not see other filters, another sink, output mode or join type, or aggregates and keys with "
+    "another meaning.",
     instead="Give the code that made the checkpoint: --old OLD.py. Or start it with "
     "`floodmark run` or `floodmark.start`: from then on every start leaves a note.",
 )

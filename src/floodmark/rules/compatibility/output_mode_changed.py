@@ -12,7 +12,7 @@ RULE = Rule(
     "FM313",
     "output-mode-changed",
     Severity.WARNING,
-    finds="Append, update or complete, not as at the last start.",
+    finds="Another output mode (append, update, complete) than at the last start.",
     matters="Spark keeps no output mode in the checkpoint. The state of an aggregation is "
     "the same in all three.",
     restart="It starts. From update to append, groups that went out already go out once "

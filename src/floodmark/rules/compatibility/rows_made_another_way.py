@@ -19,7 +19,7 @@ RULE = Rule(
     "accounts for: a generator, a static join, a union, a step added or taken away.",
     matters="The state holds what the old steps made of the records so far. Spark compares "
     "the types of the state and nothing else.",
-    restart="It starts without a word. What comes from now on is made in the new way, what "
+    restart="It starts without a warning. What comes from now on is made in the new way, what "
     "is in the state was made in the old.",
     instead="If both may lie in one state: --accept rows-made-another-way (`check`), --allow "
     "rows-made-another-way (`run`). Otherwise `floodmark upgrade --without-state` begins with an "

@@ -14,9 +14,9 @@ RULE = Rule(
     "sink-changed",
     Severity.WARNING,
     finds="A sink of another kind than at the last start.",
-    matters="The checkpoint knows which batches are done, and not where they went.",
-    restart="It starts. The new sink is given what comes from now on, and nothing that was "
-    "written before.",
+    matters="The checkpoint records which batches are done, but not where they were written.",
+    restart="It starts. The new sink gets the batches from now on, and nothing that was written "
+    "before.",
     instead="Nothing, if the old output stays where its readers look. To fill the new sink "
     "from the beginning, start on a new checkpoint.",
 )

@@ -14,7 +14,7 @@ RULE = Rule(
     "sink-target-changed",
     Severity.ADVICE,
     finds="A sink of the same kind with other options than at the last start.",
-    matters="Where rows go is free to change; Spark promises nothing more than to start.",
+    matters="The target of a sink may change; Spark promises only that the query starts.",
     restart="It starts. Rows go to the new place from the next batch on.",
     instead="Nothing.",
 )

@@ -45,7 +45,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             Verdict.UNKNOWN,
             f"The checkpoint has offsets of {', '.join(gone)}, which the new code does not read.",
             where,
-            why="Spark drops them without a word; read again later, such a source begins anew.",
+            why="Spark drops them without a warning; read again later, such a source starts over.",
             do="Nothing, if it is meant to go. Otherwise give the source the name it had.",
             silent=True,
         )

@@ -14,7 +14,7 @@ RULE = Rule(
     "source-kind-changed",
     Severity.ERROR,
     finds="A source whose offsets in the checkpoint are of another kind than the new code reads.",
-    matters="An offset means something to the source that wrote it alone.",
+    matters="Only the source that wrote an offset can read it.",
     restart="The new source fails to parse the offset, or misreads it where the shapes agree.",
     instead="Go on with a new checkpoint: `floodmark upgrade --without-state` keeps the "
     "positions of the "

@@ -12,9 +12,9 @@ RULE = Rule(
     "FM305",
     "source-limits-changed",
     Severity.ADVICE,
-    finds="maxOffsetsPerTrigger, maxFilesPerTrigger, maxBytesPerTrigger and the like, not "
-    "as at the last start.",
-    matters="They say how much a batch takes, and nothing of where it begins.",
+    finds="maxOffsetsPerTrigger, maxFilesPerTrigger, maxBytesPerTrigger or a similar option that "
+    "differs from the last start.",
+    matters="These options say how much a batch takes, not where it begins.",
     restart="It starts; the batch in flight, if there is one, keeps the range it was planned with.",
     instead="Nothing.",
 )

@@ -17,10 +17,10 @@ RULE = Rule(
     "FM306",
     "source-options-changed",
     Severity.ADVICE,
-    finds="An option of a source that is neither its place nor a rate limit, not as at "
-    "the last start.",
-    matters="Options of where to begin count for a new query alone; others change how "
-    "records are read.",
+    finds="An option of a source that differs from the last start, and that is neither its place "
+    "nor a rate limit.",
+    matters="Options that say where to begin apply only to a new query; others change how records "
+    "are read.",
     restart="It starts. startingOffsets, startingVersion and their like are ignored: the "
     "checkpoint says where to go on.",
     instead="Nothing. To begin elsewhere use `floodmark rewind` or `floodmark upgrade`.",
@@ -81,8 +81,8 @@ def _other_files(at: int, what: str) -> Reason:
         Verdict.UNKNOWN,
         what,
         f"sources/{at}",
-        why="It starts without a word, and takes other files than before: some that wait may be "
-        "left out for ever, some that were left out may come.",
+        why="It starts without a warning, and takes other files than before: some that wait may be "
+        "left out forever, some that were left out may come.",
         do="Set it as it was, or look which files wait (`floodmark files CP` shows those that were "
         "read). If it is meant: --accept source-options-changed.",
         silent=True,
@@ -99,7 +99,7 @@ def _read_otherwise(comparison: Comparison, at: int, what: str) -> Reason:
         Verdict.UNKNOWN,
         what,
         f"sources/{at}",
-        why="It starts without a word. The state holds records as they were read before.",
+        why="It starts without a warning. The state holds records as they were read before.",
         do="If records are the same either way: --accept source-options-changed. Otherwise set it "
         "as it was, or begin with an empty state.",
         silent=True,

@@ -17,7 +17,7 @@ RULE = Rule(
     finds="Other topics, another path or another table than at the last start.",
     matters="The checkpoint tells what was read of the old place, and nothing of the new one.",
     restart="Kafka: topics that are gone fail the query while failOnDataLoss is true, and are "
-    "dropped without a word otherwise; topics that come are read from their beginning. Files: "
+    "dropped without a warning otherwise; topics that come are read from their beginning. Files: "
     "another folder fails with 'Wrong basePath', another glob is read in full. Another Delta "
     "table fails.",
     instead="If it is the same data in a new place, `floodmark upgrade --map-topic OLD=NEW` "

@@ -19,7 +19,7 @@ RULE = Rule(
     "other's offsets.",
     restart="Two folders fail with 'Wrong basePath' if the last batch had files, Kafka on "
     "partitions that are gone. After a batch without files, with globs, and with Kafka's "
-    "failOnDataLoss=false it starts without a word: records are skipped and repeated.",
+    "failOnDataLoss=false it starts without a warning: records are skipped and repeated.",
     instead="Put the sources back into their order: union, join and select them as before. "
     "Spark 4.2 and later can name them.",
 )
@@ -46,7 +46,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
 
 
 def _is_silent(comparison: Comparison, at: int) -> bool:
-    """Whether the source takes the other's offset without a word."""
+    """Whether the source takes the other's offset without a warning."""
     now = comparison.new.sources[at]
     noted = comparison.last.sources if comparison.last is not None else ()
     before = noted[at] if noted else None

@@ -17,7 +17,7 @@ RULE = Rule(
     "does something else than at the last start, or uses other values.",
     matters="The state was made by the old function. Only you know whether the new one "
     "understands it.",
-    restart="It starts without a word: Spark does not look into functions.",
+    restart="It starts without a warning: Spark does not look into functions.",
     instead="If the new function goes on with the old state: --accept state-function-changed "
     "(`check`), --allow state-function-changed (`run`). Otherwise `floodmark migrate --with` makes "
     "new states of the old ones.",

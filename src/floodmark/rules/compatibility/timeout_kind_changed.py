@@ -16,11 +16,11 @@ RULE = Rule(
     Severity.ERROR,
     finds="flatMapGroupsWithState or applyInPandasWithState with another timeout than before.",
     matters="A timeout is kept beside the state, as a moment of the clock or of event time.",
-    restart="Between none and one of them Spark refuses, for the state has a column more or "
-    "less. Between the clock and event time it starts without a word and reads one "
-    "as the other.",
+    restart="If the timeout is added or removed, Spark refuses, because the state has one column "
+    "more or fewer. Between the clock and event time it starts without a warning and reads one as "
+    "the other.",
     instead="`floodmark migrate` adds or leaves out the column; between the two kinds give "
-    "it a function with --with that sets the timeouts anew.",
+    "it a function with --with that sets the timeouts again.",
 )
 
 

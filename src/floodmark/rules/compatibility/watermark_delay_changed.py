@@ -15,7 +15,7 @@ RULE = Rule(
     Severity.WARNING,
     finds="withWatermark with another delay than before.",
     matters="The delay decides which rows are late and when state goes.",
-    restart="It starts without a word. A shorter delay drops rows that would have counted "
+    restart="It starts without a warning. A shorter delay drops rows that would have counted "
     "and closes windows sooner; a longer one brings nothing back that is gone. The "
     "watermark itself never goes back.",
     instead="Nothing, if that is meant.",

@@ -16,7 +16,7 @@ RULE = Rule(
     finds="shutil.rmtree, dbutils.fs.rm, a file system's delete or a shell's rm on a checkpoint.",
     matters="Deleting the checkpoint makes the error go away together with the state and the "
     "place in the source.",
-    restart="The query begins anew: sums start at zero, and records are skipped or read again.",
+    restart="The query starts over: sums start at zero, and records are skipped or read again.",
     instead="`floodmark doctor` says what is wrong with it, `floodmark upgrade` goes on after "
     "its last committed batch.",
 )

@@ -14,9 +14,10 @@ RULE = Rule(
     "FM202",
     "checkpoint-in-temporary-folder",
     Severity.WARNING,
-    finds="A checkpoint under /tmp, /var/tmp, /dev/shm, %TEMP% or in a folder that tempfile made.",
-    matters="Such folders are emptied at a reboot or by age, and are on one machine.",
-    restart="With the folder gone the query begins anew: without its state, and at its source's "
+    finds="A checkpoint under /tmp, /var/tmp, /dev/shm, /dbfs/tmp or %TEMP%, or in a folder that "
+    "tempfile created.",
+    matters="A reboot or a clean-up job empties such folders, and most are on one machine only.",
+    restart="With the folder gone the query starts over: without its state, and at its source's "
     "starting offsets.",
     instead="A folder on storage that outlives the machine: S3, HDFS, ABFS, a volume.",
 )

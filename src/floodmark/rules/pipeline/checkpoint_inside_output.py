@@ -13,9 +13,9 @@ RULE = Rule(
     Severity.WARNING,
     finds="A checkpoint below the query's own output folder, in a folder whose name begins with "
     "neither _ nor a dot.",
-    matters="Whoever reads the output reads the checkpoint's files too; VACUUM and lifecycle "
-    "rules of the output delete them.",
-    restart="A vacuumed checkpoint lacks files, and the query fails or begins anew.",
+    matters="Readers of the output also read the checkpoint's files; VACUUM and lifecycle rules of "
+    "the output delete them.",
+    restart="A vacuumed checkpoint lacks files, and the query fails or starts over.",
     instead="A folder beside the output; or, for Delta, _checkpoints below it.",
 )
 

@@ -17,7 +17,7 @@ RULE = Rule(
     "code that does not set its master to local.",
     matters="On a cluster every executor has a disk of its own: the state of a partition is on "
     "whichever machine ran it, and is lost with it.",
-    restart="State files are not found on another node, and the query fails or begins anew.",
+    restart="State files are not found on another node, and the query fails or starts over.",
     instead="A folder on storage that every node reaches: S3, HDFS, ABFS, a volume.",
 )
 _LOCAL = re.compile(

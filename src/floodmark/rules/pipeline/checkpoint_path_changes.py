@@ -16,7 +16,7 @@ RULE = Rule(
     finds="A time, a random part or a process id in the checkpoint's path; or a default "
     "checkpoint folder for a query without a name, which then gets a random one.",
     matters="The query never finds the checkpoint it wrote.",
-    restart="Every start begins anew: state is empty, and records are skipped or read again.",
+    restart="Each start is a first start: state is empty, and records are skipped or read again.",
     instead="A path that stays the same for the life of the query, and a version that you "
     "change yourself: …/checkpoints/sales-v2.",
 )

@@ -13,10 +13,10 @@ RULE = Rule(
     Severity.WARNING,
     finds="failOnDataLoss=false on a source.",
     matters="The option turns an error into a line in the log: records that Kafka has deleted, "
-    "or a topic that was made anew, are skipped.",
-    restart="The query goes on at what is left, and nobody is told what was lost.",
-    instead="Leave it at true; when it fails, `floodmark doctor --sources` says what is "
-    "missing, and the choice is yours.",
+    "or a topic that was recreated, are skipped.",
+    restart="The query continues with what is left, and no error says what was lost.",
+    instead="Leave it at true. If the query fails, `floodmark doctor --sources` says what is "
+    "missing; then decide.",
 )
 
 

@@ -14,7 +14,7 @@ RULE = Rule(
     finds="DStream.checkpoint(interval) with an interval no longer than a batch.",
     matters="The whole state is written each time; where that takes longer than a batch, delay "
     "grows without end. A shorter interval is refused.",
-    restart="The start is no better off: the metadata is saved every batch anyhow.",
+    restart="The start gains nothing: the metadata is saved with every batch anyway.",
     instead="5 to 10 times the batch interval.",
 )
 

@@ -14,9 +14,9 @@ RULE = Rule(
     finds='option("txnAppId", …) with a fixed text.',
     matters="Delta remembers the highest txnVersion of each txnAppId and ignores lower ones. A "
     "new checkpoint counts its batches from 0 again.",
-    restart="With a new checkpoint, every batch up to the old number is dropped without a word.",
-    instead="Make it from something that changes with the checkpoint: the query's id, or a "
-    "version that stands in the checkpoint's path too.",
+    restart="With a new checkpoint, every batch up to the old number is dropped without a warning.",
+    instead="Build it from something that changes with the checkpoint: the query's id, or a "
+    "version that is also in the checkpoint's path.",
 )
 
 

@@ -15,7 +15,7 @@ RULE = Rule(
     finds="A query that is started without a checkpointLocation, on a sink that keeps its output.",
     matters="Without one, Spark refuses (files, Kafka, Delta), or makes a temporary one that is "
     "gone after the run (foreach, foreachBatch).",
-    restart="The query begins anew, and writes again what it had written.",
+    restart="The query starts over, and writes again what it had written.",
     instead='.option("checkpointLocation", path), with a path that stays the same.',
 )
 

@@ -16,7 +16,7 @@ RULE = Rule(
     finds="writeStream.option() with a key close to checkpointLocation.",
     matters="Spark ignores keys it does not know, so the query does not resume from the directory "
     "you named.",
-    restart="It begins anew, or fails for want of a checkpoint.",
+    restart="The query starts over, or fails because it has no checkpoint.",
     instead='.option("checkpointLocation", path)',
 )
 

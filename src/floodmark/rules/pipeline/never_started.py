@@ -11,10 +11,10 @@ RULE = Rule(
     "FM223",
     "never-started",
     Severity.WARNING,
-    finds="A writeStream without start() or toTable() whose result is not used.",
-    matters="Until it is started, a query only is a description of one.",
+    finds="A writeStream without start(), toTable() or table() whose result is not used.",
+    matters="A query runs only after start().",
     restart="Nothing runs, and no checkpoint is written.",
-    instead=".start() at its end.",
+    instead="Add .start() at the end.",
 )
 
 

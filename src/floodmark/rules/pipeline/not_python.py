@@ -13,9 +13,9 @@ RULE = Rule(
     "not-python",
     Severity.ERROR,
     finds="A .py or .ipynb file whose code does not parse.",
-    matters="Nothing else can be said of it.",
+    matters="Lint cannot judge the rest of the file.",
     restart="Python stops at the same place.",
-    instead="Mend the syntax; a notebook in another language needs no lint.",
+    instead="Fix the syntax.",
 )
 
 

@@ -14,7 +14,7 @@ RULE = Rule(
     Severity.ADVICE,
     finds="spark.sql.shuffle.partitions set to two numbers in code that has a stateful query with "
     "a checkpoint.",
-    matters="The number of partitions is pinned by the checkpoint at its first batch.",
+    matters="The checkpoint pins the number of partitions at its first batch.",
     restart="Spark goes on with the checkpoint's number and ignores this one.",
     instead="Choose it before the first start. Later, `floodmark repartition` makes a checkpoint "
     "with another number.",

@@ -13,9 +13,10 @@ RULE = Rule(
     Severity.ADVICE,
     finds="Exact startingOffsets, startingTimestamp or startingVersion in a query with a "
     "checkpoint.",
-    matters="They count for a checkpoint's first batch only.",
-    restart="Once the checkpoint has a batch, Spark goes on from there and ignores them.",
-    instead="Take them out after the first start, or hand them over with `floodmark upgrade`.",
+    matters="They apply only to a checkpoint's first batch.",
+    restart="Once the checkpoint has a batch, Spark continues from there and ignores them.",
+    instead="Remove them after the first start, or use `floodmark upgrade` to start a new "
+    "checkpoint at exact offsets.",
 )
 _EXACT = ("startingOffsets", "startingOffsetsByTimestamp", "startingTimestamp", "startingVersion")
 

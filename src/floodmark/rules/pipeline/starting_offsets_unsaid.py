@@ -12,11 +12,11 @@ RULE = Rule(
     "starting-offsets-unsaid",
     Severity.ADVICE,
     finds="A Kafka source without startingOffsets.",
-    matters="The default for a stream is 'latest': with a new checkpoint, everything that is in "
-    "the topic already is passed over.",
-    restart="Nothing changes while the checkpoint is there; if it is ever lost, so are the "
-    "records since.",
-    instead='Say it: .option("startingOffsets", "earliest"), or "latest" if that is meant.',
+    matters="The default for a stream is 'latest': with a new checkpoint, Spark skips everything "
+    "that is already in the topic.",
+    restart="Nothing changes while the checkpoint exists. If it is lost, the records since then "
+    "are skipped.",
+    instead='Set it: .option("startingOffsets", "earliest"), or "latest" if you intend that.',
 )
 _SAYS = ("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp")
 

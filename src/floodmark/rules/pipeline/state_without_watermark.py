@@ -14,7 +14,7 @@ RULE = Rule(
     finds="dropDuplicates, a join of two streams, a grouping or a stateful function without a "
     "watermark or a timeout.",
     matters="Spark removes state when the watermark has passed it. Without one every key is kept "
-    "for ever, in memory and in the checkpoint.",
+    "forever, in memory and in the checkpoint.",
     restart="Each start loads all of it.",
     instead='.withWatermark("eventTime", "1 hour") before the operator, or a timeout in the '
     "function.",
@@ -44,7 +44,7 @@ def _unbounded(operation: Operation, stream: Stream) -> tuple[str, Severity] | N
         if windows:
             return "Windows without a watermark are never closed.", Severity.WARNING
         return (
-            "A grouping without a watermark keeps every key: fine for few keys, not for ids.",
+            "A grouping without a watermark keeps every key: right for a few keys, not for ids.",
             Severity.ADVICE,
         )
     return None

@@ -13,7 +13,7 @@ RULE = Rule(
     Severity.ERROR,
     finds="updateStateByKey, mapWithState or a window with an inverse function, in a file that "
     "sets no checkpoint folder.",
-    matters="State refers to the batch before it; without saving, its lineage grows for ever.",
+    matters="State refers to the batch before it; without saving, its lineage grows forever.",
     restart="Spark refuses to start: the checkpoint directory has not been set.",
     instead="ssc.checkpoint(folder), inside the function given to getOrCreate.",
 )

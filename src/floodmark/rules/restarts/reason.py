@@ -20,7 +20,7 @@ class Verdict(str, Enum):
     NEEDS_MIGRATION = "needs-migration"
     """The state has to be carried over."""
     NEEDS_NEW_CHECKPOINT = "needs-new-checkpoint"
-    """The stream can go on where it stands, with a state that begins anew."""
+    """The stream can go on where it stands, with a state that starts over."""
 
     @property
     def is_yes(self) -> bool:

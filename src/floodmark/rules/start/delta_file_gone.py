@@ -16,7 +16,7 @@ RULE = Rule(
     finds="Data files that the table's log adds next and that are not in its folder.",
     matters="VACUUM removed files that the stream had not read.",
     restart="The batch fails on the first missing file, at every start.",
-    instead="Bring the files back, or begin with a new checkpoint that reads the table anew.",
+    instead="Bring the files back, or begin with a new checkpoint that reads the table again.",
 )
 
 

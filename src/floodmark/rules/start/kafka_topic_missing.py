@@ -16,7 +16,7 @@ RULE = Rule(
     Severity.ERROR,
     finds="A Kafka source that reads a topic or a partition which the cluster does not have.",
     matters="The topic was deleted, its name is misspelt, or this is another cluster.",
-    restart="Spark waits or fails without a word of it; with failOnDataLoss=false it goes on "
+    restart="Spark waits or fails without saying so; with failOnDataLoss=false it continues "
     "without the topic's records.",
     instead="Create the topic, correct the name, or point the source at the cluster that has it.",
 )
@@ -37,7 +37,7 @@ def check(situation: Situation) -> Iterator[Finding]:
                 why="The checkpoint goes on in it: it was deleted since, or this is another "
                 "cluster."
                 if goes_on
-                else "Spark would wait or fail without a word of it.",
+                else "Spark would wait or fail without saying so.",
                 do="Point the source at the cluster that has it."
                 if goes_on
                 else "Create it first, or correct the name.",

@@ -15,7 +15,7 @@ RULE = Rule(
     finds="A setting of the session that differs from the one that the checkpoint pins, in a "
     "query that keeps state.",
     matters="The state was written with the pinned value.",
-    restart="Spark goes on with the pinned value and ignores the session's, without a word.",
+    restart="Spark goes on with the pinned value and ignores the session's, without a warning.",
     instead="Set the pinned value, or leave the setting out. `floodmark repartition` and "
     "`floodmark convert` make a checkpoint with another one.",
 )

@@ -22,7 +22,7 @@ class StartingSource:
     options: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """Keys in lower case."""
     position: SourceOffset | None = None
-    """Where the next batch begins; None for a stream that begins anew."""
+    """Where the next batch begins; None for a stream that starts over."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from floodmark.rules.starts.situation import StartingSource
 
 
 def needed_topics(source: StartingSource) -> Mapping[str, Mapping[int, int]]:
-    """Topic → partition → the next offset to read; empty for a stream that begins anew."""
+    """Topic → partition → the next offset to read; empty for a stream that starts over."""
     if source.position is None or source.position.offset is None:
         return {}
     try:

@@ -1,6 +1,6 @@
 """Are the records of a RocksDB MANIFEST whole? Each has a checksum.
 
-RocksDB tries a damaged MANIFEST again and again, for ever: it is refused before it gets there.
+RocksDB tries a damaged MANIFEST again and again, forever: it is refused before it gets there.
 
     blocks of 32 KiB; in each, records: checksum (4 bytes), length (2), kind (1), content
     a block's last bytes, too few for a record, are zero

@@ -1,1 +1,1 @@
-"""State written anew: for other partitions, another provider or other code."""
+"""State written again: for other partitions, another provider or other code."""

@@ -1,4 +1,4 @@
-"""What a batch in flight has left of its state, written anew as changes after the last commit.
+"""What a batch in flight has left of its state, written again as changes after the last commit.
 
 It is not written as a snapshot: where the batch is run again, Spark replaces the changes, and
 would go on preferring a snapshot beside them.

@@ -1,4 +1,4 @@
-"""An operator's state written anew: over other partitions, by another provider, with
+"""An operator's state written again: over other partitions, by another provider, with
 unique ids or without.
 
 Rows pass as bytes; only what says where a key belongs is decoded. Where a key lies now is

@@ -1,4 +1,4 @@
-"""An operator's state made anew for other code: read, reshaped, put where Spark looks for it.
+"""An operator's state recreated for other code: read, reshaped, put where Spark looks for it.
 
 A store is read a piece at a time. Where keys stay as they are, so do their partitions, and
 the pieces go straight through; where keys change, they wait on this machine's disk, sorted
@@ -230,7 +230,7 @@ def _check_one(
             f"{store_folder(goal.operator, partition, store)} reads back as {found.rows} rows "
             f"({found.checksum}), not as {wanted.rows} ({wanted.checksum})",
             "Storage did not keep what was written, or something else writes there.",
-            "Repeat the command: all of it is written anew.",
+            "Repeat the command: all of it is written again.",
         )
 
 
