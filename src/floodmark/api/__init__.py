@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
-    from floodmark.api.asked import Storage, missing_for_state
+    from floodmark.api.arguments import Storage, missing_for_state
     from floodmark.api.changing import (
         apply,
         backup,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
 
 _WHERE = {
     "OpenCheckpoint": "floodmark.api.reading",
-    "Storage": "floodmark.api.asked",
+    "Storage": "floodmark.api.arguments",
     "accepted_rules": "floodmark.api.judging",
     "apply": "floodmark.api.changing",
     "backup": "floodmark.api.changing",
@@ -68,7 +68,7 @@ _WHERE = {
     "lint": "floodmark.api.judging",
     "look": "floodmark.api.reading",
     "migrate": "floodmark.api.migrating",
-    "missing_for_state": "floodmark.api.asked",
+    "missing_for_state": "floodmark.api.arguments",
     "missing_state": "floodmark.api.reading",
     "offsets": "floodmark.api.reading",
     "open": "floodmark.api.reading",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from floodmark.api.asked import Storage, milliseconds
+from floodmark.api.arguments import Storage, milliseconds
 from floodmark.errors import WrongUse
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from floodmark.api.asked import require_state_extra
+from floodmark.api.arguments import require_state_extra
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.changes.verbs.carrying_out import Carrying, Change

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from floodmark.api.asked import require_state_extra
+from floodmark.api.arguments import require_state_extra
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.errors import WrongUse
 from floodmark.redaction import is_plain_setting

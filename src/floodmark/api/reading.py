@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from floodmark.api.asked import Storage, milliseconds, require_state_extra, structured
+from floodmark.api.arguments import Storage, milliseconds, require_state_extra, structured
 from floodmark.checkpoint.inspection import Inspection, ScanEntry, inspection
 from floodmark.checkpoint.layout import NOTES
 from floodmark.checkpoint.model import Checkpoint

@@ -1,4 +1,4 @@
-"""The verbs that write a checkpoint's state anew: plans as every change."""
+"""The verbs that rewrite a checkpoint's state: repartition, convert and the like."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from floodmark.api.asked import require_state_extra
+from floodmark.api.arguments import require_state_extra
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.changes.verbs.carrying_out import Carrying, Change

@@ -1,4 +1,4 @@
-"""A hole in the files that a state version is rebuilt from."""
+"""Finds a hole in the files that a state version is rebuilt from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches that were planned and never committed, with later ones that were."""
+"""Finds batches that were planned and never committed, with later ones that were."""
 
 from __future__ import annotations
 

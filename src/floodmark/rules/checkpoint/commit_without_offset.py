@@ -1,4 +1,4 @@
-"""A commit whose batch has no offset entry."""
+"""Finds a commit whose batch has no offset entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commits of batches that were never planned."""
+"""Finds commits of batches that were never planned."""
 
 from __future__ import annotations
 

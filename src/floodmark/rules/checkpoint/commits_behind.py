@@ -1,4 +1,4 @@
-"""More than one batch without a commit."""
+"""Finds more than one batch without a commit."""
 
 from __future__ import annotations
 

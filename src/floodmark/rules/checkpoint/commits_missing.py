@@ -1,4 +1,4 @@
-"""No commit log at all."""
+"""Finds a checkpoint without any commit."""
 
 from __future__ import annotations
 

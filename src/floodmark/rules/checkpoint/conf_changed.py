@@ -1,4 +1,4 @@
-"""A pinned setting that changed between batches."""
+"""Finds a pinned setting that changed between batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A state file that is empty or does not decode."""
+"""Finds a state file that is empty or does not decode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Delta table that no longer holds what the next batch reads."""
+"""Finds a Delta table that no longer holds what the next batch reads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RULE = Rule(
     restart="The query fails at its first batch (DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE, "
     "a missing version or a missing file); with failOnDataLoss=false it skips what is gone.",
     instead="Point the source at the table that the checkpoint knows, restore its files, or read "
-    "the table anew with a new checkpoint.",
+    "the table again with a new checkpoint.",
 )
 
 

@@ -1,4 +1,4 @@
-"""A state file that Spark's own checksum does not fit."""
+"""Finds a state file that Spark's own checksum does not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that changed after Hadoop wrote its checksums."""
+"""Finds a file that changed after Hadoop wrote its checksums."""
 
 from __future__ import annotations
 

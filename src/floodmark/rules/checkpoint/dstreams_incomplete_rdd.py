@@ -1,4 +1,4 @@
-"""A saved RDD with a part missing."""
+"""Finds a saved RDD with a part missing."""
 
 from __future__ import annotations
 

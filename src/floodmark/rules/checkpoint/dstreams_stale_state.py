@@ -1,4 +1,4 @@
-"""State of earlier DStreams runs."""
+"""Finds state of earlier DStreams runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A DStreams checkpoint whose write was stopped."""
+"""Finds a DStreams checkpoint whose write was stopped."""
 
 from __future__ import annotations
 

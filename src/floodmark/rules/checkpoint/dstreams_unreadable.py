@@ -1,4 +1,4 @@
-"""A DStreams checkpoint file that cannot be what Spark wrote."""
+"""Finds a DStreams checkpoint file that cannot be what Spark wrote."""
 
 from __future__ import annotations
 

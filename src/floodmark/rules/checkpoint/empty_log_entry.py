@@ -1,4 +1,4 @@
-"""An offset or commit entry of no bytes."""
+"""Finds an offset or commit entry of no bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file source that has forgotten files it has taken."""
+"""Finds a file source that has forgotten files it has taken."""
 
 from __future__ import annotations
 

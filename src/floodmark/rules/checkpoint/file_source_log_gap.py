@@ -1,4 +1,4 @@
-"""A hole in a file source's list of seen files."""
+"""Finds a hole in a file source's list of seen files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An entry of a file source's log that does not parse."""
+"""Finds an entry of a file source's log that does not parse."""
 
 from __future__ import annotations
 

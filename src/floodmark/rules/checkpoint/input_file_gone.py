@@ -1,4 +1,4 @@
-"""Input files that the next batch reads and that are gone."""
+"""Finds input files that the next batch reads and that are gone."""
 
 from __future__ import annotations
 

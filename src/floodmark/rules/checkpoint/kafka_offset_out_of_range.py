@@ -1,4 +1,4 @@
-"""Kafka offsets that the broker does not have, or does not have yet."""
+"""Finds Kafka offsets that the broker does not have, or does not have yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file source's list of seen files that has grown large."""
+"""Finds a file source's list of seen files that has grown large."""
 
 from __future__ import annotations
 

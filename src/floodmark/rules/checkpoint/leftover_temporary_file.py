@@ -1,4 +1,4 @@
-"""Writes that never finished."""
+"""Finds temporary files of writes that never finished."""
 
 from __future__ import annotations
 

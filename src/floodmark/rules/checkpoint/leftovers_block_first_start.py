@@ -1,4 +1,4 @@
-"""Leftovers in a checkpoint that has no batch yet."""
+"""Finds leftovers in a checkpoint that has no batch yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The query's identity is gone."""
+"""Finds a checkpoint without its `metadata` file."""
 
 from __future__ import annotations
 

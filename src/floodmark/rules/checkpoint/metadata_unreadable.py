@@ -1,4 +1,4 @@
-"""The query's identity cannot be read."""
+"""Finds a `metadata` file that cannot be read."""
 
 from __future__ import annotations
 

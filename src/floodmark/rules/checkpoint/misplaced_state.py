@@ -1,4 +1,4 @@
-"""State that lies in another partition than its keys belong to."""
+"""Finds state that lies in another partition than its keys belong to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries or state files of two formats side by side."""
+"""Finds entries or state files of two formats side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checkpoint whose own files point elsewhere."""
+"""Finds a checkpoint whose own files point elsewhere."""
 
 from __future__ import annotations
 

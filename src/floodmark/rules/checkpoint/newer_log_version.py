@@ -1,4 +1,4 @@
-"""An entry in a format that only a newer Spark writes."""
+"""Finds an entry in a format that only a newer Spark writes."""
 
 from __future__ import annotations
 

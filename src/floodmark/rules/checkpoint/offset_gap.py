@@ -1,4 +1,4 @@
-"""A hole in the offset log."""
+"""Finds a hole in the offset log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A source that goes back from one batch to the next."""
+"""Finds a source that goes back from one batch to the next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stateful operator that does not say what it is."""
+"""Finds a stateful operator without its metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An operator's description that does not parse."""
+"""Finds an operator's description that does not parse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hidden checksum file whose file is gone, in the way of a later write."""
+"""Finds a hidden checksum file whose file is gone, in the way of a later write."""
 
 from __future__ import annotations
 

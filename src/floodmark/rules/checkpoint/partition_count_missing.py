@@ -1,4 +1,4 @@
-"""A stateful v2 offset log that does not say how many partitions there are."""
+"""Finds a stateful v2 offset log that does not say how many partitions there are."""
 
 from __future__ import annotations
 

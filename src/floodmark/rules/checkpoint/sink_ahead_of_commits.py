@@ -1,4 +1,4 @@
-"""A sink that has batches which the checkpoint has not planned."""
+"""Finds a sink that has batches which the checkpoint has not planned."""
 
 from __future__ import annotations
 

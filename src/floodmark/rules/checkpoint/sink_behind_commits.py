@@ -1,4 +1,4 @@
-"""A sink without the batches that were committed to it."""
+"""Finds a sink without the batches that were committed to it."""
 
 from __future__ import annotations
 

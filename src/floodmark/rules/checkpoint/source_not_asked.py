@@ -1,4 +1,4 @@
-"""A source that could not be asked."""
+"""Finds a source that could not be asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A source's note of where it began that does not parse."""
+"""Finds a source's note of where it began that does not parse."""
 
 from __future__ import annotations
 

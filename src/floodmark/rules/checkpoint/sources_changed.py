@@ -1,4 +1,4 @@
-"""Another source in a source's place."""
+"""Finds another source in a source's place."""
 
 from __future__ import annotations
 

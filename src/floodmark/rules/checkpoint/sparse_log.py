@@ -1,4 +1,4 @@
-"""A log with holes by design."""
+"""Finds logs with holes, as async progress tracking leaves them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A RocksDB table that a snapshot names and that is gone."""
+"""Finds a RocksDB table that a snapshot names and that is gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A RocksDB table of another length than its snapshot says."""
+"""Finds a RocksDB table of another length than its snapshot says."""
 
 from __future__ import annotations
 

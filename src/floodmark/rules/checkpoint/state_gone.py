@@ -1,4 +1,4 @@
-"""A query that keeps state, and a checkpoint without any."""
+"""Finds a query that keeps state, and a checkpoint without any."""
 
 from __future__ import annotations
 

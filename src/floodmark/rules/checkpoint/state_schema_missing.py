@@ -1,4 +1,4 @@
-"""State whose schema file is gone."""
+"""Finds state whose schema file is gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A state schema file that does not parse."""
+"""Finds a state schema file that does not parse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State that the next batch loads and that is not there."""
+"""Finds state that the next batch loads and that is not there."""
 
 from __future__ import annotations
 

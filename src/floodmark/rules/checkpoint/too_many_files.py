@@ -1,4 +1,4 @@
-"""A checkpoint of very many small files."""
+"""Finds a checkpoint of very many small files."""
 
 from __future__ import annotations
 

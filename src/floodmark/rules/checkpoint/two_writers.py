@@ -1,4 +1,4 @@
-"""Entries that one query alone cannot have written."""
+"""Finds entries that one query alone cannot have written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A repartition that Spark's own tool began and did not finish."""
+"""Finds a repartition that Spark's own tool began and did not finish."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs that are not cleaned."""
+"""Finds logs that are not cleaned."""
 
 from __future__ import annotations
 

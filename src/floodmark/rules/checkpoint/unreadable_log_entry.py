@@ -1,4 +1,4 @@
-"""An offset or commit entry that is cut short or garbled."""
+"""Finds an offset or commit entry that is cut short or garbled."""
 
 from __future__ import annotations
 

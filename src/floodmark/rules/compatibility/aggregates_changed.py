@@ -1,4 +1,4 @@
-"""Other values in the state of an aggregation."""
+"""Finds other values in the state of an aggregation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aggregates of the same types that mean something else."""
+"""Finds aggregates of the same types that mean something else."""
 
 from __future__ import annotations
 

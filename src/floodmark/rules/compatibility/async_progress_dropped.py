@@ -1,4 +1,4 @@
-"""A sparse log, and code without asynchronous progress tracking."""
+"""Finds a sparse log, and code without asynchronous progress tracking."""
 
 from __future__ import annotations
 

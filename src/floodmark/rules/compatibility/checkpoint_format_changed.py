@@ -1,4 +1,4 @@
-"""Another format of the state's file names."""
+"""Finds another format of the state's file names."""
 
 from __future__ import annotations
 

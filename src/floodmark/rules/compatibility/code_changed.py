@@ -1,4 +1,4 @@
-"""Code that changed where the query did not."""
+"""Finds code that changed where the query did not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other columns of dropDuplicates."""
+"""Finds other columns of dropDuplicates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RULE = Rule(
     "without a warning, and nothing that was seen is known any more.",
     instead="Where columns are left out, `floodmark migrate` carries over what was seen. "
     "Columns that the state never had cannot be made: `floodmark upgrade --without-state` begins "
-    "anew.",
+    "with an empty state.",
 )
 
 

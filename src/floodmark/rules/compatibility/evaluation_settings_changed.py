@@ -1,4 +1,4 @@
-"""Settings of the session that change what expressions give."""
+"""Finds settings of the session that change what expressions give."""
 
 from __future__ import annotations
 

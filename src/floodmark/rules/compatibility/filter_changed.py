@@ -1,4 +1,4 @@
-"""Filters added, removed or changed."""
+"""Finds filters added, removed or changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another state of a group."""
+"""Finds another state of a group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other keys of the state."""
+"""Finds other keys of the state."""
 
 from __future__ import annotations
 

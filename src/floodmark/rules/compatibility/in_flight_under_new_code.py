@@ -1,4 +1,4 @@
-"""A batch in flight that other code will finish."""
+"""Finds a batch in flight that other code will finish."""
 
 from __future__ import annotations
 

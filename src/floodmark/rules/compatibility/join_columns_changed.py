@@ -1,4 +1,4 @@
-"""Other columns on a side of a join of two streams."""
+"""Finds other columns on a side of a join of two streams."""
 
 from __future__ import annotations
 

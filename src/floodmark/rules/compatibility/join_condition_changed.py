@@ -1,4 +1,4 @@
-"""Another condition of a join of two streams."""
+"""Finds another condition of a join of two streams."""
 
 from __future__ import annotations
 

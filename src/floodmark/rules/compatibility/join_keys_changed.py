@@ -1,4 +1,4 @@
-"""Other keys of a join of two streams."""
+"""Finds other keys of a join of two streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another type of a join of two streams."""
+"""Finds another type of a join of two streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of the same types that mean something else."""
+"""Finds keys of the same types that mean something else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No note of how the query was started last."""
+"""Finds a checkpoint without a note of its last start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another limit."""
+"""Finds a limit() with another number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A moved checkpoint whose state Spark does not check."""
+"""Finds a moved checkpoint whose state Spark does not check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other columns for the sink."""
+"""Finds other columns for the sink."""
 
 from __future__ import annotations
 

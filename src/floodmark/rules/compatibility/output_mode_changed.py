@@ -1,4 +1,4 @@
-"""Another output mode."""
+"""Finds another output mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A number of partitions that the checkpoint does not pin."""
+"""Finds a number of partitions that the checkpoint does not pin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns that are made in another way."""
+"""Finds columns that are made in another way."""
 
 from __future__ import annotations
 

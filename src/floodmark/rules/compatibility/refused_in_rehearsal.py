@@ -1,4 +1,4 @@
-"""What Spark itself said on a fork of the checkpoint."""
+"""Reports that a rehearsal on a fork of the checkpoint failed."""
 
 from __future__ import annotations
 

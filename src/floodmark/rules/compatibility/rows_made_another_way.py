@@ -1,4 +1,4 @@
-"""Rows that reach a state in another way, by a change that no other rule knows."""
+"""Finds rows that reach a state in another way, by a change that no other rule knows."""
 
 from __future__ import annotations
 

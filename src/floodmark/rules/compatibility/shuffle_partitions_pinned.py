@@ -1,4 +1,4 @@
-"""A number of partitions that has no effect."""
+"""Finds a number of partitions that has no effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An output folder whose log is ahead of the checkpoint."""
+"""Finds an output folder whose log is ahead of the checkpoint."""
 
 from __future__ import annotations
 

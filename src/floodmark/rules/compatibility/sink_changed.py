@@ -1,4 +1,4 @@
-"""Another kind of sink."""
+"""Finds another kind of sink."""
 
 from __future__ import annotations
 

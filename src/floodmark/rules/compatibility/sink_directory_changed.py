@@ -1,4 +1,4 @@
-"""Another folder for a file sink."""
+"""Finds another folder for a file sink."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another topic, table or code of a sink."""
+"""Finds another topic, table or code of a sink."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other columns of a source."""
+"""Finds other columns of a source."""
 
 from __future__ import annotations
 

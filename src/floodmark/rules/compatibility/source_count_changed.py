@@ -1,4 +1,4 @@
-"""More or fewer sources than the checkpoint has offsets for."""
+"""Finds more or fewer sources than the checkpoint has offsets for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another kind of source in a source's place."""
+"""Finds another kind of source in a source's place."""
 
 from __future__ import annotations
 

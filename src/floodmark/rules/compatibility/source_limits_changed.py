@@ -1,4 +1,4 @@
-"""Another rate limit of a source."""
+"""Finds another rate limit of a source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another option of a source."""
+"""Finds another option of a source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A source that reads from somewhere else."""
+"""Finds a source that reads from somewhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same sources in another order."""
+"""Finds the same sources in another order."""
 
 from __future__ import annotations
 

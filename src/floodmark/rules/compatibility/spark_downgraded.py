@@ -1,4 +1,4 @@
-"""An earlier Spark than wrote the checkpoint."""
+"""Finds an earlier Spark than wrote the checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A later Spark than wrote the checkpoint."""
+"""Finds a later Spark than wrote the checkpoint."""
 
 from __future__ import annotations
 

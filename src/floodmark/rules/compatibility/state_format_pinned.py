@@ -1,4 +1,4 @@
-"""A format of the state that has no effect."""
+"""Finds a format of the state that has no effect."""
 
 from __future__ import annotations
 

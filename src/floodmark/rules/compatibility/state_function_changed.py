@@ -1,4 +1,4 @@
-"""A function that keeps state, with another body."""
+"""Finds a function that keeps state, with another body."""
 
 from __future__ import annotations
 

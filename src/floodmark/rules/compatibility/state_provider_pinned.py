@@ -1,4 +1,4 @@
-"""A state store provider that has no effect."""
+"""Finds a state store provider that has no effect."""
 
 from __future__ import annotations
 

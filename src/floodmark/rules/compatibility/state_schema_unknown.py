@@ -1,4 +1,4 @@
-"""State whose schema nobody wrote down."""
+"""Finds a stateful operator without a readable schema file."""
 
 from __future__ import annotations
 

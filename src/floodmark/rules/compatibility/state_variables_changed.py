@@ -1,4 +1,4 @@
-"""Other variables of transformWithState."""
+"""Finds other variables of transformWithState."""
 
 from __future__ import annotations
 

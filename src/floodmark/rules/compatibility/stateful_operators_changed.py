@@ -1,4 +1,4 @@
-"""Stateful operators added, removed or in another order."""
+"""Finds stateful operators added, removed or in another order."""
 
 from __future__ import annotations
 

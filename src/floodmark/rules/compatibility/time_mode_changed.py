@@ -1,4 +1,4 @@
-"""Another time mode or output mode of transformWithState."""
+"""Finds another time mode or output mode of transformWithState."""
 
 from __future__ import annotations
 

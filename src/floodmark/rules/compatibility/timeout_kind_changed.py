@@ -1,4 +1,4 @@
-"""Another kind of timeout in the state of a group."""
+"""Finds another kind of timeout in the state of a group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another trigger."""
+"""Finds another trigger."""
 
 from __future__ import annotations
 

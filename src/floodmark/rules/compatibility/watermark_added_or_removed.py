@@ -1,4 +1,4 @@
-"""A watermark that was not there, or is not any more."""
+"""Finds a watermark that was added or removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A watermark on another column."""
+"""Finds a watermark on another column."""
 
 from __future__ import annotations
 

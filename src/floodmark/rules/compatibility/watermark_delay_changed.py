@@ -1,4 +1,4 @@
-"""Another delay of the watermark."""
+"""Finds another delay of the watermark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A foreachBatch that writes the same batch twice."""
+"""Finds a foreachBatch that writes the same batch twice."""
 
 from __future__ import annotations
 

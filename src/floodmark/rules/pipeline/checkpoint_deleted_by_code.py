@@ -1,4 +1,4 @@
-"""Code that deletes its own checkpoint."""
+"""Finds code that deletes its own checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checkpoint where files are thrown away."""
+"""Finds a checkpoint in a temporary folder."""
 
 from __future__ import annotations
 

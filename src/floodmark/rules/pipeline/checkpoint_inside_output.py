@@ -1,4 +1,4 @@
-"""A checkpoint among the data it is about."""
+"""Finds a checkpoint inside the query's output folder."""
 
 from __future__ import annotations
 

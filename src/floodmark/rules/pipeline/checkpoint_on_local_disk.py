@@ -1,4 +1,4 @@
-"""A checkpoint on one machine's disk."""
+"""Finds a checkpoint on one machine's disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""checkpointLocation where nobody looks."""
+"""Finds checkpointLocation on a reader, which ignores it."""
 
 from __future__ import annotations
 

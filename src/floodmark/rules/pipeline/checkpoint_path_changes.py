@@ -1,4 +1,4 @@
-"""A checkpoint that is another one at every start."""
+"""Finds a checkpoint path that changes with every start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query that goes on over lost records."""
+"""Finds failOnDataLoss=false on a source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A DStream that is saved with every batch."""
+"""Finds a DStream that is saved with every batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A DStream interval between two batches."""
+"""Finds a DStream interval between two batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A DStream interval that is too short or too long."""
+"""Finds a DStream interval that is too short or too long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A txnAppId that outlives its checkpoint."""
+"""Finds a txnAppId that does not change with the checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sink that needs a checkpoint and gets none."""
+"""Finds a query without the checkpoint that its sink needs."""
 
 from __future__ import annotations
 

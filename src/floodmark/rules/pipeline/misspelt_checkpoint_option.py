@@ -1,4 +1,4 @@
-"""An option that is nearly checkpointLocation."""
+"""Finds an option that is a misspelt checkpointLocation."""
 
 from __future__ import annotations
 

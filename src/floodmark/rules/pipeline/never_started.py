@@ -1,4 +1,4 @@
-"""A query that is described and not run."""
+"""Finds a query that is built and never started."""
 
 from __future__ import annotations
 

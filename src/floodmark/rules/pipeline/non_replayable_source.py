@@ -1,4 +1,4 @@
-"""A source that cannot be read again."""
+"""Finds a source that cannot be read again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that Python cannot parse."""
+"""Finds a file that Python cannot parse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A creating function that leans on what is outside it."""
+"""Finds a creating function that uses objects from outside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams set up on a recovered context."""
+"""Finds streams set up on a recovered context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One checkpoint for two queries."""
+"""Finds one checkpoint for two queries."""
 
 from __future__ import annotations
 

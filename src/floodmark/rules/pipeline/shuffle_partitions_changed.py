@@ -1,4 +1,4 @@
-"""A setting that an old checkpoint overrules."""
+"""Finds shuffle partitions that the code changes under a stateful query."""
 
 from __future__ import annotations
 

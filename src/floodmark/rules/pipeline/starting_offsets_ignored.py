@@ -1,4 +1,4 @@
-"""Starting offsets that a checkpoint overrules."""
+"""Finds starting offsets that a checkpoint overrules."""
 
 from __future__ import annotations
 

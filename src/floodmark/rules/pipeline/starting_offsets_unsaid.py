@@ -1,4 +1,4 @@
-"""A Kafka source that begins wherever the topic ends."""
+"""Finds a Kafka source that begins wherever the topic ends."""
 
 from __future__ import annotations
 

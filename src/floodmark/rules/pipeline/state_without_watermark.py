@@ -1,4 +1,4 @@
-"""State that nothing ever removes."""
+"""Finds state that no watermark or timeout removes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DStreams with state and nowhere to save it."""
+"""Finds stateful DStreams without a checkpoint folder."""
 
 from __future__ import annotations
 

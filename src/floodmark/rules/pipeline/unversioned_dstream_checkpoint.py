@@ -1,4 +1,4 @@
-"""A DStreams checkpoint that keeps old code alive."""
+"""Finds a DStreams checkpoint that runs old code after a recovery."""
 
 from __future__ import annotations
 

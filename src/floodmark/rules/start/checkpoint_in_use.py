@@ -1,4 +1,4 @@
-"""A checkpoint that another run uses now."""
+"""Finds a checkpoint that another run uses now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data files of a Delta table that VACUUM removed before the stream read them."""
+"""Finds data files of a Delta table that VACUUM removed before the stream read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Delta source without a table."""
+"""Finds a Delta source without a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another Delta table at the place that the stream reads."""
+"""Finds another Delta table at the place that the stream reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Kafka partition that ends before the checkpoint's offset."""
+"""Finds a Kafka partition that ends before the checkpoint's offset."""
 
 from __future__ import annotations
 

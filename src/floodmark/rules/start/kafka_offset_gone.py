@@ -1,4 +1,4 @@
-"""Kafka records that retention removed before the stream read them."""
+"""Finds Kafka records that retention removed before the stream read them."""
 
 from __future__ import annotations
 

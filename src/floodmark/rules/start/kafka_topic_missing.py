@@ -1,4 +1,4 @@
-"""A topic, or a partition of it, that the Kafka cluster does not have."""
+"""Finds a topic, or a partition of it, that the Kafka cluster does not have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Kafka cluster that does not answer."""
+"""Finds a Kafka cluster that does not answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings that the checkpoint pins and the session contradicts."""
+"""Finds settings that the checkpoint pins and the session contradicts."""
 
 from __future__ import annotations
 

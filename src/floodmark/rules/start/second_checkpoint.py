@@ -1,4 +1,4 @@
-"""A writer that names another checkpoint than its pipeline."""
+"""Finds a writer that names another checkpoint than its pipeline."""
 
 from __future__ import annotations
 

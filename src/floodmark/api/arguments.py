@@ -1,4 +1,4 @@
-"""What several verbs ask of their arguments before they begin."""
+"""Checks and converts arguments that several verbs take."""
 
 from __future__ import annotations
 
