@@ -13,7 +13,7 @@ from typing import Any
 import continuity_matrix
 import pytest
 from continuity_matrix import run, write_app, write_half
-from scenarios import TWS, Scenario
+from scenarios import Scenario, transformed
 
 from floodmark import api
 from floodmark.changes.verbs.carrying_out import Carrying
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 GO = Carrying(True, 0)
 OLD = 'events.groupBy("k").agg(F.count("*").alias("n"))'
 NEW = 'events.groupBy("k").agg(F.count("*").alias("n"), F.sum("v").alias("s"))'
-COLLECTIONS = TWS.format(processor="FewerCollections")
+COLLECTIONS = transformed("FewerCollections")
 ONE = Scenario("aggregation", "for the functions", OLD, NEW)
 GOOD = 'F.struct(F.col("value.count").alias("count"), F.lit(100).cast("long").alias("sum"))'
 
