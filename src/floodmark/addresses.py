@@ -1,4 +1,4 @@
-"""Addresses without what lets a reader in: user and password, signatures, a webhook's path.
+"""Removes user, password, signatures and webhook paths from addresses.
 
 What tells two places apart stays: host, path, and the parameters that are known to be
 harmless. Everything else behind a `?` or a `;` is hidden.

@@ -1,4 +1,4 @@
-"""Frozen dataclasses to JSON and back: --json, the web pages and saved plans share it."""
+"""Converts frozen dataclasses to JSON and back, for --json and saved plans."""
 
 from __future__ import annotations
 

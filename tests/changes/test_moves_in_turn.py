@@ -35,7 +35,7 @@ def test_a_sink_that_skips_batches_stops_a_query_with_state(tmp_path: Path) -> N
     cp = samples.write(tmp_path / "cp", samples.sales(batches=4, in_flight=False))
     told = by_sink(api.rewind(str(cp), to_batch=1, keep_identity=True).plan)
     assert (told[DELTA].fails_at, told[FILES].fails_at, told[REST].fails_at) == (4, 4, None)
-    assert "batches 2 to 3 that come under later numbers now it gets a second" in told[FILES].words
+    assert "batches 2 to 3 a second time where they now come under later" in told[FILES].words
     assert 'a query of format("delta") fails at batch 4' in told[DELTA].words
     anew = by_sink(restarted(tmp_path))
     assert (anew[DELTA].fails_at, anew[FILES].fails_at) == (None, 4)
@@ -72,7 +72,7 @@ def test_offsets_that_are_given_back_come_twice_to_a_file_sink(
     plan = api.rewind(str(cp), to_offsets=str(given), sink=str(out)).plan
     files = by_sink(plan)[FILES]
     assert files.loses_or_repeats
-    assert "all offsets that are given back it gets a second time" in files.words
+    assert "the records of all offsets that are given back a second time" in files.words
 
 
 @pytest.mark.parametrize("in_flight", [False, True])

@@ -1,4 +1,4 @@
-"""The verbs that change something: each gives a plan, and carries it out when told to."""
+"""The verbs that change something: each returns a plan and executes it on request."""
 
 from __future__ import annotations
 

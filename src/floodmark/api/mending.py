@@ -1,4 +1,4 @@
-"""The verbs that make a checkpoint sound, or small, again: plans as every change."""
+"""The verbs that repair or shrink a checkpoint: `repair` and `compact`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carries a plan out. The only place, with `undo`, that changes anything.
+"""Executes a plan. Only this module and `undo` change anything.
 
     journal     the whole plan, before anything is touched
     block       an entry that no Spark reads: nothing starts on a half-done change

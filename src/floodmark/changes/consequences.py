@@ -19,7 +19,7 @@ DELTA = "Delta, or a ledger of (query, batch)"
 FILES = "files (csv, json, parquet, orc, text)"
 REST = "Kafka, foreach and others that remember nothing"
 Consequences = tuple[Consequence, ...]
-_REPLACED = "is in complete mode: each batch replaces what it has, so nothing is there twice"
+_REPLACED = "is in complete mode: each batch replaces the content, so nothing is stored twice"
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def _kinds(sink: Sink | None) -> tuple[str, ...]:
     if goes_by_number(sink.kind):
         return (FILES,)
     if sink.kind == "foreachBatch":
-        # What it does with a batch is its own affair; the file sink's log it has not.
+        # Nobody knows what it does with a batch; it has no log of the file sink.
         return (DELTA, REST)
     return (DELTA,) if goes_by_query(sink.kind) else (REST,)
 
@@ -69,7 +69,7 @@ def goes_on(in_flight: int | None, sink: Sink | None) -> Consequences:
         sink,
         (
             Consequence(
-                DELTA, f"skips batch {in_flight} if it has it already, and writes it if not"
+                DELTA, f"skips batch {in_flight} if it already stored it, and writes it if not"
             ),
             Consequence(FILES, f"skips batch {in_flight} if its log has it, and writes it if not"),
             _maybe_again(
@@ -147,7 +147,9 @@ def restarted_numbers(restart: Renumbering, sink: Sink | None) -> Consequences:
     drops = Consequence("", "", True, skips=skips, certain=restart.in_flight is None)
     upto = f"DROPS every batch up to {restart.highest} silently, unless"
     next_batch = restart.highest + 1
-    delta = replace(repeats, sink=DELTA, words=f"takes the batches, for the id is new: {twice}")
+    delta = replace(
+        repeats, sink=DELTA, words=f"stores the batches, because the id is new: {twice}"
+    )
     if not restart.new_id:
         words = f"{upto} the sink is new: it has those numbers of this id"
         delta = replace(drops, sink=DELTA, words=words)
@@ -227,7 +229,7 @@ def _file_sink(again: Again, sink: Sink | None) -> Consequence:
             f"{_batches(*spent)} twice"
         )
     if again.moved:
-        words = f"{words}; the records of all offsets that are given back it gets a second time"
+        words = f"{words}; it gets the records of all offsets that are given back a second time"
     return Consequence(FILES, words, again.moved)
 
 
@@ -235,8 +237,8 @@ def _skips(
     again: Again, kind: str, spent: tuple[int, int], reason: str, sink: Sink | None
 ) -> Consequence:
     words = (
-        f"SKIPS new batches up to {spent[1]}, whatever is in them{reason}; records of "
-        f"{_batches(*spent)} that come under later numbers now it gets a second time"
+        f"SKIPS new batches up to {spent[1]}, whatever is in them{reason}; gets records of "
+        f"{_batches(*spent)} a second time where they now come under later numbers"
     )
     skips = Consequence(kind, words, True, skips=spent)
     return _failing(skips, sink, spent[1] + 1) if again.stateful else skips
@@ -252,7 +254,7 @@ def _failing(skips: Consequence, sink: Sink | None, batch: int | None) -> Conseq
     whose = ' of format("delta")' if skips.sink == DELTA and sink is None else ""
     at = "" if batch is None else f" at batch {batch}"
     words = (
-        f"{skips.words}; then a query{whose} fails{at}, for the state of batches that are skipped "
+        f"{skips.words}; then a query{whose} fails{at}, because the state of skipped batches "
         "is never computed"
     )
     return replace(skips, words=words, fails_at=batch)
@@ -267,7 +269,7 @@ def restored(again: Again, sink: Sink | None) -> Consequences:
         return tuple(_to_accept(item) for item in reads_again(again, sink))
     since = "if the query ran on after the snapshot"
     flight = again.in_flight
-    also = "" if flight is None else f"; batch {flight}, in flight then, it may get twice, too"
+    also = "" if flight is None else f"; it may get batch {flight}, in flight then, twice, too"
     if again.other_query is not None:
         also += f"; so it does with {_run_since(again.other_query)}"
     twice = Consequence(
@@ -305,7 +307,7 @@ def _to_accept(item: Consequence) -> Consequence:
 
 def by_time() -> Consequence:
     """Another cluster's offsets, found by the times of records."""
-    words = "may get records a second time that have the time at which the new cluster is begun"
+    words = "may get records a second time whose time is the one at which the new cluster starts"
     return Consequence("every sink", words, True, certain=False)
 
 

@@ -1,4 +1,4 @@
-"""Rewrites state in this process: a partition's pieces at a time, read back when done."""
+"""Rewrites state in this process, one partition at a time, and reads it back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rewrites state into other code's columns: what `migrate` and `bootstrap` hand to `apply`."""
+"""Rewrites state into new code's columns, for `migrate` and `bootstrap`."""
 
 from __future__ import annotations
 

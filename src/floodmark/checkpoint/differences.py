@@ -1,4 +1,4 @@
-"""What differs between two checkpoints, or between two batches of one."""
+"""Compares two checkpoints, or two batches of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a Checkpoint shows itself in a notebook: plain HTML, no script, nothing fetched."""
+"""Shows a Checkpoint in a notebook: plain HTML, no script, nothing fetched."""
 
 from __future__ import annotations
 

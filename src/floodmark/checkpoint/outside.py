@@ -1,4 +1,4 @@
-"""What the real sources and the sink say of a checkpoint: asked elsewhere, judged by rules."""
+"""What the real sources and the sink answered about a checkpoint, for the rules to judge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One name for a place that can be written in several ways, by its text alone."""
+"""Gives one name to a place that can be written in several ways, by its text alone."""
 
 from __future__ import annotations
 

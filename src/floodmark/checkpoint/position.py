@@ -1,4 +1,4 @@
-"""Where a batch's sources stand: in words, and as the option that begins a new stream there."""
+"""Where a batch's sources stand: in words, and as the option that starts a new stream there."""
 
 from __future__ import annotations
 

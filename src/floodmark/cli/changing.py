@@ -1,4 +1,4 @@
-"""What every changing verb shares: its options, and its plan in words."""
+"""The options and the printed plan that all changing verbs share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every verb's command line shares."""
+"""The options that all verbs share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results to text for a person. What a script reads is made by `wire`."""
+"""Results as text for a person. `wire` makes what a script reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule says of itself, and what it found.
+"""A rule's description and its findings.
 
 A finding has the fields that `doctor --json` and `lint --json` promise, and no others.
 """

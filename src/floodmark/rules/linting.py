@@ -1,4 +1,4 @@
-"""Runs lint's rules over code: each file's as it comes, then those that compare files."""
+"""Runs lint's rules: first over each file, then over all files together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every store of two checkpoints, or of two batches of one, compared key by key."""
+"""Compares every store of two checkpoints, or of two batches, key by key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of rows to a Parquet file that appears only when it is whole."""
+"""Writes rows to a Parquet file that appears only when it is complete."""
 
 from __future__ import annotations
 

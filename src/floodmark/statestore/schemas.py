@@ -1,4 +1,4 @@
-"""The schemas of all that a query remembers: operators, stores and state variables."""
+"""Lists the schemas of operators, stores and state variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One store of one operator at one version: from files to raw records, a partition at a time."""
+"""Reads one store of one operator at one version, a partition at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files to Checkpoint: lists once, reads only what was asked for, and never gives up half way."""
+"""Loads a checkpoint from files: lists once, reads only what is needed, survives bad files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes laid over a folder and only remembered: what it would be like, before it is."""
+"""Shows a folder as it would be after changes, without making them."""
 
 from __future__ import annotations
 

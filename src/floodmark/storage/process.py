@@ -1,4 +1,4 @@
-"""Processes of this machine, told apart from later ones that were given the same number."""
+"""Identifies processes of this machine, also when a process number is used again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every checkpoint below a root, found by its shape."""
+"""Finds every checkpoint below a root, by its shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a service needs to know of a run, whichever supervisor starts it."""
+"""The options of a service, the same for every supervisor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State copied into a new checkpoint: one version, whole, under the numbers it needs there."""
+"""Copies one whole version of the state into a new checkpoint, under its new numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Offsets as a user hands them over: what `floodmark offsets` prints goes in again."""
+"""Reads offsets that a user gives, in the form that `floodmark offsets` prints."""
 
 from __future__ import annotations
 

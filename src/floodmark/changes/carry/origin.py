@@ -1,4 +1,4 @@
-"""What a planner looks at: the checkpoint, and a way to read its other files."""
+"""The checkpoint that a planner reads, with access to its other files."""
 
 from __future__ import annotations
 

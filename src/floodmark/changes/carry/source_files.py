@@ -1,4 +1,4 @@
-"""What lies in `sources/<id>/` of a new checkpoint, so that each source knows its place."""
+"""Builds the files in `sources/<id>/` of a new checkpoint, so that each source continues."""
 
 from __future__ import annotations
 

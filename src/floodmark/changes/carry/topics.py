@@ -1,4 +1,4 @@
-"""Kafka topics under new names, in offsets and in where a stream began."""
+"""Renames Kafka topics in offsets and in the record of where a stream began."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator keeps, as the judgement of a migration needs it: names and schemas. Pure."""
+"""What a migration needs to know of an operator's state: names and schemas. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What entries and operator metadata say of the state, put right."""
+"""Repairs what entries and operator metadata say about the state."""
 
 from __future__ import annotations
 

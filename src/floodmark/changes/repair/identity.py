@@ -1,4 +1,4 @@
-"""`metadata`: the query's id, from another file that holds it."""
+"""Repairs `metadata`: finds the query's id in another file."""
 
 from __future__ import annotations
 

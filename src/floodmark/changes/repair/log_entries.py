@@ -1,4 +1,4 @@
-"""Entries of offsets/ and commits/ that can be derived from those around them."""
+"""Repairs entries of offsets/ and commits/ that their neighbours determine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Side files, checksums, temporary files: what lies beside and can be taken away or recreated."""
+"""Removes or recreates side files, checksums and temporary files."""
 
 from __future__ import annotations
 

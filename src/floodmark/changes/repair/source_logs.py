@@ -1,4 +1,4 @@
-"""What sources keep for themselves: the list of seen files, and where a source began."""
+"""Repairs what sources keep for themselves: the list of seen files and the start."""
 
 from __future__ import annotations
 

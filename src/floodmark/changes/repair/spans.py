@@ -1,4 +1,4 @@
-"""How much is read a second time, counted where a source's offsets can be."""
+"""Counts how much is read a second time, where a source's offsets allow it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State files that cannot be loaded and are not needed: an older snapshot leads past them."""
+"""Removes state files that cannot be loaded and that an older snapshot replaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that a sink may have seen, used again: it must not take the new batches for the old."""
+"""Keeps a sink from taking new batches for old ones when numbers are used again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what a user asks to a plan, and from a plan to what is done. Opens the places."""
+"""Builds and executes the plans of the changing verbs. Opens the places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rewind`, from what a user asks to what is done: by batch, by time, by offsets."""
+"""Builds and executes the plan of `rewind`: by batch, by time, by offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`backup` and `restore`, from what a user asks to what is done."""
+"""Builds and executes the plans of `backup` and `restore`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is judged: a DataStreamWriter that was not started, and where it comes from."""
+"""The object that is judged: a DataStreamWriter that was not started, and its origin."""
 
 from __future__ import annotations
 

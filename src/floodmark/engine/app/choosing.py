@@ -1,4 +1,4 @@
-"""Which of a script's queries is meant, or why none can be judged."""
+"""Chooses one of a script's queries, or says why none can be judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The application as it was in a git revision, with the files beside it."""
+"""Reads the application as it was in a git revision, with the files beside it."""
 
 from __future__ import annotations
 

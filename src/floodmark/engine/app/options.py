@@ -1,4 +1,4 @@
-"""How a script is to be run: its arguments, and which of its queries is meant."""
+"""The options for running a script: its arguments, and which query is meant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`floodmark run script.py`: the unchanged script, each of whose starts is supervised."""
+"""`floodmark run script.py`: runs the unchanged script and supervises each start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a script to the DataStreamWriter that is judged, in a session that lives as long."""
+"""Runs a script and returns the DataStreamWriter that is judged, with its session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Catches what would start a stream: nothing starts, and what would have is kept."""
+"""Catches calls that would start a stream: nothing starts, and the query is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New code and an old checkpoint, brought together for the rules; nothing of either changes."""
+"""Prepares new code and an old checkpoint for the rules; neither changes."""
 
 from __future__ import annotations
 

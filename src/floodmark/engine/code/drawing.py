@@ -1,4 +1,4 @@
-"""New code's empty checkpoint, drawn by Spark, with all that a migration asks of it."""
+"""Lets Spark create an empty checkpoint of the new code, for a migration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a new key's aggregates start from, asked of Spark's own functions."""
+"""Asks Spark's functions for the values that a new key's aggregates start from."""
 
 from __future__ import annotations
 

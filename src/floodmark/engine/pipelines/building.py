@@ -1,4 +1,4 @@
-"""From an application's name to a DataStreamWriter: a script's, or one of its pipelines'."""
+"""Builds the DataStreamWriter of an application: of a script or of a pipeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a query ended: the batch, its offsets and the innermost cause, out of Spark's exception."""
+"""Finds why a query ended: the batch, its offsets and the innermost cause."""
 
 from __future__ import annotations
 

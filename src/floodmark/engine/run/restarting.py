@@ -1,4 +1,4 @@
-"""Whether a pipeline that failed starts again: the policy, and the decision after each failure."""
+"""Decides whether a failed pipeline starts again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the next batch begins: what `--available-now`, `--once` and `--trigger` say."""
+"""The trigger that `--available-now`, `--once` and `--trigger` ask for."""
 
 from __future__ import annotations
 

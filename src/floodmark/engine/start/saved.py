@@ -1,4 +1,4 @@
-"""What a checkpoint says before a start: its logs and nothing of its state, so it is quick."""
+"""Reads a checkpoint's logs before a start, without its state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State from a table or a file: rows for a first checkpoint, made and checked by Spark."""
+"""Makes and checks the rows of a first checkpoint from a table or a file, with Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From new code and an old checkpoint to a migration's plan, and to the rows it needs."""
+"""Builds a migration's plan and its rows from new code and an old checkpoint."""
 
 from __future__ import annotations
 

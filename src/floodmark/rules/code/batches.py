@@ -1,4 +1,4 @@
-"""What the function given to foreachBatch does."""
+"""Reads what the function given to foreachBatch does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fluent chains, made whole: `writer.start()` with what `writer` was before it."""
+"""Joins fluent chains across variables: `writer.start()` with what `writer` was before."""
 
 from __future__ import annotations
 

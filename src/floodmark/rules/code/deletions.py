@@ -1,4 +1,4 @@
-"""Code that deletes folders."""
+"""Finds code that deletes folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file does with DStreams."""
+"""Reads what a file does with DStreams."""
 
 from __future__ import annotations
 

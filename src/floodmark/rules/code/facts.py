@@ -1,4 +1,4 @@
-"""What a file of Python says about streams."""
+"""What a Python file says about streams, as data for lint's rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A notebook as Python, with each line's place in the notebook's own file."""
+"""Converts a notebook to Python, and keeps each line's place in the notebook."""
 
 from __future__ import annotations
 

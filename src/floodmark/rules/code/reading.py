@@ -1,4 +1,4 @@
-"""Text to facts: parsed once, walked once."""
+"""Reads a Python file into facts: parsed once, walked once."""
 
 from __future__ import annotations
 

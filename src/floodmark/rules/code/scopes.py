@@ -1,4 +1,4 @@
-"""One walk over a file's syntax tree: what is assigned where, what is called, what is nested."""
+"""Walks a syntax tree once: assignments, calls, nesting."""
 
 from __future__ import annotations
 

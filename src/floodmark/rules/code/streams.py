@@ -1,4 +1,4 @@
-"""From chains to streams: what is read, what is done to it, where it is written."""
+"""Builds streams from chains: what is read, what is done to it, where it is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an expression comes to, without running it: literals, names, f-strings, joined paths."""
+"""Evaluates expressions without running them: literals, names, f-strings, joined paths."""
 
 from __future__ import annotations
 

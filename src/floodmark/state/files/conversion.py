@@ -1,4 +1,4 @@
-"""A store's rows from one provider's form to the other's, and back."""
+"""Converts a store's rows between the forms of the two providers."""
 
 from __future__ import annotations
 

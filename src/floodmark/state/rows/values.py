@@ -1,4 +1,4 @@
-"""Arrow values as plain JSON data, and JSON data as the values of a key."""
+"""Converts Arrow values to JSON data, and JSON data to the values of a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which type holds every value of another: what a state's column may become by itself."""
+"""Says which type holds every value of another: a column may be widened to it."""
 
 from __future__ import annotations
 

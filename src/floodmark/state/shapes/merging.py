@@ -1,4 +1,4 @@
-"""Rows of keys that became one, merged column by column."""
+"""Merges rows whose keys became one, column by column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of an operator as new code wants it, part by part: what a plan says of it."""
+"""The target of a state rewrite: what new code keeps, part by part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of an old state on their way into the new one: reshaped, and told where they go."""
+"""Moves rows of an old state into the new one: reshapes them and finds their partition."""
 
 from __future__ import annotations
 
