@@ -127,7 +127,7 @@ def test_in_complete_mode_delta_has_nothing_twice(tmp_path: Path) -> None:
     table = delta_table(tmp_path / "table", 4)
     cp = backed_up(tmp_path, noted("delta", table, "Complete"), 4)
     plan = api.restore(str(tmp_path / "repo"), str(cp), carrying=GO).plan
-    assert "each batch replaces what it has" in plan.consequences[0].words
+    assert "each batch replaces the content" in plan.consequences[0].words
     assert query_id(cp) != samples.QUERY_ID
 
 

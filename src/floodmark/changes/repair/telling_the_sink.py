@@ -36,7 +36,7 @@ def new_number_space(patient: Patient, first: int, spent: list[int]) -> bool:
     why = f"a new query id: a sink that has {names} would skip it, and its state with it"
     patient.write(METADATA, render_metadata(fresh), why)
     if sink.replaces:
-        patient.note("The Delta table is in complete mode: each batch replaces what it has.")
+        patient.note("The Delta table is in complete mode: each batch replaces its content.")
         return True
     risk_repeats(
         patient,

@@ -66,7 +66,7 @@ class Facts:
 
 def read_plan(nodes: list[Mapping[str, Any]], facts: Facts) -> PlanTree:
     root = inlined(unfolded(nodes, 0)[0])
-    reader = _Reader(facts)
+    reader = _JsonReader(facts)
     reader.names = names_of(nodes)
     outputs = reader.columns.outputs(root)
     reader.columns.need(root, set(outputs))
@@ -88,7 +88,7 @@ class _Fed:
     streaming: bool
 
 
-class _Reader:
+class _JsonReader:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.columns = Columns()
@@ -357,15 +357,15 @@ class _Reader:
 
 
 _SINGLE = {
-    "Project": _Reader._project,
-    "Filter": _Reader._filter,
-    "Aggregate": _Reader._aggregate,
-    "Deduplicate": _Reader._deduplicate,
-    "DeduplicateWithinWatermark": _Reader._deduplicate,
-    "Distinct": _Reader._distinct,
-    "Generate": _Reader._generate,
-    "Expand": _Reader._expand,
-    **dict.fromkeys(WATERMARKS, _Reader._watermark),
+    "Project": _JsonReader._project,
+    "Filter": _JsonReader._filter,
+    "Aggregate": _JsonReader._aggregate,
+    "Deduplicate": _JsonReader._deduplicate,
+    "DeduplicateWithinWatermark": _JsonReader._deduplicate,
+    "Distinct": _JsonReader._distinct,
+    "Generate": _JsonReader._generate,
+    "Expand": _JsonReader._expand,
+    **dict.fromkeys(WATERMARKS, _JsonReader._watermark),
 }
 
 
