@@ -99,6 +99,12 @@ GOLDEN: dict[str, tuple[Golden, ...]] = {
             note="Files 0 to 2 of version 8 are already read; startingVersion reads them again.",
         ),
         Golden(
+            delta(8, -20),
+            "DeltaSourceOffset.METADATA_CHANGE_INDEX",
+            ("version 8 at a change of its schema",),
+            option=("startingVersion", "8"),
+        ),
+        Golden(
             delta(3, 1, "true"),
             "DeltaSourceOffset",
             ("version 3 file 1 of the first snapshot",),

@@ -26,8 +26,7 @@ from floodmark.errors import MalformedFile
 # Delta's special places inside a version. -1 (and -100, as later releases hold it in
 # memory) is before its first file; -20 and -19 stand at and right after a schema change.
 BASE_INDEXES = frozenset({-1, -100})
-METADATA_CHANGE_INDEX = -20
-POST_METADATA_CHANGE_INDEX = -19
+_SCHEMA_CHANGES = {-20: " at a change of its schema", -19: " after a change of its schema"}
 _NEWEST_DELTA_SOURCE = 3
 _FORM = frozenset({"reservoirId", "reservoirVersion"})
 
@@ -156,7 +155,8 @@ def _words(offset: Any) -> str | None:
     index = offset.get("index")
     words = f"version {offset.get('reservoirVersion')}"
     if not isinstance(index, int) or index not in BASE_INDEXES:
-        words += f" file {index}"
+        known = _SCHEMA_CHANGES.get(index) if isinstance(index, int) else None
+        words += known or f" file {index}"
     return words + (" of the first snapshot" if offset.get("isStartingVersion") else "")
 
 
