@@ -88,10 +88,6 @@ _add(
 
 # More of SQL
 _add(
-    "pivoted",
-    'out = read("events").groupBy("g").pivot("k", ["a", "b"]).agg(F.sum("v"))',
-)
-_add(
     "grouping-sets",
     'read("events").createOrReplaceTempView("e")\n'
     'out = spark.sql("SELECT k, g, sum(v) AS s FROM e GROUP BY GROUPING SETS ((k), (g))")',
