@@ -108,7 +108,7 @@ def test_what_is_allowed_by_name_starts(session: Any, orders: Path, tmp_path: Pa
 def test_an_unknown_name_to_allow_is_a_misspelling(
     session: Any, orders: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(WrongUse, match="no such thing to allow"):
+    with pytest.raises(WrongUse, match="unknown name"):
         start(totals(session, orders), tmp_path / "ck", allow=["everything"])
     assert "checkpoint-in-use" in names_to_allow()
 

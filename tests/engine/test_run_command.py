@@ -103,7 +103,7 @@ def test_killed_in_a_batch_it_runs_the_batch_again_and_a_signal_lets_it_finish(
         (["app.py", "--once", "--available-now"], 2, "exclude each other"),
         (["app.py", "--start", "none.json"], 2, "cannot read the start file"),
         (["app.py", "--start", "bad.py"], 3, "not a start file"),
-        (["app.py", "--allow", "all"], 2, "no such thing to allow"),
+        (["app.py", "--allow", "all"], 2, "unknown name"),
         (["app.py", "--restart", "sometimes"], 2, "'sometimes' is not one of"),
         (["app.py", "--frobnicate"], 2, "No such option"),
     ],

@@ -87,7 +87,7 @@ def accepted_rules(names: Iterable[str]) -> frozenset[str]:
     found = frozenset(find_rule(name).rule.name for name in names)
     for name in found - known:
         raise WrongUse(
-            f"--accept {name}: it is no rule of compatibility",
+            f"--accept {name}: it is not a compatibility rule",
             "Only what `check` says of changed code can be accepted.",
             "Name the rule as the reason does.",
         )

@@ -223,7 +223,7 @@ def _accepted(names: Iterable[str]) -> frozenset[str]:
     for name in names:
         if name not in known and name not in rules:
             raise WrongUse(
-                f"--accept {name}: no such thing to accept",
+                f"--accept {name}: unknown name",
                 f"There are {', '.join(known)}, and the rules of `floodmark check`.",
                 "Name one of them, as the refusal does.",
             )

@@ -19,7 +19,7 @@ _INSIDE = _FOLDER | os.O_NOFOLLOW
 # Without O_NONBLOCK, opening a named pipe waits until somebody writes into it.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OPEN_AT_ONCE = 64
-LINK = "a link: links inside a folder are not followed, for they may lead anywhere"
+LINK = "a link: links inside a folder are not followed, because they may lead anywhere"
 _KINDS = {
     stat.S_IFLNK: LINK,
     stat.S_IFIFO: "a named pipe, not a file",

@@ -96,8 +96,8 @@ def match(
         gone = ", ".join(one.words for one in removed)
         raise NotCarried(
             f"the new code has no {gone}: that state would be dropped",
-            "What it holds cannot be had again from this checkpoint.",
-            f"If that is meant: --accept {DROPPED_OPERATOR}.",
+            "Its content cannot be recovered from this checkpoint.",
+            f"If you intend that: --accept {DROPPED_OPERATOR}.",
         )
     notes += [f"The state of {one.words} is dropped." for one in removed]
     matched = []
@@ -230,8 +230,8 @@ def _require_accepted(lost: list[str], options: MatchOptions, ledger: ColumnNote
     if lost and DROPPED_FIELD not in options.accept:
         raise NotCarried(
             f"{ledger.where}: the new code does not keep {', '.join(lost)}: that would be dropped",
-            "What it holds cannot be had again from this checkpoint.",
-            f"If it has another name now: --rename OLD=NEW. If it is meant: --accept "
+            "Its content cannot be recovered from this checkpoint.",
+            f"If it has another name now: --rename OLD=NEW. If you intend it: --accept "
             f"{DROPPED_FIELD}.",
         )
 
@@ -338,7 +338,7 @@ def _merge(
         raise NotCarried(
             f"{new.words}: the key has no {columns} any more, and nothing says how "
             f"{', '.join(missing)} of keys that become one are merged",
-            "A sum is summed, a largest value is the largest: the columns' names do not say it.",
+            "The names of the columns do not say how to combine their values.",
             f"Say it for each: {' '.join(f'--merge {name}=sum' for name in missing)} "
             f"(one of {', '.join(MERGES)}), or give a function: merge(key, values) in "
             "--with MIGRATION.py.",

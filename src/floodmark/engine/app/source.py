@@ -46,7 +46,7 @@ class ScriptText:
                 "Correct it; `python` alone says the same.",
             ) from error
         except ValueError as error:
-            raise WrongUse(f"{self.path} is no Python file: {error}") from error
+            raise WrongUse(f"{self.path} is not a Python file: {error}") from error
 
     def declares_pipelines(self) -> bool:
         """Whether it uses floodmark's @pipeline: then its functions are called, by name."""
@@ -70,12 +70,12 @@ def read_source(path: Path) -> ScriptText:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise WrongUse(f"{path} is no text in UTF-8: {error.reason}") from None
+        raise WrongUse(f"{path} is not UTF-8 text: {error.reason}") from None
     if path.suffix == ".ipynb":
         try:
             python, lines = to_python(text)
         except (ValueError, RecursionError) as error:
-            raise WrongUse(f"{path} is no notebook: {error}") from None
+            raise WrongUse(f"{path} is not a notebook: {error}") from None
         return ScriptText(path, python, fingerprint, tuple(lines), is_notebook=True)
     if path.suffix != ".py":
         raise WrongUse(f"{path}: not a Python file", do="Its name must end in .py or .ipynb.")

@@ -47,7 +47,7 @@ class Pipeline:
                 f"pipeline {self.name}: the checkpoint {self.checkpoint!r} names a parameter "
                 "that the function does not have",
                 f"Its parameters are: {known}.",
-                "A brace that is meant is written twice: {{ and }}.",
+                "Write a literal brace twice: {{ and }}.",
             ) from None
 
 

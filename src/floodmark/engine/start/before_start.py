@@ -38,7 +38,7 @@ def allowed_rules(names: Iterable[str]) -> frozenset[str]:
         wanted = known.get(name)
         if wanted is None:
             raise WrongUse(
-                f"--allow {name}: no such thing to allow",
+                f"--allow {name}: unknown name",
                 f"There are {list_of(sorted(set(known.values())))}.",
             )
         found.add(wanted)

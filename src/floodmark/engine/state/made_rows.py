@@ -314,7 +314,9 @@ def _refuse(made: Made, wrong: Any, what: str, accept: str = "") -> None:
     raise NotCarried(
         f"{made.where}: {what}, in {wrong.count()} rows",
         "The first are:\n" + "\n".join(first),
-        f"If it is meant: --accept {accept}." if accept else "Nothing was written. Mend the rows.",
+        f"If you intend it: --accept {accept}."
+        if accept
+        else "Nothing was written. Mend the rows.",
     )
 
 

@@ -34,7 +34,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             one.where,
             why="It starts without a warning. What was counted, seen or kept under the old filters "
             "stays so: results mix both.",
-            do="If that is meant: --accept filter-changed (`check`), --allow filter-changed "
+            do="If you intend that: --accept filter-changed (`check`), --allow filter-changed "
             "(`run`). Otherwise `floodmark upgrade --without-state` begins with an empty state.",
             silent=True,
         )

@@ -84,7 +84,7 @@ def _other_files(at: int, what: str) -> Reason:
         why="It starts without a warning, and takes other files than before: some that wait may be "
         "left out forever, some that were left out may come.",
         do="Set it as it was, or look which files wait (`floodmark files CP` shows those that were "
-        "read). If it is meant: --accept source-options-changed.",
+        "read). If you intend it: --accept source-options-changed.",
         silent=True,
     )
 

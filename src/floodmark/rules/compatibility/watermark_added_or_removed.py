@@ -17,7 +17,7 @@ RULE = Rule(
     matters="Without a watermark no state ever goes; with one, late rows are dropped.",
     restart="It starts. One that comes begins at zero and lets old state go as soon as it "
     "passes; where one is gone, state only grows.",
-    instead="If that is meant: --accept watermark-added-or-removed (`check`), --allow "
+    instead="If you intend that: --accept watermark-added-or-removed (`check`), --allow "
     "watermark-added-or-removed (`run`). Otherwise `floodmark upgrade --without-state` begins with "
     "an empty state.",
 )
