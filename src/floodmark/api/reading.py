@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from floodmark.api.arguments import Storage, milliseconds, require_state_extra, structured
 from floodmark.checkpoint.inspection import Inspection, ScanEntry, inspection
-from floodmark.checkpoint.layout import NOTES
+from floodmark.checkpoint.layout import NOTES, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.timeline import Batch, timeline
 from floodmark.errors import MalformedFile, NoAnswer, WrongUse
@@ -178,7 +178,7 @@ def files(
         )
     if checkpoint.latest_batch is None and checkpoint.committed_batch is not None:
         raise offsets_lost(checkpoint)
-    newest = f"offsets/{checkpoint.latest_batch}"
+    newest = f"{OFFSETS}/{checkpoint.latest_batch}"
     broken = next((item for item in checkpoint.unreadable if item.path == newest), None)
     if broken:
         raise MalformedFile(

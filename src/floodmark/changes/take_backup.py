@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 
 from floodmark.changes.carry.needed_state import needed_state
 from floodmark.changes.planners.backup import consistent
+from floodmark.checkpoint.layout import STATE
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import CannotRead, FileGone, StateFileMissing
@@ -108,7 +109,7 @@ def _stored(files: Files, checkpoint: Checkpoint, store: RepositoryWriter) -> It
         try:
             data = files.read(RelativePath(file.path))
         except FileGone:
-            if file.path in needed or not file.path.startswith("state/"):
+            if file.path in needed or not file.path.startswith(f"{STATE}/"):
                 raise
             continue  # an old version, removed by maintenance: nothing needs it
         yield store.put(file.path, data, file.mtime_ms, mode_of(files, file.path))

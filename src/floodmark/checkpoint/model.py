@@ -15,7 +15,14 @@ from typing import Any
 
 from floodmark.checkpoint.commits import CommitEntry
 from floodmark.checkpoint.conf_keys import PROVIDER_CLASS
-from floodmark.checkpoint.layout import FileInfo, StateFile, batch_id, source_ids, state_files
+from floodmark.checkpoint.layout import (
+    STATE,
+    FileInfo,
+    StateFile,
+    batch_id,
+    source_ids,
+    state_files,
+)
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.operators import OperatorMetadata
 from floodmark.checkpoint.query import QueryMetadata
@@ -194,14 +201,14 @@ class Checkpoint:
         return {
             operator
             for file in self.files
-            if file.path.startswith("state/")
+            if file.path.startswith(f"{STATE}/")
             and (operator := batch_id(file.path.split("/", 2)[1])) is not None
         }
 
     def _state_operator(self, operator: int) -> StateOperator:
         files = [file for file in self.state_files if file.operator == operator]
         metadata = self.operators.get(operator)
-        prefix = f"state/{operator}/"
+        prefix = f"{STATE}/{operator}/"
         return StateOperator(
             operator,
             metadata.operator_name if metadata else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from html import escape as escape_html
 
+from floodmark.checkpoint.layout import COMMITS, OFFSETS
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.position import source_rows
 from floodmark.checkpoint.timeline import Action, restart
@@ -39,9 +40,9 @@ def _rows(checkpoint: Checkpoint) -> list[tuple[str, str, str]]:
     latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
     in_flight = checkpoint.in_flight_batch is not None
     rows = [
-        ("planned", _batch("offsets/", latest), _time(checkpoint.batch_time_ms)),
+        ("planned", _batch(f"{OFFSETS}/", latest), _time(checkpoint.batch_time_ms)),
         ("processed", _batch("batch ", latest), "no commit yet" if in_flight else "done"),
-        ("committed", _batch("commits/", committed), ""),
+        ("committed", _batch(f"{COMMITS}/", committed), ""),
     ]
     rows += source_rows(checkpoint)
     rows += [

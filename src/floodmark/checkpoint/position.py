@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.text import moment
@@ -107,7 +108,7 @@ def _require_readable(checkpoint: Checkpoint, batch: int) -> None:
     if entry is not None:
         _require_sound_offsets(checkpoint.path, batch, entry)
         return
-    broken = next((u for u in checkpoint.unreadable if u.path == f"offsets/{batch}"), None)
+    broken = next((u for u in checkpoint.unreadable if u.path == f"{OFFSETS}/{batch}"), None)
     if broken:
         raise MalformedFile(
             f"{checkpoint.path}/{broken.path} cannot be read",

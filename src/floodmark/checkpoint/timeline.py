@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
 
+from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.connectors.source import SourceOffset
 
@@ -110,7 +111,12 @@ def _decide(checkpoint: Checkpoint) -> Restart:
         return _without_offsets(committed)
     broken = {item.path for item in checkpoint.unreadable}
     # Spark opens the entry before the newest too: it is where the newest batch begins.
-    for path in (f"offsets/{latest}", f"offsets/{latest - 1}", f"commits/{committed}", "metadata"):
+    for path in (
+        f"{OFFSETS}/{latest}",
+        f"{OFFSETS}/{latest - 1}",
+        f"{COMMITS}/{committed}",
+        METADATA,
+    ):
         if path in broken:
             return Restart(Action.FAIL, latest, f"The query does not start: {path} cannot be read.")
     before = latest - 1
@@ -121,7 +127,7 @@ def _decide(checkpoint: Checkpoint) -> Restart:
                 latest + 1,
                 "The logs are those of async progress tracking. If it restarts with it, Spark goes "
                 f"on with batch {latest + 1}; without it the query does not start, for want of "
-                f"offsets/{before}.",
+                f"{OFFSETS}/{before}.",
             )
         return Restart(
             Action.FAIL,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
-from floodmark.checkpoint.layout import FileInfo, is_dstreams_checkpoint
+from floodmark.checkpoint.layout import COMMITS, OFFSETS, FileInfo, is_dstreams_checkpoint
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.position import advance, source_rows
 from floodmark.checkpoint.timeline import Action, Batch, Status, restart
@@ -56,7 +56,7 @@ def _steps(found: Checkpoint) -> list[tuple[str, str, str]]:
     if latest is None:
         planned, processed = ("no batch yet", ""), ("nothing yet", "")
     else:
-        planned = (f"offsets/{latest}", _when(found.batch_time_ms))
+        planned = (f"{OFFSETS}/{latest}", _when(found.batch_time_ms))
         done = found.in_flight_batch is None
         processed = (
             f"batch {latest}",
@@ -64,7 +64,7 @@ def _steps(found: Checkpoint) -> list[tuple[str, str, str]]:
         )
     finished = ("no batch yet", "")
     if committed is not None:
-        finished = (f"commits/{committed}", _written(found, f"commits/{committed}"))
+        finished = (f"{COMMITS}/{committed}", _written(found, f"{COMMITS}/{committed}"))
     return [
         ("1  planned", *planned),
         ("2  processed", *processed),

@@ -17,7 +17,10 @@ from floodmark.checkpoint.conf_keys import (
     STATE_ENCODING,
 )
 from floodmark.checkpoint.layout import (
+    COMMITS,
     DEFAULT_STORE,
+    OFFSETS,
+    STATE,
     FileInfo,
     StateFile,
     operator_metadata_paths,
@@ -157,9 +160,9 @@ def operator_outline(
 
 def _listing(files: Files, checkpoint: Checkpoint, operator: int) -> tuple[FileInfo, ...]:
     if checkpoint.complete:
-        prefix = f"state/{operator}/"
+        prefix = f"{STATE}/{operator}/"
         return tuple(file for file in checkpoint.files if file.path.startswith(prefix))
-    listing = files.list(f"state/{operator}")
+    listing = files.list(f"{STATE}/{operator}")
     return listing.files
 
 
@@ -215,8 +218,8 @@ def _batch(checkpoint: Checkpoint, found: list[StateFile], batch: int | None) ->
 def _conf(files: Files, checkpoint: Checkpoint, batch: int) -> Mapping[str, str]:
     entry = checkpoint.offsets.get(batch)
     if entry is None and batch in checkpoint.offset_ids:
-        with named(f"offsets/{batch}"):
-            entry = parse_offsets(files.read(RelativePath(f"offsets/{batch}")))
+        with named(f"{OFFSETS}/{batch}"):
+            entry = parse_offsets(files.read(RelativePath(f"{OFFSETS}/{batch}")))
     if entry is None or entry.metadata is None:
         return checkpoint.conf
     return entry.metadata.conf
@@ -271,7 +274,7 @@ def _evolved(
     there: set[str], operator: int, store: str, metadata: OperatorMetadata | None, batch: int
 ) -> list[str]:
     """The v3 schema files up to a batch, oldest first."""
-    folder = f"state/{operator}/_stateSchema/{store}/"
+    folder = f"{STATE}/{operator}/_stateSchema/{store}/"
     names = [path[len(folder) :] for path in there if path.startswith(folder)]
     dated = sorted(
         (int(head), name)
@@ -351,6 +354,6 @@ def _unique_ids(
 ) -> tuple[tuple[str, ...], ...]:
     commit = checkpoint.commits.get(batch)
     if commit is None and batch in checkpoint.commit_ids:
-        with named(f"commits/{batch}"):
-            commit = parse_commit(files.read(RelativePath(f"commits/{batch}")))
+        with named(f"{COMMITS}/{batch}"):
+            commit = parse_commit(files.read(RelativePath(f"{COMMITS}/{batch}")))
     return commit.state_unique_ids.get(operator, ()) if commit else ()

@@ -175,7 +175,7 @@ def _has_logs(files: tuple[FileInfo, ...]) -> bool:
 
 
 def _reaches_the_state(listing: Listing) -> bool:
-    return any(file.path.startswith((SOURCES + "/", "state/")) for file in listing.files)
+    return any(file.path.startswith((SOURCES + "/", f"{STATE}/")) for file in listing.files)
 
 
 def _kind_of(files: Files, listed: tuple[FileInfo, ...]) -> Kind:
@@ -205,7 +205,7 @@ def _not_a_checkpoint(
     below = sorted(
         file.path[: -len("/metadata")]
         for file in listed
-        if file.path.endswith("/metadata") and not file.path.startswith("state/")
+        if file.path.endswith("/metadata") and not file.path.startswith(f"{STATE}/")
     )
     if below:
         return NotACheckpoint(
@@ -244,7 +244,7 @@ def _wanted(
 
 
 def _operator_paths(files: tuple[FileInfo, ...], batch: int | None) -> dict[int, str]:
-    state = [file for file in files if file.path.startswith("state/")]
+    state = [file for file in files if file.path.startswith(f"{STATE}/")]
     described = [file for file in state if "/_metadata/" in file.path]
     operators = {batch_id(file.path.split("/", 2)[1]) for file in described}
     paths = {

@@ -13,6 +13,7 @@ from floodmark.changes.journal import Stage
 from floodmark.changes.plan import NOT_IN_USE, UNCHANGED, Consequence, Precondition
 from floodmark.checkpoint.layout import (
     COMMITS,
+    OFFSETS,
     FileInfo,
     batch_ids,
     is_dstreams_checkpoint,
@@ -111,8 +112,8 @@ def _refuse_damaged(checkpoint: Checkpoint) -> None:
     """What every change carries over must be readable: a copy of damage would not start."""
     needed = {
         "metadata",
-        f"offsets/{checkpoint.latest_batch}",
-        f"commits/{checkpoint.committed_batch}",
+        f"{OFFSETS}/{checkpoint.latest_batch}",
+        f"{COMMITS}/{checkpoint.committed_batch}",
     }
     broken = next((item for item in checkpoint.unreadable if item.path in needed), None)
     if broken:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, WouldLose, WrongUse
 
@@ -166,7 +167,7 @@ def require_committed(checkpoint: Checkpoint, batch: int, option: str) -> None:
 def require_entry(checkpoint: Checkpoint, batch: int) -> None:
     if batch in checkpoint.offsets:
         return
-    broken = next((u for u in checkpoint.unreadable if u.path == f"offsets/{batch}"), None)
+    broken = next((u for u in checkpoint.unreadable if u.path == f"{OFFSETS}/{batch}"), None)
     if broken:
         raise MalformedFile(
             f"{checkpoint.path}/{broken.path} cannot be read",

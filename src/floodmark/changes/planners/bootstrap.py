@@ -14,7 +14,7 @@ from floodmark.changes.carry.origin import new_query_id
 from floodmark.changes.plan import EMPTY, Plan, Precondition, Step, rewrite, write
 from floodmark.changes.planners.migrate import Drawn, describing, goal_of, unique_ids_of
 from floodmark.checkpoint.commits import CommitEntry, render_commit, with_state_ids
-from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, SOURCES
+from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, SOURCES, STATE
 from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_offset
 from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.connectors.source import render_json
@@ -51,7 +51,7 @@ def plan_bootstrap(
         _commit(first.commit, goals),
         *_sources(first),
         *describing(drawn, new),
-        *(rewrite(f"state/{one.operator}", _why(one), goal_to_json(one)) for one in goals),
+        *(rewrite(f"{STATE}/{one.operator}", _why(one), goal_to_json(one)) for one in goals),
     )
     empty = [str(one.operator) for one in goals if not any(part.given for part in one.parts)]
     notes = [f"Operator {number} starts empty." for number in empty]

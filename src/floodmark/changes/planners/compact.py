@@ -21,6 +21,7 @@ from floodmark.checkpoint.layout import (
     NOTES,
     OFFSETS,
     SOURCES,
+    STATE,
     StateFile,
     batch_id,
     is_temporary,
@@ -99,7 +100,7 @@ def plan_compact(
 
 def _removal(path: str, why: str, sizes: Mapping[str, int]) -> Iterator[Step]:
     names = (path, sidecar(path), f"{path}.crc", sidecar(f"{path}.crc"))
-    for name in names if path.startswith("state/") else names[:2]:
+    for name in names if path.startswith(f"{STATE}/") else names[:2]:
         if name == path or name in sizes:
             yield delete(name, why)
 

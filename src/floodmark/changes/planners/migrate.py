@@ -28,7 +28,7 @@ from floodmark.checkpoint.conf_keys import (
     SHUFFLE_PARTITIONS,
     STATE_ENCODING,
 )
-from floodmark.checkpoint.layout import COMMITS, JOIN_STORES, OFFSETS
+from floodmark.checkpoint.layout import COMMITS, JOIN_STORES, OFFSETS, STATE
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import parse_offsets, render_offsets, with_conf
 from floodmark.checkpoint.operator_kinds import AGGREGATION, SESSION
@@ -172,7 +172,7 @@ def drawn_checkpoint(
     describing = {
         file.path: files.read(RelativePath(file.path))
         for file in checkpoint.files
-        if file.path.startswith("state/")
+        if file.path.startswith(f"{STATE}/")
         and not file.path.rsplit("/", 1)[-1].startswith(".")
         and {"_metadata", "_stateSchema"} & set(file.path.split("/"))
     }
@@ -218,14 +218,16 @@ def plan_migrate(
     steps = [
         _log_step(step, origin, course, pins, ids)
         for step in base.steps
-        if not step.path.startswith("state/")
+        if not step.path.startswith(f"{STATE}/")
     ]
     if goals:
         steps += describing(drawn, new, _hadoop_path(origin.checkpoint))
         if migration.note is not None:
             why = "what this checkpoint was made from, for later checks"
             steps.append(write(f"{STARTS}/1.json", migration.note, why))
-        steps += [rewrite(f"state/{g.operator}", _why(g, matching), goal_to_json(g)) for g in goals]
+        steps += [
+            rewrite(f"{STATE}/{g.operator}", _why(g, matching), goal_to_json(g)) for g in goals
+        ]
     return replace(
         base,
         verb="migrate",

@@ -14,7 +14,7 @@ from floodmark.changes.carry.checkpoint_files import sidecar
 from floodmark.changes.plan import Step
 from floodmark.changes.repair.sink import KnownSink
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.layout import FileInfo
+from floodmark.checkpoint.layout import STATE, FileInfo
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.sidefiles import agrees
@@ -157,7 +157,7 @@ class Patient:
 
     def remove(self, path: str, why: str) -> None:
         """The file with its checksums: Hadoop's alone would keep Spark from writing it again."""
-        names = [path, f"{path}.crc"] if path.startswith("state/") else [path]
+        names = [path, f"{path}.crc"] if path.startswith(f"{STATE}/") else [path]
         for name in names:
             for each in (name, sidecar(name)):
                 if self.has(each):

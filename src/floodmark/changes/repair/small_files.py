@@ -6,7 +6,7 @@ from floodmark.changes.repair.patient import CHANGES, Patient
 from floodmark.changes.repair.state_files import sink_may_have
 from floodmark.changes.repair.telling_the_sink import new_number_space
 from floodmark.checkpoint.evidence import log_entry, main_file, side_file
-from floodmark.checkpoint.layout import OFFSETS
+from floodmark.checkpoint.layout import COMMITS, OFFSETS, STATE
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.sidefiles import agrees, is_itself_damaged, side_file_of
 from floodmark.rules.mend import Mend
@@ -30,7 +30,7 @@ def tidy(patient: Patient) -> bool:
         done = True
     if patient.found(Mend.FIRST_START):
         for path in patient.evidence.sizes:
-            if path.startswith(("offsets/", "commits/", "state/")):
+            if path.startswith((f"{OFFSETS}/", f"{COMMITS}/", f"{STATE}/")):
                 patient.remove(path, "no batch is planned, and Spark wants these folders empty")
         done = True
     for finding in patient.found(Mend.LONE_SIDE_FILE):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import COMMITS
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
@@ -30,6 +31,6 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for batch in checkpoint.offset_ids:
         if lowest < batch < highest and batch not in committed:
             yield RULE.finding(
-                f"commits/{batch}",
+                f"{COMMITS}/{batch}",
                 f"Batch {batch} was planned and never committed; later ones were.",
             )

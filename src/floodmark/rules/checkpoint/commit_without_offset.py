@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import COMMITS
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
 
@@ -49,7 +50,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         else:
             means = "Spark starts; going back to this batch is not possible."
         yield RULE.finding(
-            f"commits/{batch}",
+            f"{COMMITS}/{batch}",
             f"commits/{batch} is there and offsets/{batch} is not.",
             repairable=blocks and evidence.way_back is not None,
             severity=Severity.ERROR if blocks else Severity.WARNING,

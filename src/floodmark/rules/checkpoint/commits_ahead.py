@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import COMMITS
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
 
@@ -30,10 +31,10 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
     if latest is not None and committed is not None and committed > latest:
         ahead = [batch for batch in checkpoint.commit_ids if batch > latest]
-        names = f"commits/{ahead[0]}" + (f" to {ahead[-1]}" if len(ahead) > 1 else "")
+        names = f"{COMMITS}/{ahead[0]}" + (f" to {ahead[-1]}" if len(ahead) > 1 else "")
         verb = "are" if len(ahead) > 1 else "is"
         yield RULE.finding(
-            f"commits/{ahead[0]}",
+            f"{COMMITS}/{ahead[0]}",
             f"{names} {verb} there, and the newest offset entry is offsets/{latest}.",
             repairable=evidence.way_back is not None,
         )

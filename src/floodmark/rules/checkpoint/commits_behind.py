@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import COMMITS
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
 
@@ -32,7 +33,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     open_batches = [batch for batch in checkpoint.offset_ids if batch > committed]
     if len(open_batches) > 1:
         yield RULE.finding(
-            f"commits/{open_batches[0]}",
+            f"{COMMITS}/{open_batches[0]}",
             f"{len(open_batches)} batches ({open_batches[0]} to {open_batches[-1]}) are planned "
             f"and not committed; the newest commit is commits/{committed}.",
         )

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
 
@@ -37,7 +38,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             # A change of the partition count is a repartition, which rules of its own watch.
             if old[key] != new[key]:
                 yield RULE.finding(
-                    f"offsets/{batch}",
+                    f"{OFFSETS}/{batch}",
                     f"From batch {batch} on, {key} is {new[key]}; before, it was {old[key]}.",
                     repairable=evidence.written_with(key) is not None,
                 )

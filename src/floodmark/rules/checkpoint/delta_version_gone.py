@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.connectors.delta.offset import parse_delta_offset
 from floodmark.connectors.delta.reach import DeltaTrouble, shortfall
 from floodmark.errors import MalformedFile
@@ -39,7 +40,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         except MalformedFile:
             continue
         if found is not None:
-            yield RULE.finding(f"offsets/{batch}", f"Source {source.id}: {found.words}.")
+            yield RULE.finding(f"{OFFSETS}/{batch}", f"Source {source.id}: {found.words}.")
 
 
 def check_start(situation: Situation) -> Iterator[Finding]:

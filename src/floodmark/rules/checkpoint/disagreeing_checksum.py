@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import STATE
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
 
@@ -33,5 +34,5 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             repairable=not needed or evidence.state_is_to_be_had,
         )
     for path, fault in evidence.faults.items():
-        if path.startswith("state/") and path.endswith(".crc"):
+        if path.startswith(f"{STATE}/") and path.endswith(".crc"):
             yield RULE.finding(path, f"{path} cannot be read: {fault.reason}.", repairable=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import SOURCES
 from floodmark.connectors.files.offset import parse_log_offset
 from floodmark.connectors.registry import about
 from floodmark.errors import MalformedFile
@@ -37,7 +38,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if wanted > seen and evidence.checkpoint.twin_of(source.id) is None:
             has = "is gone" if seen < 0 else f"ends at {seen}"
             yield RULE.finding(
-                f"sources/{source.id}",
+                f"{SOURCES}/{source.id}",
                 f"Batch {newest} took entry {wanted} of source {source.id}'s list of files, "
                 f"and the list {has}.",
             )

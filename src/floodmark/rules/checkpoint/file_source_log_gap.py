@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.layout import names_in
+from floodmark.checkpoint.layout import SOURCES, names_in
 from floodmark.connectors.files.file_log import missing_ids
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
@@ -26,7 +26,7 @@ RULE = Rule(
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     for source in evidence.seen_files:
-        folder = f"sources/{source}"
+        folder = f"{SOURCES}/{source}"
         missing = missing_ids(names_in(evidence.checkpoint.files, folder))
         if missing:
             names = f"entry {missing[0]}" + (

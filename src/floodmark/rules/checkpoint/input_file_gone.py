@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import SOURCES
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.starts.situation import Situation
 
@@ -28,7 +29,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if files:
             more = f" and {len(files) - 1} more are" if len(files) > 1 else " is"
             yield RULE.finding(
-                f"sources/{source}", f"Source {source}: {files[0]}{more} listed and not there."
+                f"{SOURCES}/{source}", f"Source {source}: {files[0]}{more} listed and not there."
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.connectors.kafka.offset import parse_kafka_offset
 from floodmark.connectors.kafka.reach import shortfalls
 from floodmark.errors import MalformedFile
@@ -38,4 +39,4 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         except MalformedFile:
             continue
         for found in shortfalls(needed, bounds):
-            yield RULE.finding(f"offsets/{batch}", f"Source {source.id}: {found.words}.")
+            yield RULE.finding(f"{OFFSETS}/{batch}", f"Source {source.id}: {found.words}.")

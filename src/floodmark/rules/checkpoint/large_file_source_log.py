@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import SOURCES
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
@@ -22,7 +23,7 @@ _LARGE = 10_000_000
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     for source in evidence.seen_files:
-        folder = f"sources/{source}/"
+        folder = f"{SOURCES}/{source}/"
         compacted = {
             path: size
             for path, size in evidence.sizes.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import COMMITS, OFFSETS, STATE
 from floodmark.checkpoint.model import Kind
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
@@ -32,7 +33,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     left = [
         file.path
         for file in checkpoint.files
-        if file.path.startswith(("offsets/", "commits/", "state/"))
+        if file.path.startswith((f"{OFFSETS}/", f"{COMMITS}/", f"{STATE}/"))
     ]
     if left:
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""

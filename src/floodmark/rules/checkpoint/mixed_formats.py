@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import STATE
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
@@ -58,12 +59,12 @@ def _stores(evidence: Evidence) -> Iterator[Finding]:
         providers = {provider for provider, _ in found}
         if len(providers) > 1:
             yield RULE.finding(
-                f"state/{operator}",
+                f"{STATE}/{operator}",
                 f"Operator {operator}, store {store} has files of both providers, HDFS and "
                 "RocksDB.",
             )
         elif len(found) > 1:
             yield RULE.finding(
-                f"state/{operator}",
+                f"{STATE}/{operator}",
                 f"Operator {operator}, store {store} has files with and without unique ids.",
             )

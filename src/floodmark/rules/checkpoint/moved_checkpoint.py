@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import STATE
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
 
@@ -39,7 +40,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         )
         if elsewhere and here:
             yield RULE.finding(
-                f"state/{operator}/_metadata",
+                f"{STATE}/{operator}/_metadata",
                 f"Operator {operator} has its schema files at {elsewhere[0]}, which is not this "
                 "checkpoint.",
             )

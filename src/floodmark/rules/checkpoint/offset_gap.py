@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
 
@@ -35,7 +36,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             continue
         blocks = batch == latest - 1
         yield RULE.finding(
-            f"offsets/{batch}",
+            f"{OFFSETS}/{batch}",
             f"Batch {batch} is missing from the logs, and later batches are there.",
             severity=Severity.ERROR if blocks else Severity.WARNING,
             why=None

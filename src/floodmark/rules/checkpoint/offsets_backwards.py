@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.connectors.registry import about
 from floodmark.rules.finding import Finding, Rule, Severity
 
@@ -35,7 +36,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                 continue
             for part, was, now in about(source).went_back(last.offset, source.offset):
                 yield RULE.finding(
-                    f"offsets/{batch}",
+                    f"{OFFSETS}/{batch}",
                     f"Source {source.id}{part}: batch {batch} ends at {now}, "
                     f"and batch {before} had ended at {was}.",
                 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.conf_keys import STATE_ENCODING
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import STATE
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
@@ -30,7 +31,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if first is None or first.metadata is None or _SINCE_4_0 not in first.metadata.conf:
         return
     for operator in sorted({file.operator for file in checkpoint.state_files}):
-        folder = f"state/{operator}/_metadata/"
+        folder = f"{STATE}/{operator}/_metadata/"
         if not any(
             path.startswith(folder) and not path.rsplit("/", 1)[-1].startswith(".")
             for path in evidence.sizes

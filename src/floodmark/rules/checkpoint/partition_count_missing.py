@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
 
@@ -34,7 +35,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         partitions = max(operator.partitions for operator in checkpoint.state_operators)
         in_flight = bool(checkpoint.in_flight_batch)
         yield RULE.finding(
-            f"offsets/{checkpoint.latest_batch}",
+            f"{OFFSETS}/{checkpoint.latest_batch}",
             f"offsets/{checkpoint.latest_batch} does not say how many partitions the state has; "
             f"it has {partitions}.",
             severity=Severity.ERROR if in_flight else Severity.WARNING,

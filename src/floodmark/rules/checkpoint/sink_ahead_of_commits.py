@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
@@ -31,7 +32,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if sink.newest > planned:
         has = "none is planned" if latest is None else f"the newest planned is {latest}"
         yield RULE.finding(
-            f"offsets/{planned + 1}",
+            f"{OFFSETS}/{planned + 1}",
             f"{sink.place} has batch {sink.newest}, and {has}: it skips "
             f"{sink.newest - planned:,} batches to come.",
         )

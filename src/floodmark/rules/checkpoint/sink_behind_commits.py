@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import COMMITS
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
@@ -28,7 +29,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         return
     if sink.newest < committed:
         yield RULE.finding(
-            f"commits/{committed}",
+            f"{COMMITS}/{committed}",
             f"Batch {committed} is committed, and the newest that {sink.place} has of this query "
             f"is {sink.newest}.",
         )

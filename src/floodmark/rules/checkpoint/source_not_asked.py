@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import SOURCES
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
@@ -23,4 +24,4 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if evidence.outside is None:
         return
     for source, why in evidence.outside.silent.items():
-        yield RULE.finding(f"sources/{source}", f"Source {source} was not asked: {why}.")
+        yield RULE.finding(f"{SOURCES}/{source}", f"Source {source} was not asked: {why}.")

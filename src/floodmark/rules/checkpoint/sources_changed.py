@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.connectors.registry import about
 from floodmark.connectors.source import SourceOffset
 from floodmark.rules.finding import Finding, Rule, Severity
@@ -32,7 +33,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         named = checkpoint.offsets[batch].version != 1
         if len(old) != len(new) and not named:
             yield RULE.finding(
-                f"offsets/{batch}",
+                f"{OFFSETS}/{batch}",
                 f"Batch {batch} has {len(new)} sources, and batch {before} had {len(old)}.",
             )
             continue
@@ -41,7 +42,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             change = _change(earlier.get(source.id), source)
             if change:
                 yield RULE.finding(
-                    f"offsets/{batch}", f"From batch {batch} on, source {source.id} {change}."
+                    f"{OFFSETS}/{batch}", f"From batch {batch} on, source {source.id} {change}."
                 )
 
 

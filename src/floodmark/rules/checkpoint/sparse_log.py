@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
@@ -25,7 +26,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     latest = checkpoint.latest_batch
     if evidence.sparse_by_design and latest and latest - 1 not in checkpoint.offset_ids:
         yield RULE.finding(
-            f"offsets/{latest}",
+            f"{OFFSETS}/{latest}",
             f"The logs have {len(checkpoint.offset_ids)} of batches {checkpoint.offset_ids[0]} to "
             f"{latest}, and the one before the newest is not among them.",
         )

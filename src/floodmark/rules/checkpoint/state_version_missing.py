@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import STATE
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
 
@@ -26,7 +27,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     far_off = {count.operator: count for count in evidence.state.far_off(version)}
     for operator, count in far_off.items():
         yield RULE.finding(
-            f"state/{operator}",
+            f"{STATE}/{operator}",
             f"{count.words}. Batch {version} starts from state version {version} in each.",
             repairable=evidence.state_is_to_be_had,
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from floodmark.checkpoint.evidence import Evidence, NotedStart
+from floodmark.checkpoint.layout import COMMITS, OFFSETS
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(
@@ -30,7 +31,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     entries = sorted(
         (batch, entry)
         for batch, entry in evidence.checkpoint.offsets.items()
-        if f"offsets/{batch}" not in evidence.faults
+        if f"{OFFSETS}/{batch}" not in evidence.faults
     )
     for (before, old), (batch, new) in pairwise(entries):
         # The same entry twice is a stand-in: what a change writes where the one before is gone.
@@ -41,11 +42,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             late = was.batch_timestamp_ms - now.batch_timestamp_ms
             when = f"{late:,} ms before" if late else "at the same moment as"
             yield RULE.finding(
-                f"offsets/{batch}", f"Batch {batch} was planned {when} batch {before}."
+                f"{OFFSETS}/{batch}", f"Batch {batch} was planned {when} batch {before}."
             )
         elif now.batch_watermark_ms < was.batch_watermark_ms:
             yield RULE.finding(
-                f"offsets/{batch}",
+                f"{OFFSETS}/{batch}",
                 f"Batch {batch} has an earlier watermark ({now.batch_watermark_ms}) than batch "
                 f"{before} ({was.batch_watermark_ms}).",
             )
@@ -53,7 +54,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             handed_on = commits[before].next_batch_watermark_ms
             if now.batch_watermark_ms != handed_on:
                 yield RULE.finding(
-                    f"commits/{before}",
+                    f"{COMMITS}/{before}",
                     f"commits/{before} hands on watermark {handed_on}, and batch {batch} began "
                     f"with {now.batch_watermark_ms}.",
                 )

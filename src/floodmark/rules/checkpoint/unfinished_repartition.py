@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
 
@@ -38,7 +39,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         counts.append(entry.metadata.conf.get(SHUFFLE_PARTITIONS))
     if None not in counts and counts[0] != counts[1]:
         yield RULE.finding(
-            f"offsets/{latest}",
+            f"{OFFSETS}/{latest}",
             f"Batch {latest} was to go from {counts[0]} to {counts[1]} partitions and has no "
             "commit.",
         )

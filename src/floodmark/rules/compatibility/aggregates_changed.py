@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import STATE
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import AGGREGATIONS, Comparison, families
 from floodmark.rules.restarts.differences import DifferenceKind
@@ -36,6 +37,6 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 RULE,
                 Verdict.NEEDS_MIGRATION,
                 what,
-                f"state/{held.operator}",
+                f"{STATE}/{held.operator}",
                 silent=comparison.is_unchecked(held.operator),
             )

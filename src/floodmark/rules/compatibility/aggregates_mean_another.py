@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import STATE
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import AGGREGATIONS, Comparison, families
 from floodmark.rules.restarts.differences import DifferenceKind
@@ -42,7 +43,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                     RULE,
                     Verdict.NEEDS_MIGRATION,
                     f"The state's values have the same types and other names: {pairs}.",
-                    f"state/{held.operator}",
+                    f"{STATE}/{held.operator}",
                     silent=True,
                 )
 

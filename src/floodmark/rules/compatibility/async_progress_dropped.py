@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -31,7 +32,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     yield reason(
         RULE,
         Verdict.NEEDS_MIGRATION,
-        f"offsets/{latest - 1} is not there, and Spark needs it beside offsets/{latest}.",
-        f"offsets/{latest - 1}",
+        f"{OFFSETS}/{latest - 1} is not there, and Spark needs it beside offsets/{latest}.",
+        f"{OFFSETS}/{latest - 1}",
         migrate=None,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.conf_keys import STATE_FORMAT
+from floodmark.checkpoint.layout import COMMITS
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison, version_of
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -36,7 +37,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             RULE,
             Verdict.NEEDS_MIGRATION,
             f"The session says state format {chosen}; the checkpoint's state is of format {held}.",
-            f"commits/{comparison.checkpoint.committed_batch}",
+            f"{COMMITS}/{comparison.checkpoint.committed_batch}",
             migrate=(f"--state-format {chosen}",),
         )
 

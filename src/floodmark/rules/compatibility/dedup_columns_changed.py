@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import STATE
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import DEDUPLICATIONS, Comparison, families
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -37,6 +38,6 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 Verdict.NEEDS_MIGRATION if fewer or same_number else Verdict.NEEDS_NEW_CHECKPOINT,
                 "The columns by which duplicates are told: "
                 f"{difference(before.key_json, after.key_json)}.",
-                f"state/{held.operator}",
+                f"{STATE}/{held.operator}",
                 silent=accepted or comparison.is_unchecked(held.operator),
             )

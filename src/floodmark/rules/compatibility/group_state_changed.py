@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import STATE
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import GROUP_STATES, Comparison, families
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -38,7 +39,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 RULE,
                 Verdict.NEEDS_MIGRATION,
                 f"A group's state: {difference(old, now)}.",
-                f"state/{held.operator}",
+                f"{STATE}/{held.operator}",
                 silent=accepted or comparison.is_unchecked(held.operator),
             )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import STATE
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import (
     AGGREGATIONS,
@@ -39,7 +40,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 RULE,
                 Verdict.NEEDS_NEW_CHECKPOINT if finer else Verdict.NEEDS_MIGRATION,
                 f"The state's keys: {difference(before.key_json, after.key_json)}.",
-                f"state/{held.operator}",
+                f"{STATE}/{held.operator}",
                 silent=comparison.is_unchecked(held.operator),
             )
             break  # every variable of one operator has the same key

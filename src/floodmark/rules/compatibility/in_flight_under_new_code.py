@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -28,6 +29,6 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             RULE,
             Verdict.COMPATIBLE,
             f"Batch {batch} was begun by the old code and will be run again by the new.",
-            f"offsets/{batch}",
+            f"{OFFSETS}/{batch}",
             silent=True,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.checkpoint.layout import JOIN_TIMED_VALUES, JOIN_VALUES
+from floodmark.checkpoint.layout import JOIN_TIMED_VALUES, JOIN_VALUES, STATE
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import JOINS, Comparison, families
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -37,6 +37,6 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 Verdict.NEEDS_MIGRATION,
                 f"The columns of the {store.partition('-')[0]} side: "
                 f"{difference(before.value_json, after.value_json)}.",
-                f"state/{held.operator}",
+                f"{STATE}/{held.operator}",
                 silent=accepted or comparison.is_unchecked(held.operator),
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.checkpoint.layout import JOIN_COUNTS, JOIN_TIMED_VALUES
+from floodmark.checkpoint.layout import JOIN_COUNTS, JOIN_TIMED_VALUES, STATE
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import JOINS, Comparison, families
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -36,7 +36,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 RULE,
                 Verdict.NEEDS_MIGRATION if same else Verdict.NEEDS_NEW_CHECKPOINT,
                 f"The join's keys: {difference(before.key_json, after.key_json)}.",
-                f"state/{held.operator}",
+                f"{STATE}/{held.operator}",
                 silent=comparison.is_unchecked(held.operator),
             )
             return

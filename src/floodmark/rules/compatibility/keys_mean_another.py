@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import STATE
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import (
     AGGREGATIONS,
@@ -74,7 +75,7 @@ def _by_state(comparison: Comparison) -> Iterator[Reason]:
                     RULE,
                     Verdict.NEEDS_MIGRATION,
                     f"The state's keys have the same types and other names: {pairs}.",
-                    f"state/{held.operator}",
+                    f"{STATE}/{held.operator}",
                     silent=True,
                 )
                 break
@@ -86,6 +87,6 @@ def _by_state(comparison: Comparison) -> Iterator[Reason]:
                 Verdict.NEEDS_MIGRATION,
                 f"The new code's windows last {length / 1e6:g} seconds; those in the state, "
                 f"{earlier / 1e6:g}.",
-                f"state/{operator}",
+                f"{STATE}/{operator}",
                 silent=True,
             )

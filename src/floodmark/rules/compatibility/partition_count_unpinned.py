@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -41,7 +42,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             Verdict.NEEDS_MIGRATION,
             f"The session says {chosen} shuffle partitions and the state has {has}: partitions "
             f"{min(int(chosen), has)} to {max(int(chosen), has) - 1} {fate}.",
-            f"offsets/{checkpoint.latest_batch}",
+            f"{OFFSETS}/{checkpoint.latest_batch}",
             silent=fewer,
             migrate=(f"--partitions {chosen}",),
         )

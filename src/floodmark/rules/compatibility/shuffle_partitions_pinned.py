@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -30,7 +31,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             RULE,
             Verdict.COMPATIBLE,
             f"The session says {chosen} shuffle partitions; the state has {pinned}.",
-            f"offsets/{comparison.checkpoint.latest_batch}",
+            f"{OFFSETS}/{comparison.checkpoint.latest_batch}",
             silent=True,
             migrate=(f"--partitions {chosen}",) if chosen.isdecimal() else None,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import SOURCES
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -38,11 +39,11 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 RULE,
                 Verdict.UNKNOWN,
                 what,
-                f"sources/{at}",
+                f"{SOURCES}/{at}",
                 why="A CSV file's columns are taken by their place: under the new schema the same "
                 "file gives other values, and Spark says nothing.",
                 do="If the files have changed in the same way: --accept source-columns-changed.",
                 silent=True,
             )
             continue
-        yield reason(RULE, Verdict.COMPATIBLE, what, f"sources/{at}")
+        yield reason(RULE, Verdict.COMPATIBLE, what, f"{SOURCES}/{at}")

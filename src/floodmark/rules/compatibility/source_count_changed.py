@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -24,7 +25,7 @@ RULE = Rule(
 def check(comparison: Comparison) -> Iterator[Reason]:
     held = comparison.checkpoint.sources
     before, after = len(held), len(comparison.new.sources)
-    where = f"offsets/{comparison.checkpoint.latest_batch}"
+    where = f"{OFFSETS}/{comparison.checkpoint.latest_batch}"
     if not comparison.named_sources():
         if before != after:
             verb = "adds" if after > before else "leaves out"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import SOURCES
 from floodmark.connectors.registry import about, family, look_alikes
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
@@ -36,7 +37,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 Verdict.NEEDS_NEW_CHECKPOINT,
                 f"Source {at} is {now.kind} in the new code; the checkpoint's offset is "
                 f"{before}'s.",
-                f"sources/{source.id}",
+                f"{SOURCES}/{source.id}",
             )
 
 

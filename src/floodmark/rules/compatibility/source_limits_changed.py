@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import SOURCES
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison, change_words, option_changes
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -50,5 +51,5 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                     RULE,
                     Verdict.COMPATIBLE,
                     f"Source {at}: {change_words(key, old, now)}.",
-                    f"sources/{at}",
+                    f"{SOURCES}/{at}",
                 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import SOURCES
 from floodmark.connectors.files.offset import FILE_SOURCES
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import (
@@ -70,7 +71,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 yield _other_files(at, f"{what}.")
             elif key.startswith((*_BEGINNING, *_FETCHING, *_HOUSEKEEPING)):
                 ignored = "; it is ignored" if key.startswith(_BEGINNING) else ""
-                yield reason(RULE, Verdict.COMPATIBLE, f"{what}{ignored}.", f"sources/{at}")
+                yield reason(RULE, Verdict.COMPATIBLE, f"{what}{ignored}.", f"{SOURCES}/{at}")
             else:
                 yield _read_otherwise(comparison, at, f"{what}.")
 
@@ -80,7 +81,7 @@ def _other_files(at: int, what: str) -> Reason:
         RULE,
         Verdict.UNKNOWN,
         what,
-        f"sources/{at}",
+        f"{SOURCES}/{at}",
         why="It starts without a warning, and takes other files than before: some that wait may be "
         "left out forever, some that were left out may come.",
         do="Set it as it was, or look which files wait (`floodmark files CP` shows those that were "
@@ -93,12 +94,12 @@ def _read_otherwise(comparison: Comparison, at: int, what: str) -> Reason:
     """Records read in another way; what is in a state was read in the old one."""
     if not comparison.is_stateful:
         do = "Nothing, if what is still to come is to be read so."
-        return reason(RULE, Verdict.COMPATIBLE, what, f"sources/{at}", do=do)
+        return reason(RULE, Verdict.COMPATIBLE, what, f"{SOURCES}/{at}", do=do)
     return reason(
         RULE,
         Verdict.UNKNOWN,
         what,
-        f"sources/{at}",
+        f"{SOURCES}/{at}",
         why="It starts without a warning. The state holds records as they were read before.",
         do="If records are the same either way: --accept source-options-changed. Otherwise set it "
         "as it was, or begin with an empty state.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import SOURCES
 from floodmark.checkpoint.outline import SourceOutline
 from floodmark.connectors.registry import about, kind_named
 from floodmark.rules.finding import Rule, Severity
@@ -40,7 +41,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 Verdict.NEEDS_NEW_CHECKPOINT,
                 f"Source {at} ({now.kind}) reads {now.place}; the checkpoint has read "
                 f"{comparison.seen[at]}, which is not there.",
-                f"sources/{at}",
+                f"{SOURCES}/{at}",
                 do="Go back to the old place, or begin with a new checkpoint in the new one.",
                 silent=not refuses_other_files(now, None),
             )
@@ -60,7 +61,7 @@ def _elsewhere(at: int, before: SourceOutline, now: SourceOutline) -> Iterator[R
         RULE,
         Verdict.NEEDS_NEW_CHECKPOINT if refused else Verdict.UNKNOWN,
         f"Source {at} ({now.kind}) reads {now.place}; at the last start it was {before.place}.",
-        f"sources/{at}",
+        f"{SOURCES}/{at}",
         do="Go back to the old place, or begin with a new checkpoint in the new one."
         if refused
         else "Make sure that the new place holds nothing that was read already, or go back to the "
@@ -87,7 +88,7 @@ def _topics(at: int, offset: object, now: SourceOutline) -> Iterator[Reason]:
             RULE,
             Verdict.NEEDS_NEW_CHECKPOINT,
             f"Source {at} reads {asked}; the checkpoint stands in {', '.join(gone)}.",
-            f"sources/{at}",
+            f"{SOURCES}/{at}",
             silent=silent,
         )
     elif come:
@@ -95,6 +96,6 @@ def _topics(at: int, offset: object, now: SourceOutline) -> Iterator[Reason]:
             RULE,
             Verdict.COMPATIBLE,
             f"Source {at} reads {', '.join(come)} as well, from the beginning.",
-            f"sources/{at}",
+            f"{SOURCES}/{at}",
             do="Nothing, if all of it is wanted.",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import SOURCES
 from floodmark.checkpoint.outline import SourceOutline
 from floodmark.connectors.registry import about, kind_named
 from floodmark.rules.finding import Rule, Severity
@@ -40,7 +41,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 Verdict.NEEDS_NEW_CHECKPOINT,
                 f"Source {at} reads {now} in the new code; it was {old}, which is now source "
                 f"{after.index(old)}.",
-                f"sources/{at}",
+                f"{SOURCES}/{at}",
                 silent=_is_silent(comparison, at),
             )
 

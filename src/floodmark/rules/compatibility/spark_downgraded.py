@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.conf_keys import MERGE_VERSION, ROW_CHECKSUMS, STATE_ENCODING
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison, version_of
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -60,7 +61,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 RULE,
                 Verdict.NEEDS_NEW_CHECKPOINT,
                 f"Spark {spark} does not know {key} = {value}, which the state was written with.",
-                f"offsets/{checkpoint.latest_batch}",
+                f"{OFFSETS}/{checkpoint.latest_batch}",
             )
     last = comparison.last
     if last is not None and now < version_of(last.spark_version):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.conf_keys import PROVIDER_CLASS, SHUFFLE_PARTITIONS
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -31,6 +32,6 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             RULE,
             Verdict.COMPATIBLE,
             f"The session says {key} = {chosen}; the checkpoint pins {pinned}.",
-            f"offsets/{comparison.checkpoint.latest_batch}",
+            f"{OFFSETS}/{comparison.checkpoint.latest_batch}",
             silent=True,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.conf_keys import PROVIDER_CLASS
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -33,7 +34,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             RULE,
             Verdict.COMPATIBLE,
             f"The session says {_short(chosen)}; the state is kept by {_short(pinned)}.",
-            f"offsets/{comparison.checkpoint.latest_batch}",
+            f"{OFFSETS}/{comparison.checkpoint.latest_batch}",
             silent=True,
             migrate=(f"--provider {_NAMES[_short(chosen)]}",) if _short(chosen) in _NAMES else None,
         )

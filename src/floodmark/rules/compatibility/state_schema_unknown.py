@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import STATE
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -27,6 +28,6 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 RULE,
                 Verdict.UNKNOWN,
                 f"Operator {held.operator} has no schema to compare with.",
-                f"state/{held.operator}",
+                f"{STATE}/{held.operator}",
                 silent=True,
             )

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 from floodmark.checkpoint.conf_keys import STATE_ENCODING
+from floodmark.checkpoint.layout import STATE
 from floodmark.checkpoint.outline import OperatorOutline
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import TRANSFORMS, Comparison, families
@@ -31,7 +32,7 @@ RULE = Rule(
 
 def check(comparison: Comparison) -> Iterator[Reason]:
     for held, new in comparison.pairs_of(TRANSFORMS):
-        where = f"state/{held.operator}"
+        where = f"{STATE}/{held.operator}"
         before, after = _variables(held), _variables(new)
         for name in sorted(after.keys() - before.keys()):
             yield reason(
@@ -79,7 +80,7 @@ def _schemas(
             RULE,
             Verdict.UNKNOWN if evolves else Verdict.NEEDS_MIGRATION,
             f"The variable {name}: {difference(before.value_json, after.value_json)}.",
-            f"state/{held.operator}",
+            f"{STATE}/{held.operator}",
             do="See with --rehearse whether Avro reads the old values." if evolves else None,
             silent=evolves or accepted or comparison.is_unchecked(held.operator),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import STATE
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import TRANSFORMS, Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -35,7 +36,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                     RULE,
                     Verdict.NEEDS_MIGRATION,
                     f"The {name} is {after[key]}, and was {before[key]}.",
-                    f"state/{held.operator}",
+                    f"{STATE}/{held.operator}",
                     migrate=("--accept dropped-field",) if timers else (),
                 )
 

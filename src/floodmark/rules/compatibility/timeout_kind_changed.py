@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.layout import STATE
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import GROUP_STATES, Comparison, families
 from floodmark.rules.restarts.differences import DifferenceKind
@@ -37,7 +38,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                     Verdict.NEEDS_MIGRATION,
                     f"The new code has {'a' if has else 'no'} timeout, and the state has "
                     f"{'one' if had else 'none'}.",
-                    f"state/{held.operator}",
+                    f"{STATE}/{held.operator}",
                     silent=comparison.is_unchecked(held.operator),
                 )
                 return
