@@ -29,6 +29,12 @@ class FloodmarkError(Exception):
         self.what, self.why, self.do = (redacted(_cut(part)) for part in (what, why, do))
         super().__init__(self.what)
 
+    def name_file(self, path: str) -> None:
+        """Puts a file before the words, unless they tell of it already."""
+        if path not in self.what:
+            self.what = f"{path}: {self.what}"
+            self.args = (self.what,)
+
     def __str__(self) -> str:
         return visible("\n".join(part for part in (self.what, self.why, self.do) if part))
 

@@ -160,9 +160,7 @@ def named(path: str) -> Iterator[None]:
     except FloodmarkError as error:
         if isinstance(error, MalformedFile) and not error.do:
             error.do = _RESTORE
-        if path not in error.what:
-            error.what = f"{path}: {error.what}"
-            error.args = (error.what,)
+        error.name_file(path)
         raise
 
 

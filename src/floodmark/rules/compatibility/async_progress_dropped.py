@@ -32,7 +32,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
     yield reason(
         RULE,
         Verdict.NEEDS_MIGRATION,
-        f"{OFFSETS}/{latest - 1} is not there, and Spark needs it beside offsets/{latest}.",
+        f"offsets/{latest - 1} is not there, and Spark needs it beside offsets/{latest}.",
         f"{OFFSETS}/{latest - 1}",
         migrate=None,
     )

@@ -69,14 +69,8 @@ def file_records(
                 raise MalformedFile("a snapshot removes a key")
             yield verified(records) if row_checksums else _without_stray_bytes(records)
     except FloodmarkError as error:
-        raise _named(error, path) from None
-
-
-def _named(error: FloodmarkError, path: str) -> FloodmarkError:
-    if path not in error.what:
-        error.what = f"{path}: {error.what}"
-        error.args = (error.what,)
-    return error
+        error.name_file(path)
+        raise
 
 
 def _read(data: bytes) -> Iterator[Records]:
