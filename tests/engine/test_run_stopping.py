@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from drivers import PATIENCE_SECONDS, Driver
 from streams import put_orders
+
+from floodmark.engine.run import signals
 
 APP = """
 import time
@@ -108,3 +111,27 @@ def test_a_run_whose_checkpoint_another_has_taken_over_stops(
     assert "another run has taken over" in said
     assert "Leave the other run alone" in said
     assert json.loads(lease.read_text())["run"] == "another-run", "the other's lease is its own"
+
+
+def test_a_run_that_no_signal_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JVM that stands still answers no call: it is ended, and the call fails."""
+    monkeypatch.setattr(signals, "STUCK_AFTER_SECONDS", 0.1)
+    stuck = threading.Event()
+    stop = signals.StopSignals()
+    stop.when_stuck = stuck.set
+    with stop.listening():
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert not stuck.wait(0.5)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stuck.wait(30)
+
+
+def test_a_run_that_ends_in_time_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signals, "STUCK_AFTER_SECONDS", 0.3)
+    stuck = threading.Event()
+    stop = signals.StopSignals()
+    stop.when_stuck = stuck.set
+    with stop.listening():
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert not stuck.wait(1)

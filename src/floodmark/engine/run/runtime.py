@@ -10,6 +10,7 @@ import contextlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,7 +31,7 @@ from floodmark.engine.run.stopping import finish
 from floodmark.engine.run.stream import PipelineRun, RunReport
 from floodmark.engine.run.triggers import Trigger
 from floodmark.engine.run.view import View, choose_view
-from floodmark.engine.spark.jvm import child_of, end_words, has_stopped, is_gone, last_words
+from floodmark.engine.spark.jvm import child_of, end_words, has_stopped, is_gone, kill, last_words
 from floodmark.engine.spark.session import (
     SessionOptions,
     build_session,
@@ -102,6 +103,8 @@ def run_application(
         run = None
         try:
             stop.listen()  # pyspark puts a handler of its own in place
+            if running is None:
+                stop.when_stuck = partial(kill, spark)
             shown = view or choose_view([one.name for one in pipelines])
             with HealthView(shown, options.health) if options.health else shown as shown:
                 run = _Run(spark, sessions, streams, options, shown, stop)

@@ -1,20 +1,29 @@
-"""SIGTERM and Ctrl-C: the first asks a run to finish its batch, the second to stop now."""
+"""SIGTERM and Ctrl-C: the first asks a run to finish its batch, the second to stop now.
+
+A JVM that stands still answers neither; after the second it has half a minute.
+"""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+STUCK_AFTER_SECONDS = 30.0
 
 
 class StopSignals:
     """How often the user has asked to stop."""
 
     def __init__(self) -> None:
+        self.when_stuck: Callable[[], None] = lambda: None
+        """Called where the run has not ended half a minute after the second signal."""
         self._asked = 0
         self._changed = threading.Event()
+        self._stuck = threading.Timer(STUCK_AFTER_SECONDS, lambda: self.when_stuck())
+        self._stuck.daemon = True
 
     @property
     def asked(self) -> bool:
@@ -37,6 +46,7 @@ class StopSignals:
         try:
             yield
         finally:
+            self._stuck.cancel()
             for number, handler in before.items():
                 signal.signal(number, handler)
 
@@ -48,5 +58,7 @@ class StopSignals:
     def hear(self, _number: int, _frame: Any) -> None:
         self._asked += 1
         self._changed.set()
+        if self._asked == 2:
+            self._stuck.start()
         if self._asked > 2:  # neither finishing nor stopping has helped
             raise KeyboardInterrupt
