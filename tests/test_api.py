@@ -104,3 +104,12 @@ def test_public_names() -> None:
         assert name not in folders
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         floodmark.nonsense  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_offsets_say_where_the_stream_began(tmp_path: Path) -> None:
+    sales = samples.write(tmp_path / "sales", samples.sales(3))
+    assert floodmark.offsets(str(sales)).sources[0].began == {"orders": {"0": 392, "1": 491}}
+    (sales / "sources/0/0").write_bytes(b"\0v1\n{")
+    assert floodmark.offsets(str(sales)).sources[0].began is None
+    (sales / "sources/0/0").unlink()
+    assert floodmark.offsets(str(sales)).sources[0].began is None

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,12 @@ import pytest
 
 import samples
 from floodmark import api
+from floodmark.api.arguments import seconds
 from floodmark.changes import in_use as use
 from floodmark.changes.in_use import MAYBE_RUNNING, Clock, maybe_running, user_of
 from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.engine.start import lease
-from floodmark.errors import WouldLose
+from floodmark.errors import InUse, WouldLose, WrongUse
 from floodmark.storage import machine
 from floodmark.storage.files import open_files
 
@@ -137,7 +139,7 @@ def test_a_machine_without_a_jvm_proves_that_no_query_runs(
     cp: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(use, "no_jvm_here", machine.no_jvm_here)
-    monkeypatch.setattr(machine, "_jvms", lambda: iter(()))
+    monkeypatch.setattr(machine, "all_jvms", lambda: iter(()))
     monkeypatch.setattr(machine, "sees_every_process", lambda: True)
     assert maybe_running(open_files(str(cp)), SEEN) is None
     monkeypatch.setattr(machine, "sees_every_process", lambda: False)  # in a container
@@ -188,3 +190,59 @@ def test_the_storages_own_clock_counts(
     assert "offsets/4 changed while it was watched" in str(user_of(files, clock))
     assert changed
     assert files.level("_floodmark").files == ()
+
+
+def test_watching_says_what_it_saw(cp: Path) -> None:
+    aged(cp, minutes=30)
+    quiet = Carrying(clock=SEEN, watch_seconds=120)
+    assert (
+        api.rewind(str(cp), to_batch=1, carrying=quiet)
+        .plan.notes[0]
+        .startswith("Watched for 120 seconds, with 121 looks: nothing was written.")
+    )
+
+    def query(seconds: float) -> None:
+        samples.write(cp, log(5, 4))
+
+    busy = Carrying(clock=Clock(pause=query), watch_seconds=120)
+    shown = api.rewind(str(cp), to_batch=1, carrying=busy).plan
+    assert shown.notes[0] == "Watched for 1 second: offsets/4 changed. A query runs on it."
+    (cp / "offsets/4").unlink()
+    with pytest.raises(InUse, match="offsets/4 changed"):
+        api.rewind(str(cp), to_batch=1, carrying=replace(busy, execute=True))
+    assert sorted(path.name for path in (cp / "commits").iterdir()) == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("named", ["{cp}", "file://{cp}", "--checkpoint={cp}", "ck"])
+def test_a_jvm_that_is_told_of_the_checkpoint_is_a_sign(cp: Path, named: str) -> None:
+    """Though the log has been quiet for long."""
+    aged(cp, minutes=60)
+    assert maybe_running(open_files(str(cp)), SEEN) is None
+    child = subprocess.Popen(
+        ["java", "-c", "input()", "app.py", named.format(cp=cp)],
+        executable=sys.executable,
+        stdin=subprocess.PIPE,
+        cwd=cp.parent,
+    )
+    try:
+        limit = time.monotonic() + 20
+        while (found := maybe_running(open_files(str(cp)), SEEN)) is None:
+            assert time.monotonic() < limit
+            time.sleep(0.02)
+        assert f"Process {child.pid} (java, app.py) has it in its command line." in found
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_lengths_of_time() -> None:
+    assert [seconds(one) for one in (None, 3, "90", "90s", "2m", "1.5 h")] == [
+        0,
+        3,
+        90,
+        90,
+        120,
+        5400,
+    ]
+    with pytest.raises(WrongUse, match="not a length of time"):
+        seconds("soon")

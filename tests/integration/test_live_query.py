@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +17,7 @@ from floodmark import api
 from floodmark.changes.in_use import Clock
 from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.errors import WouldLose
+from floodmark.storage.process import kill_family
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -117,3 +120,40 @@ def test_a_rewind_under_a_live_query_is_asked_about_and_undone(
     assert again.awaitTermination(120)
     assert live.log("commits") == [0, 1, 2, 3, 4]
     assert live.totals == live.expected()
+
+
+ALIVE = """
+import sys, time
+from pathlib import Path
+from pyspark.sql import SparkSession
+
+builder = SparkSession.builder.master("local[1]").config("spark.driver.host", "127.0.0.1")
+spark = builder.getOrCreate()
+
+def slow(batch, number):
+    limit = time.monotonic() + 120
+    while number and not Path(sys.argv[2]).exists() and time.monotonic() < limit:
+        time.sleep(0.1)
+
+rows = spark.readStream.format("rate").option("rowsPerSecond", 10).load()
+writer = rows.writeStream.option("checkpointLocation", "ck").foreachBatch(slow)
+writer.trigger(processingTime="200 milliseconds").start().awaitTermination(120)
+"""
+
+
+def test_the_spark_ui_of_this_machine_is_asked(tmp_path: Path) -> None:
+    """A script that only Spark knows of, whose second batch takes long, found by its query id."""
+    (tmp_path / "alive.py").write_text(ALIVE)
+    command = [sys.executable, "alive.py", "--", str(tmp_path / "go-on")]
+    cp = tmp_path / "ck"
+    with (tmp_path / "log").open("wb") as log:
+        child = subprocess.Popen(command, cwd=tmp_path, stdout=log, stderr=log)
+    try:
+        until(lambda: (cp / "offsets/1").exists())
+        words = api.rewind(str(cp), to_batch=0).plan.consequences[-1].words
+        assert "Batch 1 is in flight" in words
+        query = json.loads((cp / "metadata").read_text())["id"]
+        assert f"A Spark UI shows query {query} running: http://127.0.0.1:40" in words
+    finally:
+        kill_family(child.pid)
+        child.wait()

@@ -16,7 +16,6 @@ from floodmark import api
 from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.cli.main import run as floodmark
 from floodmark.engine.code import checking
-from floodmark.engine.code.checking import CheckOptions
 from floodmark.engine.code.rehearse import rehearse as rehearse_on_a_fork
 from floodmark.engine.pipelines.application import load_application
 from floodmark.engine.pipelines.start_positions import read_start
@@ -84,9 +83,7 @@ class Place:
         run_application(load_application(str(self.app)), RunOptions())
 
     def check(self, **options: Any) -> Judgement:
-        return api.check(
-            str(self.checkpoint), str(self.app), CheckOptions(rehearse=True, **options)
-        )
+        return api.check(str(self.checkpoint), str(self.app), rehearse=True, **options)
 
     def everything(self) -> dict[str, Any]:
         return {"checkpoint": digest(self.checkpoint), "kept": (self.folder / "kept").read_text()}

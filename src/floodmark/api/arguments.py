@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.errors import NotACheckpoint, WrongUse
 
+if TYPE_CHECKING:
+    from floodmark.changes.verbs.carrying_out import Carrying, Change
+    from floodmark.engine.app.options import ScriptOptions
+
 Storage = Mapping[str, Any]
+_LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*(s|sec|seconds?|m|min|minutes?|h|hours?)?")
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 def missing_for_state() -> list[str]:
@@ -59,3 +67,80 @@ def milliseconds(at: datetime | str | None) -> int | None:
     except (ValueError, OverflowError, OSError):
         # Local time cannot be told near the calendar's ends, where the zone does not matter.
         return int(at.replace(tzinfo=timezone.utc).timestamp() * 1000)
+
+
+def seconds(length: float | str | None) -> float:
+    """`90`, `"90s"`, `"2m"` or `"1h"`; none is 0."""
+    if length is None or isinstance(length, (int, float)):
+        return float(length or 0)
+    match = _LENGTH.fullmatch(length.strip())
+    if match is None:
+        raise WrongUse(
+            f"{length!r} is not a length of time", do="Write a number and a unit: 90s, 2m, 1h."
+        )
+    return float(match[1]) * _SECONDS[(match[2] or "s")[0]]
+
+
+def several_of(given: str | Iterable[str]) -> tuple[str, ...]:
+    """One name, or several: a string alone is one, and not its letters."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def settings_of(
+    conf: Mapping[str, Any] | str | Iterable[str], master: str | None = None
+) -> tuple[str, ...]:
+    """Spark's settings as KEY=VALUE, from a mapping or as the command line has them."""
+    given = (
+        tuple(f"{key}={value}" for key, value in conf.items())
+        if isinstance(conf, Mapping)
+        else several_of(conf)
+    )
+    return given if master is None else (*given, f"spark.master={master}")
+
+
+def script_options(
+    arguments: Iterable[str],
+    query: str | int | None,
+    py_files: str | Iterable[str],
+    script_limit: float | None,
+) -> ScriptOptions:
+    from floodmark.engine.app.options import DEFAULT_LIMIT_SECONDS, ScriptOptions
+
+    files = tuple(part for one in several_of(py_files) for part in one.split(",") if part)
+    limit = DEFAULT_LIMIT_SECONDS if script_limit is None else script_limit
+    named = None if query is None else str(query)
+    return ScriptOptions(tuple(map(str, arguments)), named, files, limit)
+
+
+def carrying_of(
+    carrying: Carrying | None,
+    execute: bool,
+    wait: float | str | None,
+    storage: Storage | None,
+    *,
+    read_data: bool = False,
+    accept: str | Iterable[str] = (),
+    watch: float | str | None = None,
+) -> Carrying:
+    """How a change is carried out; the command line gives it as one object, with a progress bar."""
+    from floodmark.changes.verbs.carrying_out import Carrying
+
+    if carrying is not None:
+        return carrying
+    return Carrying(
+        execute,
+        None if wait is None else seconds(wait),
+        storage,
+        read_data=read_data,
+        accept=several_of(accept),
+        watch_seconds=seconds(watch),
+    )
+
+
+def kept(change: Change, carrying: Carrying, out: str | None) -> Change:
+    """The change, saved where that is asked for, and ready for `apply()`."""
+    if out is not None:
+        from floodmark.changes.verbs.carrying_out import save_plan
+
+        save_plan(change.plan, str(out))
+    return replace(change, carrying=replace(carrying, rewriter=None))

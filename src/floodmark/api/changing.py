@@ -6,8 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from floodmark.api.arguments import Storage, milliseconds
+from floodmark.api.arguments import (
+    Storage,
+    carrying_of,
+    kept,
+    milliseconds,
+    script_options,
+    several_of,
+)
 from floodmark.errors import WrongUse
+from floodmark.screen import Shown
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.changes.carry.origin import Origin
@@ -27,18 +35,27 @@ def upgrade(
     restart_numbering: bool = False,
     drop_in_flight: bool = False,
     without_state: bool = False,
-    map_topic: Iterable[str] = (),
+    map_topic: str | Iterable[str] = (),
     kafka: str | None = None,
     by_time: bool = False,
     old_kafka: str | None = None,
     settings: Mapping[str, str] | None = None,
-    accept: Iterable[str] = (),
-    script: ScriptOptions | None = None,
+    accept: str | Iterable[str] = (),
+    arguments: Iterable[str] = (),
+    query: str | int | None = None,
+    py_files: str | Iterable[str] = (),
+    script_limit: float | None = None,
+    read_data: bool = False,
+    execute: bool = False,
+    wait: float | str | None = None,
+    storage: Storage | None = None,
+    out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
     """A new checkpoint that begins exactly after the last committed batch.
 
-    `settings` are values for the parameters of the pipeline in `app`.
+    `settings` are values for the parameters of the pipeline in `app`; `arguments`, `query`,
+    `py_files` and `script_limit` are for an `app` that is a script.
     """
     from floodmark.changes.carry.resume_point import UpgradeOptions
     from floodmark.changes.carry.topics import parse_topics
@@ -51,10 +68,10 @@ def upgrade(
         restart_numbering,
         drop_in_flight,
         without_state,
-        parse_topics(tuple(map_topic)),
+        parse_topics(several_of(map_topic)),
         kafka,
         by_time,
-        accepted(tuple(accept)),
+        accepted(several_of(accept)),
         old_kafka,
     )
     if settings and app is None:
@@ -65,15 +82,17 @@ def upgrade(
     check = None
     if app is not None:
         places = (verbs.absolute(str(new)), verbs.absolute(str(path)))
+        script = script_options(arguments, query, py_files, script_limit)
         check = _app_check(app, settings or {}, request.map_topic, script, places)
-    return verbs.upgrade(str(path), str(new), request, carrying or verbs.Carrying(), check)
+    how = carrying_of(carrying, execute, wait, storage, read_data=read_data)
+    return kept(verbs.upgrade(str(path), str(new), request, how, check), how, out)
 
 
 def _app_check(
     app: str,
     settings: Mapping[str, str],
     map_topic: tuple[tuple[str, str], ...],
-    script: ScriptOptions | None,
+    script: ScriptOptions,
     places: tuple[str, ...],
 ) -> Callable[[Origin], Sequence[str]]:
     from floodmark.changes.sources.same_sources import check_sources
@@ -89,7 +108,7 @@ def _app_check(
 def _declared_sources(
     app: str,
     settings: Mapping[str, str],
-    script: ScriptOptions | None,
+    script: ScriptOptions,
     places: tuple[str, ...],
 ) -> list[Declared]:
     """The sources of an application's one query, as Spark's analyser sees them."""
@@ -116,13 +135,18 @@ def rewind(
     sink: str | None = None,
     kafka: str | None = None,
     table: str | None = None,
-    accept: Iterable[str] = (),
+    accept: str | Iterable[str] = (),
+    watch: float | str | None = None,
+    read_data: bool = False,
+    execute: bool = False,
+    wait: float | str | None = None,
+    storage: Storage | None = None,
+    out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
     """The same checkpoint, back at the end of an earlier batch, at a time or at given offsets."""
     from floodmark.changes.planners.rewind import RewindOptions
     from floodmark.changes.sources.out_of_reach import accepted
-    from floodmark.changes.verbs import carrying_out as verbs
     from floodmark.changes.verbs import rewind as rewinding
 
     aim = RewindOptions(
@@ -133,26 +157,32 @@ def rewind(
         sink,
         kafka,
         table,
-        accepted(tuple(accept)),
+        accepted(several_of(accept)),
     )
-    return rewinding.rewind(str(path), aim, carrying or verbs.Carrying())
+    how = carrying_of(carrying, execute, wait, storage, read_data=read_data, watch=watch)
+    return kept(rewinding.rewind(str(path), aim, how), how, out)
 
 
 def copy(
     path: str,
     dest: str,
     *,
-    rehome: Iterable[str] = (),
+    rehome: str | Iterable[str] = (),
     new_identity: bool = False,
     sink: str | None = None,
+    read_data: bool = False,
+    execute: bool = False,
+    wait: float | str | None = None,
+    storage: Storage | None = None,
+    out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """A copy elsewhere, with the absolute with its paths corrected."""
+    """A copy elsewhere, with the absolute paths inside corrected."""
     from floodmark.changes.verbs import carrying_out as verbs
 
-    return verbs.copy(
-        str(path), str(dest), tuple(rehome), new_identity, sink, carrying or verbs.Carrying()
-    )
+    how = carrying_of(carrying, execute, wait, storage, read_data=read_data)
+    change = verbs.copy(str(path), str(dest), several_of(rehome), new_identity, sink, how)
+    return kept(change, how, out)
 
 
 def backup(
@@ -161,15 +191,19 @@ def backup(
     *,
     keep_last: int | None = None,
     keep_daily: int | None = None,
+    execute: bool = False,
+    wait: float | str | None = None,
+    storage: Storage | None = None,
+    out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
     """A snapshot in a repository that holds every content once; a query may go on running."""
     from floodmark.changes.take_backup import Retention
-    from floodmark.changes.verbs import carrying_out as verbs
     from floodmark.changes.verbs import snapshots
 
+    how = carrying_of(carrying, execute, wait, storage)
     retention = Retention(keep_last, keep_daily)
-    return snapshots.back_up(str(path), str(repository), retention, carrying or verbs.Carrying())
+    return kept(snapshots.back_up(str(path), str(repository), retention, how), how, out)
 
 
 def check_backups(
@@ -185,7 +219,7 @@ def snapshots(repository: str, storage: Storage | None = None) -> tuple[Snapshot
     """The snapshots of a repository, oldest first."""
     from floodmark.changes.verbs import snapshots
 
-    return snapshots.list_snapshots(str(repository), storage)
+    return Shown(snapshots.list_snapshots(str(repository), storage))
 
 
 def restore(
@@ -195,27 +229,42 @@ def restore(
     snapshot: str | None = None,
     keep_identity: bool = False,
     sink: str | None = None,
-    accept: Iterable[str] = (),
+    accept: str | Iterable[str] = (),
+    watch: float | str | None = None,
+    read_data: bool = False,
+    execute: bool = False,
+    wait: float | str | None = None,
+    storage: Storage | None = None,
+    out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
     """A checkpoint as a snapshot has it, at the same or another place."""
     from floodmark.changes.carry.since_snapshot import RestoreOptions
     from floodmark.changes.sources.out_of_reach import accepted
-    from floodmark.changes.verbs.carrying_out import Carrying
     from floodmark.changes.verbs.snapshots import restore
 
-    options = RestoreOptions(snapshot, accepted(tuple(accept)), keep_identity, sink)
-    return restore(str(repository), str(path), options, carrying or Carrying())
+    options = RestoreOptions(snapshot, accepted(several_of(accept)), keep_identity, sink)
+    how = carrying_of(carrying, execute, wait, storage, read_data=read_data, watch=watch)
+    return kept(restore(str(repository), str(path), options, how), how, out)
 
 
-def apply(plan: str, *, sink: str | None = None, carrying: Carrying | None = None) -> Change:
+def apply(
+    plan: str,
+    *,
+    sink: str | None = None,
+    wait: float | str | None = None,
+    read_data: bool = False,
+    storage: Storage | None = None,
+    carrying: Carrying | None = None,
+) -> Change:
     """Carries out a saved plan, if everything is still as it was.
 
     `sink`: the file sink's folder, where the plan changes its log.
     """
     from floodmark.changes.verbs import carrying_out as verbs
 
-    return verbs.apply_saved(str(plan), carrying or verbs.Carrying(execute=True), sink)
+    how = carrying_of(carrying, True, wait, storage, read_data=read_data)
+    return verbs.apply_saved(str(plan), how, sink)
 
 
 def resume(
@@ -223,6 +272,10 @@ def resume(
     *,
     origin: str | None = None,
     sink: str | None = None,
+    execute: bool = False,
+    wait: float | str | None = None,
+    read_data: bool = False,
+    storage: Storage | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
     """Goes on with a change of this place that stopped midway.
@@ -232,21 +285,41 @@ def resume(
     """
     from floodmark.changes.verbs import carrying_out as verbs
 
-    return verbs.resume(str(path), carrying or verbs.Carrying(), origin, sink)
+    how = carrying_of(carrying, execute, wait, storage, read_data=read_data)
+    return kept(verbs.resume(str(path), how, origin, sink), how, None)
 
 
-def undo(path: str, *, sink: str | None = None, carrying: Carrying | None = None) -> Change:
+def undo(
+    path: str,
+    *,
+    sink: str | None = None,
+    accept: str | Iterable[str] = (),
+    watch: float | str | None = None,
+    execute: bool = False,
+    storage: Storage | None = None,
+    out: str | None = None,
+    carrying: Carrying | None = None,
+) -> Change:
     """Takes back the last change of a checkpoint, whole or half done.
 
     `sink`: the file sink's folder, where the change has changed its log.
     """
     from floodmark.changes.verbs import carrying_out as verbs
 
-    return verbs.take_back(str(path), carrying or verbs.Carrying(), sink)
+    how = carrying_of(carrying, execute, None, storage, accept=accept, watch=watch)
+    return kept(verbs.take_back(str(path), how, sink), how, out)
 
 
-def forget(path: str, *, carrying: Carrying | None = None) -> Change:
+def forget(
+    path: str,
+    *,
+    execute: bool = False,
+    storage: Storage | None = None,
+    out: str | None = None,
+    carrying: Carrying | None = None,
+) -> Change:
     """Removes what changes have kept."""
     from floodmark.changes.verbs import carrying_out as verbs
 
-    return verbs.forget_kept(str(path), carrying or verbs.Carrying())
+    how = carrying_of(carrying, execute, None, storage)
+    return kept(verbs.forget_kept(str(path), how), how, out)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from floodmark.errors import WrongUse
+from floodmark.errors import FloodmarkError, WrongUse
 from floodmark.secret_text import names_secret
 
 TARGETS = ("systemd", "kubernetes", "yarn")
@@ -27,11 +27,12 @@ def deploy(
     folder: str | None = None,
     memory_mb: int = 2048,
     cpus: int = 1,
+    out: str | Path | None = None,
 ) -> str:
     """The text of a systemd unit, a Kubernetes manifest or a YARN service.
 
-    `arguments` are more options of `floodmark run`. With an image, `application` and `folder`
-    are paths inside it.
+    `arguments` are more options of `floodmark run`; `out` is a file to write it to. With an
+    image, `application` and `folder` are paths inside it.
     """
     from floodmark.supervisors import kubernetes, systemd, yarn
     from floodmark.supervisors.options import DeployOptions
@@ -61,7 +62,13 @@ def deploy(
         cpus,
     )
     writers = {"systemd": systemd.unit, "kubernetes": kubernetes.manifest, "yarn": yarn.service}
-    return writers[target](options)
+    text = writers[target](options)
+    if out is not None:
+        try:
+            Path(out).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise FloodmarkError(f"{out}: {error.strerror or error}") from None
+    return text
 
 
 def _refuse_secrets(arguments: Iterable[str]) -> None:

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from floodmark.api.arguments import Storage, require_state_extra, structured
+from floodmark.api.arguments import (
+    Storage,
+    require_state_extra,
+    script_options,
+    settings_of,
+    several_of,
+    structured,
+)
+from floodmark.errors import WrongUse
+from floodmark.screen import Shown
 from floodmark.storage.files import open_files
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.checkpoint.evidence import Evidence
     from floodmark.checkpoint.outside import SourcePlaces
-    from floodmark.engine.code.checking import CheckOptions
     from floodmark.rules.finding import Finding, Rule
     from floodmark.rules.restarts.reason import Judgement
 
 
 def doctor(
     path: str,
-    read_data: float | None = None,
+    read_data: bool | float | None = None,
     storage: Storage | None = None,
     *,
+    read_data_subset: float | None = None,
     sources: bool = False,
     bootstrap_servers: str | None = None,
     table: str | None = None,
     sink: str | None = None,
 ) -> tuple[Finding, ...]:
-    """What is wrong with a checkpoint. `read_data`: how much of the state to read, 1.0 for all.
+    """What is wrong with a checkpoint.
+
+    `read_data` reads every state file to its last byte, `read_data_subset` a part of them, 0.1 say.
 
     `sources` asks Kafka, the Delta table or the input folder as well, `sink` the sink: at the
     places given, or at those that the notes of the last start name.
@@ -35,7 +46,8 @@ def doctor(
     from floodmark.rules.registry import examine
 
     places = SourcePlaces(sources, bootstrap_servers, table, sink)
-    return examine(evidence(path, read_data, storage, places))
+    share = float(read_data) if read_data else read_data_subset
+    return Shown(examine(evidence(path, share, storage, places)))
 
 
 def evidence(
@@ -64,18 +76,59 @@ def evidence(
 
 
 def check(
-    path: str, application: str, options: CheckOptions | None = None, storage: Storage | None = None
+    path: str,
+    application: str,
+    *,
+    settings: Mapping[str, str] | None = None,
+    old: str | None = None,
+    old_ref: str | None = None,
+    adopt: bool = False,
+    accept: str | Iterable[str] = (),
+    rehearse: bool = False,
+    cap_rows: int | None = None,
+    empty_sources: bool = False,
+    spark_log: str | None = None,
+    arguments: Iterable[str] = (),
+    query: str | int | None = None,
+    py_files: str | Iterable[str] = (),
+    script_limit: float | None = None,
+    master: str | None = None,
+    conf: Mapping[str, Any] | str | Iterable[str] = (),
+    storage: Storage | None = None,
+    stdout_to_stderr: bool = False,
 ) -> Judgement:
-    """Whether the code of `APP.py[:PIPELINE]` can go on with a checkpoint, and why not.
+    """Whether the code of `APP.py[:NAME]` can go on with a checkpoint, and why not.
 
-    It starts Spark, and changes neither the checkpoint nor anything of the pipeline's.
+    It uses the Spark session of this process or starts one, and changes neither the checkpoint
+    nor anything of the application's. `arguments` are a script's own; `spark_log` is the file
+    for Spark's log, `-` for standard error; by default it is kept if something fails.
     """
+    if adopt and old is None and old_ref is None:
+        raise WrongUse("--adopt needs the old code", do="Give it: --old OLD.py, or --old-ref REV.")
     from floodmark.engine.code.checking import CheckOptions, check_application
+    from floodmark.engine.code.rehearse import DEFAULT_CAP
+    from floodmark.engine.pipelines.parameters import parse_settings
+    from floodmark.engine.spark.session import log_to
     from floodmark.storage.load import load
 
     files = open_files(str(path), storage)
     checkpoint = structured(load(files))
-    return check_application(files, checkpoint, application, options or CheckOptions())
+    with log_to(spark_log, "check") as log:
+        request = CheckOptions(
+            settings or {},
+            rehearse or empty_sources,
+            empty_sources,
+            DEFAULT_CAP if cap_rows is None else cap_rows,
+            parse_settings(settings_of(conf, master), "--conf"),
+            log,
+            stdout_to_stderr,
+            old,
+            old_ref,
+            adopt,
+            accepted_rules(several_of(accept)),
+            script_options(arguments, query, py_files, script_limit),
+        )
+        return check_application(files, checkpoint, str(application), request)
 
 
 def accepted_rules(names: Iterable[str]) -> frozenset[str]:
@@ -94,15 +147,17 @@ def accepted_rules(names: Iterable[str]) -> frozenset[str]:
     return found
 
 
-def lint(paths: Iterable[str]) -> tuple[Finding, ...]:
+def lint(paths: str | Iterable[str]) -> tuple[Finding, ...]:
     """What will hurt in streaming code: Python files, notebooks and folders of them."""
     from floodmark.diagnosis.code_files import read_sources
     from floodmark.rules.code.reading import not_python, read_code
     from floodmark.rules.linting import judge
 
-    return judge(
-        read_code(path, text) if isinstance(text, str) else not_python(path, text.what)
-        for path, text in read_sources(str(path) for path in paths)
+    return Shown(
+        judge(
+            read_code(path, text) if isinstance(text, str) else not_python(path, text.what)
+            for path, text in read_sources(str(path) for path in several_of(paths))
+        )
     )
 
 
@@ -111,4 +166,4 @@ def explain(rule: str | None = None) -> tuple[Rule, ...]:
     from floodmark.rules.registry import all_rules, find_rule
 
     found = all_rules() if rule is None else (find_rule(rule),)
-    return tuple(known.rule for known in found)
+    return Shown(known.rule for known in found)

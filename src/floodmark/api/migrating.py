@@ -7,7 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from floodmark.api.arguments import require_state_extra
+from floodmark.api.arguments import (
+    Storage,
+    carrying_of,
+    kept,
+    require_state_extra,
+    script_options,
+    settings_of,
+    several_of,
+)
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.errors import WrongUse
 from floodmark.redaction import is_plain_setting
@@ -18,7 +26,6 @@ if TYPE_CHECKING:
     from floodmark.changes.plan import Plan
     from floodmark.changes.planners.migrate import Drawn, Kept
     from floodmark.changes.verbs.carrying_out import Carrying, Change
-    from floodmark.engine.app.options import ScriptOptions
 
 _PINNED = ("spark.sql.streaming.", SHUFFLE_PARTITIONS)
 
@@ -30,11 +37,11 @@ def migrate(
     app: str,
     with_file: str | None = None,
     from_app: str | None = None,
-    rename: Iterable[str] = (),
-    default: Iterable[str] = (),
-    merge: Iterable[str] = (),
-    accept: Iterable[str] = (),
-    conf: Iterable[str] = (),
+    rename: str | Iterable[str] = (),
+    default: str | Iterable[str] = (),
+    merge: str | Iterable[str] = (),
+    accept: str | Iterable[str] = (),
+    conf: Mapping[str, Any] | str | Iterable[str] = (),
     partitions: int | None = None,
     provider: str | None = None,
     state_format: int | None = None,
@@ -42,8 +49,16 @@ def migrate(
     settings: Mapping[str, str] | None = None,
     scratch: str | None = None,
     on_spark: bool = False,
-    script: ScriptOptions | None = None,
     old_ref: str | None = None,
+    master: str | None = None,
+    arguments: Iterable[str] = (),
+    query: str | int | None = None,
+    py_files: str | Iterable[str] = (),
+    script_limit: float | None = None,
+    execute: bool = False,
+    wait: float | str | None = None,
+    storage: Storage | None = None,
+    out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
     """A checkpoint for the code of `app`, with the state of `path` in it.
@@ -57,24 +72,23 @@ def migrate(
     from floodmark.changes.carry.resume_point import UpgradeOptions
     from floodmark.changes.planners.state_layout import StateLayout
     from floodmark.changes.verbs import carrying_out as verbs
-    from floodmark.engine.app.options import ScriptOptions
     from floodmark.engine.state.migrate import MigrateOptions, migration_plan
 
-    how = carrying or verbs.Carrying()
-    pins, session = _settings(conf)
+    how = carrying_of(carrying, execute, wait, storage)
+    pins, session = _settings(settings_of(conf, master))
     asked = MigrateOptions(
         app,
         with_file,
         from_app,
-        _told(rename, default),
-        _pairs("--merge", merge),
-        _accepted(accept),
+        _told(several_of(rename), several_of(default)),
+        _pairs("--merge", several_of(merge)),
+        _accepted(several_of(accept)),
         pins,
         settings or {},
         scratch,
         session,
         on_spark,
-        script or ScriptOptions(),
+        script_options(arguments, query, py_files, script_limit),
         old_ref,
         StateLayout(partitions, provider, state_format),
     )
@@ -88,7 +102,8 @@ def migrate(
             return made.plan(origin, stack)
 
         # The rewriter is known when the plan is: by then there is a session.
-        return verbs.to_new_place("migrate", path, new, make, replace(how, rewriter=made))
+        change = verbs.to_new_place("migrate", path, new, make, replace(how, rewriter=made))
+        return kept(change, how, out)
 
 
 def skeleton(
@@ -96,9 +111,13 @@ def skeleton(
     *,
     app: str,
     settings: Mapping[str, str] | None = None,
-    conf: Iterable[str] = (),
-    script: ScriptOptions | None = None,
-    storage: Mapping[str, Any] | None = None,
+    conf: Mapping[str, Any] | str | Iterable[str] = (),
+    master: str | None = None,
+    arguments: Iterable[str] = (),
+    query: str | int | None = None,
+    py_files: str | Iterable[str] = (),
+    script_limit: float | None = None,
+    storage: Storage | None = None,
 ) -> str:
     """The text of a MIGRATION.py to begin with: both schemas filled in."""
     require_state_extra()
@@ -113,7 +132,8 @@ def skeleton(
     origin = open_origin(open_files(location, storage), location)
     old: tuple[Kept, ...]
     drawn: Drawn
-    pins, session = _settings(conf)
+    pins, session = _settings(settings_of(conf, master))
+    script = script_options(arguments, query, py_files, script_limit)
     old, drawn = drawn_beside(
         origin,
         ApplicationCode(app, settings or {}, session, script=script, checkpoints=(location,)),
@@ -128,10 +148,18 @@ def bootstrap(
     app: str,
     state: Mapping[str, str] | str,
     start: str | None = None,
-    conf: Iterable[str] = (),
+    conf: Mapping[str, Any] | str | Iterable[str] = (),
+    master: str | None = None,
     settings: Mapping[str, str] | None = None,
     scratch: str | None = None,
-    script: ScriptOptions | None = None,
+    arguments: Iterable[str] = (),
+    query: str | int | None = None,
+    py_files: str | Iterable[str] = (),
+    script_limit: float | None = None,
+    execute: bool = False,
+    wait: float | str | None = None,
+    storage: Storage | None = None,
+    out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
     """A new checkpoint for the code of `app`, with state from a table or a file.
@@ -141,10 +169,9 @@ def bootstrap(
     """
     require_state_extra()
     from floodmark.changes.verbs import carrying_out as verbs
-    from floodmark.engine.app.options import ScriptOptions
     from floodmark.engine.state.bootstrap import Bootstrap, bootstrap_plan
 
-    how = carrying or verbs.Carrying()
+    how = carrying_of(carrying, execute, wait, storage)
     tables = {"0": state} if isinstance(state, str) else dict(state)
     asked = Bootstrap(
         app,
@@ -152,13 +179,14 @@ def bootstrap(
         start,
         settings or {},
         scratch,
-        _pairs("--conf", conf),
-        script or ScriptOptions(),
+        _pairs("--conf", settings_of(conf, master)),
+        script_options(arguments, query, py_files, script_limit),
     )
     _require_free(new, how)
     with contextlib.ExitStack() as stack:
         made = bootstrap_plan(asked, verbs.absolute(new), how, stack)
-        return verbs.begin_new_place(made.plan, replace(how, rewriter=made.rewriter))
+        change = verbs.begin_new_place(made.plan, replace(how, rewriter=made.rewriter))
+        return kept(change, how, out)
 
 
 def _require_free(new: str, carrying: Carrying) -> None:

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from floodmark.api.arguments import Storage, milliseconds, require_state_extra, structured
 from floodmark.checkpoint.inspection import Inspection, ScanEntry, inspection
-from floodmark.checkpoint.layout import NOTES, OFFSETS
+from floodmark.checkpoint.layout import NOTES, OFFSETS, SOURCES
 from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.relative_path import RelativePath, is_name
 from floodmark.checkpoint.timeline import Batch, timeline
 from floodmark.errors import MalformedFile, NoAnswer, WrongUse
+from floodmark.screen import Shown, fields_text
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import Entries, load, load_logs
 
@@ -34,6 +36,8 @@ class OpenCheckpoint(Checkpoint):
 
     place: Files | None = field(default=None, repr=False, compare=False)
 
+    __repr__ = fields_text
+
     def state(
         self,
         operator: int = 0,
@@ -45,6 +49,11 @@ class OpenCheckpoint(Checkpoint):
         assert self.place is not None
         return _open_state(self.place, self, operator, store, batch, schema)
 
+    @property
+    def batches(self) -> tuple[Batch, ...]:
+        """Every batch that is still logged, oldest first."""
+        return Shown(timeline(structured(self)))
+
 
 def open(path: str, storage: Storage | None = None) -> OpenCheckpoint:
     """A checkpoint with every batch that is still logged."""
@@ -54,9 +63,14 @@ def open(path: str, storage: Storage | None = None) -> OpenCheckpoint:
     return OpenCheckpoint(**held, place=place)
 
 
-def inspect(path: str, storage: Storage | None = None) -> Inspection:
-    """What a checkpoint is and where its stream stands; reads the newest entries only."""
-    found = look(path, storage)
+def inspect(
+    path: str, storage: Storage | None = None, source_kinds: Mapping[str, str] | None = None
+) -> Inspection:
+    """What a checkpoint is and where its stream stands; reads the newest entries only.
+
+    `source_kinds` names sources whose offsets look like another kind's: `{"0": "eventhubs"}`.
+    """
+    found = look(path, storage, source_kinds)
     return inspection(found, missing_state(found, storage))
 
 
@@ -116,7 +130,7 @@ def batches(
             f"--last {last}: at least one batch has to be asked for", do="Give 1 or more."
         )
     with _uncollected():
-        return timeline(structured(load_logs(open_files(str(path), storage))), last)
+        return Shown(timeline(structured(load_logs(open_files(str(path), storage))), last))
 
 
 @contextmanager
@@ -137,9 +151,18 @@ def offsets(
     at: datetime | str | None = None,
     storage: Storage | None = None,
     source_kinds: Mapping[str, str] | None = None,
+    source: str | None = None,
 ) -> Position:
-    """Where the stream stood after a batch: by default the last committed one."""
-    from floodmark.checkpoint.position import choose_batch, position
+    """Where the stream stood after a batch: by default the last committed one.
+
+    Its `starting_offsets` is what the source's starting option takes.
+    """
+    from floodmark.checkpoint.position import (
+        choose_batch,
+        of_source,
+        position,
+        with_starts,
+    )
 
     files = open_files(str(path), storage)
     if at is not None:
@@ -153,7 +176,16 @@ def offsets(
             # Two or more batches are planned beyond it, or its entry is gone.
             checkpoint = load(files, batches=[committed])
     checkpoint = _with_kinds(structured(checkpoint), source_kinds)
-    return position(checkpoint, choose_batch(checkpoint, batch, milliseconds(at)))
+    found = position(checkpoint, choose_batch(checkpoint, batch, milliseconds(at)))
+    return with_starts(of_source(found, source), _starts(files, found))
+
+
+def _starts(files: Files, found: Position) -> dict[str, bytes]:
+    """`sources/<id>/0` of each source, where it is there."""
+    ids = [one.id for one in found.sources if is_name(one.id)]
+    paths = {one: RelativePath(f"{SOURCES}/{one}/0") for one in ids}
+    read = files.read_many(paths.values())
+    return {one: data for one in ids if isinstance(data := read[paths[one]], bytes)}
 
 
 def files(
@@ -198,7 +230,7 @@ def files(
         name: read_source_log(place, checkpoint, name) for name in chosen if source in (None, name)
     }
     found = input_files(checkpoint, seen)
-    return tuple(file for file in found if batch is None or file.batch == batch)
+    return Shown(file for file in found if batch is None or file.batch == batch)
 
 
 def diff(
@@ -215,12 +247,12 @@ def diff(
         raise _two_sides()
     if right is not None:
         one, other = (structured(look(place, storage)) for place in (left, right))
-        return diff_checkpoints(one, other)
+        return Shown(diff_checkpoints(one, other))
     assert batches is not None
     checkpoint = structured(load(open_files(str(left), storage), batches=batches))
     for batch in batches:
         choose_batch(checkpoint, batch, None)
-    return diff_batches(checkpoint, *batches)
+    return Shown(diff_batches(checkpoint, *batches))
 
 
 def _two_sides() -> WrongUse:
@@ -244,10 +276,11 @@ def diff_state(
     checkpoint = structured(load(one))
     if right is not None:
         other = open_files(right, storage)
-        return compare_state(Side(one, checkpoint, None), Side(other, load(other), None))
+        sides = Side(one, checkpoint, None), Side(other, load(other), None)
+        return Shown(compare_state(*sides))
     if batches is None:
         raise _two_sides()
-    return compare_state(*(Side(one, checkpoint, batch) for batch in batches))
+    return Shown(compare_state(*(Side(one, checkpoint, batch) for batch in batches)))
 
 
 def state(
@@ -263,12 +296,16 @@ def state(
     return _open_state(place, structured(load(place)), operator, store, batch, schema)
 
 
+# `floodmark.state` is a package of its own.
+read_state = state
+
+
 def schemas(path: str, storage: Storage | None = None) -> tuple[StoreSchema, ...]:
     """The types of what each operator, store and state variable remembers."""
     from floodmark.statestore.schemas import state_schemas
 
     place = open_files(str(path), storage)
-    return state_schemas(place, structured(load(place)))
+    return Shown(state_schemas(place, structured(load(place))))
 
 
 def state_changes(
@@ -302,11 +339,11 @@ def _open_state(
     return open_state(place, checkpoint, operator, store, batch, schema)
 
 
-def scan(roots: Iterable[str], storage: Storage | None = None) -> Iterator[ScanEntry]:
+def scan(roots: str | Iterable[str], storage: Storage | None = None) -> Iterator[ScanEntry]:
     """Every checkpoint below the roots, as they are found."""
     from floodmark.storage.scan import scan as scan_below
 
-    for root in roots:
+    for root in [roots] if isinstance(roots, str) else roots:
         place = open_files(str(root), storage)
         level = place.level()
         if not level.folders and not level.files:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from floodmark.api.arguments import require_state_extra
+from floodmark.api.arguments import Storage, carrying_of, kept, require_state_extra, several_of
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.changes.verbs.carrying_out import Carrying, Change
@@ -19,16 +19,20 @@ def repartition(
     *,
     partitions: int,
     on_spark: bool = False,
-    accept: Iterable[str] = (),
+    accept: str | Iterable[str] = (),
+    execute: bool = False,
+    wait: float | str | None = None,
+    storage: Storage | None = None,
+    out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
     """A new checkpoint whose state is spread over another number of partitions."""
     require_state_extra()
-    from floodmark.changes.verbs import carrying_out as verbs
     from floodmark.changes.verbs import state as state_verbs
 
-    with _carried_by(on_spark, carrying or verbs.Carrying()) as how:
-        return state_verbs.repartition(str(path), str(new), partitions, tuple(accept), how)
+    with _carried_by(on_spark, carrying_of(carrying, execute, wait, storage)) as how:
+        change = state_verbs.repartition(str(path), str(new), partitions, several_of(accept), how)
+        return kept(change, how, out)
 
 
 def convert(
@@ -38,15 +42,19 @@ def convert(
     provider: str,
     state_format: int | None = None,
     on_spark: bool = False,
+    execute: bool = False,
+    wait: float | str | None = None,
+    storage: Storage | None = None,
+    out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
     """A new checkpoint whose state the other provider keeps; `state_format` 2 has unique ids."""
     require_state_extra()
-    from floodmark.changes.verbs import carrying_out as verbs
     from floodmark.changes.verbs import state as state_verbs
 
-    with _carried_by(on_spark, carrying or verbs.Carrying()) as how:
-        return state_verbs.convert(str(path), str(new), provider, state_format, how)
+    with _carried_by(on_spark, carrying_of(carrying, execute, wait, storage)) as how:
+        change = state_verbs.convert(str(path), str(new), provider, state_format, how)
+        return kept(change, how, out)
 
 
 @contextmanager

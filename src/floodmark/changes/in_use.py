@@ -4,7 +4,8 @@ Proved: floodmark's own runs hold a lease, and say when they end; a process of t
 has files of the checkpoint open. Watched: where the newest file is fresh, the folder is
 looked at for as long as the last batches took. What is neither proved nor seen may still be
 running: a query without input writes nothing for hours. Then a change in place has to be
-accepted by name (`--accept maybe-running`), see docs/decisions/0012.
+accepted by name (`--accept maybe-running`), see docs/decisions/0012. `--watch 2m` looks at the
+folder for longer, and the plan says what was written meanwhile.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from floodmark.changes import journal
 from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.plan import NEEDED, NOT_IN_USE, Consequence, Plan, seal
 from floodmark.checkpoint.layout import COMMITS, NOTES, OFFSETS, FileInfo, batch_ids
+from floodmark.checkpoint.query import parse_metadata
 from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.text import several
 from floodmark.errors import FloodmarkError, InUse
 from floodmark.storage.files import Files, WritableFiles
 from floodmark.storage.lease_files import (
@@ -35,7 +38,12 @@ from floodmark.storage.lease_files import (
     read_claim,
     read_holder,
 )
-from floodmark.storage.machine import lies_on_this_machine, no_jvm_here, user_here
+from floodmark.storage.machine import (
+    lies_on_this_machine,
+    no_jvm_here,
+    signs_of_a_query,
+    user_here,
+)
 
 MAYBE_RUNNING = "maybe-running"
 
@@ -82,12 +90,16 @@ def refuse_in_use(files: WritableFiles, clock: Clock, wait_seconds: float | None
         if user is None:
             return
         if clock.now_ms() >= until_ms:
-            raise InUse(
-                f"{files.root} is in use: {user}",
-                "Two writers on one checkpoint undo each other's batches.",
-                "Stop the query first, or wait for it with --wait SECONDS.",
-            )
+            raise in_use(files, user)
         clock.pause(1.0)
+
+
+def in_use(files: Files, user: str) -> InUse:
+    return InUse(
+        f"{files.root} is in use: {user}",
+        "Two writers on one checkpoint undo each other's batches.",
+        "Stop the query first, or wait for it with --wait SECONDS.",
+    )
 
 
 def _leaseholder(files: Files, clock: Clock) -> str | None:
@@ -143,24 +155,35 @@ def maybe_running(files: WritableFiles, clock: Clock, execute: bool = True) -> s
     """
     log = (*files.list(OFFSETS).files, *files.list(COMMITS).files)
     times = [file.mtime_ms for file in log if file.mtime_ms is not None]
-    if not times or _is_as_a_change_left_it(files) or no_jvm_here(files):
+    if not times or no_jvm_here(files):
         return None
     last_ms = max(times)
     if _ended_by_its_lease(files, last_ms):
+        return None
+    signs = signs_of_a_query(files, _query_id(files))
+    if not signs and _is_as_a_change_left_it(files):
         return None
     planned, committed = batch_ids(log, OFFSETS), batch_ids(log, COMMITS)
     in_flight = bool(planned) and (not committed or planned[-1] > committed[-1])
     longest = max(_intervals(log), default=0)
     quiet_ms = min(max(_QUIET_MS, _QUIET_INTERVALS * longest), _DAY_MS)
     now_ms = clock.storage_now_ms(files) if execute else clock.now_ms()
-    if now_ms - last_ms > (_DAY_MS if in_flight else quiet_ms):
+    if not signs and now_ms - last_ms > (_DAY_MS if in_flight else quiet_ms):
         return None
     last = datetime.fromtimestamp(last_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
     batch = f"Batch {planned[-1]} is in flight" if in_flight else "Its last batch is committed"
-    return (
-        f"{batch}, and the log was last written at {last}. No lease tells that its query has "
-        "ended, and a query that waits for input, or works on a long batch, writes nothing."
+    silent = (
+        "No lease tells that its query has ended, and a query that waits for input, or works on "
+        "a long batch, writes nothing."
     )
+    return " ".join([f"{batch}, and the log was last written at {last}.", *(signs or [silent])])
+
+
+def _query_id(files: Files) -> str | None:
+    try:
+        return parse_metadata(files.read(RelativePath("metadata"))).id
+    except FloodmarkError:
+        return None
 
 
 def _is_as_a_change_left_it(files: Files) -> bool:
@@ -187,14 +210,51 @@ def _ended_by_its_lease(files: Files, last_ms: int) -> bool:
     return claim is not None and claim.ended and ended_ms is not None and last_ms <= ended_ms
 
 
+def watch(files: Files, clock: Clock, seconds: float) -> tuple[str, bool]:
+    """What was written to the checkpoint within this time, in words, and whether anything was."""
+    before = {file[:2] for file in _written(files)}
+    watched, took, looks = 0.0, 0.0, 1
+    while watched < seconds:
+        # Listing an object store takes time, and costs requests: it is done less often.
+        pause = min(max(1.0, 5 * took), seconds - watched)
+        clock.pause(pause)
+        began = time.monotonic()
+        changed = sorted(path for path, *_ in {file[:2] for file in _written(files)} ^ before)
+        took = time.monotonic() - began
+        watched += pause + took
+        looks += 1
+        if changed:
+            more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+            return (
+                f"Watched for {several(round(watched), 'second')}: {changed[0]}{more} changed. "
+                "A query runs on it.",
+                True,
+            )
+    return (
+        f"Watched for {several(round(watched), 'second')}, with {several(looks, 'look')}: nothing "
+        "was written. A query that waits for input writes nothing either.",
+        False,
+    )
+
+
 def with_doubt(
-    plan: Plan, target: WritableFiles, clock: Clock, accept: Iterable[str], execute: bool
+    plan: Plan,
+    target: WritableFiles,
+    clock: Clock,
+    accept: Iterable[str],
+    execute: bool,
+    watch_seconds: float = 0.0,
 ) -> Plan:
     """The plan of a change in place, with what has to be accepted where a query may run."""
     accepted = sorted({*plan.options.get("accept", ()), *accept})
     names = {condition.name for condition in plan.preconditions}
     if not plan.about_target or NOT_IN_USE not in names or not plan.steps:
         return plan
+    if watch_seconds:
+        words, moved = watch(target, clock, watch_seconds)
+        if moved and execute:
+            raise in_use(target, words)
+        plan = seal(replace(plan, notes=(words, *plan.notes)))
     why = maybe_running(target, clock, execute)
     if why is None:
         return plan

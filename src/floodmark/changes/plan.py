@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from floodmark.errors import WouldLose
+from floodmark.screen import fields_text
 from floodmark.wire import json_text, to_wire
 
 # The package's own names lead to every layer above; its version is all that is wanted.
@@ -143,6 +144,8 @@ class Plan:
     format: int = FORMAT
     made_by: str = RELEASE
     digest: str = ""
+
+    __repr__ = fields_text
 
     @property
     def unaccepted(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.connectors.registry import about
 from floodmark.connectors.source import SourceOffset
+from floodmark.screen import line_text
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,8 @@ class Difference:
     where: str
     left: Any
     right: Any
+
+    __repr__ = line_text
 
 
 def diff_checkpoints(left: Checkpoint, right: Checkpoint) -> tuple[Difference, ...]:

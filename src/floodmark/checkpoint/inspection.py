@@ -10,6 +10,7 @@ from floodmark.checkpoint.model import Checkpoint, Kind, StateOperator, Unreadab
 from floodmark.checkpoint.timeline import Action, Batch, Restart, Status, restart
 from floodmark.connectors.registry import look_alikes, recognise
 from floodmark.connectors.source import SourceOffset, Traces
+from floodmark.screen import fields_text, line_text
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ class Inspection:
     recognised: Mapping[str, HowSure] = field(default_factory=dict)
     """Source → how sure its kind is, and what tells it."""
 
+    __repr__ = fields_text
+
 
 @dataclass(frozen=True)
 class ScanEntry:
@@ -75,6 +78,8 @@ class ScanEntry:
     bytes: int
     findings: tuple[str, ...]
     """The doctor's errors and warnings, as far as a listing and a few small files show them."""
+
+    __repr__ = line_text
 
 
 def summarize_sources(sources: tuple[SourceOffset, ...]) -> tuple[SourceSummary, ...]:

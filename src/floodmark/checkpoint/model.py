@@ -30,6 +30,7 @@ from floodmark.checkpoint.state_chain import oldest_versions, partition_count, s
 from floodmark.connectors.registry import read_source_offset
 from floodmark.connectors.source import UNKNOWN, SourceOffset
 from floodmark.errors import MalformedFile
+from floodmark.screen import fields_text
 
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
@@ -80,6 +81,8 @@ class Checkpoint:
     """Operators with files in partition 0 alone whose schema has keys: the others are lost."""
     said_kinds: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """What the user or the note of the last start says of sources whose offsets look alike."""
+
+    __repr__ = fields_text
 
     @property
     def query_id(self) -> str | None:

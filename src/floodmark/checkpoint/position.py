@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from floodmark.checkpoint.text import moment
 from floodmark.connectors.registry import kind_named
 from floodmark.connectors.source import SourceOffset, StartOption, parse_offset_text
 from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, WrongUse
+from floodmark.screen import fields_text
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,8 @@ class SourcePosition:
     option: StartOption | None
     note: str | None
     """What the option alone does not say, or why there is none."""
+    began: Any = None
+    """Where batch 0 began, by `sources/<id>/0`; None where that does not tell."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,13 @@ class Position:
     committed: bool
     time_ms: int | None
     sources: tuple[SourcePosition, ...]
+
+    __repr__ = fields_text
+
+    @property
+    def starting_offsets(self) -> str:
+        """What the source's starting option takes; refuses where several sources have one."""
+        return starting_option(self).form
 
 
 _LISTED = "`floodmark batches CP` lists them."
@@ -168,6 +179,19 @@ def _option(source: SourceOffset) -> tuple[StartOption | None, str | None]:
     if source.text is None:
         return None, "This source had no offset yet in this batch: begin it as you did at first."
     return kind_named(source.kind).starting_option(source)
+
+
+def with_starts(found: Position, starts: Mapping[str, bytes]) -> Position:
+    """`starts` has the content of `sources/<id>/0` by the source's id."""
+    sources = (replace(one, began=_began(one, starts.get(one.id))) for one in found.sources)
+    return replace(found, sources=tuple(sources))
+
+
+def _began(source: SourcePosition, initial: bytes | None) -> Any:
+    try:
+        return kind_named(source.kind).first_offset(initial)
+    except MalformedFile:
+        return None  # `doctor` says so; it does not matter to where the stream stands
 
 
 def of_source(found: Position, source: str | None) -> Position:

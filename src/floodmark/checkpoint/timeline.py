@@ -15,6 +15,7 @@ from itertools import pairwise
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.connectors.source import SourceOffset
+from floodmark.screen import line_text
 
 _TOO_FEW_TO_TELL = 3
 
@@ -33,6 +34,8 @@ class Batch:
     time_ms: int | None
     watermark_ms: int | None
     sources: tuple[SourceOffset, ...]
+
+    __repr__ = line_text
 
 
 class Action(str, Enum):

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from floodmark import api
 from floodmark.cli import changing, options
-
-if TYPE_CHECKING:
-    from floodmark.engine.app.options import ScriptOptions
 
 
 @click.command("bootstrap", cls=options.TakesScript)
@@ -38,7 +35,7 @@ def command(
     start: str | None,
     scratch: str | None,
     settings: tuple[str, ...],
-    script: ScriptOptions,
+    script: dict[str, Any],
     master: str | None,
     conf: tuple[str, ...],
     execute: bool,
@@ -67,7 +64,7 @@ def command(
             conf=options.spark_settings(master, conf),
             settings=parse_settings(settings),
             scratch=scratch,
-            script=script,
+            **script,
             carrying=how,
         )
     changing.show(change, as_json, out)

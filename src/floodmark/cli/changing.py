@@ -69,6 +69,21 @@ def accept(*names: str) -> Callable[[_Function], _Function]:
     )
 
 
+def _seconds(_ctx: click.Context, _option: click.Parameter, value: str | None) -> float:
+    from floodmark.api.arguments import seconds
+
+    return seconds(value)
+
+
+def watch(function: _Function) -> _Function:
+    return click.option(
+        "--watch",
+        metavar="TIME",
+        callback=_seconds,
+        help="Watch CP for so long first, 2m say, and tell whether a query writes to it.",
+    )(function)
+
+
 def changing(function: _Function) -> _Function:
     """--execute, --out, --wait, --storage and --json."""
     for option in (
@@ -94,11 +109,14 @@ def carrying(
     storage: dict[str, Any],
     read_data: bool = False,
     accept: tuple[str, ...] = (),
+    watch: float = 0.0,
 ) -> Iterator[Carrying]:
     from floodmark.changes.verbs.carrying_out import Carrying
 
     if not (execute and sys.stderr.isatty()):
-        yield Carrying(execute, wait, storage, read_data=read_data, accept=accept)
+        yield Carrying(
+            execute, wait, storage, read_data=read_data, accept=accept, watch_seconds=watch
+        )
         return
     from rich.console import Console
     from rich.progress import Progress
@@ -112,6 +130,7 @@ def carrying(
             progress=lambda done, total: bar.update(task, completed=done, total=total),
             read_data=read_data,
             accept=accept,
+            watch_seconds=watch,
         )
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +14,6 @@ from floodmark.cli import options
 from floodmark.cli.words import echo, style, wrapped
 
 if TYPE_CHECKING:
-    from floodmark.engine.app.options import ScriptOptions
     from floodmark.rules.restarts.reason import Judgement, Reason
 
 _WIDTH = 96
@@ -78,7 +75,7 @@ def command(
     cap_rows: int,
     empty_sources: bool,
     spark_log: str | None,
-    script: ScriptOptions,
+    script: dict[str, Any],
     master: str | None,
     conf: tuple[str, ...],
     storage: dict[str, Any],
@@ -90,43 +87,33 @@ def command(
     follow two dashes. floodmark runs it, but no query starts and nothing is written: checkpoint,
     sink, tables and files stay as they are. Exits 1 if the answer is not yes.
     """
-    from floodmark.engine.code.checking import CheckOptions
     from floodmark.engine.pipelines.parameters import parse_settings
 
-    if adopt and old is None and old_ref is None:
-        raise click.UsageError("--adopt needs the old code: --old OLD.py or --old-ref REV.")
-    request = CheckOptions(
-        parse_settings(settings),
-        rehearse or empty_sources,
-        empty_sources,
-        cap_rows,
-        parse_settings(options.spark_settings(master, conf), "--conf"),
-        stdout_to_stderr=as_json,
-        old=old,
-        old_ref=old_ref,
-        adopt=adopt,
-        accept=api.accepted_rules(accept),
-        script=script,
-    )
-    with (
-        _log(spark_log) as log,
-        # stdout belongs to the document: what pipelines print goes to stderr.
-        contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext(),
-    ):
-        judgement = api.check(checkpoint, application, replace(request, log=log), storage)
+    # stdout belongs to the document: what pipelines print goes to stderr.
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        judgement = api.check(
+            checkpoint,
+            application,
+            settings=parse_settings(settings),
+            old=old,
+            old_ref=old_ref,
+            adopt=adopt,
+            accept=accept,
+            rehearse=rehearse,
+            cap_rows=cap_rows,
+            empty_sources=empty_sources,
+            spark_log=spark_log,
+            master=master,
+            conf=conf,
+            storage=storage,
+            stdout_to_stderr=as_json,
+            **script,
+        )
     if as_json:
         options.show_json(judgement)
     else:
         echo(text(judgement, checkpoint, application))
     return 0 if judgement.verdict.is_yes else 1
-
-
-def _log(name: str | None) -> contextlib.AbstractContextManager[Path | None]:
-    from floodmark.engine.spark.session import passing_log
-
-    if name is None:
-        return passing_log("check")
-    return contextlib.nullcontext(None if name == "-" else Path(name))
 
 
 def text(judgement: Judgement, checkpoint: str, application: str) -> str:

@@ -20,12 +20,14 @@ from floodmark.cli import changing
 )
 @click.option("--sink", metavar="FOLDER", help="The file sink's output, whose log is compacted.")
 @changing.accept("maybe-running")
+@changing.watch
 @changing.changing
 def command(
     checkpoint: str,
     keep: int | None,
     sink: str | None,
     accept: tuple[str, ...],
+    watch: float,
     execute: bool,
     out: str | None,
     wait: float | None,
@@ -33,6 +35,6 @@ def command(
     as_json: bool,
 ) -> None:
     """Remove files that neither a start nor a rewind to a kept batch needs."""
-    with changing.carrying(execute, wait, storage, accept=accept) as how:
+    with changing.carrying(execute, wait, storage, accept=accept, watch=watch) as how:
         change = api.compact(checkpoint, keep=keep, sink=sink, carrying=how)
     changing.show(change, as_json, out)

@@ -31,13 +31,10 @@ if TYPE_CHECKING:
 @options.as_json
 def command(folder: Path, as_json: bool) -> None:
     """Kill a stream in the middle of a batch, start it again, and see that nothing is lost."""
-    from floodmark.engine.demo.story import tell_story
-    from floodmark.engine.spark.java import require_java
-    from floodmark.engine.spark.session import spark_version
+    from floodmark.engine.demo.story import demo
 
-    require_java(spark_version())
     with _teller(as_json) as tell:
-        story = tell_story(folder, tell)
+        story = demo(folder, tell)
     if as_json:
         options.show_json(story)
     else:

@@ -9,7 +9,6 @@ import click
 from floodmark import api
 from floodmark.api.deploying import TARGETS
 from floodmark.cli.words import echo
-from floodmark.errors import FloodmarkError
 
 
 @click.command("deploy", context_settings={"ignore_unknown_options": False})
@@ -19,6 +18,7 @@ from floodmark.errors import FloodmarkError
 @click.option("--name", help="The service's name. [default: the pipeline's, or the file's]")
 @click.option(
     "--grace",
+    "grace_seconds",
     type=click.IntRange(min=1),
     default=600,
     show_default=True,
@@ -31,7 +31,7 @@ from floodmark.errors import FloodmarkError
 @click.option("--user", help="The user that systemd runs it as.")
 @click.option("--image", help="The container's image; APP.py is then a path inside it.")
 @click.option("--folder", help="Where it runs. [default: the application's folder]")
-@click.option("--memory", type=int, default=2048, show_default=True, metavar="MB")
+@click.option("--memory", "memory_mb", type=int, default=2048, show_default=True, metavar="MB")
 @click.option("--cpus", type=int, default=1, show_default=True)
 @click.option(
     "-o",
@@ -44,12 +44,12 @@ def command(
     application: str,
     arguments: tuple[str, ...],
     name: str | None,
-    grace: int,
+    grace_seconds: int,
     health_port: int | None,
     user: str | None,
     image: str | None,
     folder: str | None,
-    memory: int,
+    memory_mb: int,
     cpus: int,
     out: Path | None,
 ) -> None:
@@ -62,19 +62,16 @@ def command(
         application,
         name=name,
         arguments=arguments,
-        grace_seconds=grace,
+        grace_seconds=grace_seconds,
         health_port=health_port,
         user=user,
         image=image,
         folder=folder,
-        memory_mb=memory,
+        memory_mb=memory_mb,
         cpus=cpus,
+        out=out,
     )
     if out is None:
         echo(text.removesuffix("\n"))
-        return
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise FloodmarkError(f"{out}: {error.strerror or error}") from None
-    echo(f"{out} is written.")
+    else:
+        echo(f"{out} is written.")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from floodmark import api
 from floodmark.cli import changing, options
 from floodmark.cli.words import echo
-
-if TYPE_CHECKING:
-    from floodmark.engine.app.options import ScriptOptions
 
 
 @click.command("migrate", cls=options.TakesScript)
@@ -76,7 +73,7 @@ def command(
     on_spark: bool,
     scratch: str | None,
     settings: tuple[str, ...],
-    script: ScriptOptions,
+    script: dict[str, Any],
     master: str | None,
     conf: tuple[str, ...],
     execute: bool,
@@ -98,9 +95,7 @@ def command(
     spark = options.spark_settings(master, conf)
     if skeleton:
         echo(
-            api.skeleton(
-                checkpoint, app=app, settings=given, conf=spark, script=script, storage=storage
-            )
+            api.skeleton(checkpoint, app=app, settings=given, conf=spark, storage=storage, **script)
         )
         return
     if new is None:
@@ -124,7 +119,7 @@ def command(
             settings=given,
             scratch=scratch,
             on_spark=on_spark,
-            script=script,
+            **script,
             old_ref=old_ref,
             carrying=how,
         )

@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.checkpoint.position import of_source, starting_option
 from floodmark.cli import options
 from floodmark.cli.words import echo
 from floodmark.visible import json_visible
@@ -41,11 +40,11 @@ def command(
     as_json: bool,
 ) -> None:
     """Print where the stream stood after a batch, and how a new stream begins right there."""
-    found = of_source(api.offsets(checkpoint, batch, at, storage, source_kinds), source)
+    found = api.offsets(checkpoint, batch, at, storage, source_kinds, source)
     if starting_offsets:
-        option = starting_option(found)
+        text = found.starting_offsets
         if not as_json:
-            echo(json_visible(option.form))
+            echo(json_visible(text))
             return
     if as_json:
         options.show_json(found)

@@ -126,17 +126,18 @@ def spark(function: _Function) -> _Function:
 
 
 def script(function: _Function) -> _Function:
-    """Gives the command `script`, a ScriptOptions; the command is of the class TakesScript."""
+    """Gives the command `script`, keywords of the verb; the command is of class TakesScript."""
 
     @functools.wraps(function)
     def with_script(
         *given: Any, query: str | None, py_files: str | None, script_limit: float, **named: Any
     ) -> Any:
-        from floodmark.engine.app.options import ScriptOptions
-
-        arguments = click.get_current_context().meta.get(_ARGUMENTS, ())
-        files = tuple(one for one in (py_files or "").split(",") if one)
-        named["script"] = ScriptOptions(arguments, query, files, script_limit)
+        named["script"] = {
+            "arguments": click.get_current_context().meta.get(_ARGUMENTS, ()),
+            "query": query,
+            "py_files": py_files or (),
+            "script_limit": script_limit,
+        }
         return function(*given, **named)
 
     for option in (

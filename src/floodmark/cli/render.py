@@ -192,6 +192,8 @@ def position(found: Position) -> str:
     parts = [style(f"After batch {found.batch} ({state}{time})", "bold")]
     for source in found.sources:
         lines = [f"  source {source.id}   {source.kind}   {uncut(source.offset) or 'none'}"]
+        if source.began is not None:
+            lines.append(f"      began at {uncut(source.began)}")
         if source.option:
             lines.append(f"      .option({source.option.name!r}, {source.option.value!r})")
         if source.note:

@@ -24,6 +24,7 @@ RISKS = ("repeats", "changed-files", "unchanged-query", "maybe-running")
 @click.option("--from-backup", metavar="REPO", help="Take lost files from a backup repository.")
 @click.option("--sink", metavar="PLACE", help="The sink's Delta table or folder of files.")
 @click.option("--read-data", is_flag=True, help="Also repair what `doctor --read-data` finds.")
+@changing.watch
 @changing.changing
 def command(
     checkpoint: str,
@@ -31,6 +32,7 @@ def command(
     from_backup: str | None,
     sink: str | None,
     read_data: bool,
+    watch: float,
     execute: bool,
     out: str | None,
     wait: float | None,
@@ -41,7 +43,7 @@ def command(
 
     Exits 1 if the checkpoint is not sound and nothing could be repaired.
     """
-    with changing.carrying(execute, wait, storage) as how:
+    with changing.carrying(execute, wait, storage, watch=watch) as how:
         change = api.repair(
             checkpoint,
             accept=accept,

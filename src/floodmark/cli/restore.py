@@ -20,6 +20,7 @@ from floodmark.cli import changing
 @click.option("--sink", metavar="FOLDER", help="The file sink's output, whose log goes back too.")
 @changing.accept("another-query", "repeats", "skips", "loses", "out-of-reach", "maybe-running")
 @changing.read_data
+@changing.watch
 @changing.changing
 def command(
     repository: str,
@@ -29,6 +30,7 @@ def command(
     sink: str | None,
     accept: tuple[str, ...],
     read_data: bool,
+    watch: float,
     execute: bool,
     out: str | None,
     wait: float | None,
@@ -44,7 +46,7 @@ def command(
 
     What is at CP now is kept until `floodmark forget`.
     """
-    with changing.carrying(execute, wait, storage, read_data) as how:
+    with changing.carrying(execute, wait, storage, read_data, watch=watch) as how:
         change = api.restore(
             repository,
             checkpoint,

@@ -29,6 +29,7 @@ from floodmark.cli import changing
 @click.option("--table", metavar="PATH", help="The Delta table to ask, for a time beyond the log.")
 @changing.accept("out-of-reach", "skips", "maybe-running")
 @changing.read_data
+@changing.watch
 @changing.changing
 def command(
     checkpoint: str,
@@ -41,6 +42,7 @@ def command(
     table: str | None,
     accept: tuple[str, ...],
     read_data: bool,
+    watch: float,
     execute: bool,
     out: str | None,
     wait: float | None,
@@ -52,7 +54,7 @@ def command(
     If the log no longer covers the time, it is looked up in the source: in Kafka's index by time,
     or in the Delta table's history.
     """
-    with changing.carrying(execute, wait, storage, read_data) as how:
+    with changing.carrying(execute, wait, storage, read_data, watch=watch) as how:
         change = api.rewind(
             checkpoint,
             to_batch=to_batch,

@@ -5,18 +5,14 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
+from floodmark import api
 from floodmark.cli import options
 from floodmark.cli.words import echo
-from floodmark.errors import StoppedMidway
-
-if TYPE_CHECKING:
-    from floodmark.engine.app.options import ScriptOptions
 
 
 @click.command("run", cls=options.TakesScript)
@@ -89,7 +85,7 @@ def command(
     health_host: str,
     bisect: bool,
     bisect_sink: bool,
-    script: ScriptOptions,
+    script: dict[str, Any],
     master: str | None,
     conf: tuple[str, ...],
     as_json: bool,
@@ -101,76 +97,53 @@ def command(
 
     SIGTERM and Ctrl-C finish the running batch and stop; a second one stops now.
     """
-    from floodmark.engine.app.script_run import ScriptExit, run_script_application
-    from floodmark.engine.app.source import read_source, require_pipelines
-    from floodmark.engine.pipelines.application import application_file, load_application
     from floodmark.engine.pipelines.parameters import parse_settings
-    from floodmark.engine.pipelines.start_positions import Start, read_start
-    from floodmark.engine.run.carried import NewJvmNeeded, start_anew, take_carried
-    from floodmark.engine.run.health import Health, answering
-    from floodmark.engine.run.output import unbreakable_output
-    from floodmark.engine.run.restarting import RestartPolicy
-    from floodmark.engine.run.runtime import RunOptions, run_application
-    from floodmark.engine.run.triggers import trigger_of
-    from floodmark.engine.spark.session import for_own_sessions
 
-    folder, carried = Path.cwd(), take_carried()
-    wanted = trigger_of(available_now, once, trigger)
-    given = parse_settings(settings)
-    spark_conf = parse_settings(options.spark_settings(master, conf), "--conf")
-    start = read_start(start_file) if start_file is not None else Start()
-    source = application_file(application)
-    log = _log_file(spark_log, source.stem, carried.log)
+    folder, given = Path.cwd(), parse_settings(settings)
+    common: dict[str, Any] = {
+        "settings": given,
+        "spark_log": spark_log,
+        "master": master,
+        "conf": conf,
+        **script,
+    }
     if bisect or bisect_sink:
-        from floodmark.cli.run_bisect import bisected, show
+        from floodmark.cli.run_bisect import show
 
-        with (
-            _kept_if_it_tells(log, spark_log is None),
-            contextlib.redirect_stdout(sys.stderr),  # what the pipeline prints
-        ):
-            require_pipelines(read_source(source), "--bisect")
-            with for_own_sessions(source, None, spark_conf, log, True):
-                loaded = load_application(application)
-            found = bisected(loaded, given, spark_conf, log, bisect_sink)
-        show(found, as_json)
+        def say(words: str) -> None:
+            echo(words, err=True)
+
+        show(api.bisect(application, sink=bisect_sink, say=say, **common), as_json)
         return 0
-    with contextlib.ExitStack() as closing:
-        closing.enter_context(unbreakable_output())
-        if as_json:
-            # stdout belongs to the document: what pipelines print goes to stderr.
-            closing.enter_context(contextlib.redirect_stdout(sys.stderr))
-        health = Health() if health_port is not None else None
-        if health is not None and health_port is not None:
-            closing.enter_context(answering(health, health_host, health_port))
-        closing.enter_context(_kept_if_it_tells(log, spark_log is None))
-        request = RunOptions(
-            wanted,
-            given,
-            start,
-            frozenset(allow),
-            RestartPolicy(restart == "on-failure", max_restarts),
-            progress,
-            spark_conf,
-            log,
-            as_json,
-            carried,
-            health,
-            _bisecting(),
-        )
-        if sys.stderr.isatty():
-            echo("Spark is starting …", err=True)
-        read = read_source(source)
-        try:
-            if not read.declares_pipelines():
-                report = run_script_application(read, script, request)
-            else:
-                with for_own_sessions(source, None, spark_conf, log, as_json):
-                    loaded = load_application(application)
-                report = run_application(loaded, request)
-        except ScriptExit as error:
-            return error.status
-        except NewJvmNeeded as error:
-            start_anew(error.carried, folder, [sys.executable, *sys.orig_argv[1:]])
+    if sys.stderr.isatty():
+        echo("Spark is starting …", err=True)
+    from floodmark.engine.app.script_run import ScriptExit
+    from floodmark.engine.run.carried import NewJvmNeeded, start_anew
+
+    try:
+        # stdout belongs to the document: what pipelines print goes to stderr.
+        with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+            report = api.run(
+                application,
+                available_now=available_now,
+                once=once,
+                trigger=trigger,
+                start_file=start_file,
+                allow=allow,
+                restart=restart,
+                max_restarts=max_restarts,
+                progress=progress,
+                health_port=health_port,
+                health_host=health_host,
+                stdout_to_stderr=as_json,
+                bisecting=_bisecting(),
+                **common,
+            )
+    except ScriptExit as error:
+        return error.status
+    except NewJvmNeeded as error:
+        start_anew(error.carried, folder, [sys.executable, *sys.orig_argv[1:]])
+        raise  # it does not come back
     if as_json:
         options.show_json(report)
         return 0
@@ -184,26 +157,3 @@ def command(
 def _bisecting() -> str:
     """The command that looks into a batch that fails for good: this one, and one word more."""
     return shlex.join(["floodmark", *sys.argv[1:], "--bisect"])
-
-
-def _log_file(chosen: str | None, name: str, carried: str | None) -> Path | None:
-    from floodmark.engine.spark.session import new_log
-
-    if chosen is not None:
-        return None if chosen == "-" else Path(chosen)
-    return Path(carried) if carried else new_log(name)
-
-
-@contextlib.contextmanager
-def _kept_if_it_tells(log: Path | None, is_ours: bool) -> Iterator[None]:
-    """Spark's log stays where a run began and failed, or where the user has named it."""
-    try:
-        yield
-    except StoppedMidway:
-        raise
-    except BaseException:
-        if is_ours and log is not None:
-            log.unlink(missing_ok=True)
-        raise
-    if is_ours and log is not None:
-        log.unlink(missing_ok=True)

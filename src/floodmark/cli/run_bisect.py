@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from floodmark.cli import options
@@ -12,22 +10,6 @@ from floodmark.cli.words import echo
 
 if TYPE_CHECKING:
     from floodmark.engine.code.bisect import BisectReport
-    from floodmark.engine.pipelines.application import Application
-
-
-def bisected(
-    application: Application,
-    settings: Mapping[str, str],
-    conf: Mapping[str, str],
-    log: Path | None,
-    sink: bool,
-) -> BisectReport:
-    from floodmark.engine.code.bisect import bisect_application
-
-    def say(words: str) -> None:
-        echo(words, err=True)
-
-    return bisect_application(application, settings, conf, log, sink, say)
 
 
 def show(report: BisectReport, as_json: bool) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from floodmark import api
 from floodmark.cli import changing, options
-
-if TYPE_CHECKING:
-    from floodmark.engine.app.options import ScriptOptions
 
 
 @click.command("upgrade", cls=options.TakesScript)
@@ -57,7 +54,7 @@ def command(
     by_time: bool,
     old_kafka: str | None,
     settings: tuple[str, ...],
-    script: ScriptOptions,
+    script: dict[str, Any],
     accept: tuple[str, ...],
     read_data: bool,
     execute: bool,
@@ -86,7 +83,7 @@ def command(
             old_kafka=old_kafka,
             settings=_settings(settings),
             accept=accept,
-            script=script,
+            **script,
             carrying=how,
         )
     changing.show(change, as_json, out)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from floodmark.rules.mend import Mend
+from floodmark.screen import line_text
 from floodmark.secret_text import redacted
 
 
@@ -34,6 +35,8 @@ class Finding:
     do: str
     repairable: bool
 
+    __repr__ = line_text
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -53,6 +56,8 @@ class Rule:
     """What `repair` can do about a finding."""
     passing: bool = False
     """Time alone may mend it: a broker that does not answer now."""
+
+    __repr__ = line_text
 
     def finding(
         self,

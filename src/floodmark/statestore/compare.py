@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import FloodmarkError
+from floodmark.screen import line_text
 from floodmark.statestore.diff import StateDiff, diff_state
 from floodmark.statestore.open import open_state
 from floodmark.storage.files import Files
@@ -27,6 +28,8 @@ class StateDifference:
     keys: StateDiff | None
     """None where the two cannot be compared."""
     reason: str | None
+
+    __repr__ = line_text
 
 
 def compare_state(left: Side, right: Side) -> tuple[StateDifference, ...]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import WrongUse
+from floodmark.screen import fields_text
 from floodmark.state.keys.keyset import hash_rows
 from floodmark.state.rows.unsaferow_write import encode_rows
 from floodmark.statestore.open import open_state
@@ -46,6 +47,8 @@ class StateDiff:
     changed: int
     same: int
     first: tuple[StateChange, ...]
+
+    __repr__ = fields_text
 
     @property
     def differ(self) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import FloodmarkError
+from floodmark.screen import line_text
 from floodmark.state.rows.types import ddl, parse_struct
 from floodmark.statestore.open import operator_outline
 from floodmark.storage.files import Files
@@ -25,6 +26,8 @@ class StoreSchema:
     key: str | None
     """As DDL; None where Spark wrote no schema (before 3.1), or it cannot be read."""
     value: str | None
+
+    __repr__ = line_text
 
 
 def state_schemas(files: Files, checkpoint: Checkpoint) -> tuple[StoreSchema, ...]:

@@ -17,6 +17,7 @@ from floodmark.checkpoint.layout import (
     store_folder,
 )
 from floodmark.errors import MalformedFile, NoAnswer, WrongUse
+from floodmark.screen import fields_text
 from floodmark.state.files.records import one_record
 from floodmark.state.keys.part_of_key import PartOfKey, is_part
 from floodmark.state.keys.partitioning import partition_of
@@ -68,6 +69,8 @@ class StateStats:
     skew: float | None
     """The fullest partition's keys over the mean; None where there are no keys."""
 
+    __repr__ = fields_text
+
 
 @dataclass(frozen=True)
 class StateView:
@@ -90,6 +93,8 @@ class StateView:
     """Where there is no schema: the Spark that wrote the state writes one."""
     given: bool = False
     """The schema is the user's: no row is shown before its bytes were compared with it."""
+
+    __repr__ = fields_text
 
     @property
     def key_type(self) -> Struct:
@@ -160,6 +165,18 @@ class StateView:
         import pyarrow as pa
 
         return pa.Table.from_batches(list(self.batches()), self.arrow_schema)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame, a row a key: its partition, the key's fields, the value's.
+
+        Of fields with one name, the value's is called `value.NAME`.
+        """
+        found = self.to_arrow().flatten()
+        keys = [name.removeprefix("key.") for name in found.column_names]
+        names = [
+            plain if (plain := name.removeprefix("value.")) not in keys else name for name in keys
+        ]
+        return found.rename_columns(names).to_pandas()
 
     def rows(self, limit: int | None = None) -> list[dict[str, Any]]:
         """Rows as plain JSON data."""

@@ -1,7 +1,8 @@
-"""What this machine knows of a folder: who has its files open, whether a JVM runs at all.
+"""What this machine knows of a checkpoint: who has its files open, whether a JVM runs at all.
 
-Only what proves something is said: an open file, or a machine on whose own disk the folder
-lies and that runs no JVM. A running JVM proves nothing, as it names its checkpoints nowhere.
+An open file proves a user, and a machine on whose own disk the folder lies and that runs no JVM
+proves that there is none. A JVM whose command line names the checkpoint, or whose Spark UI shows
+its query, proves nothing, as a copy has the same query id; `signs_of_a_query` are such signs.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from pathlib import Path
 from floodmark.storage.files import Files
 from floodmark.storage.local import LocalFiles
 from floodmark.storage.process import (
-    all_processes,
+    all_jvms,
     command_of,
     open_files_of,
+    parent_of,
     sees_every_process,
+    working_folder_of,
 )
+from floodmark.storage.spark_ui import ui_that_shows
 
 # Disks of one machine; what is not named here may be another machine's as well.
 _OWN_DISKS = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "tmpfs", "overlay"}
@@ -35,7 +39,7 @@ def user_here(files: Files) -> str | None:
     if folder is None:
         return None
     inside = f"{folder}/"
-    for pid in _jvms():
+    for pid in all_jvms():
         for path in open_files_of(pid):
             if path.startswith(inside) and not path.startswith(f"{inside}_floodmark/"):
                 return f"process {pid} (java) has {path.removesuffix(' (deleted)')} open"
@@ -44,18 +48,57 @@ def user_here(files: Files) -> str | None:
 
 def no_jvm_here(files: Files) -> bool:
     """True where a query could run on this machine only, and no JVM does."""
-    return lies_on_this_machine(files) and sees_every_process() and not any(_jvms())
+    return lies_on_this_machine(files) and sees_every_process() and not any(all_jvms())
+
+
+def signs_of_a_query(files: Files, query_id: str | None) -> tuple[str, ...]:
+    """What on this machine looks like a query on the checkpoint, a sentence each."""
+    found = [
+        f"Process {pid} ({_what(command)}) has it in its command line."
+        for pid, command in _drivers()
+        if _names(files, command, working_folder_of(pid))
+    ]
+    page = ui_that_shows(query_id) if query_id else None
+    return (*found, *([f"A Spark UI shows query {query_id} running: {page}."] if page else []))
+
+
+def _drivers() -> Iterator[tuple[int, tuple[str, ...]]]:
+    """JVMs and the Python processes that started them; floodmark's own hold leases."""
+    seen = {os.getpid(), os.getppid()}  # under spark-submit, the JVM is the parent
+    for jvm in all_jvms():
+        for pid in (jvm, parent_of(jvm) or jvm):
+            command = () if pid in seen else command_of(pid)
+            seen.add(pid)
+            if command and all(part.rsplit("/", 1)[-1] != "floodmark" for part in command[:3]):
+                yield pid, command
+
+
+def _names(files: Files, command: tuple[str, ...], started_in: str | None) -> bool:
+    folder = _folder(files)
+    for part in command:
+        value = part.rpartition("=")[2]
+        if folder is None:
+            # s3, s3a and s3n are one store.
+            place = files.root.partition("://")[2].rstrip("/")
+            if place and value.partition("://")[2].rstrip("/") == place:
+                return True
+        elif value and os.path.realpath(Path(started_in or "/", _local(value))) == folder:
+            return True
+    return False
+
+
+def _local(value: str) -> str:
+    return "/" + value[len("file:") :].lstrip("/") if value.startswith("file:") else value
+
+
+def _what(command: tuple[str, ...]) -> str:
+    """The program and its script; arguments may be secrets, and plans are kept."""
+    script = next((part for part in command[1:] if part.endswith((".py", ".jar"))), None)
+    return ", ".join(Path(one).name for one in (command[0], script) if one)
 
 
 def _folder(files: Files) -> str | None:
     return os.path.realpath(files.folder) if isinstance(files, LocalFiles) else None
-
-
-def _jvms() -> Iterator[int]:
-    for pid in all_processes():
-        command = command_of(pid)
-        if command and command[0].rsplit("/", 1)[-1] == "java":
-            yield pid
 
 
 def _disk_of(folder: str) -> str | None:

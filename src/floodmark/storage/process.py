@@ -105,6 +105,26 @@ def command_of(pid: int) -> tuple[str, ...]:
     return tuple(part.decode("utf-8", "replace") for part in data.split(b"\0") if part)
 
 
+def all_jvms() -> Iterator[int]:
+    for pid in all_processes():
+        command = command_of(pid)
+        if command and command[0].rsplit("/", 1)[-1] == "java":
+            yield pid
+
+
+def working_folder_of(pid: int) -> str | None:
+    """None where it may not be looked at."""
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115
+    except OSError:
+        return None
+
+
+def parent_of(pid: int) -> int | None:
+    fields = _stat_fields(pid)
+    return int(fields[1]) if len(fields) > 1 else None
+
+
 def open_files_of(pid: int) -> Iterator[str]:
     """What the process has open now; nothing where it may not be looked at."""
     folder = f"/proc/{pid}/fd"
@@ -119,13 +139,17 @@ def open_files_of(pid: int) -> Iterator[str]:
             continue
 
 
-def _start_time(pid: int) -> int | None:
+def _stat_fields(pid: int) -> list[str]:
+    """Those of /proc/PID/stat after the name, which may hold anything, brackets included."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except (OSError, ValueError):
-        return None
-    # The name stands in brackets and may hold anything, brackets included.
-    fields = text.rpartition(")")[2].split()
+        return []
+    return text.rpartition(")")[2].split()
+
+
+def _start_time(pid: int) -> int | None:
+    fields = _stat_fields(pid)
     if len(fields) < 20 or fields[0] in "ZX":  # killed, and not yet waited for
         return None
     return int(fields[19])

@@ -29,6 +29,7 @@ from floodmark.errors import (
     UnsafePath,
     WrongUse,
 )
+from floodmark.screen import line_text
 from floodmark.storage.files import Files, WritableFiles
 
 CONFIG = RelativePath("floodmark-backup.json")
@@ -62,6 +63,8 @@ class Snapshot:
     files: tuple[Stored, ...] = field(repr=False)
     folder_mode: int | None = None
     """Who could read the checkpoint's folder, where storage has modes."""
+
+    __repr__ = line_text
 
     @property
     def bytes(self) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from floodmark.changes.named_places import (
 )
 from floodmark.changes.plan import FOLDER_MODE, Plan, plan_to_json, render_plan, seal
 from floodmark.changes.plan_parsing import parse_plan
+from floodmark.changes.plan_text import change_text
 from floodmark.changes.planners.copy import plan_copy
 from floodmark.changes.planners.upgrade import plan_upgrade
 from floodmark.changes.sources.gone_input import gone_input
@@ -52,6 +53,7 @@ from floodmark.changes.undo import (
 from floodmark.connectors.files.offset import FILE_SINKS
 from floodmark.errors import StoppedMidway, WrongUse
 from floodmark.limits import check_size
+from floodmark.screen import fitted
 from floodmark.storage.copying import with_folder_mode, with_modes_of
 from floodmark.storage.files import Files, WritableFiles, local_path, open_files, place_name
 from floodmark.storage.modes import open_private
@@ -60,19 +62,6 @@ from floodmark.storage.starts import latest_note
 
 Storage = Mapping[str, Any]
 _DONE = "This was carried out already, and stands as it was left: there is nothing to do."
-
-
-@dataclass(frozen=True)
-class Change:
-    """A plan, and what became of it."""
-
-    plan: Plan
-    executed: bool = False
-    words: str = ""
-
-    @property
-    def as_json(self) -> dict[str, Any]:
-        return {"plan": plan_to_json(self.plan), "executed": self.executed}
 
 
 @dataclass(frozen=True)
@@ -90,6 +79,40 @@ class Carrying:
     """Reads the state that is needed, and compares what is copied by its content."""
     accept: tuple[str, ...] = ()
     """What is accepted by name, for verbs that have no names of their own."""
+    watch_seconds: float = 0.0
+    """A change in place watches the checkpoint for so long first, and says what it saw."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A plan, and what became of it."""
+
+    plan: Plan
+    executed: bool = False
+    words: str = ""
+    carrying: Carrying | None = field(default=None, repr=False, compare=False)
+    """What `apply` takes over from the call that made the plan: the storage's options, say."""
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        return {"plan": plan_to_json(self.plan), "executed": self.executed}
+
+    def __repr__(self) -> str:
+        return fitted(change_text(self.plan, self.executed, self.words))
+
+    def apply(self, *, accept: str | Iterable[str] = ()) -> Change:
+        """Carries the plan out, if everything is still as it was when it was made.
+
+        `accept` names what the plan wants to have accepted.
+        """
+        if self.executed:
+            return self
+        names = (accept,) if isinstance(accept, str) else tuple(accept)
+        options = {**self.plan.options}
+        options["accept"] = sorted({*options.get("accept", ()), *names})
+        plan = seal(replace(self.plan, options=options)) if names else self.plan
+        carrying = replace(self.carrying or Carrying(), execute=True)
+        return apply_plan(plan, carrying, plan.sink)
 
 
 def absolute(location: str) -> str:
@@ -335,7 +358,9 @@ def carried(plan: Plan, carrying: Carrying) -> Change:
 def doubted(plan: Plan, target: WritableFiles, carrying: Carrying) -> Plan:
     """The plan with what has to be accepted where a query may run on the checkpoint."""
     clock = carrying.clock or Clock()
-    return with_doubt(plan, target, clock, carrying.accept, carrying.execute)
+    return with_doubt(
+        plan, target, clock, carrying.accept, carrying.execute, carrying.watch_seconds
+    )
 
 
 def _execute(plan: Plan, carrying: Carrying) -> Outcome:
@@ -383,6 +408,11 @@ def read_plan(path: str) -> Plan:
 def apply_saved(path: str, carrying: Carrying, sink: str | None = None) -> Change:
     plan = read_plan(path)
     require_named_sink(plan, sink, f"floodmark apply {path}")
+    return apply_plan(plan, carrying, sink)
+
+
+def apply_plan(plan: Plan, carrying: Carrying, sink: str | None) -> Change:
+    """`sink`: the file sink's folder, as the user named it."""
     target = open_files(plan.target, carrying.storage)
     if plan.verb == "undo":
         require_fresh(target, plan)

@@ -15,6 +15,7 @@ from floodmark.checkpoint.model import Checkpoint
 from floodmark.connectors.files.file_log import SourceFile
 from floodmark.connectors.files.offset import parse_log_offset
 from floodmark.connectors.registry import about
+from floodmark.screen import line_text
 
 
 class Taken(str, Enum):
@@ -33,6 +34,8 @@ class InputFile:
     path: str
     timestamp_ms: int
     log_id: int
+
+    __repr__ = line_text
 
 
 def file_sources(checkpoint: Checkpoint) -> tuple[str, ...]:

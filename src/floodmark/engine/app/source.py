@@ -98,13 +98,3 @@ def _python() -> str:
     import sys
 
     return f"this version ({sys.version_info.major}.{sys.version_info.minor})"
-
-
-def require_pipelines(source: ScriptText, option: str) -> None:
-    """Refuses a script where only a pipeline will do: loading it would run it."""
-    if not source.declares_pipelines():
-        raise WrongUse(
-            f"{option} is for a file of pipelines, and {source.path} is a script",
-            "A script builds and starts its queries itself.",
-            "Put the query into a function under @pipeline.",
-        )

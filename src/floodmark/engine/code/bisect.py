@@ -24,6 +24,7 @@ from floodmark.checkpoint.layout import METADATA, OFFSETS, SOURCES
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import render_offsets
 from floodmark.connectors.files.offset import FILE_SOURCES
+from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.code.bisect_records import (
     TRIAL_SECONDS,
     BatchRecords,
@@ -55,6 +56,7 @@ from floodmark.engine.spark.hadoop import checkpoint_files, qualified
 from floodmark.engine.spark.scala import jvm_field, sequence
 from floodmark.errors import WrongUse
 from floodmark.rules.restarts.rehearsal import Rehearsal
+from floodmark.screen import fields_text
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import load
 
@@ -88,20 +90,29 @@ class BisectReport:
     sink: str = "noop"
     """What the trials wrote to: noop, or foreachBatch."""
 
+    __repr__ = fields_text
+
 
 def bisect_application(
-    application: Application,
+    application: Application | str,
     settings: Mapping[str, str],
     conf: Mapping[str, str],
     log: Path | None,
     sink: bool,
     say: Callable[[str], Any],
+    script: ScriptOptions | None = None,
 ) -> BisectReport:
-    """The batch in flight of the application's one pipeline."""
+    """The batch in flight of the application's one pipeline, or of a script's query."""
     # Uncapped, but with sources that leave their input where it is.
-    made = built(application, settings, conf=conf, log=log, stdout_to_stderr=True)
+    made = built(application, settings, conf=conf, log=log, stdout_to_stderr=True, script=script)
     with capped(0), made as found:
-        location = qualified(found.spark, found.checkpoint or "")
+        if found.checkpoint is None:
+            raise WrongUse(
+                f"query {found.name} of {found.path} has no checkpointLocation",
+                "Without a checkpoint there is no batch in flight to look into.",
+                "Choose another of its queries: --query NAME|N",
+            )
+        location = qualified(found.spark, found.checkpoint)
         return bisect_writer(found.writer, checkpoint_files(found.spark, location), sink, say)
 
 

@@ -16,6 +16,7 @@ from floodmark.engine.start.launch import CodeOrigin, Launched
 from floodmark.engine.start.lease import leave_behind
 from floodmark.engine.start.saved import read_saved
 from floodmark.errors import FloodmarkError
+from floodmark.screen import fields_text, line_text
 from floodmark.storage.files import Files
 
 _FAILURES_CARRIED = 100
@@ -37,10 +38,14 @@ class PipelineReport:
     unreported_batches: int = 0
     """Committed ones whose rows are not counted: the run ended before Spark reported them."""
 
+    __repr__ = line_text
+
 
 @dataclass(frozen=True)
 class RunReport:
     pipelines: tuple[PipelineReport, ...]
+
+    __repr__ = fields_text
 
 
 class PipelineRun:

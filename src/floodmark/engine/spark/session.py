@@ -185,6 +185,13 @@ def passing_log(name: str) -> Iterator[Path]:
     log.unlink()
 
 
+def log_to(chosen: str | None, name: str) -> contextlib.AbstractContextManager[Path | None]:
+    """The file for Spark's log: the one that is named, none for `-`, else a passing one."""
+    if chosen is None:
+        return passing_log(name)
+    return contextlib.nullcontext(None if chosen == "-" else Path(chosen))
+
+
 @contextlib.contextmanager
 def some_session(
     needs: tuple[str, ...] = (), conf: Mapping[str, str] | None = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from floodmark.rules.finding import Rule
+from floodmark.screen import fitted, line_text
 from floodmark.secret_text import redacted
 
 
@@ -45,6 +46,8 @@ class Reason:
     migrate: tuple[str, ...] | None = None
     """Options with which `floodmark migrate` carries this change; None: it is not the way."""
 
+    __repr__ = line_text
+
     @property
     def is_refused(self) -> bool:
         """Spark itself does not start, or fails in its first batch."""
@@ -61,6 +64,12 @@ class Judgement:
     """What nobody could compare: neither the checkpoint nor a note tells of it."""
     command: str | None = None
     """The one command that carries the state over, where that is the verdict."""
+
+    def __repr__(self) -> str:
+        said = [f"{self.verdict.value}, by {self.decided_by}"]
+        for one in self.reasons:
+            said += [f"{one.code} {one.rule}: {one.what}", f"  {one.do}"]
+        return fitted(said)
 
 
 def reason(

@@ -1,0 +1,160 @@
+"""The verb that runs an application, and `bisect`, which names the record that a batch fails at."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from floodmark.api.arguments import script_options, settings_of, several_of
+from floodmark.errors import StoppedMidway, WrongUse
+
+if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
+    from floodmark.engine.code.bisect import BisectReport
+    from floodmark.engine.run.stream import RunReport
+
+
+def run(
+    application: str,
+    *,
+    available_now: bool = False,
+    once: bool = False,
+    trigger: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    start_file: str | None = None,
+    allow: str | Iterable[str] = (),
+    restart: str = "never",
+    max_restarts: int = 10,
+    progress: str | Path | None = None,
+    spark_log: str | None = None,
+    health_port: int | None = None,
+    health_host: str = "127.0.0.1",
+    arguments: Iterable[str] = (),
+    query: str | int | None = None,
+    py_files: str | Iterable[str] = (),
+    script_limit: float | None = None,
+    master: str | None = None,
+    conf: Mapping[str, Any] | str | Iterable[str] = (),
+    stdout_to_stderr: bool = False,
+    bisecting: str | None = None,
+) -> RunReport:
+    """Runs a script or the pipelines of `APP.py[:NAME]` until they end.
+
+    It uses the Spark session of this process or starts one. `restart` is never or on-failure; a
+    run whose JVM has died needs a new process: only the command starts that.
+    `bisecting` is the command that a failure proposes for the record that is to blame.
+    """
+    from floodmark.engine.app.script_run import run_script_application
+    from floodmark.engine.app.source import read_source
+    from floodmark.engine.pipelines.application import application_file, load_application
+    from floodmark.engine.pipelines.parameters import parse_settings
+    from floodmark.engine.pipelines.start_positions import Start, read_start
+    from floodmark.engine.run.carried import take_carried
+    from floodmark.engine.run.health import Health, answering
+    from floodmark.engine.run.output import unbreakable_output
+    from floodmark.engine.run.restarting import RestartPolicy
+    from floodmark.engine.run.runtime import RunOptions, run_application
+    from floodmark.engine.run.triggers import trigger_of
+    from floodmark.engine.spark.session import for_own_sessions
+
+    if restart not in ("never", "on-failure"):
+        raise WrongUse(f"restart={restart!r}: there are never and on-failure")
+    carried = take_carried()
+    wanted = trigger_of(available_now, once, trigger)
+    spark_conf = parse_settings(settings_of(conf, master), "--conf")
+    start = read_start(start_file) if start_file is not None else Start()
+    source = application_file(application)
+    log = _log_file(spark_log, source.stem, carried.log)
+    with contextlib.ExitStack() as closing:
+        closing.enter_context(unbreakable_output())
+        health = Health() if health_port is not None else None
+        if health is not None and health_port is not None:
+            closing.enter_context(answering(health, health_host, health_port))
+        closing.enter_context(_kept_if_it_tells(log, spark_log is None))
+        request = RunOptions(
+            wanted,
+            settings or {},
+            start,
+            frozenset(several_of(allow)),
+            RestartPolicy(restart == "on-failure", max_restarts),
+            Path(progress) if progress is not None else None,
+            spark_conf,
+            log,
+            stdout_to_stderr,
+            carried,
+            health,
+            bisecting,
+        )
+        read = read_source(source)
+        if not read.declares_pipelines():
+            script = script_options(arguments, query, py_files, script_limit)
+            return run_script_application(read, script, request)
+        with for_own_sessions(source, None, spark_conf, log, stdout_to_stderr):
+            loaded = load_application(application)
+        return run_application(loaded, request)
+
+
+def bisect(
+    application: str,
+    *,
+    sink: bool = False,
+    settings: Mapping[str, str] | None = None,
+    spark_log: str | None = None,
+    arguments: Iterable[str] = (),
+    query: str | int | None = None,
+    py_files: str | Iterable[str] = (),
+    script_limit: float | None = None,
+    master: str | None = None,
+    conf: Mapping[str, Any] | str | Iterable[str] = (),
+    say: Callable[[str], Any] = lambda words: None,
+) -> BisectReport:
+    """Names the record that the batch in flight fails at, by trials on a fork; runs nothing else.
+
+    With `sink` the trials call the foreachBatch function as well. `say` is told of each trial.
+    """
+    from floodmark.engine.app.source import read_source
+    from floodmark.engine.code.bisect import bisect_application
+    from floodmark.engine.pipelines.application import application_file, load_application
+    from floodmark.engine.pipelines.parameters import parse_settings
+    from floodmark.engine.spark.session import for_own_sessions
+
+    spark_conf = parse_settings(settings_of(conf, master), "--conf")
+    source = application_file(application)
+    log = _log_file(spark_log, source.stem, None)
+    with (
+        _kept_if_it_tells(log, spark_log is None),
+        contextlib.redirect_stdout(sys.stderr),  # what the application prints
+    ):
+        script = script_options(arguments, query, py_files, script_limit)
+        if not read_source(source).declares_pipelines():
+            return bisect_application(
+                application, settings or {}, spark_conf, log, sink, say, script
+            )
+        with for_own_sessions(source, None, spark_conf, log, True):
+            loaded = load_application(application)
+        return bisect_application(loaded, settings or {}, spark_conf, log, sink, say)
+
+
+def _log_file(chosen: str | None, name: str, carried: str | None) -> Path | None:
+    from floodmark.engine.spark.session import new_log
+
+    if chosen is not None:
+        return None if chosen == "-" else Path(chosen)
+    return Path(carried) if carried else new_log(name)
+
+
+@contextlib.contextmanager
+def _kept_if_it_tells(log: Path | None, is_ours: bool) -> Iterator[None]:
+    """Spark's log stays where a run began and failed, or where the user has named it."""
+    try:
+        yield
+    except StoppedMidway:
+        raise
+    except BaseException:
+        if is_ours and log is not None:
+            log.unlink(missing_ok=True)
+        raise
+    if is_ours and log is not None:
+        log.unlink(missing_ok=True)
