@@ -163,3 +163,14 @@ def test_a_notebook_may_start_one_query_again(tmp_path):
     assert api.lint([str(path)]) == ()
     path.write_text(notebook([cell.format("counts")], [cell.format("sums")]))
     assert [item.rule for item in api.lint([str(path)])] == ["shared-checkpoint"]
+
+
+def test_an_f_string_that_this_python_cannot_write_again_is_no_trouble(tmp_path):
+    path = tmp_path / "job.py"
+    # A control character inside the braces: before Python 3.12, ast.unparse cannot write it.
+    name = "f'{names[\"a\x01b\"]}'"
+    path.write_text(
+        "spark.readStream.text('in').writeStream"
+        f".option('checkpointLocation', places[{name}]).start('out')\n"
+    )
+    assert api.lint([str(path)]) == ()

@@ -31,6 +31,13 @@ def dotted(node: ast.expr) -> str:
     return "?"
 
 
+def _text(node: ast.expr) -> str:
+    try:
+        return ast.unparse(node)
+    except ValueError:  # an f-string may need quotes that Python before 3.12 cannot write
+        return f"@{id(node)}"
+
+
 def value_of(node: ast.expr, scope: Scope, depth: int = 0) -> Value:
     if depth > _DEEPEST:
         return UNKNOWN
@@ -47,12 +54,12 @@ def value_of(node: ast.expr, scope: Scope, depth: int = 0) -> Value:
     if isinstance(node, ast.Attribute):
         calls = value_of(node.value, scope, depth + 1).calls
         names = frozenset({dotted(node), node.attr})
-        return Value("{}", names, calls, unknowns=(ast.unparse(node),))
+        return Value("{}", names, calls, unknowns=(_text(node),))
     if isinstance(node, ast.Subscript):
         inner = value_of(node.value, scope, depth + 1)
         key = value_of(node.slice, scope, depth + 1)
         names = inner.names | key.names | ({key.pattern} if key.known else set())
-        return Value("{}", names, unknowns=(ast.unparse(node),))
+        return Value("{}", names, unknowns=(_text(node),))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = value_of(node.operand, scope, depth + 1)
         return Value(f"-{inner.pattern}", known=inner.known, number=_negative(inner.number))
