@@ -351,6 +351,10 @@ def evil_plans(cp: Path, home: Path) -> dict[str, bytes]:
     odd |= {"notes": [1], "preconditions": [{"name": 1, "words": 2}], "block": -1, "extra": 1}
     odd |= {"consequences": [["x"]]}
     found |= {name: edited(**{name: value}) for name, value in odd.items()}
+    nested: list[Any] = []
+    for _ in range(300):
+        nested = [nested]
+    found["nested"] = edited(options={"sink": nested})
     found["step"] = edited(steps=[{"do": "chmod", "path": "a", "why": "x"}])
     found["base64"] = edited(steps=[{"do": "write", "path": "a", "why": "x", "base64": "!"}])
     return found

@@ -32,7 +32,7 @@ CONF = {
     "spark.databricks.delta.stats.collect": "false",
     "spark.databricks.delta.properties.defaults.checkpointInterval": "1000",
 }
-GONE_WITHIN = 30.0
+GONE_WITHIN = 120.0
 
 
 class Driver:

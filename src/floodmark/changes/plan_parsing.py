@@ -43,6 +43,8 @@ _VERBS = frozenset(
 SNAPSHOT = "snapshot"
 _STEPS = frozenset({WRITE, COPY, DELETE, RESTORE, REWRITE, SNAPSHOT})
 _LARGEST = 2**63
+_DEEPEST = 100
+"""What is nested deeper than any plan would end whoever walks it."""
 
 
 class _Odd(Exception):
@@ -79,6 +81,7 @@ def plan_from_json(value: Any, origin: str = "plan") -> Plan:
             "Plan again, with the options that give what you want.",
         )
     try:
+        _need(_is_shallow(value), "values are nested deeper than in any plan")
         return _plan(value)
     except UnsafePath as error:
         raise EditedPlan(
@@ -94,6 +97,16 @@ def plan_from_json(value: Any, origin: str = "plan") -> Plan:
             else f"A field is missing, or of another type: {shown(str(error))}.",
             f"Nothing was changed. {_SAVED}",
         ) from None
+
+
+def _is_shallow(value: Any) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST):
+        inside = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [item for items in inside for item in items if isinstance(item, (dict, list))]
+        if not level:
+            return True
+    return False
 
 
 def _digest(value: dict[str, Any]) -> str | None:

@@ -211,7 +211,10 @@ def _unpacked(block: memoryview, packed: int) -> bytes:
         raise _Unknown
     import lz4.block
 
-    return bytes(lz4.block.decompress(block[at:], uncompressed_size=length))
+    try:
+        return bytes(lz4.block.decompress(block[at:], uncompressed_size=length))
+    except lz4.block.LZ4BlockError:
+        raise _Unknown from None
 
 
 def _restarts(block: bytes) -> Numbers:
