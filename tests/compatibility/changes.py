@@ -139,8 +139,8 @@ def _console(spark: Any, folder: Path) -> Any:
 _add("another sink", "stateless", _console, FITS, "sink-changed")
 
 # Sources
-_add("a source added", "stateless", q.merged, ANEW, "source-count-changed", starts=False)
-_add("a source removed", "merged", _select("user"), ANEW, "source-count-changed", starts=False)
+_add("a source added", "stateless", q.merged, MIGRATE, "source-count-changed", starts=False)
+_add("a source removed", "merged", _select("user"), MIGRATE, "source-count-changed", starts=False)
 
 
 def _swapped(spark: Any, folder: Path) -> Any:
@@ -168,11 +168,11 @@ def _rate(spark: Any, folder: Path) -> Any:
     return q.noop(rows.selectExpr("'x' AS user", "1.0D AS amount"), "append")
 
 
-_add("sources swapped", "merged", _swapped, ANEW, "sources-reordered", starts=False)
-_add("another folder", "stateless", _elsewhere, ANEW, "source-place-changed", starts=False)
+_add("sources swapped", "merged", _swapped, MIGRATE, "sources-reordered", starts=False)
+_add("another folder", "stateless", _elsewhere, MIGRATE, "source-place-changed", starts=False)
 _add("another glob", "stateless", _other_glob, UNKNOWN, "source-place-changed")
 _add("the folder above", "stateless", _above, UNKNOWN, "source-place-changed")
-_add("another kind of source", "stateless", _rate, ANEW, "source-kind-changed", starts=False)
+_add("another kind of source", "stateless", _rate, MIGRATE, "source-kind-changed", starts=False)
 
 # Sinks
 _add("the output's folder", "files", partial(q.files, output="o2"), ANEW, "sink-directory-changed")

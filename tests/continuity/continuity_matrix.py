@@ -1,7 +1,8 @@
 """Runs scenarios: the old code over half of the input, `migrate`, the new code over the rest.
 
 As a program it runs those for the Spark that runs it, and prints what became of each as JSON
-lines: `continuity_matrix.py FOLDER [--every] [NAME…]`; --every: all that this Spark can run.
+lines: `continuity_matrix.py FOLDER [--every] [--scripts] [NAME…]`; --every: all that this Spark can
+run; --scripts: a third of them, their code in plain scripts that floodmark never started.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _PROVIDERS = {
 }
 # Code that is generated for a dozen rows costs more than it saves.
 _QUICK = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-EVERY = "--every"
+EVERY, SCRIPTS = "--every", "--scripts"
 _AT_ONCE = 3
 # Spark gives a Python worker ten seconds to begin, whatever else the machine has to do: who
 # comes too late is run again, alone.
@@ -46,6 +47,25 @@ def stream(spark, start):
     events = spark.readStream.schema({schema!r}).option("maxFilesPerTrigger", 1).json({source!r})
     rows = {code}
     return rows.writeStream.outputMode({mode!r}).foreachBatch(continuity_matrix.keeper({kept!r}))
+"""
+_SCRIPT = """\
+import sys
+
+import continuity_matrix
+from continuity_code import processor, total, total_and_last, total_from
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+spark = SparkSession.builder.getOrCreate().newSession()
+for key, value in {conf!r}.items():
+    spark.conf.set(key, value)
+events = spark.readStream.schema({schema!r}).option("maxFilesPerTrigger", 1).json({source!r})
+rows = {code}
+place = sys.argv[1] if len(sys.argv) > 1 else {checkpoint!r}
+writer = rows.writeStream.outputMode({mode!r}).foreachBatch(continuity_matrix.keeper({kept!r}))
+writer = writer.option("checkpointLocation", place).trigger(availableNow=True)
+query = writer.start()
+query.awaitTermination()
 """
 
 # (k, city, v, w, x, minutes after ten): two files for the old code, one for the new. Nothing
@@ -160,15 +180,18 @@ def settings(spark: Any, one: Scenario) -> Iterator[None]:
             spark.conf.unset(key) if value is None else spark.conf.set(key, value)
 
 
-def write_app(path: Path, code: str, one: Scenario, source: Path, checkpoint: Path) -> str:
+def write_app(
+    path: Path, code: str, one: Scenario, source: Path, checkpoint: Path, script: bool = False
+) -> str:
     path.write_text(
-        _APP.format(
+        (_SCRIPT if script else _APP).format(
             code=code,
             schema=SCHEMA,
             source=str(source),
             checkpoint=str(checkpoint),
             mode=one.mode,
             kept=str(path),
+            conf=conf_of(one),
         )
     )
     return str(path)
@@ -203,13 +226,30 @@ def run(
     return sorted((row for batch, row in KEPT[app] if batch >= since), key=repr)
 
 
-def expected(spark: Any, one: Scenario, folder: Path, app: str, source: Path) -> list[Any]:
+def run_script(script: str, checkpoint: Path, since: int = len(_FIRST)) -> list[Any]:
+    """What a plain script emits; run as spark-submit does, but in this process with its lists."""
+    import runpy
+
+    KEPT[script] = []
+    before = sys.argv
+    sys.argv = [script, str(checkpoint)]
+    try:
+        runpy.run_path(script, run_name="__main__")
+    finally:
+        sys.argv = before
+    return sorted((row for batch, row in KEPT[script] if batch >= since), key=repr)
+
+
+def expected(
+    spark: Any, one: Scenario, folder: Path, app: str, source: Path, script: bool = False
+) -> list[Any]:
     if one.expect is None and (one.new, one.mode) in _KNOWN:
         return _KNOWN[one.new, one.mode]
     if one.expect is None:
         write_half(source, 1)
         write_half(source, 2)
-        rows = run(spark, app, folder / "from-the-start")
+        place = folder / "from-the-start"
+        rows = run_script(app, place) if script else run(spark, app, place)
         shutil.rmtree(source)
         _KNOWN[one.new, one.mode] = rows
         return rows
@@ -225,19 +265,31 @@ def expected(spark: Any, one: Scenario, folder: Path, app: str, source: Path) ->
     return sorted((tuple(_plain(v) for v in row) for row in rows.collect()), key=repr)
 
 
-def run_scenario(spark: Any, one: Scenario, folder: Path) -> Outcome:
+def run_scenario(spark: Any, one: Scenario, folder: Path, script: bool = False) -> Outcome:
+    """`script`: old and new code are plain scripts, and no start was noted: `--old` tells."""
     from floodmark import api
     from floodmark.changes.verbs.carrying_out import Carrying
+    from floodmark.engine.code.checking import CheckOptions
 
     folder.mkdir(parents=True)
     source, old, new = folder / "input", folder / "old", folder / "new"
-    old_app = write_app(folder / "old_app.py", one.old, one, source, old)
-    new_app = write_app(folder / "new_app.py", one.new, one, source, new)
+    old_app = write_app(folder / "old_app.py", one.old, one, source, old, script)
+    new_app = write_app(folder / "new_app.py", one.new, one, source, new, script)
+
+    def go_on(app: str, checkpoint: Path, noted: bool = False) -> list[Any]:
+        if script:
+            return run_script(app, checkpoint)
+        return run(spark, app, checkpoint, noted=noted)
+
     with settings(spark, one):
-        wanted = expected(spark, one, folder, new_app, source)
+        wanted = expected(spark, one, folder, new_app, source, script)
         write_half(source, 1)
-        run(spark, old_app, old, noted=True)
+        go_on(old_app, old, noted=True)
         options = dict(one.options)
+        said_yes = False
+        if script:
+            options["from_app"] = old_app
+            said_yes = api.check(str(old), new_app, CheckOptions(old=old_app)).verdict.is_yes
         if one.migration is not None:
             text = "from pyspark.sql import functions as F\n\n" + one.migration
             (folder / "MIGRATION.py").write_text(text)
@@ -248,16 +300,18 @@ def run_scenario(spark: Any, one: Scenario, folder: Path) -> Outcome:
         try:
             api.migrate(str(old), str(new), app=new_app, carrying=Carrying(True, 0), **options)
             write_half(source, 2)
-            carried, why = _verdict(run(spark, new_app, new), wanted)
+            carried, why = _verdict(go_on(new_app, new), wanted)
         except Exception as error:
             carried, why = False, f"{type(error).__name__}: {error}"
             if os.environ.get("FLOODMARK_DEBUG"):
                 raise
             write_half(source, 2)
         try:
-            resumes, spark_why = _verdict(run(spark, new_app, copied), wanted)
+            resumes, spark_why = _verdict(go_on(new_app, copied), wanted)
         except Exception as error:
             resumes, spark_why = False, _first_line(error)
+    if said_yes and not resumes:
+        carried, why = False, f"check said yes, and Spark did otherwise: {spark_why}"
     return Outcome(one.name, carried, why, resumes, spark_why, _HEARD.verdict)
 
 
@@ -335,7 +389,12 @@ def _in_turn(every: Iterator[Scenario]) -> list[Scenario]:
     return [one for _, one in sorted(numbered, key=lambda pair: pair[0])]
 
 
-def main(folder: Path, *wanted: str, every: bool = False) -> int:
+def a_third(found: list[Scenario]) -> list[Scenario]:
+    """The same ones each time, of every operator."""
+    return found[::3]
+
+
+def main(folder: Path, *wanted: str, every: bool = False, scripts: bool = False) -> int:
     import pyspark
 
     sys.modules.setdefault("continuity_matrix", sys.modules[__name__])
@@ -348,11 +407,14 @@ def main(folder: Path, *wanted: str, every: bool = False) -> int:
         if runs_on(one, pyspark.__version__, every)
         and (not wanted or any(one.name.startswith(word) for word in wanted))
     ]
+    if scripts:
+        whole = a_third(_in_turn(scenarios()))
+        chosen = [one for one in chosen if one in whole]
 
     def run_one(numbered: tuple[int, Scenario]) -> Outcome:
         number, one = numbered
         try:
-            return run_scenario(spark.newSession(), one, folder / str(number))
+            return run_scenario(spark.newSession(), one, folder / str(number), scripts)
         except Exception as error:
             return Outcome(one.name, False, f"not even run: {_first_line(error)}", False, "")
 
@@ -362,7 +424,8 @@ def main(folder: Path, *wanted: str, every: bool = False) -> int:
 
     late = []
     # A stream waits more than it works.
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    # A script is run as __main__, of which a process has one.
+    with ThreadPoolExecutor(1 if scripts else _AT_ONCE) as pool:
         for numbered, outcome in zip(
             enumerate(chosen), pool.map(run_one, enumerate(chosen)), strict=True
         ):
@@ -378,5 +441,6 @@ def main(folder: Path, *wanted: str, every: bool = False) -> int:
 
 
 if __name__ == "__main__":
-    given = [word for word in sys.argv[1:] if word != EVERY]
-    sys.exit(main(Path(given[0]), *given[1:], every=EVERY in sys.argv))
+    given = [word for word in sys.argv[1:] if word not in (EVERY, SCRIPTS)]
+    ways = {"every": EVERY in sys.argv, "scripts": SCRIPTS in sys.argv}
+    sys.exit(main(Path(given[0]), *given[1:], **ways))

@@ -52,15 +52,21 @@ def test_the_new_code_goes_on_with_the_old_state(spark: Any, one: Scenario, tmp_
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("version", ["4.2.0", *ALL_SPARKS])
-def test_every_scenario(version: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("version", "ways"),
+    [*((version, ()) for version in ("4.2.0", *ALL_SPARKS)), ("4.2.0", ("--scripts",))],
+    ids=["4.2.0", *ALL_SPARKS, "a third from plain scripts"],
+)
+def test_every_scenario(
+    version: str, ways: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     python = sys.executable if version == "4.2.0" else str(SPARKS / version / "bin" / "python")
     if not Path(python).exists():
         pytest.skip(f"Spark {version} is not here")
     place = tmp_path / "packages"
     paths = [str(ROOT / "src"), *([str(_packages(place))] if version != "4.2.0" else [])]
     done = subprocess.run(
-        [python, str(HERE / "continuity_matrix.py"), str(tmp_path)],
+        [python, str(HERE / "continuity_matrix.py"), str(tmp_path), *ways],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         stdout=subprocess.PIPE,
         text=True,

@@ -59,6 +59,7 @@ def migrate(
     wait: float | str | None = None,
     storage: Storage | None = None,
     out: str | None = None,
+    start: Iterable[str] = (),
     carrying: Carrying | None = None,
 ) -> Change:
     """A checkpoint for the code of `app`, with the state of `path` in it.
@@ -66,7 +67,7 @@ def migrate(
     `with_file` is a MIGRATION.py; `from_app` the old code, where two aggregates could be
     meant and the checkpoint has no note of its last start; `old_ref` the revision of git that
     has the old code at the path of `app`. `partitions`, `provider` and `state_format` change how
-    the state is kept, in the same pass.
+    the state is kept, in the same pass. `start` says SOURCE=WHERE for sources that are new.
     """
     require_state_extra()
     from floodmark.changes.carry.resume_point import UpgradeOptions
@@ -91,6 +92,7 @@ def migrate(
         script_options(arguments, query, py_files, script_limit),
         old_ref,
         StateLayout(partitions, provider, state_format),
+        tuple(start),
     )
     _require_free(new, how)
     with contextlib.ExitStack() as stack:
@@ -242,12 +244,13 @@ def _value(text: str) -> Any:
 
 
 def _accepted(names: Iterable[str]) -> frozenset[str]:
-    from floodmark.changes.matching.operators import ACCEPTED
+    from floodmark.changes.matching.operators import ACCEPTED as OF_STATE
     from floodmark.rules.registry import rules_of
+    from floodmark.rules.restarts.source_changes import DROPPED_SOURCE
     from floodmark.statestore.rewrite.spread import BY_ALL_KEYS
 
     rules = {one.rule.name for one in rules_of("compatibility")}
-    known = (*ACCEPTED, BY_ALL_KEYS)
+    known = (*OF_STATE, DROPPED_SOURCE, BY_ALL_KEYS)
     for name in names:
         if name not in known and name not in rules:
             raise WrongUse(

@@ -42,7 +42,15 @@ from floodmark.cli.words import echo
     "--accept",
     multiple=True,
     metavar="NAME",
-    help="What is meant: dropped-operator, dropped-keys, or a rule that a refusal names.",
+    help="What is meant: dropped-operator, dropped-keys, dropped-source, or a rule that a refusal "
+    "names.",
+)
+@click.option(
+    "--start",
+    multiple=True,
+    metavar="SOURCE=WHERE",
+    help="Where a source that is new begins: earliest, latest, an offset as JSON or a file with "
+    "one; source:N goes on where source N of CP stood.",
 )
 @click.option("--partitions", type=int, metavar="N", help="Another number of partitions.")
 @click.option("--provider", metavar="rocksdb|hdfs", help="Another provider of the state.")
@@ -66,6 +74,7 @@ def command(
     default: tuple[str, ...],
     merge: tuple[str, ...],
     accept: tuple[str, ...],
+    start: tuple[str, ...],
     partitions: int | None,
     provider: str | None,
     state_format: int | None,
@@ -84,8 +93,10 @@ def command(
 ) -> None:
     """Make NEW, a checkpoint for changed code, with CP's state carried over.
 
-    Columns of the state are matched automatically where only one match is possible. CP is not
-    changed. Spark runs the new code once, without rows, to find out which state it keeps.
+    Columns of the state are matched automatically where only one match is possible. Sources are
+    matched by what they read: those that stay go on, a new one begins where --start or the code
+    says, and one that is gone is dropped. CP is not changed. Spark runs the new code once, without
+    rows, to find out which state it keeps.
 
     --partitions, --provider and --state-format change how the state is kept, in the same pass.
     """
@@ -121,6 +132,7 @@ def command(
             on_spark=on_spark,
             **script,
             old_ref=old_ref,
+            start=start,
             carrying=how,
         )
     changing.show(change, as_json, out)

@@ -21,21 +21,8 @@ from floodmark.secret_text import redacted
 # What only the real sources can tell: others stood in for them.
 _OF_SOURCES = ("source-kind-changed", "source-place-changed", "sources-reordered")
 
-# Sources that are others, or stand elsewhere: no state can make up for that.
-_BOUND_TO_SOURCES = ("source-count-changed", "source-kind-changed", "sources-reordered")
-
-
-def other_sources(comparison: Comparison) -> tuple[Reason, ...]:
-    """Why the offsets of a checkpoint are not those of the new code's sources."""
-    return in_order(
-        [
-            found
-            for known in rules_of("compatibility")
-            if known.rule.name in _BOUND_TO_SOURCES
-            for found in known.check(comparison)
-            if found.verdict is Verdict.NEEDS_NEW_CHECKPOINT
-        ]
-    )
+# Rules about which sources there are: the others compare sources that are the same.
+_OF_ALL_SOURCES = (*_OF_SOURCES, "source-count-changed")
 
 
 def judge_restart(comparison: Comparison, accept: frozenset[str] = frozenset()) -> Judgement:
@@ -43,7 +30,8 @@ def judge_restart(comparison: Comparison, accept: frozenset[str] = frozenset()) 
     found: list[Reason] = []
     if comparison.checkpoint.latest_batch is not None:  # a checkpoint without a batch binds nobody
         for known in rules_of("compatibility"):
-            found.extend(known.check(comparison))
+            whole = known.rule.name in _OF_ALL_SOURCES
+            found.extend(known.check(comparison if whole else comparison.aligned))
     found = [accepted(one) if one.rule in accept else one for one in found]
     not_compared = comparison.not_compared if found else ()
     rehearsal = comparison.rehearsal

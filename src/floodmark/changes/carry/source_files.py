@@ -27,7 +27,7 @@ from floodmark.connectors.source import UNKNOWN, SourceKind, SourceOffset, rende
 from floodmark.errors import WouldLose
 
 # No range of log ids reaches this far: a file of this entry is seen, and in no batch.
-_NEVER_READ = 2**62
+NEVER_READ = 2**62
 
 
 def carry_sources(
@@ -162,8 +162,8 @@ def _seen_files(origin: Origin, source: SourceOffset) -> Step:
     entries = [
         replace(
             file,
-            batch_id=_NEVER_READ,
-            text=render_json({**json.loads(file.text), "batchId": _NEVER_READ}),
+            batch_id=NEVER_READ,
+            text=render_json({**json.loads(file.text), "batchId": NEVER_READ}),
         )
         for file in taken
     ]

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from floodmark.changes.carry.changed_sources import SourceChange, with_sources
 from floodmark.changes.carry.needed_state import computed_again, whole_in_flight
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.carry.rehome import is_operator_metadata, moved_operator_metadata
@@ -102,6 +103,8 @@ class Migration:
     layout: StateLayout = field(default_factory=StateLayout)
     note: bytes | None = None
     """Of the new code, as a start leaves it: the state is now of its making."""
+    sources: SourceChange | None = None
+    """Where the new code has other sources, or has them in another order."""
 
 
 def kept_operators(
@@ -196,7 +199,7 @@ def plan_migrate(
     drawn: Drawn,
 ) -> Plan:
     _refuse_partitions(migration)
-    base = plan_upgrade(origin, new, request)
+    base = _for_its_sources(plan_upgrade(origin, new, request), migration.sources, origin)
     course = choose_course(origin.checkpoint, request)
     drawn = drawn.over(migration.layout.partitions)
     conf = _new_conf(origin, migration, old)
@@ -220,11 +223,11 @@ def plan_migrate(
         for step in base.steps
         if not step.path.startswith(f"{STATE}/")
     ]
+    if migration.note is not None and (goals or migration.sources is not None):
+        why = "what this checkpoint was made from, for later checks"
+        steps.append(write(f"{STARTS}/1.json", migration.note, why))
     if goals:
         steps += describing(drawn, new, _hadoop_path(origin.checkpoint))
-        if migration.note is not None:
-            why = "what this checkpoint was made from, for later checks"
-            steps.append(write(f"{STARTS}/1.json", migration.note, why))
         steps += [
             rewrite(f"{STATE}/{g.operator}", _why(g, matching), goal_to_json(g)) for g in goals
         ]
@@ -242,6 +245,17 @@ def plan_migrate(
             *base.notes,
             *(computed_again(course.in_flight) if ids or had_ids else ()),
         ),
+    )
+
+
+def _for_its_sources(base: Plan, sources: SourceChange | None, origin: Origin) -> Plan:
+    if sources is None:
+        return base
+    return replace(
+        base,
+        steps=tuple(with_sources(base.steps, sources, origin.read)),
+        options={**base.options, **sources.options},
+        notes=(*sources.notes, *base.notes),
     )
 
 

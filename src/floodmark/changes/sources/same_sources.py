@@ -32,7 +32,8 @@ def check_sources(
         raise WouldLose(
             f"{app} has {len(declared)} sources, the checkpoint {len(sources)}",
             "Offsets belong to sources by their order: Spark refuses another number of them.",
-            "Give the new code the same sources, or begin it with a start file: --without-state.",
+            "`floodmark migrate CP NEW --app APP.py` carries it over to other sources; or begin "
+            "with a start file: --without-state.",
         )
     return tuple(
         _check(app, source, new, topics) for source, new in zip(sources, declared, strict=True)

@@ -20,8 +20,9 @@ from floodmark.connectors.registry import about
 from floodmark.engine.app.git_revision import at_revision
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.code.outline import described, outline
-from floodmark.engine.code.query import read_query
+from floodmark.engine.code.query import read_query, read_sources
 from floodmark.engine.code.rehearse import DEFAULT_CAP, capped, places_of, rehearse
+from floodmark.engine.code.source_tables import read_tables
 from floodmark.engine.pipelines.building import built
 from floodmark.engine.spark.hadoop import checkpoint_files
 from floodmark.engine.start.notes import add_note, note_of
@@ -211,6 +212,7 @@ def compare(
         places=places_of(files.root),
         seen=seen_files(files, checkpoint),
         windows=windows,
+        tables=read_tables(writer._spark, read_sources(writer), last),
     )
 
 

@@ -17,7 +17,7 @@ from floodmark.engine.app.built import Built
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.code.initial_values import initial_values
 from floodmark.engine.code.outline import CHECKPOINT, outline
-from floodmark.engine.code.query import source_folders
+from floodmark.engine.code.query import Source, read_sources, source_folders
 from floodmark.engine.pipelines.building import built
 from floodmark.engine.pipelines.start_positions import Start
 from floodmark.engine.spark.session import passing_log
@@ -36,6 +36,8 @@ class Drawing:
     commit: CommitEntry
     folders: tuple[str, ...]
     """Of the code's own sources: what each is called below sources/."""
+    sources: tuple[Source, ...] = ()
+    """With all their options, secrets too: nothing of them may be shown."""
 
 
 @dataclass(frozen=True)
@@ -85,4 +87,7 @@ def drawing(
         initial = initial_values(one.writer)
         drawn = drawn_checkpoint(files, loaded, found.tree, initial, one.spark.version)
         folders = source_folders(one.writer)
-        yield Drawing(one.spark, found, drawn, loaded.offsets[0], loaded.commits[0], folders)
+        sources = read_sources(one.writer)
+        yield Drawing(
+            one.spark, found, drawn, loaded.offsets[0], loaded.commits[0], folders, sources
+        )

@@ -98,6 +98,11 @@ def read_query(writer: Any) -> Query:
     )
 
 
+def read_sources(writer: Any) -> tuple[Source, ...]:
+    """The sources alone, in the order of their offsets; options as the code gives them."""
+    return _sources(jvm_field(writer._jwrite, "ds").queryExecution().analyzed())
+
+
 def _sources(plan: Any) -> tuple[Source, ...]:
     leaves = plan.collectLeaves()
     # A DataFrame used twice stays twice: so does its offset in the checkpoint.

@@ -34,8 +34,8 @@ from floodmark.engine.code.query import Query, read_query
 from floodmark.engine.run.failure import cause_of, condition_of
 from floodmark.engine.spark.scala import jvm_field, scala_map
 from floodmark.errors import FloodmarkError, WrongUse
-from floodmark.rules.restarts.comparison import plain_path
 from floodmark.rules.restarts.rehearsal import Rehearsal
+from floodmark.rules.restarts.source_matching import plain_path
 from floodmark.secret_text import redacted
 from floodmark.storage.copying import copy_file
 from floodmark.storage.files import Files, WritableFiles, local_path, open_files

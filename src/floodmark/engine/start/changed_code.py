@@ -6,6 +6,7 @@ Unchanged code costs a look at the note of its last start and nothing more.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outline import evaluating
@@ -33,6 +34,8 @@ def judge_code(start: QueryToStart) -> Iterator[Finding]:
         return
     try:
         comparison = compare(start.writer, start.files, load(start.files), start.fingerprint)
+        if start.file is not None:
+            comparison = replace(comparison, application=(start.file,))
     except FloodmarkError as error:
         yield find_rule(_UNNOTED).rule.finding(
             start.location,

@@ -118,6 +118,7 @@ def prepare(writer: Any, checkpoint: str, origin: CodeOrigin, allowed: frozenset
         query,
         writer,
         origin.fingerprint,
+        origin.application,
     )
     warnings = judge_start(starting, allowed)
     return Prepared(writer, starting, origin, warnings, IN_USE in allowed)

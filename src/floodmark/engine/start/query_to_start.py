@@ -23,6 +23,8 @@ class QueryToStart:
     writer: Any = None
     fingerprint: str | None = None
     """Of the file that the code comes from."""
+    file: str | None = None
+    """That file, for commands that can be pasted."""
 
     @property
     def sources(self) -> Iterator[tuple[str, Source]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from floodmark.changes.apply import PlanPlaces
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.carry.resume_point import UpgradeOptions, choose_course
+from floodmark.changes.matching.aggregates import aggregations
 from floodmark.changes.matching.fields import ColumnOptions
 from floodmark.changes.matching.operators import MatchOptions
 from floodmark.changes.matching.shapes import OperatorShape
@@ -26,7 +27,7 @@ from floodmark.changes.planners.state_layout import StateLayout
 from floodmark.changes.reshape_rewriter import ReshapeRewriter
 from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
-from floodmark.checkpoint.plan.tree import PlanTree, hidden_expression
+from floodmark.checkpoint.plan.tree import Expression, PlanTree, hidden_expression
 from floodmark.checkpoint.start_note import LastStart, last_start
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.code.checking import (
@@ -37,14 +38,21 @@ from floodmark.engine.code.checking import (
     seen_windows,
 )
 from floodmark.engine.code.drawing import ApplicationCode, Drawing, drawing
+from floodmark.engine.code.source_tables import read_tables
 from floodmark.engine.start.notes import note_of
 from floodmark.engine.state.frame import reshaped_frame, state_frame
 from floodmark.engine.state.made_rows import Made, call, check_rows, fitted, rows_of, spool
 from floodmark.engine.state.reshape import SparkReshaper
+from floodmark.engine.state.source_change import (
+    SourceRequest,
+    read_starts,
+    settled,
+    source_change,
+    told_sources,
+)
 from floodmark.engine.state.user_functions import MigrationCode, load_migration, read_migration
 from floodmark.errors import NoAnswer, NotCarried, WrongUse
 from floodmark.redaction import Redaction
-from floodmark.rules.judging import other_sources
 from floodmark.rules.restarts.carrying import KEYS, unaccounted
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.state.shapes.operators import Reading, Shape
@@ -75,6 +83,8 @@ class MigrateOptions:
     script: ScriptOptions = field(default_factory=ScriptOptions)
     old_ref: str | None = None
     layout: StateLayout = field(default_factory=StateLayout)
+    start: tuple[str, ...] = ()
+    """Where sources that are new begin, as SOURCE=WHERE."""
 
     def code(self, *checkpoints: str) -> ApplicationCode:
         return ApplicationCode(
@@ -137,8 +147,17 @@ class MigrationPlan:
                     (origin.location,),
                     redaction,
                 ).last_start
-        comparison = compared(origin, found, last)
-        _refuse_other_sources(comparison)
+        comparison = compared(origin, found, last, asked)
+        starts = read_starts(asked.start, found, comparison.held_sources)
+        comparison = told_sources(comparison, starts, asked.accept)
+        course = choose_course(origin.checkpoint, self.request)
+        sources = source_change(
+            SourceRequest(origin, comparison, found, course, starts, asked.accept)
+        )
+        if sources is not None:
+            comparison = settled(comparison, starts)
+            last = comparison.last
+            found = replace(found, drawn=over_sources(found.drawn, comparison.new.tree))
         old = old_operators(origin, self.request, last.tree if last is not None else None)
         salt = last.tree.salt if last is not None and last.tree is not None else None
         if salt is not None:
@@ -150,8 +169,8 @@ class MigrationPlan:
         _refuse_unaccounted(comparison, asked, request)
         options = {**asked.options(redaction), "with": code.digest if code else None}
         note = _note(origin, asked, found, self.request, redaction)
-        pins = _pins(origin, found, old)
-        migration = Migration(request, asked.conf, pins, options, asked.layout, note)
+        pins = _pins(origin, found, old, sources is not None)
+        migration = Migration(request, asked.conf, pins, options, asked.layout, note, sources)
         plan = plan_migrate(origin, self.new, self.request, migration, old, found.drawn)
         if code is not None:
             self._make_rows(origin, plan, found, code, stack)
@@ -216,17 +235,6 @@ class MigrationPlan:
         return Made(rows, part, goal.partitions, where, before, old, merge, self.asked.accept)
 
 
-def _refuse_other_sources(comparison: Comparison) -> None:
-    """The offsets are carried as they are: they must be those of the new code's sources."""
-    reasons = other_sources(comparison)
-    if reasons:
-        raise NotCarried(
-            "\n".join(reason.what for reason in reasons),
-            "State can be carried over, and the place where a source stands cannot be another's.",
-            reasons[0].do,
-        )
-
-
 def _refuse_unaccounted(
     comparison: Comparison, asked: MigrateOptions, request: MatchOptions
 ) -> None:
@@ -280,7 +288,9 @@ def _old_reading(origin: Origin, goal: ReshapeTarget, part: Part) -> Reading:
     return view.reading
 
 
-def compared(origin: Origin, found: Drawing, last: LastStart | None) -> Comparison:
+def compared(
+    origin: Origin, found: Drawing, last: LastStart | None, asked: MigrateOptions
+) -> Comparison:
     """Old checkpoint and new code, as `check` brings them together."""
     checkpoint = origin.checkpoint
     held = held_operators(origin.files, checkpoint)
@@ -292,16 +302,35 @@ def compared(origin: Origin, found: Drawing, last: LastStart | None) -> Comparis
         last,
         seen=seen_files(origin.files, checkpoint),
         windows={} if known else seen_windows(origin.files, checkpoint, held),
+        tables=read_tables(found.spark, found.sources, last),
     )
+
+
+def over_sources(drawn: Drawn, tree: PlanTree) -> Drawn:
+    """The new code's functions over the sources that stay, to be compared with the old ones."""
+    functions = aggregations(tree)
+    mine = [one for one in drawn.operators if one.operator.functions is not None]
+    if len(functions) != len(mine):
+        return drawn
+    known = dict(zip((one.operator.number for one in mine), functions, strict=True))
+    return _with_functions(drawn, lambda one: known[one.number])
 
 
 def hidden(drawn: Drawn, salt: str) -> Drawn:
     """The new code's functions as a note keeps them: texts are compared by their hashes."""
 
+    return _with_functions(
+        drawn, lambda one: tuple(hidden_expression(f, salt) for f in one.functions or ())
+    )
+
+
+def _with_functions(
+    drawn: Drawn, functions_of: Callable[[OperatorShape], tuple[Expression, ...]]
+) -> Drawn:
     def operator(one: OperatorShape) -> OperatorShape:
         if one.functions is None:
             return one
-        functions = tuple(hidden_expression(f, salt) for f in one.functions)
+        functions = functions_of(one)
         aggregates = one.aggregates and tuple(
             replace(a, expression=f) for a, f in zip(one.aggregates, functions, strict=True)
         )
@@ -335,9 +364,11 @@ def old_operators(
     return kept_operators(origin.files, origin.checkpoint, course.after, tree)
 
 
-def _pins(origin: Origin, found: Drawing, old: tuple[Kept, ...]) -> dict[str, str]:
+def _pins(
+    origin: Origin, found: Drawing, old: tuple[Kept, ...], other_sources: bool
+) -> dict[str, str]:
     """A query that kept no state may not have pinned its partitions: one that does must."""
-    if not old and not found.drawn.operators:
+    if not old and not found.drawn.operators and not other_sources:
         raise NoAnswer(
             f"{origin.location} has no state, and the new code keeps none",
             "There is nothing to carry over.",

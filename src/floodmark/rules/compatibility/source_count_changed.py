@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.checkpoint.layout import OFFSETS
+from floodmark.checkpoint.layout import OFFSETS, SOURCES
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
+from floodmark.rules.restarts.source_changes import (
+    added_words,
+    migrate_options,
+    removed_words,
+    what_to_do,
+)
 
 RULE = Rule(
     "FM301",
@@ -17,27 +23,43 @@ RULE = Rule(
     matters="Spark knows a source by its place in the plan, and its offsets by the same place.",
     restart="It fails: 'There are [1] sources in the checkpoint offsets and now there are "
     "[2] sources requested by the query'.",
-    instead="Give the new source a query of its own, or go on with a new checkpoint: "
-    "`floodmark upgrade --without-state` hands over where each source stands.",
+    instead="`floodmark migrate` carries the state over: sources that stay go on where they "
+    "stand, a new one begins where --start says, one that is gone is dropped.",
 )
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
-    held = comparison.checkpoint.sources
-    before, after = len(held), len(comparison.new.sources)
     where = f"{OFFSETS}/{comparison.checkpoint.latest_batch}"
-    if not comparison.named_sources():
-        if before != after:
-            verb = "adds" if after > before else "leaves out"
-            yield reason(
-                RULE,
-                Verdict.NEEDS_NEW_CHECKPOINT,
-                f"The new code reads {after} sources, and the checkpoint has offsets of {before}: "
-                f"it {verb} {abs(after - before)}.",
-                where,
-            )
+    if comparison.named_sources():
+        yield from _named(comparison, where)
         return
-    known = {source.id for source in held}
+    matching = comparison.sources
+    before, after = len(comparison.checkpoint.sources), len(comparison.new.sources)
+    for said in matching.unclear:
+        yield reason(
+            RULE,
+            Verdict.NEEDS_MIGRATION,
+            said,
+            where,
+            do=what_to_do(comparison),
+            migrate=migrate_options(comparison),
+            silent=before == after,
+        )
+    if before == after:
+        return
+    for at, said in (*added_words(comparison), *removed_words(comparison)):
+        yield reason(
+            RULE,
+            Verdict.NEEDS_MIGRATION,
+            said,
+            f"{SOURCES}/{at}",
+            do=what_to_do(comparison),
+            migrate=migrate_options(comparison),
+        )
+
+
+def _named(comparison: Comparison, where: str) -> Iterator[Reason]:
+    known = {source.id for source in comparison.checkpoint.sources}
     asked = [one.name or str(at) for at, one in enumerate(comparison.new.sources)]
     gone = sorted(known - set(asked))
     if gone:

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.layout import SOURCES
 from floodmark.checkpoint.outline import SourceOutline
-from floodmark.connectors.registry import about, kind_named
+from floodmark.connectors.registry import about, family, kind_named
 from floodmark.rules.finding import Rule, Severity
-from floodmark.rules.restarts.comparison import Comparison, reads, refuses_other_files
+from floodmark.rules.restarts.comparison import Comparison, refuses_other_files
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
+from floodmark.rules.restarts.source_changes import DROPPED_SOURCE, migrate_options, what_to_do
+from floodmark.rules.restarts.source_matching import HeldSource
 
 RULE = Rule(
     "FM304",
@@ -21,43 +23,59 @@ RULE = Rule(
     "dropped without a warning otherwise; topics that come are read from their beginning. Files: "
     "another folder fails with 'Wrong basePath', another glob is read in full. Another Delta "
     "table fails.",
-    instead="If it is the same data in a new place, `floodmark upgrade --map-topic OLD=NEW` "
-    "(Kafka) carries the position over.",
+    instead="`floodmark migrate` drops the old place and begins the new one where --start says. If "
+    "it is the same data in a new place, `floodmark upgrade --map-topic OLD=NEW` (Kafka) carries "
+    "the position over.",
 )
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
-    new = comparison.new.sources
-    held = comparison.checkpoint.sources
-    last = comparison.last.sources if comparison.last is not None else ()
-    if len(held) != len(new) or _moved_about(last, new):
+    for at, old in comparison.sources.replaced:
+        held, now = comparison.held_sources[old], comparison.new.sources[at]
+        if family(held.kind) == family(now.kind) and not comparison.named_sources():
+            yield _elsewhere(comparison, at, held)
+    new, held_sources = comparison.new.sources, comparison.aligned.held_sources
+    if len(held_sources) != len(new):
         return
     for at, now in enumerate(new):
-        if about(held[at]).has_topics and now.kind == held[at].kind:
-            yield from _topics(at, held[at].offset, now)
-        elif not last and _reads_elsewhere(comparison, at, now):
-            yield reason(
-                RULE,
-                Verdict.NEEDS_NEW_CHECKPOINT,
-                f"Source {at} ({now.kind}) reads {now.place}; the checkpoint has read "
-                f"{comparison.seen[at]}, which is not there.",
-                f"{SOURCES}/{at}",
-                do="Go back to the old place, or begin with a new checkpoint in the new one.",
-                silent=not refuses_other_files(now, None),
-            )
-        elif len(last) == len(new) and last[at].kind == now.kind and last[at].place != now.place:
-            yield from _elsewhere(at, last[at], now)
+        position, noted = held_sources[at].position, held_sources[at].noted
+        if position.offset is None:
+            continue
+        if about(position).has_topics and now.kind == position.kind:
+            yield from _topics(comparison, at, position.offset, now)
+        elif noted is not None and noted.kind == now.kind and noted.place != now.place:
+            yield _written_otherwise(at, noted, now)
 
 
-def _reads_elsewhere(comparison: Comparison, at: int, now: SourceOutline) -> bool:
-    """Without a note, the list of files that were read still tells the folder."""
-    file = comparison.seen.get(at)
-    return file is not None and reads(now, file) is False
+def _elsewhere(comparison: Comparison, at: int, held: HeldSource) -> Reason:
+    """Another place of one kind: the old source goes, and a new one comes."""
+    now = comparison.new.sources[at]
+    silent = not _is_refused(now, held)
+    has_read = f"; the checkpoint has read {held.file}, which is not there" if held.file else ""
+    before = f"at the last start it was {held.noted.place}" if held.noted else has_read[2:]
+    return reason(
+        RULE,
+        Verdict.NEEDS_MIGRATION,
+        f"Source {at} ({now.kind}) reads {now.place}; {before or held.words}.",
+        f"{SOURCES}/{held.position.id}",
+        do=f"{what_to_do(comparison)} If it is the same data in a new place, with nothing in it "
+        "that is not read twice, the old position can be kept: --start "
+        f"{at}=source:{held.position.id}.",
+        silent=silent,
+        migrate=migrate_options(comparison),
+    )
 
 
-def _elsewhere(at: int, before: SourceOutline, now: SourceOutline) -> Iterator[Reason]:
+def _is_refused(now: SourceOutline, held: HeldSource) -> bool:
+    known = kind_named(family(now.kind))
+    if known.has_topics:
+        return now.options.get("failondataloss", "true").lower() != "false"
+    return known.names_table or refuses_other_files(now, held.noted)
+
+
+def _written_otherwise(at: int, before: SourceOutline, now: SourceOutline) -> Reason:
     refused = refuses_other_files(now, before)
-    yield reason(
+    return reason(
         RULE,
         Verdict.NEEDS_NEW_CHECKPOINT if refused else Verdict.UNKNOWN,
         f"Source {at} ({now.kind}) reads {now.place}; at the last start it was {before.place}.",
@@ -70,13 +88,9 @@ def _elsewhere(at: int, before: SourceOutline, now: SourceOutline) -> Iterator[R
     )
 
 
-def _moved_about(last: tuple[SourceOutline, ...], new: tuple[SourceOutline, ...]) -> bool:
-    """Then they are reordered, and no place is new."""
-    places = [str(one.place) for one in last]
-    return sorted(places) == sorted(str(one.place) for one in new) and len(places) > 1
-
-
-def _topics(at: int, offset: object, now: SourceOutline) -> Iterator[Reason]:
+def _topics(
+    comparison: Comparison, at: int, offset: object, now: SourceOutline
+) -> Iterator[Reason]:
     asked = now.options.get("subscribe")
     if asked is None or not isinstance(offset, dict):
         return  # a pattern or an assignment is Kafka's to answer
@@ -86,10 +100,13 @@ def _topics(at: int, offset: object, now: SourceOutline) -> Iterator[Reason]:
         silent = now.options.get("failondataloss", "true").lower() == "false"
         yield reason(
             RULE,
-            Verdict.NEEDS_NEW_CHECKPOINT,
+            Verdict.NEEDS_MIGRATION,
             f"Source {at} reads {asked}; the checkpoint stands in {', '.join(gone)}.",
             f"{SOURCES}/{at}",
+            do="`floodmark migrate` leaves the topic out. If it has another name now: `floodmark "
+            "upgrade --map-topic OLD=NEW`.",
             silent=silent,
+            migrate=(f"--accept {DROPPED_SOURCE}",),
         )
     elif come:
         yield reason(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar
 
 from floodmark.checkpoint.layout import JOIN_STORES
 from floodmark.checkpoint.model import Checkpoint
@@ -19,7 +20,14 @@ from floodmark.checkpoint.start_note import LastStart
 from floodmark.connectors.files.offset import FILE_SOURCES
 from floodmark.redaction import HIDDEN, is_hidden
 from floodmark.rules.restarts.differences import DifferenceKind, PlanDifference, differences, untold
+from floodmark.rules.restarts.kept_branches import without_branches
 from floodmark.rules.restarts.rehearsal import Rehearsal
+from floodmark.rules.restarts.source_matching import (
+    HeldSource,
+    SourceMatching,
+    match_sources,
+    plain_path,
+)
 
 SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
 AGGREGATIONS = frozenset(
@@ -35,15 +43,6 @@ TRANSFORMS = frozenset(
         "transformWithStateInPySparkExec",
     }
 )
-_ALIKE = {
-    "s3a": "s3",
-    "s3n": "s3",
-    "hdfs": "",
-    "webhdfs": "",
-    "swebhdfs": "",
-    "viewfs": "",
-    "file": "",
-}
 _UNTOLD = ("filters and projections", "Python functions", "the sink", "the output mode")
 
 
@@ -66,6 +65,89 @@ class Comparison:
     """Operator → how many microseconds the windows in its state last."""
     application: tuple[str, ...] = ("APP.py",)
     """The new code as `migrate --app` takes it, with the options that belong to it."""
+    tables: Mapping[int, str] = field(default_factory=dict)
+    """The id of the Delta table that a source of the new code reads."""
+    told_sources: Mapping[int, int] = field(default_factory=dict)
+    """Source of the new code → source of the checkpoint, as the user says."""
+
+    @cached_property
+    def held_sources(self) -> tuple[HeldSource, ...]:
+        """The checkpoint's sources, with what the last start tells of each."""
+        positions = self.checkpoint.sources
+        noted = self.last.sources if self.last is not None else ()
+        by_name = self.named_sources() and not all(one.id.isdecimal() for one in positions)
+        # In version 2 lines have no order, and a source without an offset has none.
+        known = self.named_sources() or len(noted) == len(positions)
+        numbers = {
+            (one.name if by_name else str(at)): at for at, one in enumerate(noted if known else ())
+        }
+        found = []
+        for at, one in enumerate(positions):
+            number = numbers.get(one.id)
+            outline = None if number is None else noted[number]
+            plan = at if number is None else number
+            found.append(HeldSource(one, outline, self.seen.get(at), by_name, plan))
+        return tuple(found)
+
+    @cached_property
+    def sources(self) -> SourceMatching:
+        """Which source of the new code is which of the checkpoint."""
+        return match_sources(self.held_sources, self.new.sources, self.tables, self.told_sources)
+
+    @cached_property
+    def aligned(self) -> Comparison:
+        """As if the checkpoint had been made with the new code's sources, in their order.
+
+        A source that is new has no offset there, and one that is gone is left out; so are the
+        branches of the plans that read nothing else.
+        """
+        matching = self.sources
+        if matching.is_same or matching.unclear:
+            return self
+        latest, entry = self.checkpoint.latest_batch, self.checkpoint.latest_entry
+        assert latest is not None
+        assert entry is not None
+        held = self.held_sources
+        ids = {
+            at: held[old].position.id for at, old in enumerate(matching.pairs) if old is not None
+        }
+        offsets = tuple(
+            (str(at), entry.of(ids[at]) if at in ids else None) for at in range(len(matching.pairs))
+        )
+        checkpoint = replace(
+            self.checkpoint,
+            offsets={**self.checkpoint.offsets, latest: replace(entry, offsets=offsets)},
+            initial=_renamed(self.checkpoint.initial, ids),
+            said_kinds=_renamed(self.checkpoint.said_kinds, ids),
+        )
+        numbers = {old: at for at, old in enumerate(matching.pairs) if old is not None}
+        return replace(
+            self,
+            checkpoint=checkpoint,
+            last=self._aligned_start(matching),
+            new=replace(self.new, tree=without_branches(self.new.tree, matching.added)),
+            seen={now: self.seen[old] for old, now in numbers.items() if old in self.seen},
+            told_sources={at: at for at in ids},
+        )
+
+    @property
+    def kept_numbers(self) -> dict[int, int]:
+        """What the old code's plan calls a source that stays → what the new code's calls it."""
+        pairs = enumerate(self.sources.pairs)
+        return {self.held_sources[old].number: at for at, old in pairs if old is not None}
+
+    def _aligned_start(self, matching: SourceMatching) -> LastStart | None:
+        last = self.last
+        if last is None:
+            return None
+        noted = [one.noted for one in self.held_sources]
+        sources = tuple(
+            (noted[old] if old is not None else None) or now
+            for old, now in zip(matching.pairs, self.new.sources, strict=True)
+        )
+        gone = {self.held_sources[old].number for old in matching.removed}
+        tree = last.tree and without_branches(last.tree, gone, self.kept_numbers)
+        return replace(last, sources=sources if last.sources else (), tree=tree)
 
     @property
     def has_plans(self) -> bool:
@@ -163,14 +245,11 @@ class Comparison:
         return self.checkpoint.offset_log_version == 2
 
 
-def plain_path(location: str) -> str:
-    """The place without what differs between two ways of writing it."""
-    scheme, colon, rest = location.partition(":")
-    if not colon or "/" in scheme:
-        return "/" + location.strip("/")
-    if scheme in ("hdfs", "webhdfs", "swebhdfs", "viewfs") and rest.startswith("//"):
-        rest = rest[2:].partition("/")[2]  # a name node's address differs by protocol
-    return f"{_ALIKE.get(scheme, scheme)}/{rest.strip('/')}"
+_Of = TypeVar("_Of")
+
+
+def _renamed(found: Mapping[str, _Of], ids: Mapping[int, str]) -> dict[str, _Of]:
+    return {str(at): found[old] for at, old in ids.items() if old in found}
 
 
 def operator_kind(operator: OperatorOutline) -> str:
@@ -206,16 +285,6 @@ def refuses_other_files(source: SourceOutline, before: SourceOutline | None) -> 
         return False
     inside = plain_path(earlier) + "/"
     return not inside.startswith(plain_path(path).rstrip("/") + "/")
-
-
-def reads(source: SourceOutline, file: str) -> bool | None:
-    """Whether a file lies where a source reads; None where its path does not tell."""
-    path = source.place
-    if source.kind not in FILE_SOURCES or path is None or any(sign in path for sign in "*?[{"):
-        return None
-    folder, there = plain_path(path).rstrip("/") + "/", plain_path(file)
-    is_whole = path.startswith("/") or ":" in path
-    return there.startswith(folder) or (not is_whole and folder in there)
 
 
 def version_of(text: str) -> tuple[int, int]:
