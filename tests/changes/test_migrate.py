@@ -28,7 +28,7 @@ from floodmark.changes.matching.skeleton import render_skeleton
 from floodmark.changes.plan import REWRITE, Plan, seal
 from floodmark.changes.planners.migrate import Drawn, Kept, Migration, kept_operators, plan_migrate
 from floodmark.changes.planners.state_layout import StateLayout
-from floodmark.changes.reshape_rewriter import ReshapeRewriter
+from floodmark.changes.state_rewriter import StateRewriter
 from floodmark.changes.verbs.carrying_out import Carrying, places_of, save_plan
 from floodmark.checkpoint.commits import parse_commit
 from floodmark.checkpoint.plan.tree import PlanTree
@@ -39,8 +39,8 @@ from floodmark.state.rows.types import parse_struct
 from floodmark.state.shapes.operators import Reading, Shape
 from floodmark.state.shapes.schema import ColumnFamily, StateSchema, render_schema
 from floodmark.statestore.open import open_state
-from floodmark.statestore.rewrite.goal import Part
 from floodmark.statestore.rewrite.spread import BY_ALL_KEYS
+from floodmark.statestore.rewrite.target import Part
 from floodmark.statestore.view import StateView
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
@@ -87,8 +87,8 @@ def planned(
     return seal(plan_migrate(origin, new, UpgradeOptions(), migration, kept, goal))
 
 
-def go(plan: Plan, rewriter: ReshapeRewriter | None = None) -> None:
-    carry_out(plan, places_of(plan, None), clock=GO.clock, rewriter=rewriter or ReshapeRewriter())
+def go(plan: Plan, rewriter: StateRewriter | None = None) -> None:
+    carry_out(plan, places_of(plan, None), clock=GO.clock, rewriter=rewriter or StateRewriter())
 
 
 def rows(location: str, batch: int | None = None) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def test_keys_of_a_wider_type_go_where_their_new_hash_puts_them(tmp_path: Path) 
     ints = drawn("n INT", "count BIGINT NOT NULL", COUNT)
     given = MatchOptions(given=frozenset({(0, "default")}))
     made = planned(golden("4.2/sales-hdfs", tmp_path), old, ints, given)
-    go(made, ReshapeRewriter(lambda operator: _hundred_ints))
+    go(made, StateRewriter(lambda operator: _hundred_ints))
     goal = drawn("n BIGINT", "count BIGINT NOT NULL", COUNT)
     go(planned(old, new, goal, tree=plan(("count(1)",), ("n",))))
     assert rows(new) == {str({"n": n}): {"count": n} for n in range(100)}
@@ -361,7 +361,7 @@ def test_what_is_read_back_is_compared(tmp_path: Path) -> None:
     old, new = golden("4.2/sales-hdfs", tmp_path), tmp_path / "new"
     plan = planned(old, str(new), WIDER)
 
-    class Losing(ReshapeRewriter):
+    class Losing(StateRewriter):
         def rewrite(self, step: Any, places: Any) -> None:
             super().rewrite(step, places)
             files = sorted((new / "state").rglob("*.snapshot"), key=lambda p: p.stat().st_size)

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,13 @@ from floodmark import api
 from floodmark.changes.apply import carry_out
 from floodmark.changes.fingerprint import BLOCK
 from floodmark.changes.in_use import Clock
-from floodmark.changes.repartition_rewriter import StateRewriter
+from floodmark.changes.plan import render_plan, seal
+from floodmark.changes.plan_parsing import parse_plan
+from floodmark.changes.state_rewriter import StateRewriter
 from floodmark.changes.verbs.carrying_out import Carrying, Change, places_of
 from floodmark.checkpoint.commits import parse_commit
 from floodmark.errors import (
+    EditedPlan,
     FloodmarkError,
     NoAnswer,
     NotEmpty,
@@ -198,8 +202,8 @@ def test_a_batch_in_flight_is_carried_with_what_it_has_written(tmp_path: Path) -
     in_flight = api.inspect(old).in_flight_batch
     assert in_flight is not None
     assert api.inspect(new).in_flight_batch == in_flight
-    rewritten = [step.how for step in change.plan.steps if step.do == "rewrite-state"]
-    assert [how["version"] for how in rewritten if how] == [in_flight, in_flight + 1]
+    (target,) = [step.target for step in change.plan.steps if step.do == "rewrite-state"]
+    assert (target.version, target.in_flight) == (in_flight, in_flight)
     # The entry of the batch that runs again says the same number: Spark compares them.
     logged = (tmp_path / f"new/offsets/{in_flight}").read_text()
     assert f'"{PARTITIONS}":"3"' in logged
@@ -250,6 +254,26 @@ def test_a_plan_says_what_it_rewrites(tmp_path: Path) -> None:
     assert "already" in api.repartition(old, str(tmp_path / "new"), partitions=6, carrying=GO).words
     with pytest.raises(NotEmpty):
         api.repartition(old, str(tmp_path / "new"), partitions=7, carrying=GO)
+
+
+def test_a_step_of_an_earlier_release_is_read_and_not_carried_out(tmp_path: Path) -> None:
+    """It told of partitions and provider alone; nothing is guessed of the rest."""
+    old, new = golden("4.2/sales-rocksdb", tmp_path), tmp_path / "new"
+    plan = api.repartition(old, str(new), partitions=6).plan
+    earlier = {"operator": 0, "batch": 1, "version": 2, "partitions": 6, "provider": "rocksdb"}
+    steps = tuple(
+        replace(step, how={**earlier, "unique_ids": None}) if step.how is not None else step
+        for step in plan.steps
+    )
+    saved = tmp_path / "plan.json"
+    saved.write_bytes(render_plan(seal(replace(plan, steps=steps))))
+    with pytest.raises(EditedPlan, match="an earlier floodmark made this plan") as error:
+        api.apply(str(saved), carrying=GO)
+    assert "Plan again" in error.value.do
+    assert not new.exists()
+    # A journal holds such plans as well: they are there as they were, for `undo`.
+    read = parse_plan(saved.read_bytes())
+    assert render_plan(read) == saved.read_bytes()
 
 
 def _numbers(folder: Path) -> list[int]:
@@ -313,7 +337,7 @@ def test_what_is_read_back_is_compared(tmp_path: Path) -> None:
             empty = min((new / "state").rglob("*.snapshot"), key=lambda path: path.stat().st_size)
             held.write_bytes(empty.read_bytes())
 
-    with pytest.raises(StoppedMidway, match="what was written is not what was read"):
+    with pytest.raises(StoppedMidway, match="reads back as"):
         carry_out(plan, places_of(plan, None), clock=GO.clock, rewriter=Losing())
     assert _is_blocked(new)
     api.repartition(old, str(new), partitions=3, carrying=GO)

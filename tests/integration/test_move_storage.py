@@ -16,7 +16,7 @@ from floodmark.changes.carry.resume_point import UpgradeOptions
 from floodmark.changes.in_use import Clock
 from floodmark.changes.plan import seal
 from floodmark.changes.planners.migrate import Drawn, Migration, kept_operators, plan_migrate
-from floodmark.changes.reshape_rewriter import ReshapeRewriter
+from floodmark.changes.state_rewriter import StateRewriter
 from floodmark.changes.verbs.carrying_out import Carrying, places_of
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import load
@@ -129,4 +129,4 @@ def _migrate(old: Files, location: str, new: str, go: Carrying) -> None:
     }
     plan = seal(plan_migrate(origin, new, UpgradeOptions(), Migration(), kept, Drawn(kept, drawn)))
     places = places_of(plan, go.storage)
-    carry_out(plan, places, clock=go.clock, rewriter=ReshapeRewriter())
+    carry_out(plan, places, clock=go.clock, rewriter=StateRewriter())

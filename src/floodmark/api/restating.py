@@ -64,7 +64,7 @@ def _carried_by(on_spark: bool, carrying: Carrying) -> Iterator[Carrying]:
         yield carrying
         return
     from floodmark.engine.spark.session import some_session
-    from floodmark.engine.state.repartition import SparkRewriter
+    from floodmark.engine.state.rewriting import SparkRewriter
 
     with some_session() as spark:
-        yield replace(carrying, rewriter=SparkRewriter(spark, carrying.storage))
+        yield replace(carrying, rewriter=SparkRewriter(spark=spark, storage=carrying.storage))

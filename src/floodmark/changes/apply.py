@@ -109,6 +109,7 @@ def carry_out(
             f"`{plan.verb}` rewrites state, and nothing was given that does",
             do="Carry it out with the command that made the plan, or with `floodmark apply`.",
         )
+    _require_targets(plan)
     record = journal.read_record(target, plan)
     if record is not None and record.plan.digest != plan.digest:
         raise journal.unfinished(target, record)
@@ -302,6 +303,12 @@ def _each(plan: Plan, places: PlanPlaces, rewriter: Rewriter | None) -> Iterator
         assert rewriter is not None
         rewriter.rewrite(step, places)
         yield step
+
+
+def _require_targets(plan: Plan) -> None:
+    """What an earlier release planned of state is refused before anything is touched."""
+    for step in _rewrites(plan):
+        _ = step.target
 
 
 def _rewrites(plan: Plan) -> list[Step]:

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
-from floodmark.errors import WouldLose
+from floodmark.errors import EditedPlan, WouldLose
 from floodmark.screen import fields_text
+from floodmark.statestore.rewrite.target import StateTarget
 from floodmark.wire import json_text, to_wire
 
 # The package's own names lead to every layer above; its version is all that is wanted.
@@ -48,8 +49,19 @@ class Step:
     """`sink` for the file sink's log, which lies with the output."""
     mode: int | None = None
     """restore: who could read the file when it was stored, where storage has modes."""
-    how: Mapping[str, Any] | None = None
-    """rewrite-state: what its rewriter needs to know. All below `path` is its work."""
+    how: StateTarget | Mapping[str, Any] | None = None
+    """rewrite-state: what the state is to be. All below `path` is its work. A mapping is what an
+    earlier floodmark wrote: it can be taken back, and not carried out."""
+
+    @property
+    def target(self) -> StateTarget:
+        if isinstance(self.how, StateTarget):
+            return self.how
+        raise EditedPlan(
+            f"{self.path}: an earlier floodmark made this plan",
+            "It told its steps about state in another way.",
+            "Nothing was changed by this command. Plan again.",
+        )
 
     @property
     def data(self) -> bytes:
@@ -75,9 +87,9 @@ def delete(path: str, why: str, place: str = TARGET) -> Step:
     return Step(DELETE, path, why, replaces=True, place=place)
 
 
-def rewrite(path: str, why: str, how: Mapping[str, Any]) -> Step:
-    """An operator's state, or one store of it, made anew; `how` is plain JSON data."""
-    return Step(REWRITE, path, why, how=how)
+def rewrite(target: StateTarget, why: str) -> Step:
+    """An operator's state, made anew."""
+    return Step(REWRITE, f"state/{target.operator}", why, how=target)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from floodmark.changes.plan import (
 from floodmark.checkpoint.relative_path import RelativePath, shown
 from floodmark.connectors.files.file_log import SINK_LOG
 from floodmark.errors import EditedPlan, MalformedFile, UnsafePath
+from floodmark.statestore.rewrite.target import StateTarget, target_from_json
 from floodmark.storage.repository import OBJECTS
 
 _SAVED = "A changing verb saves one with --out PLAN.json."
@@ -161,6 +162,9 @@ def _consequence(value: Any) -> Consequence:
 
 
 def _step(value: dict[str, Any]) -> Step:
+    how = value.get("how")
+    if isinstance(how, Mapping) and "parts" in how:
+        value = {**value, "how": target_from_json(how)}
     step = Step(**value)
     _need(step.do in _STEPS, f"a step does {shown(step.do)}")
     _need(isinstance(step.why, str), "a step says no reason")
@@ -168,7 +172,7 @@ def _step(value: dict[str, Any]) -> Step:
     _need(isinstance(step.replaces, bool), "`replaces` is neither true nor false")
     _need(step.size is None or _is_number(step.size), "`size` is no number")
     _need(step.mode is None or (_is_number(step.mode) and step.mode <= 0o777), "`mode` is none")
-    _need(step.how is None or isinstance(step.how, Mapping), "`how` is no object")
+    _need(step.how is None or isinstance(step.how, (StateTarget, Mapping)), "`how` is no object")
     _need((step.do == REWRITE) == (step.how is not None), "`how` is missing, or too much")
     for text in (step.text, step.base64, step.origin):
         _need(text is None or _is_text(text), "the content of a step is no text")

@@ -14,11 +14,11 @@ from floodmark.changes.carry.origin import new_query_id
 from floodmark.changes.plan import EMPTY, Plan, Precondition, Step, rewrite, write
 from floodmark.changes.planners.migrate import Drawn, describing, goal_of, unique_ids_of
 from floodmark.checkpoint.commits import CommitEntry, render_commit, with_state_ids
-from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, SOURCES, STATE
+from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, SOURCES
 from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_offset
 from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.connectors.source import render_json
-from floodmark.statestore.rewrite.goal import ReshapeTarget, goal_to_json
+from floodmark.statestore.rewrite.target import StateTarget
 
 VERSION = 1
 
@@ -51,7 +51,7 @@ def plan_bootstrap(
         _commit(first.commit, goals),
         *_sources(first),
         *describing(drawn, new),
-        *(rewrite(f"{STATE}/{one.operator}", _why(one), goal_to_json(one)) for one in goals),
+        *(rewrite(one, _why(one)) for one in goals),
     )
     empty = [str(one.operator) for one in goals if not any(part.given for part in one.parts)]
     notes = [f"Operator {number} starts empty." for number in empty]
@@ -72,14 +72,14 @@ def plan_bootstrap(
     )
 
 
-def _why(goal: ReshapeTarget) -> str:
+def _why(goal: StateTarget) -> str:
     names = [part.name for part in goal.parts if part.given]
     return "the rows that were given" if names else "an empty state"
 
 
 def _goals(
     new: str, drawn: Drawn, first: FirstBatch, given: frozenset[tuple[int, str]]
-) -> Iterator[ReshapeTarget]:
+) -> Iterator[StateTarget]:
     conf = first.offsets.metadata.conf if first.offsets.metadata else {}
     for kept in drawn.operators:
         goal = goal_of(kept, conf, 0, VERSION)
@@ -90,7 +90,7 @@ def _goals(
         yield replace(goal, parts=parts, unique_ids=ids, zip_version=zips)
 
 
-def _commit(commit: CommitEntry, goals: tuple[ReshapeTarget, ...]) -> Step:
+def _commit(commit: CommitEntry, goals: tuple[StateTarget, ...]) -> Step:
     ids = {one.operator: one.unique_ids for one in goals if one.unique_ids is not None}
     if ids:
         commit = with_state_ids(commit, ids)

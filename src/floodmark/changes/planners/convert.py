@@ -16,7 +16,7 @@ from floodmark.changes.planners.rewritten_state import (
 )
 from floodmark.checkpoint.conf_keys import PROVIDER_CLASS, STATE_FORMAT
 from floodmark.errors import NoAnswer, WrongUse
-from floodmark.statestore.rewrite.partitions import require_rewritable
+from floodmark.statestore.rewrite.stores import require_rewritable
 from floodmark.statestore.write import HDFS, ROCKSDB
 
 _PACKAGE = "org.apache.spark.sql.execution.streaming.state"

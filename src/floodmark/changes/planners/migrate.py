@@ -19,19 +19,19 @@ from floodmark.changes.carry.resume_point import Course, UpgradeOptions, choose_
 from floodmark.changes.matching.aggregates import aggregations, with_columns
 from floodmark.changes.matching.operators import Matching, MatchOptions, OperatorMatch, match
 from floodmark.changes.matching.shapes import Aggregate, OperatorShape, StoreShape
-from floodmark.changes.plan import WRITE, Plan, Step, rewrite, write
+from floodmark.changes.plan import Plan, Step, rewrite, write
+from floodmark.changes.planners.rewritten_state import log_step
 from floodmark.changes.planners.state_layout import StateLayout, provider_of
 from floodmark.changes.planners.upgrade import plan_upgrade
-from floodmark.checkpoint.commits import StateIds, parse_commit, render_commit, with_state_ids
 from floodmark.checkpoint.conf_keys import (
     MERGE_VERSION,
     ROW_CHECKSUMS,
     SHUFFLE_PARTITIONS,
+    STATE_CODEC,
     STATE_ENCODING,
 )
-from floodmark.checkpoint.layout import COMMITS, JOIN_STORES, OFFSETS, STATE
+from floodmark.checkpoint.layout import JOIN_STORES, STATE
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.offsets import parse_offsets, render_offsets, with_conf
 from floodmark.checkpoint.operator_kinds import AGGREGATION, SESSION
 from floodmark.checkpoint.operators import with_partitions
 from floodmark.checkpoint.plan.tree import Expression, PlanTree, words
@@ -41,8 +41,8 @@ from floodmark.errors import NotCarried, WrongUse
 from floodmark.state.keys.grouping import grouping_of
 from floodmark.state.shapes.operators import Reading
 from floodmark.state.shapes.schema import PLAIN, render_encoding
-from floodmark.statestore.rewrite.goal import Part, ReshapeTarget, goal_to_json
-from floodmark.statestore.rewrite.partitions import CODEC, StoreToRewrite, stores_of
+from floodmark.statestore.rewrite.stores import StoreToRewrite, stores_of
+from floodmark.statestore.rewrite.target import Part, StateTarget
 from floodmark.storage.files import Files
 
 
@@ -208,7 +208,7 @@ def plan_migrate(
     matching = match(
         [one.operator for one in old], [one.operator for one in drawn.operators], migration.match
     )
-    goals: tuple[ReshapeTarget, ...] = ()
+    goals: tuple[StateTarget, ...] = ()
     if course.after is not None:
         goals = tuple(_goals(origin, new, course, migration, matching, old, drawn, conf, has_ids))
         carried = {goal.from_operator for goal in goals}
@@ -219,7 +219,7 @@ def plan_migrate(
     ids = {goal.operator: goal.unique_ids for goal in goals if goal.unique_ids is not None}
     pins = {**migration.pins, **migration.conf, **migration.layout.conf}
     steps = [
-        _log_step(step, origin, course, pins, ids)
+        log_step(origin, course, step, pins, ids or None)
         for step in base.steps
         if not step.path.startswith(f"{STATE}/")
     ]
@@ -228,9 +228,7 @@ def plan_migrate(
         steps.append(write(f"{STARTS}/1.json", migration.note, why))
     if goals:
         steps += describing(drawn, new, _hadoop_path(origin.checkpoint))
-        steps += [
-            rewrite(f"{STATE}/{g.operator}", _why(g, matching), goal_to_json(g)) for g in goals
-        ]
+        steps += [rewrite(goal, _why(goal, matching)) for goal in goals]
     return replace(
         base,
         verb="migrate",
@@ -268,7 +266,7 @@ def _refuse_partitions(migration: Migration) -> None:
         )
 
 
-def _refuse_made_twice(goals: Sequence[ReshapeTarget]) -> None:
+def _refuse_made_twice(goals: Sequence[StateTarget]) -> None:
     for goal in goals:
         if goal.in_flight is not None and any(part.given for part in goal.parts):
             raise NotCarried(
@@ -279,32 +277,11 @@ def _refuse_made_twice(goals: Sequence[ReshapeTarget]) -> None:
             )
 
 
-def _why(goal: ReshapeTarget, matching: Matching) -> str:
+def _why(goal: StateTarget, matching: Matching) -> str:
     found = next(one for one in matching.operators if one.new.number == goal.operator)
     if found.old is None:
         return f"{found.new.words}, new and empty"
     return f"the state after batch {goal.batch}, in the new code's columns"
-
-
-def _log_step(
-    step: Step, origin: Origin, course: Course, conf: Mapping[str, str], ids: StateIds
-) -> Step:
-    if step.path.startswith(f"{OFFSETS}/") and conf:
-        entry = with_conf(parse_offsets(_content(step, origin)), conf)
-        return write(step.path, render_offsets(entry), f"{step.why}, with other settings")
-    if step.path.startswith(f"{COMMITS}/"):
-        commit = parse_commit(_content(step, origin))
-        # No state of an earlier batch is carried over.
-        mine = (ids if step.path == f"{COMMITS}/{course.number}" else {}) if ids else None
-        if mine is None and not commit.state_unique_ids and commit.version != 2:
-            return step
-        words = "the new state's unique ids" if mine else "without unique ids"
-        return write(step.path, render_commit(with_state_ids(commit, mine)), f"{step.why}; {words}")
-    return step
-
-
-def _content(step: Step, origin: Origin) -> bytes:
-    return step.data if step.do == WRITE else origin.read(step.origin or step.path)
 
 
 def _hadoop_path(checkpoint: Checkpoint) -> str | None:
@@ -341,7 +318,7 @@ def _goals(
     drawn: Drawn,
     conf: Mapping[str, str],
     has_ids: bool,
-) -> Iterator[ReshapeTarget]:
+) -> Iterator[StateTarget]:
     assert course.after is not None
     assert course.number is not None
     sources = {one.operator.number: one for one in old}
@@ -361,9 +338,9 @@ def _goals(
         )
 
 
-def goal_of(kept: Kept, conf: Mapping[str, str], batch: int, version: int) -> ReshapeTarget:
+def goal_of(kept: Kept, conf: Mapping[str, str], batch: int, version: int) -> StateTarget:
     """The state of a drawn operator, empty."""
-    return ReshapeTarget(
+    return StateTarget(
         kept.operator.number,
         None,
         batch,
@@ -371,7 +348,7 @@ def goal_of(kept: Kept, conf: Mapping[str, str], batch: int, version: int) -> Re
         kept.partitions,
         provider_of(conf),
         tuple(_part(reading) for reading in kept.readings),
-        conf.get(CODEC, "lz4"),
+        conf.get(STATE_CODEC, "lz4"),
         conf.get(ROW_CHECKSUMS, "false").lower() == "true",
         conf.get(STATE_ENCODING, "unsaferow").lower() == "avro",
         "" if conf.get(MERGE_VERSION, "1") == "2" else ",",

@@ -14,8 +14,8 @@ from floodmark.changes.plan import Plan
 from floodmark.changes.planners.rewritten_state import Turn, course_of, operators_of, plan_rewritten
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.errors import NoAnswer, WrongUse
-from floodmark.statestore.rewrite.partitions import require_rewritable
 from floodmark.statestore.rewrite.spread import BY_ALL_KEYS, require_hashed_by_all_keys
+from floodmark.statestore.rewrite.stores import require_rewritable
 
 MOST_PARTITIONS = 1_000_000
 

@@ -8,9 +8,8 @@ carried over as they are.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from floodmark.changes.carry.needed_state import computed_again, needed_state, whole_in_flight
 from floodmark.changes.carry.origin import Origin
@@ -18,11 +17,18 @@ from floodmark.changes.carry.resume_point import Course, UpgradeOptions, choose_
 from floodmark.changes.plan import Plan, Step, rewrite, write
 from floodmark.changes.planners.upgrade import plan_upgrade
 from floodmark.checkpoint.commits import StateIds, parse_commit, render_commit, with_state_ids
+from floodmark.checkpoint.conf_keys import STATE_CODEC
 from floodmark.checkpoint.layout import COMMITS, JOIN_STORES, OFFSETS, STATE
 from floodmark.checkpoint.offsets import parse_offsets, render_offsets, with_conf
 from floodmark.checkpoint.operators import with_partitions
 from floodmark.errors import NoAnswer
-from floodmark.statestore.rewrite.partitions import StoreToRewrite, stores_of
+from floodmark.statestore.rewrite.stores import (
+    StoreToRewrite,
+    families_of,
+    has_zips_of_spark_4_0,
+    stores_of,
+)
+from floodmark.statestore.rewrite.target import Part, StateTarget
 
 
 @dataclass(frozen=True)
@@ -113,23 +119,30 @@ def _carried(
     anew: Mapping[int, OperatorToRewrite],
     ids: StateIds | None,
 ) -> Iterator[Step]:
-    def data() -> bytes:
-        return origin.read(step.origin) if step.origin is not None else step.data
-
     folder, _, rest = step.path.partition("/")
-    if folder == OFFSETS and turn.conf:
-        entry = with_conf(parse_offsets(data()), turn.conf)
-        yield write(step.path, render_offsets(entry), f"{step.why}, with the new settings")
-    elif folder == COMMITS:
-        yield _commit(course, step, data, ids)
-    elif folder == STATE:
-        yield from _described(turn, step, rest.split("/"), data, anew)
+    if folder == STATE:
+        yield from _described(origin, turn, step, rest.split("/"), anew)
     else:
-        yield step
+        yield log_step(origin, course, step, turn.conf, ids)
 
 
-def _commit(course: Course, step: Step, data: Callable[[], bytes], ids: StateIds | None) -> Step:
-    entry = parse_commit(data())
+def log_step(
+    origin: Origin, course: Course, step: Step, conf: Mapping[str, str], ids: StateIds | None
+) -> Step:
+    """An entry of the logs, with other settings and with the unique ids of the new state."""
+    folder = step.path.partition("/")[0]
+    if folder == OFFSETS and conf:
+        entry = with_conf(parse_offsets(_content(origin, step)), conf)
+        return write(step.path, render_offsets(entry), f"{step.why}, with the new settings")
+    return _commit(origin, course, step, ids) if folder == COMMITS else step
+
+
+def _content(origin: Origin, step: Step) -> bytes:
+    return origin.read(step.origin) if step.origin is not None else step.data
+
+
+def _commit(origin: Origin, course: Course, step: Step, ids: StateIds | None) -> Step:
+    entry = parse_commit(_content(origin, step))
     mine: StateIds | None = ids
     if ids is not None and step.path != f"{COMMITS}/{course.number}":
         mine = {}  # no state of that batch is carried over
@@ -140,10 +153,10 @@ def _commit(course: Course, step: Step, data: Callable[[], bytes], ids: StateIds
 
 
 def _described(
+    origin: Origin,
     turn: Turn,
     step: Step,
     parts: list[str],
-    data: Callable[[], bytes],
     anew: Mapping[int, OperatorToRewrite],
 ) -> Iterator[Step]:
     """`parts` is the path below state/: the operator, then its files."""
@@ -151,7 +164,7 @@ def _described(
         if turn.partitions is None:
             yield step
         else:
-            written = with_partitions(data(), turn.partitions)
+            written = with_partitions(_content(origin, step), turn.partitions)
             yield write(step.path, written, f"{turn.partitions} partitions")
     elif "_metadata" in parts or parts[1] == "_stateSchema" or int(parts[0]) not in anew:
         yield step
@@ -205,20 +218,42 @@ def _rewrites(
     ids: StateIds | None,
 ) -> Iterator[Step]:
     assert course.number is not None
-    again = whole_in_flight(origin.checkpoint, course.in_flight, origin.read)
+    # With unique ids a batch that is not committed has none that anybody knows.
+    again = None
+    if not turn.unique_ids:
+        again = whole_in_flight(origin.checkpoint, course.in_flight, origin.read)
     for operator in operators:
-        how: dict[str, Any] = {
-            "operator": operator.number,
-            "batch": operator.batch,
-            "version": course.number + 1,
-            "partitions": None if operator.is_keyless else turn.partitions,
-            "provider": turn.provider,
-            "unique_ids": [list(stores) for stores in ids[operator.number]] if ids else None,
-        }
-        path = f"{STATE}/{operator.number}"
-        yield rewrite(path, f"the state after batch {operator.batch}, {turn.why}", how)
-        # With unique ids a batch that is not committed has none that anybody knows.
-        if again is not None and not turn.unique_ids:
-            how = {**how, "batch": again, "since": operator.batch, "version": course.top + 1}
-            words = f"what batch {again} has written: a sink that has it does not compute it again"
-            yield rewrite(path, words, how)
+        words = f"the state after batch {operator.batch}, {turn.why}"
+        if again is not None:
+            words += f"; what batch {again} has written, for a sink that does not take it again"
+        yield rewrite(_target(origin, course, turn, operator, ids, again), words)
+
+
+def _target(
+    origin: Origin,
+    course: Course,
+    turn: Turn,
+    operator: OperatorToRewrite,
+    ids: StateIds | None,
+    again: int | None,
+) -> StateTarget:
+    assert course.number is not None
+    first = operator.stores[0]
+    entry = origin.checkpoint.offsets.get(operator.batch)
+    conf = entry.metadata.conf if entry and entry.metadata else {}
+    families = [families_of(store) for store in operator.stores]
+    return StateTarget(
+        operator.number,
+        operator.number,
+        operator.batch,
+        course.number + 1,
+        1 if operator.is_keyless else turn.partitions or _count(operator),
+        turn.provider,
+        tuple(Part(store.name, kept=True) for store in operator.stores),
+        conf.get(STATE_CODEC, "lz4"),
+        first.at.row_checksums,
+        unique_ids=ids[operator.number] if ids else None,
+        in_flight=again,
+        zip_version=2 if ids and has_zips_of_spark_4_0(first) else 1,
+        numbers={name: number for one in families for name, number in one.items()},
+    )

@@ -19,8 +19,8 @@ from floodmark.changes.planners.convert import (
 from floodmark.changes.planners.repartition import pinned_note, require_number
 from floodmark.checkpoint.conf_keys import PROVIDER_CLASS, SHUFFLE_PARTITIONS
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.statestore.rewrite.partitions import StoreToRewrite, require_rewritable
 from floodmark.statestore.rewrite.spread import BY_ALL_KEYS, require_hashed_by_all_keys
+from floodmark.statestore.rewrite.stores import StoreToRewrite, require_rewritable
 from floodmark.statestore.write import HDFS, ROCKSDB
 
 

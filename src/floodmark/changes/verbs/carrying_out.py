@@ -32,7 +32,7 @@ from floodmark.changes.named_places import (
     same_change,
     same_place,
 )
-from floodmark.changes.plan import FOLDER_MODE, Plan, plan_to_json, render_plan, seal
+from floodmark.changes.plan import FOLDER_MODE, REWRITE, Plan, plan_to_json, render_plan, seal
 from floodmark.changes.plan_parsing import parse_plan
 from floodmark.changes.plan_text import change_text
 from floodmark.changes.planners.copy import plan_copy
@@ -379,13 +379,9 @@ def _execute(plan: Plan, carrying: Carrying) -> Outcome:
 
 
 def _rewriter(plan: Plan) -> Rewriter | None:
-    if plan.verb in ("migrate", "bootstrap"):
-        from floodmark.changes.reshape_rewriter import ReshapeRewriter
-
-        return ReshapeRewriter()
-    if plan.verb not in ("repartition", "convert"):
+    if not any(step.do == REWRITE for step in plan.steps):
         return None
-    from floodmark.changes.repartition_rewriter import StateRewriter
+    from floodmark.changes.state_rewriter import StateRewriter
 
     return StateRewriter()
 

@@ -14,7 +14,7 @@ from typing import Any
 from floodmark.changes.plan import Plan
 from floodmark.changes.planners.bootstrap import FirstBatch, plan_bootstrap
 from floodmark.changes.planners.migrate import Drawn, Kept, goal_of
-from floodmark.changes.reshape_rewriter import ReshapeRewriter
+from floodmark.changes.state_rewriter import StateRewriter
 from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.checkpoint.operator_kinds import JOIN
 from floodmark.checkpoint.outline import SourceOutline
@@ -29,7 +29,7 @@ from floodmark.redaction import Redaction
 from floodmark.secret_text import redacted
 from floodmark.state.rows.given_rows import given_key, given_value
 from floodmark.state.rows.types import Struct, ddl, distinct
-from floodmark.statestore.rewrite.goal import Part
+from floodmark.statestore.rewrite.target import Part
 from floodmark.storage.files import local_path
 
 _FORMATS = ("parquet", "json", "csv", "orc")
@@ -61,7 +61,7 @@ class Bootstrap:
 @dataclass(frozen=True)
 class Bootstrapped:
     plan: Plan
-    rewriter: ReshapeRewriter
+    rewriter: StateRewriter
 
 
 def bootstrap_plan(
@@ -92,7 +92,7 @@ def bootstrap_plan(
         places[operator, name] = place
     options = asked.options(Redaction.about(new))
     plan = plan_bootstrap(new, found.drawn, first, list(chosen), options)
-    return Bootstrapped(plan, ReshapeRewriter(lambda operator: rows_of(places, operator)))
+    return Bootstrapped(plan, StateRewriter(lambda operator: rows_of(places, operator)))
 
 
 def _first_batch(found: Drawing, start: Start | None) -> FirstBatch:

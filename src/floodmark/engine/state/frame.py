@@ -14,7 +14,7 @@ from floodmark.state.rows.types import arrow_type, distinct
 from floodmark.state.shapes.operators import Reading
 from floodmark.state.shapes.reshape import Reshaping
 from floodmark.statestore.open import open_state
-from floodmark.statestore.rewrite.goal import Part
+from floodmark.statestore.rewrite.target import Part
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 

@@ -27,12 +27,12 @@ from floodmark.state.rows.types import (
 )
 from floodmark.state.rows.widening import widens
 from floodmark.state.shapes.operators import Reading, Shape
-from floodmark.statestore.rewrite.goal import Part
-from floodmark.statestore.rewrite.reshape import Given
+from floodmark.statestore.rewrite.target import Part
+from floodmark.statestore.rewrite.writing import Given
 from floodmark.storage.files import Files, open_files
 
 if TYPE_CHECKING:
-    from floodmark.statestore.rewrite.moving import Rows
+    from floodmark.statestore.rewrite.old_rows import Rows
 
 _SHOWN = 5
 PARTITION = "_partition"

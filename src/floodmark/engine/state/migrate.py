@@ -24,7 +24,7 @@ from floodmark.changes.planners.migrate import (
     plan_migrate,
 )
 from floodmark.changes.planners.state_layout import StateLayout
-from floodmark.changes.reshape_rewriter import ReshapeRewriter
+from floodmark.changes.state_rewriter import StateRewriter
 from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.plan.tree import Expression, PlanTree, hidden_expression
@@ -42,7 +42,7 @@ from floodmark.engine.code.source_tables import read_tables
 from floodmark.engine.start.notes import note_of
 from floodmark.engine.state.frame import reshaped_frame, state_frame
 from floodmark.engine.state.made_rows import Made, call, check_rows, fitted, rows_of, spool
-from floodmark.engine.state.reshape import SparkReshaper
+from floodmark.engine.state.rewriting import SparkRewriter
 from floodmark.engine.state.source_change import (
     SourceRequest,
     read_starts,
@@ -57,7 +57,7 @@ from floodmark.rules.restarts.carrying import KEYS, unaccounted
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.state.shapes.operators import Reading, Shape
 from floodmark.statestore.open import open_state
-from floodmark.statestore.rewrite.goal import Part, ReshapeTarget, goal_from_json
+from floodmark.statestore.rewrite.target import Part, StateTarget
 from floodmark.storage.starts import acting_note
 
 _UNNOTED = "last-start-unknown"
@@ -115,7 +115,7 @@ class MigrationPlan:
     new: str
     request: UpgradeOptions
     carrying: Carrying
-    rewriter: ReshapeRewriter = field(default_factory=ReshapeRewriter)
+    rewriter: StateRewriter = field(default_factory=StateRewriter)
 
     def rewrite(self, step: Step, places: PlanPlaces) -> None:
         self.rewriter.rewrite(step, places)
@@ -163,7 +163,7 @@ class MigrationPlan:
         if salt is not None:
             found = replace(found, drawn=hidden(found.drawn, salt))
         if asked.on_spark:
-            self.rewriter = SparkReshaper(spark=found.spark, storage=self.carrying.storage)
+            self.rewriter = SparkRewriter(spark=found.spark, storage=self.carrying.storage)
         code = load_migration(asked.with_file, found.drawn) if asked.with_file else None
         request = _match_wish(asked, code)
         _refuse_unaccounted(comparison, asked, request)
@@ -184,11 +184,7 @@ class MigrationPlan:
         code: MigrationCode,
         stack: contextlib.ExitStack,
     ) -> None:
-        goals = [
-            goal_from_json(step.how)
-            for step in plan.steps
-            if step.do == REWRITE and step.how is not None
-        ]
+        goals = [step.target for step in plan.steps if step.do == REWRITE]
         if not any(part.given for goal in goals for part in goal.parts):
             return
         places: dict[tuple[int, str], str] = {}
@@ -207,7 +203,7 @@ class MigrationPlan:
         self.rewriter.given = lambda operator: rows_of(places, operator)
 
     def _made(
-        self, origin: Origin, found: Drawing, code: MigrationCode, goal: ReshapeTarget, part: Part
+        self, origin: Origin, found: Drawing, code: MigrationCode, goal: StateTarget, part: Part
     ) -> Made:
         if goal.from_operator is None or part.source is None:
             raise WrongUse(
@@ -282,7 +278,7 @@ def migration_plan(
     return MigrationPlan(asked, new, request, carrying)
 
 
-def _old_reading(origin: Origin, goal: ReshapeTarget, part: Part) -> Reading:
+def _old_reading(origin: Origin, goal: StateTarget, part: Part) -> Reading:
     assert goal.from_operator is not None
     view = open_state(origin.files, origin.checkpoint, goal.from_operator, part.source, goal.batch)
     return view.reading

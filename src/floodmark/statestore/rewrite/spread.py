@@ -14,7 +14,7 @@ from math import log2
 from floodmark.checkpoint.conf_keys import STRICT_DISTRIBUTION
 from floodmark.checkpoint.layout import JOIN_STORES
 from floodmark.errors import WouldLose
-from floodmark.statestore.rewrite.partitions import StoreToRewrite
+from floodmark.statestore.rewrite.stores import StoreToRewrite
 
 STRICT = STRICT_DISTRIBUTION
 BY_ALL_KEYS = "hashed-by-all-keys"

@@ -1,4 +1,4 @@
-"""The target of a state rewrite: what new code keeps, part by part."""
+"""The target of a state rewrite: what a new checkpoint keeps of an operator, part by part."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Part:
 
     store: str
     """The folder below the partition's."""
-    family: str | None
-    shape: str
-    key_json: str
-    value_json: str
+    family: str | None = None
+    shape: str = Shape.PAIRS.value
+    key_json: str = ""
+    value_json: str = ""
     encoding_json: str | None = None
     key_id: int = 0
     value_id: int = 0
@@ -34,6 +34,8 @@ class Part:
     """What of the old operator is read, by the name that `floodmark state` has for it."""
     given: bool = False
     """A function of the user's makes the rows."""
+    kept: bool = False
+    """The rows of the whole store pass as they are, every column family of it."""
 
     @property
     def name(self) -> str:
@@ -53,8 +55,8 @@ class Part:
 
 
 @dataclass(frozen=True)
-class ReshapeTarget:
-    """The state of one operator as the new code wants it."""
+class StateTarget:
+    """The state of one operator, and where its rows come from."""
 
     operator: int
     from_operator: int | None
@@ -76,12 +78,21 @@ class ReshapeTarget:
     """The old batch that was planned and not committed, where it has left a whole state."""
     zip_version: int = 1
     """What RocksDB's zips say of themselves: 2 for Spark 4.0 with unique ids."""
+    numbers: Mapping[str, int] | None = None
+    """Column family → its number, where rows pass as they are."""
 
     @property
     def stores(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(part.store for part in self.parts))
 
+    @property
+    def keeps_rows(self) -> bool:
+        """No row changes: each is there again, in other files."""
+        return all(part.kept for part in self.parts)
+
     def families(self, store: str) -> dict[str, int]:
+        if self.numbers is not None:
+            return dict(self.numbers)
         names = [part.family for part in self.parts if part.store == store and part.family]
         return {name: number for number, name in enumerate(names, 1)}
 
@@ -92,34 +103,34 @@ class ReshapeTarget:
         return mine[JOIN_STORES.index(store)] if len(mine) > 1 else mine[0]
 
 
-def goal_to_json(goal: ReshapeTarget) -> dict[str, Any]:
-    value: dict[str, Any] = to_wire(goal)
+def target_to_json(target: StateTarget) -> dict[str, Any]:
+    value: dict[str, Any] = to_wire(target)
     return value
 
 
-def goal_from_json(value: Mapping[str, Any]) -> ReshapeTarget:
+def target_from_json(value: Mapping[str, Any]) -> StateTarget:
     parts = tuple(
         Part(**{**part, "recipe": recipe_from_json(part["recipe"]) if part["recipe"] else None})
         for part in value["parts"]
     )
     ids = value.get("unique_ids")
     unique = tuple(tuple(stores) for stores in ids) if ids is not None else None
-    return ReshapeTarget(**{**value, "parts": parts, "unique_ids": unique})
+    return StateTarget(**{**value, "parts": parts, "unique_ids": unique})
 
 
-def layout_of(goal: ReshapeTarget, part: Part) -> Layout:
+def layout_of(target: StateTarget, part: Part) -> Layout:
     schema = part.reading.schema
     assert schema is not None
-    rocksdb = goal.provider == ROCKSDB
+    rocksdb = target.provider == ROCKSDB
     return Layout(
         schema.key,
         schema.value,
         rocksdb,
         schema.encoding,
-        goal.families(part.store)[part.family] if part.family is not None and rocksdb else None,
+        target.families(part.store)[part.family] if part.family is not None and rocksdb else None,
         part.reading.shape in (Shape.LIST, Shape.VALUES),
-        goal.delimiter.encode(),
-        goal.row_checksums and rocksdb,
-        goal.avro and part.family is not None,
+        target.delimiter.encode(),
+        target.row_checksums and rocksdb,
+        target.avro and part.family is not None,
         {part.value_id: schema.value},
     )

@@ -1,4 +1,4 @@
-"""An operator's state recreated for other code: read, reshaped, put where Spark looks for it.
+"""An operator's state written again: old rows, or given ones, put where Spark looks for them.
 
 A store is read a piece at a time. Where keys stay as they are, so do their partitions, and
 the pieces go straight through; where keys change, they wait on this machine's disk, sorted
@@ -19,20 +19,17 @@ from typing import TYPE_CHECKING
 from floodmark.checkpoint.layout import FileInfo, state_files, store_folder
 from floodmark.errors import StoppedMidway
 from floodmark.state.files.records import Records
-from floodmark.state.rows.encoding import encode
-from floodmark.state.rows.layout import Layout
 from floodmark.state.shapes.merging import merged
 from floodmark.state.shapes.tally import Tally, tally
 from floodmark.statestore.change_file import write_change
-from floodmark.statestore.rewrite.goal import Part, ReshapeTarget, layout_of
-from floodmark.statestore.rewrite.moving import Moved, moves, reshaped_rows, sorted_out
+from floodmark.statestore.rewrite.old_rows import Moved, OldRows, OldState, encoded, sorted_out
+from floodmark.statestore.rewrite.target import Part, StateTarget, layout_of
 from floodmark.statestore.store import StoreAt
-from floodmark.statestore.view import StateView
 from floodmark.statestore.write import StoreFormat, WrittenStore, write_store
 from floodmark.storage.files import Files, WritableFiles
 
 if TYPE_CHECKING:
-    from floodmark.statestore.rewrite.moving import Rows
+    from floodmark.statestore.rewrite.old_rows import Rows
 
 _AT_ONCE = 2
 
@@ -45,20 +42,23 @@ Given = Callable[[Part, int], "Rows"]
 class Written:
     """What was written, so that it can be read back."""
 
-    goal: ReshapeTarget
+    goal: StateTarget
     stores: Mapping[tuple[int, str], WrittenStore]
     again: Mapping[tuple[int, str], WrittenStore]
     """What the batch in flight has left, as changes after the others."""
 
-
-Views = Callable[[Part, int], "StateView | None"]
-"""The old rows of a part after a batch."""
+    def of(self, partition: int) -> Written:
+        stores, again = (
+            {place: one for place, one in found.items() if place[0] == partition}
+            for found in (self.stores, self.again)
+        )
+        return Written(self.goal, stores, again)
 
 
 def write_state(
-    goal: ReshapeTarget,
+    goal: StateTarget,
     target: WritableFiles,
-    views: Views,
+    old: OldState,
     given: Given | None = None,
     partitions: Sequence[int] | None = None,
     moved: Moved | None = None,
@@ -70,13 +70,15 @@ def write_state(
     chosen = range(goal.partitions) if partitions is None else partitions
     places = [(partition, store) for partition in chosen for store in goal.stores]
     with contextlib.ExitStack() as stack:
-        moved = moved or _moved_here(goal, views, stack)
-        rows = _Sources(goal, views, given, moved, goal.batch)
+        here = _MovedHere(goal, old, stack)
+        rows = _Sources(goal, old, given, moved or here, goal.batch)
         stores = _each(places, lambda place: _write_one(goal, target, place, rows))
+        here.require_all(goal.batch, stores)
         if goal.in_flight is None:
             return Written(goal, stores, {})
-        later = _Sources(goal, views, given, moved, goal.in_flight)
+        later = _Sources(goal, old, given, moved or here, goal.in_flight)
         again = _each(places, lambda place: _write_again(goal, target, place, rows, later))
+        here.require_all(goal.in_flight, again)
         return Written(goal, stores, again)
 
 
@@ -92,17 +94,14 @@ class _Sources:
 
     def __init__(
         self,
-        goal: ReshapeTarget,
-        views: Views,
+        goal: StateTarget,
+        old: OldState,
         given: Given | None,
         moved: Moved,
         batch: int,
     ) -> None:
         self._parts = [
-            (
-                part.store,
-                _source(goal, part, views(part, batch), given, partial(moved, part, batch)),
-            )
+            (part.store, _source(goal, part, old(part, batch), given, partial(moved, part, batch)))
             for part in goal.parts
         ]
 
@@ -114,7 +113,7 @@ class _Sources:
 
 
 def _write_one(
-    goal: ReshapeTarget, target: WritableFiles, place: tuple[int, str], sources: _Sources
+    goal: StateTarget, target: WritableFiles, place: tuple[int, str], sources: _Sources
 ) -> WrittenStore:
     partition, store = place
     return write_store(
@@ -128,7 +127,7 @@ def _write_one(
 
 
 def _write_again(
-    goal: ReshapeTarget,
+    goal: StateTarget,
     target: WritableFiles,
     place: tuple[int, str],
     before: _Sources,
@@ -140,7 +139,7 @@ def _write_again(
     return write_change(target, folder, goal.version + 1, *rows, _style(goal, store))
 
 
-def _style(goal: ReshapeTarget, store: str) -> StoreFormat:
+def _style(goal: StateTarget, store: str) -> StoreFormat:
     families = goal.families(store)
     internal = frozenset(name for name in families if name.startswith("$"))
     return StoreFormat(
@@ -149,55 +148,77 @@ def _style(goal: ReshapeTarget, store: str) -> StoreFormat:
 
 
 def _source(
-    goal: ReshapeTarget,
+    goal: StateTarget,
     part: Part,
-    view: StateView | None,
+    old: OldRows | None,
     given: Given | None,
     moved: Callable[[], Callable[[int], Iterator[Records]]],
 ) -> Callable[[int], Iterator[Records]]:
     """A partition's rows, as the new store keeps them."""
-    layout = layout_of(goal, part)
     if part.given:
         assert given is not None
         rows = given
-        return lambda partition: _encoded(part, layout, rows(part, partition))
-    if part.recipe is None or view is None:
+        return lambda partition: encoded(goal, part, rows(part, partition))
+    if old is None:
         return lambda partition: iter(())
-    if not moves(goal, part, view):
-        return lambda partition: _encoded(part, layout, reshaped_rows(goal, part, view, partition))
+    if not old.moves:
+        return old.rows
     found = moved()
-    if part.recipe.merge is None:
+    if part.recipe is None or part.recipe.merge is None:
         return found
-    return lambda partition: _merged(part, layout, found(partition))
+    return lambda partition: _merged(goal, part, found(partition))
 
 
-def _moved_here(goal: ReshapeTarget, views: Views, stack: contextlib.ExitStack) -> Moved:
-    def moved(part: Part, batch: int) -> Callable[[int], Iterator[Records]]:
-        view = views(part, batch)
-        assert view is not None
-        place = stack.enter_context(tempfile.TemporaryDirectory(prefix="floodmark-runs-"))
-        return sorted_out(goal, part, view, Path(place, "runs")).rows
+class _MovedHere:
+    """Rows that change partitions wait on this machine's disk; it counts what it has read."""
 
-    return moved
+    def __init__(self, goal: StateTarget, old: OldState, stack: contextlib.ExitStack) -> None:
+        self._goal, self._old, self._stack = goal, old, stack
+        self._read: dict[tuple[str, int], Tally] = {}
+
+    def __call__(self, part: Part, batch: int) -> Callable[[int], Iterator[Records]]:
+        old = self._old(part, batch)
+        assert old is not None
+        place = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="floodmark-runs-"))
+        runs, self._read[part.store, batch] = sorted_out(self._goal, old, Path(place, "runs"))
+        return runs.rows
+
+    def require_all(self, batch: int, written: Mapping[tuple[int, str], WrittenStore]) -> None:
+        if self._goal.keeps_rows:
+            read = {store: total for (store, one), total in self._read.items() if one == batch}
+            require_same_rows(self._goal, read, written)
 
 
-def _encoded(part: Part, layout: Layout, rows: Rows) -> Iterator[Records]:
-    for keys, values in rows:
-        if len(keys):
-            yield encode(layout, keys, values, part.key_id, part.value_id)
+def require_same_rows(
+    goal: StateTarget,
+    read: Mapping[str, Tally],
+    written: Mapping[tuple[int, str], WrittenStore],
+) -> None:
+    """Every row that was read is written, and no other."""
+    for store, wanted in read.items():
+        tallies = (one.tally for (_, name), one in written.items() if name == store)
+        found = sum(tallies, Tally())
+        if found != wanted:
+            raise StoppedMidway(
+                f"operator {goal.operator}, store {store}: {wanted.rows} rows were read "
+                f"({wanted.checksum}), and {found.rows} written ({found.checksum})",
+                "Rows were lost or doubled on their way to their new partitions.",
+                "Repeat the command; if it happens again, storage does not keep what it is given.",
+            )
 
 
-def _merged(part: Part, layout: Layout, rows: Iterator[Records]) -> Iterator[Records]:
+def _merged(goal: StateTarget, part: Part, rows: Iterator[Records]) -> Iterator[Records]:
     """Keys that became one are in one partition, which is looked at as a whole."""
     import pyarrow as pa
 
+    layout = layout_of(goal, part)
     found = [layout.decode(records) for records in rows]
     schema, recipe = part.reading.schema, part.recipe
     if not found or schema is None or recipe is None or recipe.merge is None:
         return
     keys, values = (pa.concat_arrays([pair[at] for pair in found]) for at in (0, 1))
     pair = merged(keys, values, schema.key, schema.value, recipe.merge)
-    yield from _encoded(part, layout, iter([pair]))
+    yield from encoded(goal, part, iter([pair]))
 
 
 def check_state(written: Written, target: Files) -> None:
@@ -213,7 +234,7 @@ def check_state(written: Written, target: Files) -> None:
 
 
 def _check_one(
-    goal: ReshapeTarget,
+    goal: StateTarget,
     target: Files,
     version: int,
     place: tuple[int, str],
@@ -235,7 +256,7 @@ def _check_one(
 
 
 def _store_at(
-    goal: ReshapeTarget,
+    goal: StateTarget,
     store: str,
     partition: int,
     version: int,
