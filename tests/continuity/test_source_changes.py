@@ -148,8 +148,9 @@ def test_a_source_that_goes_is_accepted_by_name_with_what_it_had_not_read(
         assert not held.stage.new.exists()
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("kind", [FILES, KAFKA, DELTA])
+@pytest.mark.parametrize(
+    "kind", [FILES, *(pytest.param(kind, marks=pytest.mark.soak) for kind in (KAFKA, DELTA))]
+)
 def test_latest_begins_with_what_comes(spark: Any, kafka: Any, kind: str, tmp_path: Path) -> None:
     one = SourceScenario((FILES, kind, FILES), "by hand", "a", "ab")
     held = Try(spark.newSession(), tmp_path, one, kafka)

@@ -260,4 +260,12 @@ def listed(spark: Any, options: Mapping[str, str]) -> list[tuple[str, int]]:
             f"{options['path']} cannot be listed: {error}", do="See whether Spark can read it."
         ) from None
     paths = spark._jvm.org.apache.hadoop.fs.Path
-    return sorted((str(paths(row["path"]).toUri().toString()), int(row["at"])) for row in rows)
+    return sorted(
+        (_as_logged(str(paths(row["path"]).toUri().toString())), int(row["at"])) for row in rows
+    )
+
+
+def _as_logged(path: str) -> str:
+    """Spark compares what it has seen by its text, and a local path has three slashes there."""
+    bare = path.removeprefix("file:")
+    return path if bare == path or bare.startswith("//") else f"file://{bare}"
