@@ -269,7 +269,6 @@ def run_scenario(spark: Any, one: Scenario, folder: Path, script: bool = False) 
     """`script`: old and new code are plain scripts, and no start was noted: `--old` tells."""
     from floodmark import api
     from floodmark.changes.verbs.carrying_out import Carrying
-    from floodmark.engine.code.checking import CheckOptions
 
     folder.mkdir(parents=True)
     source, old, new = folder / "input", folder / "old", folder / "new"
@@ -289,7 +288,7 @@ def run_scenario(spark: Any, one: Scenario, folder: Path, script: bool = False) 
         said_yes = False
         if script:
             options["from_app"] = old_app
-            said_yes = api.check(str(old), new_app, CheckOptions(old=old_app)).verdict.is_yes
+            said_yes = api.check(str(old), new_app, old=old_app).verdict.is_yes
         if one.migration is not None:
             text = "from pyspark.sql import functions as F\n\n" + one.migration
             (folder / "MIGRATION.py").write_text(text)

@@ -221,7 +221,6 @@ def run_source_scenario(
 
     from floodmark import api
     from floodmark.changes.verbs.carrying_out import Carrying
-    from floodmark.engine.code.checking import CheckOptions
 
     stage = Stage(one, folder, kafka)
     script = conf_of(one) if from_script else None
@@ -241,7 +240,7 @@ def run_source_scenario(
         done = [row for name in one.old for row in stage.feeds[name].rows]
         stage.write(spark)
         old = {"old": old_app} if from_script else {}
-        judged = api.check(str(stage.old), new_app, CheckOptions(**old))
+        judged = api.check(str(stage.old), new_app, **old)
         assert judged.verdict.value == "needs-migration", judged
         given = {"from_app": old_app} if from_script else {}
         api.migrate(
