@@ -18,7 +18,7 @@ from floodmark.errors import OverLimit, WrongUse
 
 VARIABLE = "FLOODMARK_LIMITS"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-# Bytes, but for `ratio`. What has no entry of its own is limited by the memory alone.
+# Bytes, but for `ratio` and `seconds`. What has no entry of its own is limited by the memory alone.
 DEFAULTS: Mapping[str, int] = MappingProxyType(
     {
         "entry": 32 * MIB,  # offsets/N, commits/N: a few hundred bytes a source or partition
@@ -35,6 +35,7 @@ DEFAULTS: Mapping[str, int] = MappingProxyType(
         "zip": 64 * MIB,  # the unpacked entries of a RocksDB snapshot: its manifest
         "row": 128 * MIB,  # one key and value of a state
         "ratio": 1000,  # a state file's content to its size, beyond the first 256 MiB of content
+        "seconds": 8,  # that RocksDB may be silent: to open a snapshot, for each piece of it
         "memory": 0,  # what may be held at once; 0: half of what this process can have
     }
 )

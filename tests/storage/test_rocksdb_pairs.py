@@ -144,7 +144,7 @@ def test_a_forged_snapshot_ends_its_reader_alone(
 
     rocksdb_readers._readers().end()
     monkeypatch.setattr(subprocess, "Popen", other)
-    monkeypatch.setattr(rocksdb_readers, "OPENING_SECONDS", 1.0)
+    monkeypatch.setenv("FLOODMARK_LIMITS", "seconds=1")
     with pytest.raises(MalformedFile, match=said):
         _view(SALES).to_arrow()
     monkeypatch.setattr(subprocess, "Popen", real)

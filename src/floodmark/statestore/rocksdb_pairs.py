@@ -5,7 +5,7 @@ what its checksums say. So a reader is a process of its own (rocksdb_readers sta
 start counts, so next to nothing is imported here.
 
     asked:    what (1 byte), length of the folder's name, length of the key; the name, the key
-    answered: OPENED, then pieces, then an empty piece; or FAILED with the words of an error
+    answered: ALIVE, at times again, then pieces, then an empty one; or FAILED and an error's words
     a piece:  how many lengths, how many bytes; the lengths, the bytes
 """
 
@@ -16,12 +16,13 @@ import struct
 import sys
 from array import array
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import IO, Any, NamedTuple
 
 ASKED = struct.Struct("<cqq")
 PIECE = struct.Struct("<qq")
-FAILED, OPENED = -1, -2
+FAILED, ALIVE = -1, -2
 RECORDS, VALUE, FIRST, TO_THE_END, CLOSE = b"r", b"v", b"f", b"e", b"c"
 _AT_ONCE = 5_000
 """Pairs that are gathered before they are joined: so many stay in the processor's cache."""
@@ -65,12 +66,15 @@ def pairs_of(database: Any) -> Iterator[Pairs]:
         joined = _JOINED  # the first come soon: who waits for them may ask another reader then
 
 
-def first_pairs(database: Any, to_the_end: bool) -> Pairs:
+def first_pairs(database: Any, to_the_end: bool, goes_on: Callable[[], None]) -> Pairs:
     """The first pairs; RocksDB checks every block that it reads, and reads all if it is told to."""
     flat = list(itertools.chain.from_iterable(itertools.islice(database.items(), _FIRST_PAIRS)))
     last = flat[-2:-1]
     if to_the_end:
-        last = list(deque(database.keys(), maxlen=1))
+        keys = iter(database.keys())
+        while some := deque(itertools.islice(keys, _AT_ONCE * _JOINED), maxlen=1):
+            last = list(some)
+            goes_on()
     if to_the_end or len(flat) < 2 * _FIRST_PAIRS:
         check_end(database, last[0] if last else None)
     return Pairs(array("i", map(len, flat)), flat)
@@ -108,8 +112,8 @@ def serve() -> None:
                 continue
             if database is None:
                 opened, database = place, open_database(place)
-            _send_header(out, OPENED, 0)
-            for pairs in _answer(database, what, key):
+            _send_header(out, ALIVE, 0)
+            for pairs in _answer(database, what, key, partial(_send_header, out, ALIVE, 0)):
                 _send_header(out, len(pairs.lengths), sum(map(len, pairs.parts)))
                 out.write(pairs.lengths)
                 out.writelines(pairs.parts)
@@ -123,7 +127,7 @@ def serve() -> None:
         out.flush()
 
 
-def _answer(database: Any, what: bytes, key: bytes) -> Iterator[Pairs]:
+def _answer(database: Any, what: bytes, key: bytes, goes_on: Callable[[], None]) -> Iterator[Pairs]:
     if what == RECORDS:
         yield from pairs_of(database)
     elif what == VALUE:
@@ -131,12 +135,12 @@ def _answer(database: Any, what: bytes, key: bytes) -> Iterator[Pairs]:
         if found is not None:
             yield Pairs(array("i", [len(found)]), [found])
     else:
-        first = first_pairs(database, what == TO_THE_END)
+        first = first_pairs(database, what == TO_THE_END, goes_on)
         if first.lengths:
             yield first
 
 
 def _send_header(out: IO[bytes], count: int, size: int) -> None:
     out.write(PIECE.pack(count, size))
-    if count == OPENED:
+    if count == ALIVE:
         out.flush()  # who waits for it has a limit

@@ -19,19 +19,16 @@ from array import array
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from floodmark.errors import CannotRead, MalformedFile
+from floodmark import limits
+from floodmark.errors import CannotRead, FloodmarkError, MalformedFile
 from floodmark.statestore import rocksdb_pairs as asked_of
-from floodmark.statestore.rocksdb_pairs import ASKED, FAILED, OPENED, PIECE, Pairs
+from floodmark.statestore.rocksdb_pairs import ALIVE, ASKED, FAILED, PIECE, Pairs
 
 if TYPE_CHECKING:
     from subprocess import Popen
 
 _PIPE = 1 << 20
 _MOST_KEPT = 8
-OPENING_SECONDS = 60.0
-"""RocksDB reads the MANIFEST and the ends of the tables; of a damaged MANIFEST it never tires."""
-ANSWER_SECONDS = 900.0
-"""Between two pieces; the longest is a whole table that is read for its checksums."""
 
 
 def records(place: str) -> Iterator[Pairs]:
@@ -87,22 +84,20 @@ class _Reader:
     def answers(self, what: bytes, place: str, key: bytes) -> Iterator[Pairs]:
         self.place = place
         self._ask(what, place, key)
-        limit = OPENING_SECONDS
         while True:
-            count, size = PIECE.unpack(self._exactly(PIECE.size, limit))
-            limit = ANSWER_SECONDS
+            count, size = PIECE.unpack(self._exactly(PIECE.size))
             if count == FAILED:
-                raise RuntimeError(self._exactly(size, limit).decode())
-            if count == OPENED:
+                raise RuntimeError(self._exactly(size).decode())
+            if count == ALIVE:
                 continue
             if count == 0:
                 return
             lengths = array("i")
-            lengths.frombytes(self._exactly(count * lengths.itemsize, limit))
-            yield Pairs(lengths, [bytes(self._exactly(size, limit))])
+            lengths.frombytes(self._exactly(count * lengths.itemsize))
+            yield Pairs(lengths, [bytes(self._exactly(size))])
 
     def close(self) -> None:
-        with contextlib.suppress(CannotRead):
+        with contextlib.suppress(FloodmarkError):
             self._ask(asked_of.CLOSE, self.place, b"")
         self.place = ""
 
@@ -118,8 +113,9 @@ class _Reader:
         except BrokenPipeError:
             raise self._ended() from None
 
-    def _exactly(self, size: int, seconds: float) -> bytearray:
+    def _exactly(self, size: int) -> bytearray:
         assert self._process.stdout is not None
+        seconds = limits.current().of("seconds")
         pipe = self._process.stdout.fileno()
         found, at = bytearray(size), 0
         until = time.monotonic() + seconds
@@ -220,8 +216,10 @@ def _start() -> Popen[bytes]:
         ) from None
 
 
-def _never_ends(seconds: float) -> MalformedFile:
+def _never_ends(seconds: int) -> MalformedFile:
     return MalformedFile(
-        f"RocksDB has not answered for {seconds:.0f} seconds",
-        "A damaged or forged snapshot can keep it busy forever; so can storage that stands still.",
+        f"RocksDB has not answered for {seconds} seconds",
+        "A damaged or forged snapshot can keep it for ever; so can storage that stands still, or a "
+        "machine that is very busy.",
+        f"If the snapshot is sound: floodmark --raise-limit seconds={10 * seconds} …",
     )
