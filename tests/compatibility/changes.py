@@ -170,7 +170,7 @@ def _rate(spark: Any, folder: Path) -> Any:
 
 _add("sources swapped", "merged", _swapped, MIGRATE, "sources-reordered", starts=False)
 _add("another folder", "stateless", _elsewhere, MIGRATE, "source-place-changed", starts=False)
-_add("another glob", "stateless", _other_glob, UNKNOWN, "source-place-changed")
+_add("another glob", "stateless", _other_glob, MIGRATE, "source-place-changed")
 _add("the folder above", "stateless", _above, UNKNOWN, "source-place-changed")
 _add("another kind of source", "stateless", _rate, MIGRATE, "source-kind-changed", starts=False)
 
