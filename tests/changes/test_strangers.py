@@ -355,6 +355,10 @@ def evil_plans(cp: Path, home: Path) -> dict[str, bytes]:
     for _ in range(300):
         nested = [nested]
     found["nested"] = edited(options={"sink": nested})
+    found["a step that is text"] = edited(steps=["x"])
+    for at, how in enumerate([5, [1], {}, {"parts": 5}, {"parts": [1]}, {"parts": {"a": None}}]):
+        rewriting = {"do": "rewrite-state", "path": "state/0", "why": "x", "how": how}
+        found[f"how-{at}"] = edited(steps=[rewriting])
     found["step"] = edited(steps=[{"do": "chmod", "path": "a", "why": "x"}])
     found["base64"] = edited(steps=[{"do": "write", "path": "a", "why": "x", "base64": "!"}])
     return found

@@ -90,7 +90,7 @@ def plan_from_json(value: Any, origin: str = "plan") -> Plan:
             error.why,
             "Nothing was changed. No command makes such a plan: do not trust where it came from.",
         ) from None
-    except (_Odd, KeyError, TypeError, ValueError) as error:
+    except (_Odd, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise EditedPlan(
             f"{origin}: not a plan that a command has made",
             f"In it, {shown(str(error))}."
@@ -161,7 +161,8 @@ def _consequence(value: Any) -> Consequence:
     return Consequence(**{**value, **ranges})
 
 
-def _step(value: dict[str, Any]) -> Step:
+def _step(value: Any) -> Step:
+    _need(isinstance(value, dict), "a step is no object")
     how = value.get("how")
     if isinstance(how, Mapping) and "parts" in how:
         value = {**value, "how": target_from_json(how)}
