@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from floodmark.errors import CannotRead, MalformedFile
+from floodmark import api
+from floodmark.errors import CannotRead, MalformedFile, OverLimit
 from floodmark.statestore import rocksdb_readers
 from floodmark.statestore.open import open_state
 from floodmark.statestore.rocksdb_pairs import open_database, pairs_of
@@ -145,10 +146,26 @@ def test_a_forged_snapshot_ends_its_reader_alone(
     rocksdb_readers._readers().end()
     monkeypatch.setattr(subprocess, "Popen", other)
     monkeypatch.setenv("FLOODMARK_LIMITS", "seconds=1")
-    with pytest.raises(MalformedFile, match=said):
+    with pytest.raises((MalformedFile, OverLimit), match=said):
         _view(SALES).to_arrow()
     monkeypatch.setattr(subprocess, "Popen", real)
     assert _view(SALES).to_arrow().num_rows
+
+
+def test_a_snapshot_that_takes_too_long_is_neither_sound_nor_damaged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a busy machine doctor and repair must not take it for damage."""
+    real = subprocess.Popen
+
+    def sleeping(command: list[str], **kwargs: Any) -> subprocess.Popen[bytes]:
+        return real([command[0], "-c", "import time; time.sleep(60)"], **kwargs)
+
+    rocksdb_readers._readers().end()
+    monkeypatch.setattr(subprocess, "Popen", sleeping)
+    monkeypatch.setenv("FLOODMARK_LIMITS", "seconds=1")
+    with pytest.raises(OverLimit, match="has not answered for 1 seconds"):
+        api.doctor(str(SALES), read_data=True)
 
 
 def test_a_reader_that_the_system_ended(started: list[subprocess.Popen[bytes]]) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from floodmark.checkpoint.conf_keys import ROW_CHECKSUMS
 from floodmark.checkpoint.evidence import side_file
 from floodmark.checkpoint.layout import StateFile
-from floodmark.errors import FloodmarkError, MalformedFile
+from floodmark.errors import FloodmarkError, MalformedFile, OverLimit
 
 if TYPE_CHECKING:
     from floodmark.diagnosis.gather import Gathering
@@ -199,6 +199,8 @@ def _open_snapshot(
         return snapshot, read_through(found.files, folder, snapshot, to_the_end)
     except MalformedFile as error:
         found.fail(path, error)
+    except OverLimit:
+        raise  # neither sound nor damaged: nobody has seen
     except FloodmarkError:
         pass  # gone since it was listed
     return None

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from floodmark import limits
-from floodmark.errors import CannotRead, FloodmarkError, MalformedFile
+from floodmark.errors import CannotRead, FloodmarkError, MalformedFile, OverLimit
 from floodmark.statestore import rocksdb_pairs as asked_of
 from floodmark.statestore.rocksdb_pairs import ALIVE, ASKED, FAILED, PIECE, Pairs
 
@@ -216,8 +216,9 @@ def _start() -> Popen[bytes]:
         ) from None
 
 
-def _never_ends(seconds: int) -> MalformedFile:
-    return MalformedFile(
+def _never_ends(seconds: int) -> OverLimit:
+    """Not damage: on a busy machine a sound snapshot may take that long."""
+    return OverLimit(
         f"RocksDB has not answered for {seconds} seconds",
         "A damaged or forged snapshot can keep it for ever; so can storage that stands still, or a "
         "machine that is very busy.",
