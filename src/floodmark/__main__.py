@@ -1,7 +1,12 @@
-"""`python -m floodmark script.py …` runs a script under supervision; else it is the command."""
+"""`python -m floodmark script.py …` runs a script under supervision; else it is the command.
+
+`floodmark-python` is for spark-submit, which starts the script with the program that
+`spark.pyspark.driver.python` names.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -11,8 +16,18 @@ def main() -> None:
 
     first = sys.argv[1] if len(sys.argv) > 1 else ""
     if first.endswith(".py") and Path(first).is_file():
-        sys.argv[1:] = ["run", "--spark-log", "-", first, "--", *sys.argv[2:]]
+        given = os.environ.get("FLOODMARK_ALLOW", "").split(",")
+        allowed = [f"--allow={name.strip()}" for name in given if name.strip()]
+        sys.argv[1:] = ["run", "--spark-log", "-", *allowed, first, "--", *sys.argv[2:]]
     command()
+
+
+def as_python() -> None:
+    """Python, but for a script, which it runs under supervision."""
+    if len(sys.argv) > 1 and sys.argv[1].endswith(".py"):
+        main()
+    else:
+        os.execv(sys.executable, [sys.executable, *sys.argv[1:]])  # nosec B606
 
 
 if __name__ == "__main__":

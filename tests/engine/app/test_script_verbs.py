@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 
 from floodmark.cli.main import run
@@ -181,9 +182,136 @@ def test_how_a_script_ends_is_how_the_run_ends(
     assert status == 5
     assert "query totals failed: batch 1" in said
     assert "ValueError: could not convert string to float: 'much'" in said
-    status, _, said = command(capsys, "run", shop.old, "--restart", "on-failure", "--", place)
+    status, _, said = command(capsys, "run", shop.old, "--set", "a=1", "--", place)
     assert status == 2
-    assert "--restart is for a file of pipelines" in said
+    assert "Give them after two dashes" in said
+
+
+def test_a_script_that_fails_starts_again_in_a_new_process(
+    spark: Any, shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each command line is one process of the run; what would execute it anew is left out."""
+    place = str(shop.checkpoint)
+    begun: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda program, arguments: begun.append(arguments))
+    monkeypatch.delenv("FLOODMARK_CARRIED", raising=False)
+    given = ("run", shop.old, "--restart", "on-failure", "--json", "--", place)
+    shop.put(3, ("c9", "much"))
+    said = ""
+    for times in (1, 2):
+        status, _, said = command(capsys, *given)
+        assert (status, len(begun)) == (5, times), said
+        assert "the script starts again in" in said
+    shop.put(3, ("c9", "7.00"))
+    status, found, said = command(capsys, *given)
+    assert (status, len(begun)) == (0, 2), said
+    (report,) = found["pipelines"]
+    assert (report["restarts"], report["batches"], report["rows"]) == (2, 1, 1)
+    assert "FLOODMARK_CARRIED" not in os.environ
+
+
+def test_the_record_that_a_script_fails_at_is_named(
+    spark: Any, shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = str(shop.checkpoint)
+    shop.put(3, ("c1", "1.00"), ("c9", "much"), ("c2", "1.00"))
+    assert command(capsys, "run", shop.old, "--", place)[0] == 5
+    with pytest.raises(SystemExit) as ended:
+        command(capsys, "run", shop.old, "--bisect", "--json", "--", place)
+    assert ended.value.code == 1
+    found = json.loads(capsys.readouterr().out)
+    (culprit,) = found["culprits"]
+    (record,) = culprit["records"]
+    assert (record["file"].rpartition("/")[2], record["line"]) == ("3.json", 2)
+
+
+NOTEBOOK = """# Databricks notebook source
+dbutils.widgets.text("checkpoint", "")
+place = dbutils.widgets.get("checkpoint")
+
+# COMMAND ----------
+
+# MAGIC %sh rm -rf everything
+
+rows = spark.readStream.schema("customer string, amount string").json("INPUT")
+query = (rows.writeStream.format("noop").option("checkpointLocation", place)
+    .trigger(availableNow=True).start())
+query.awaitTermination()
+dbutils.fs.rm(place, True)
+"""
+
+
+def test_a_notebook_runs(spark: Any, shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    notebook = shop.script("notebook.py", NOTEBOOK)
+    place = shop.root / "noted"
+    status, _, said = command(capsys, "run", notebook, "--", f"checkpoint={place}")
+    assert status == 0, said
+    assert "not carried out: dbutils.fs.rm" in said
+    assert (place / "commits" / "0").exists()
+    assert latest_note(open_files(str(place))) is not None
+    cell = {"cell_type": "code", "source": NOTEBOOK.replace("INPUT", str(shop.input))}
+    jupyter = shop.root / "app" / "notebook.ipynb"
+    jupyter.write_text(json.dumps({"cells": [cell], "nbformat": 4, "metadata": {}}))
+    shop.put(2, ("c1", "1.00"))
+    status, _, said = command(capsys, "run", jupyter, "--", f"checkpoint={place}")
+    assert status == 0, said
+    assert (place / "commits" / "1").exists()
+
+
+SUBMITTED = """
+import sys
+from pyspark.sql import SparkSession
+from amounts_beside import cents
+
+spark = SparkSession.builder.getOrCreate()
+orders = spark.readStream.schema("customer string, amount string").json("INPUT")
+query = (orders.select(cents("amount")).writeStream.format("noop").queryName("submitted")
+    .option("checkpointLocation", sys.argv[1]).trigger(availableNow=True).start())
+query.awaitTermination()
+print("the script goes on", sys.argv[1:])
+"""
+
+
+def test_spark_submit_with_one_conf_line(tmp_path: Path) -> None:
+    """The program that pip makes of the entry point `floodmark-python` starts the script."""
+    program = tmp_path / "floodmark-python"
+    program.write_text(
+        f"#!{sys.executable}\nfrom floodmark.__main__ import as_python\nas_python()\n"
+    )
+    program.chmod(0o755)
+    beside = tmp_path / "libs"
+    beside.mkdir()
+    (beside / "amounts_beside.py").write_text(BESIDE)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.json").write_text('{"customer": "c1", "amount": "1.50"}\n')
+    script = tmp_path / "submitted.py"
+    script.write_text(SUBMITTED.replace("INPUT", str(tmp_path / "in")))
+    checkpoint = tmp_path / "ck"
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    ran = subprocess.run(
+        [
+            str(submit),
+            *("--master", "local[1]", "--conf", "spark.ui.enabled=false"),
+            *("--py-files", str(beside / "amounts_beside.py")),
+            *("--conf", f"spark.pyspark.driver.python={program}"),
+            *(str(script), str(checkpoint), "--day", "3"),
+        ],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        timeout=400,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert f"the script goes on ['{checkpoint}', '--day', '3']" in ran.stdout
+    # Spark's PythonRunner gives the script's standard error out on its standard output.
+    assert "submitted  begins in a new checkpoint" in ran.stdout, ran.stdout
+    note = latest_note(open_files(str(checkpoint)))
+    assert note is not None
+    assert note["pipeline"] == "submitted"
+    assert not (checkpoint / "_floodmark" / "lease.json").exists()
+    assert (checkpoint / "_floodmark" / "progress.jsonl").exists()
 
 
 def test_upgrade_and_bootstrap_take_a_script(

@@ -66,11 +66,18 @@ class _FileActs:
 
 
 class _Secrets:
-    def get(self, *_given: Any, **_named: Any) -> str:
+    """A judging verb needs none; a run that had a placeholder would knock with it."""
+
+    def __init__(self, watch: Watch, is_run: bool) -> None:
+        self._watch, self._is_run = watch, is_run
+
+    def get(self, *given: Any, **_named: Any) -> str:
+        if self._is_run:
+            raise self._watch.refuse(f"dbutils.secrets.get({', '.join(map(str, given))})")
         return _PLACEHOLDER
 
-    def getBytes(self, *_given: Any, **_named: Any) -> bytes:  # noqa: N802
-        return _PLACEHOLDER.encode()
+    def getBytes(self, *given: Any, **_named: Any) -> bytes:  # noqa: N802
+        return self.get(*given).encode()
 
 
 class _Notebook:
@@ -86,10 +93,10 @@ class _Notebook:
 
 
 class DBUtils:
-    def __init__(self, watch: Watch, arguments: tuple[str, ...]) -> None:
+    def __init__(self, watch: Watch, arguments: tuple[str, ...], is_run: bool = False) -> None:
         self.widgets = _Widgets(watch, arguments)
         self.fs = _FileActs(watch)
-        self.secrets = _Secrets()
+        self.secrets = _Secrets(watch, is_run)
         self.notebook = _Notebook(watch)
         self.library = types.SimpleNamespace(restartPython=lambda: None)
         self.jobs = types.SimpleNamespace(
@@ -113,15 +120,20 @@ class _Shell:
             self._watch.skip(f"%{name} {argument}".rstrip())
 
 
-def notebook_names(watch: Watch, arguments: tuple[str, ...]) -> dict[str, Any]:
-    """Builds the session as well: a notebook's first line may use it."""
+def notebook_names(
+    watch: Watch, arguments: tuple[str, ...], is_run: bool = False
+) -> dict[str, Any]:
+    """Builds the session as well: a notebook's first line may use it.
+
+    Of Databricks' own services a run has none either: `watch` keeps what was left out.
+    """
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.getOrCreate()
     return {
         "spark": spark,
         "sc": spark.sparkContext,
-        "dbutils": DBUtils(watch, arguments),
+        "dbutils": DBUtils(watch, arguments, is_run),
         "display": lambda *_, **__: None,
         "displayHTML": lambda *_, **__: None,
         "get_ipython": lambda: _Shell(watch),

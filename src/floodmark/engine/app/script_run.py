@@ -8,19 +8,22 @@ import traceback
 
 from floodmark.engine.app.home import at_home
 from floodmark.engine.app.limit import ScriptEnded
+from floodmark.engine.app.notebook_names import notebook_names
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.running import innermost_line
+from floodmark.engine.app.script_restart import after_failure, refused_for_now
 from floodmark.engine.app.source import ScriptText
 from floodmark.engine.app.supervised import Supervision, Supervisor
-from floodmark.engine.run.failure import Failure, sentence_of
+from floodmark.engine.app.watch import Watch
+from floodmark.engine.run.failure import sentence_of
 from floodmark.engine.run.runtime import RunOptions
 from floodmark.engine.run.signals import StopSignals
-from floodmark.engine.run.stream import RunReport
+from floodmark.engine.run.stream import PipelineReport, RunReport
 from floodmark.engine.run.view import PlainView, View
 from floodmark.engine.spark.session import for_own_sessions, running_session
 from floodmark.engine.start.before_start import allowed_rules
-from floodmark.errors import NoAnswer, StoppedMidway, WrongUse
+from floodmark.errors import NoAnswer, WrongUse
 from floodmark.secret_text import redacted
 from floodmark.visible import visible
 
@@ -39,12 +42,6 @@ def run_script_application(
     """Runs the script to its end. What it prints and writes is its own."""
     allowed = allowed_rules(request.allowed)
     _refuse_of_pipelines(request)
-    if source.is_notebook:
-        raise WrongUse(
-            f"{source.path} is a notebook, and runs in its own place",
-            "What it finds ready-made there, `dbutils` say, is not here.",
-            "Put `import floodmark.auto` into its first cell: its streams are watched then.",
-        )
     code = source.compiled()
     stop = StopSignals()
     what = Supervision(
@@ -54,6 +51,7 @@ def run_script_application(
         allowed,
         request.trigger,
         request.progress,
+        request.carried,
     )
     own = running_session() is None
     with contextlib.ExitStack() as closing:
@@ -69,7 +67,11 @@ def run_script_application(
         patches = closing.enter_context(Patches())
         supervisor.attach(patches)
         error: BaseException | None = None
+        watch = Watch(source)  # a notebook's: of what is not carried out here
         try:
+            if source.is_notebook:
+                offered = notebook_names(watch, options.arguments, is_run=True)
+                vars(module).update(offered)
             exec(code, vars(module))  # nosec B102
         except ScriptEnded:
             pass
@@ -78,7 +80,10 @@ def run_script_application(
         reports = supervisor.close()
         if own:
             closing.callback(_end_session)
-    _judge_end(source, supervisor, error, bool(reports))
+    for act in watch.acts:
+        words = f"{act.where(source)}: not carried out: {act.words}"
+        print(visible(f"floodmark: {redacted(words)}"), file=sys.stderr)
+    _judge_end(source, supervisor, error, reports, request)
     if not reports:
         raise WrongUse(
             f"{source.path} has ended without starting a streaming query",
@@ -89,22 +94,20 @@ def run_script_application(
 
 
 def _refuse_of_pipelines(request: RunOptions) -> None:
-    """Options that only a pipeline can follow, which is a function and can be called again."""
-    given = {
-        "--set": bool(request.settings),
-        "--start": bool(request.start.sources),
-        "--restart": request.restart.on_failure,
-    }
-    for option, is_given in given.items():
-        if is_given:
-            raise WrongUse(
-                f"{option} is for a file of pipelines, and this is a script",
-                "A script builds and starts its queries itself.",
-                "Leave it out; a service manager can start the script again, see "
-                "`floodmark deploy`."
-                if option == "--restart"
-                else "Leave it out; a script's own arguments follow two dashes.",
-            )
+    """Options that only a pipeline can follow, which is a function and takes values."""
+    if request.settings:
+        raise WrongUse(
+            "--set is for a file of pipelines, and this is a script",
+            "A script has no parameters that could be set, but arguments.",
+            "Give them after two dashes: floodmark run script.py -- ARGUMENT…",
+        )
+    if request.start.sources:
+        raise WrongUse(
+            "--start is for a file of pipelines, and this is a script",
+            "A script says itself where its sources begin, when its checkpoint is new.",
+            "`floodmark upgrade CP NEW` makes a checkpoint that begins right after another one; "
+            "let the script use NEW.",
+        )
 
 
 def _end_session() -> None:
@@ -116,13 +119,21 @@ def _end_session() -> None:
 
 
 def _judge_end(
-    source: ScriptText, supervisor: Supervisor, error: BaseException | None, has_started: bool
+    source: ScriptText,
+    supervisor: Supervisor,
+    error: BaseException | None,
+    reports: tuple[PipelineReport, ...],
+    request: RunOptions,
 ) -> None:
     """A query that failed is told first: what the script made of it comes after."""
+    failures = supervisor.failures()
     if supervisor.refused is not None:
-        raise supervisor.refused
-    for name, checkpoint, failure in supervisor.failures():
-        raise _failed(name, checkpoint, failure) from error
+        passing = refused_for_now(supervisor.refused) if request.restart.on_failure else None
+        if passing is None:
+            raise supervisor.refused
+        failures = [(supervisor.what.name, "CP", passing), *failures]
+    for name, checkpoint, failure in failures:
+        raise after_failure(name, checkpoint, failure, supervisor, reports, request) from error
     if error is None or supervisor.stop.asked:
         return
     if isinstance(error, SystemExit):
@@ -133,7 +144,7 @@ def _judge_end(
         raise ScriptExit(error.code if isinstance(error.code, int) else 1)
     if not isinstance(error, Exception):
         raise error
-    if not has_started:
+    if not reports:
         line, text = innermost_line(source, error)
         raise WrongUse(
             f"{source.path} fails before it starts a query: {type(error).__name__}: "
@@ -143,19 +154,6 @@ def _judge_end(
         ) from error
     _print_traceback(source, error)
     raise NoAnswer(f"{source.path} has failed: {type(error).__name__}", "Its traceback is above.")
-
-
-def _failed(name: str, checkpoint: str, failure: Failure) -> StoppedMidway:
-    where = f": {failure.batch_words}" if failure.batch is not None else ""
-    do = [
-        "Nothing is lost: the next start runs the batch again over the same offsets."
-        if failure.batch is not None
-        else "No batch was in flight.",
-        f"Correct the cause, then start again. `floodmark inspect {checkpoint}` shows where it "
-        "stands.",
-    ]
-    why = "\n".join([failure.cause, *failure.offsets])
-    return StoppedMidway(f"query {name} failed{where}", why, "\n".join(do))
 
 
 def _print_traceback(source: ScriptText, error: Exception) -> None:

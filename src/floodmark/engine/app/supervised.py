@@ -20,6 +20,7 @@ from floodmark.engine.app.caught import given_to_start, location_of
 from floodmark.engine.app.limit import ScriptEnded
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.watch import is_watched
+from floodmark.engine.run.carried import Carried
 from floodmark.engine.run.failure import Failure, failure_of
 from floodmark.engine.run.progress import ProgressFile, ProgressReader
 from floodmark.engine.run.signals import StopSignals
@@ -45,6 +46,8 @@ class Supervision:
     allowed: frozenset[str] = frozenset()
     trigger: Trigger | None = None
     progress: Path | None = None
+    carried: Carried = field(default_factory=Carried)
+    """What earlier processes of this run did: a script that failed begins in a new one."""
 
 
 @dataclass
@@ -58,6 +61,7 @@ class _Running:
     batches: int = 0
     rows: int = 0
     last_batch: int | None = None
+    restarts: int = 0
     ended: str | None = None
     failure: Failure | None = None
 
@@ -70,7 +74,7 @@ class _Running:
             self.batches,
             self.rows,
             self.last_batch,
-            0,
+            self.restarts,
             self.failure.cause if self.failure else None,
         )
 
@@ -154,6 +158,10 @@ class Supervisor:
             self._progress_file(shown, prepared.starting.location),
             next_batch(saved),
         )
+        if shown in self.what.carried.streams:
+            before = self.what.carried.streams[shown]
+            stream.batches, stream.rows = before.batches, before.rows
+            stream.last_batch, stream.restarts = before.last_batch, before.restarts
         with self._lock:
             self._streams.append(stream)
             if self._thread is None:

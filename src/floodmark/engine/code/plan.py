@@ -27,6 +27,7 @@ from floodmark.engine.spark.scala import scala_map, sequence
 _DEEPEST = 20_000
 _DELAY = "spark.watermarkDelayMs"
 _MOST_FIELDS = "spark.sql.debug.maxToStringFields"
+_PANDAS_OR_ROWS = "userFacingDataType"
 _SUBQUERIES = ("ScalarSubquery", "ListQuery", "Exists", "LateralSubquery")
 _NODE_ID = re.compile(r"(EventTimeWatermark )[0-9a-f-]{36}")
 _TRY = re.compile(r"\btry_\w+(?=\()")
@@ -83,18 +84,20 @@ def _rows(leaf: Any) -> dict[str, Any]:
 
 
 def _fill(plan: Any, nodes: list[dict[str, Any]]) -> None:
-    """What the JSON does not tell of expressions: asked for where a node has such a one."""
+    """What the JSON does not tell, of expressions above all: asked for where a node has it."""
     tries = "try_" in str(plan.toString()) if _MAY_TRY.search(json.dumps(nodes)) else False
     wanted = {
         at
         for at, node in enumerate(nodes)
-        if any(_is_half_told(one, tries) for one in _expressions(node))
+        if _PANDAS_OR_ROWS in node or any(_is_half_told(one, tries) for one in _expressions(node))
     }
     if not wanted:
         return
     for at, node in enumerate(_nodes(plan)):
         if at not in wanted:
             continue
+        if _PANDAS_OR_ROWS in nodes[at]:
+            nodes[at][_PANDAS_OR_ROWS] = _text(node, _PANDAS_OR_ROWS)
         mine = [one for top in sequence(node.expressions()) for one in _nodes(top)]
         told = list(_expressions(nodes[at]))
         if len(mine) != len(told):

@@ -22,6 +22,7 @@ from floodmark.engine.pipelines.parameters import refuse_unknown
 from floodmark.engine.pipelines.pipeline import Pipeline
 from floodmark.engine.pipelines.start_positions import Start
 from floodmark.engine.run.carried import Carried, NewJvmNeeded
+from floodmark.engine.run.ending import stopped
 from floodmark.engine.run.failure import Failure, FailureKind, failure_of, in_flight
 from floodmark.engine.run.health import Health, HealthView
 from floodmark.engine.run.progress import ProgressFile, ProgressReader
@@ -49,9 +50,8 @@ from floodmark.engine.start.launch import (
     remove_half_made,
 )
 from floodmark.engine.start.lease import superseded
-from floodmark.errors import FailedForGood, FloodmarkError, StoppedMidway, WrongUse
+from floodmark.errors import FloodmarkError, StoppedMidway, WrongUse
 from floodmark.rules.registry import all_rules
-from floodmark.secret_text import redacted
 from floodmark.storage.files import place_name
 from floodmark.storage.local import LocalFiles
 
@@ -332,7 +332,7 @@ class _Run:
         failure = stream.failures[-1]
         if isinstance(decision, GiveUp):
             stream.ended = "failed"
-            raise self._stopped(stream, decision.words, decision.for_good)
+            raise self._stopped(stream, decision)
         stream.restarts += 1
         stream.due = time.monotonic() + decision.wait
         self._view.say(stream.name, f"{failure.batch_words} failed: {failure.cause}")
@@ -357,7 +357,7 @@ class _Run:
         for stream in failed:
             if self._stop.asked or child_of(self._spark) is None:
                 stream.ended = "failed"
-                raise self._stopped(stream, "failed", for_good=False)
+                raise self._stopped(stream, GiveUp("failed", for_good=False))
             self._decide(stream)
         log = self._wish.log
         self._view.say(going[0].name, f"its log, {log or 'above'}, ends with: {last_words(log)}")
@@ -401,33 +401,17 @@ class _Run:
         """A stop that was asked for, of a pipeline whose batch has failed, is no success."""
         for stream in self._streams:
             if stream.ended == "failed":
-                raise self._stopped(stream, "failed while it was stopped", for_good=False)
+                raise self._stopped(stream, GiveUp("failed while it was stopped", False))
         for stream in self._streams:
             if stream.ended is None and stream.failures:
                 stream.ended = "failed"
                 words = "was stopped while it waited to start again"
-                raise self._stopped(stream, words, for_good=False)
+                raise self._stopped(stream, GiveUp(words, for_good=False))
 
-    def _stopped(self, stream: PipelineRun, words: str, for_good: bool) -> StoppedMidway:
-        failure, log = stream.failures[-1], self._wish.log
-        where = f": {failure.batch_words}" if failure.batch is not None else ""
-        said = last_words(log) if failure.kind is FailureKind.ENGINE else ""
-        told = [f"Its log ends with: {said}"] if said else []
-        do = [
-            "Nothing is lost: the next start runs the batch again over the same offsets."
-            if failure.batch is not None
-            else "No batch was in flight.",
-            f"Correct the cause, then start again. `floodmark inspect {stream.checkpoint}` shows "
-            "where it stands.",
-        ]
-        if for_good and failure.kind is FailureKind.CODE and failure.batch is not None:
-            command = self._wish.bisecting or "floodmark run APP.py --bisect"
-            do.insert(1, f"Which record it fails at: {redacted(command)}")
-        if log is not None:
-            do.append(f"Spark's log is {log}.")
-        kind = FailedForGood if for_good else StoppedMidway
-        why = "\n".join([failure.cause, *told, *failure.offsets])
-        return kind(f"pipeline {stream.name} {words}{where}", why, "\n".join(do))
+    def _stopped(self, stream: PipelineRun, decision: GiveUp) -> StoppedMidway:
+        wish, failure = self._wish, stream.failures[-1]
+        name = f"pipeline {stream.name}"
+        return stopped(name, stream.checkpoint, failure, decision, wish.log, wish.bisecting)
 
 
 def _is_superseded(launched: Launched) -> bool:

@@ -1,0 +1,40 @@
+"""The error that a run ends with: which batch failed, why, and what to do next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from floodmark.engine.run.failure import Failure, FailureKind
+from floodmark.engine.run.restarting import GiveUp
+from floodmark.engine.spark.jvm import last_words
+from floodmark.errors import FailedForGood, StoppedMidway
+from floodmark.secret_text import redacted
+
+
+def stopped(
+    name: str,
+    checkpoint: str,
+    failure: Failure,
+    decision: GiveUp,
+    log: Path | None,
+    bisecting: str | None,
+) -> StoppedMidway:
+    """`name` says what failed: pipeline sales, query totals."""
+    where = f": {failure.batch_words}" if failure.batch is not None else ""
+    said = last_words(log) if failure.kind is FailureKind.ENGINE else ""
+    told = [f"Its log ends with: {said}"] if said else []
+    do = [
+        "Nothing is lost: the next start runs the batch again over the same offsets."
+        if failure.batch is not None
+        else "No batch was in flight.",
+        f"Correct the cause, then start again. `floodmark inspect {checkpoint}` shows "
+        "where it stands.",
+    ]
+    if decision.for_good and failure.kind is FailureKind.CODE and failure.batch is not None:
+        command = bisecting or "floodmark run APP.py --bisect"
+        do.insert(1, f"Which record it fails at: {redacted(command)}")
+    if log is not None:
+        do.append(f"Spark's log is {log}.")
+    kind = FailedForGood if decision.for_good else StoppedMidway
+    why = "\n".join([failure.cause, *told, *failure.offsets])
+    return kind(f"{name} {decision.words}{where}", why, "\n".join(do))
