@@ -47,7 +47,7 @@ def seconds(function: Any) -> float:
 
 def migrate(checkpoint: str, folder: Path, app: str) -> None:
     from floodmark import api
-    from floodmark.changes.verbs.carrying_out import Carrying
+    from floodmark.changes.apply import Carrying
 
     new = folder / "new"
     shutil.rmtree(new, ignore_errors=True)
@@ -72,7 +72,8 @@ def memory(folder: Path, plan: str) -> float:
 
 def saved_plan(checkpoint: str, folder: Path, app: str) -> str:
     from floodmark import api
-    from floodmark.changes.verbs.carrying_out import Carrying, save_plan
+    from floodmark.changes.apply import Carrying
+    from floodmark.changes.saved_plan import save_plan
 
     shutil.rmtree(folder / "new", ignore_errors=True)
     change = api.migrate(checkpoint, str(folder / "new"), app=app, carrying=Carrying(False, 0))

@@ -29,7 +29,7 @@ from measure import (
 )
 
 from floodmark import api
-from floodmark.changes.verbs.carrying_out import Carrying
+from floodmark.changes.apply import Carrying
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.storage.files import open_files
 

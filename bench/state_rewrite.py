@@ -25,8 +25,8 @@ from measure import Claims, best
 from state_read import PARTITIONS, PROVIDERS, make, read_spark, session
 
 from floodmark import api
+from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
-from floodmark.changes.verbs.carrying_out import Carrying
 
 GOAL = 6
 REPEATS = 3

@@ -16,8 +16,8 @@ import samples
 from broken.damage import drop
 from broken.meeting import PARTITIONS, meeting, operator
 from floodmark import api
+from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
-from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.checkpoint.outside import Outside, TableLog
 from floodmark.rules.judging import judge_restart
 from floodmark.rules.restarts.reason import Verdict

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from floodmark import api  # noqa: F401 - imported before the forks, for all of them
-from floodmark.changes import verbs  # noqa: F401
+from floodmark.changes import apply  # noqa: F401
 from floodmark.cli import main
 
 LOCAL = ("replace", "link", "unlink", "mkdir", "rmdir")

@@ -13,11 +13,12 @@ import pytest
 
 import samples
 from floodmark import api
+from floodmark.changes.apply import Carrying
 from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.in_use import Clock, user_of
 from floodmark.changes.plan import render_plan
 from floodmark.changes.plan_parsing import parse_plan
-from floodmark.changes.verbs.carrying_out import Carrying, save_plan
+from floodmark.changes.saved_plan import save_plan
 from floodmark.cli.main import run
 from floodmark.errors import (
     CannotWrite,
@@ -222,7 +223,7 @@ def test_an_unfinished_change_blocks_others(
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr("floodmark.changes.apply._do", full)
+        patched.setattr("floodmark.changes.execute._do", full)
         with pytest.raises(StoppedMidway, match=words) as caught:
             api.rewind(str(cp), to_batch=1, carrying=GO)
     assert caught.value.status == 5

@@ -9,10 +9,10 @@ import pytest
 
 import samples
 from floodmark import api
+from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
 from floodmark.changes.planners.backup import consistent
 from floodmark.changes.take_backup import Retention, take_backup
-from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.errors import NotACheckpoint, StoppedMidway, WouldLose, WrongUse
 from floodmark.storage.files import Folder, open_files
 from floodmark.storage.repository import snapshots

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from floodmark import api
+from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
 from floodmark.changes.read_data import compare_contents
-from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.errors import MalformedFile, StoppedMidway
 from floodmark.storage.files import open_files
 

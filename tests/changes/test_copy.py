@@ -10,8 +10,8 @@ import pytest
 
 import samples
 from floodmark import api
+from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
-from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.checkpoint.operators import parse_operator_metadata
 from floodmark.errors import WrongUse
 from floodmark.storage.files import open_files

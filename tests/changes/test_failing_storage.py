@@ -22,8 +22,8 @@ import pytest
 
 import samples
 from floodmark import api
+from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
-from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.errors import FloodmarkError
 from floodmark.storage.files import open_files
 

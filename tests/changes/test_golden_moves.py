@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from floodmark import api
+from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
-from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.checkpoint.timeline import Action
 from floodmark.errors import FloodmarkError
 

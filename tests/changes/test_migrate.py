@@ -16,9 +16,10 @@ import pytest
 from changes_crashing import Killed, dying
 
 from floodmark import api
-from floodmark.changes.apply import carry_out
+from floodmark.changes.apply import Carrying, places_of
 from floodmark.changes.carry.origin import open_origin
 from floodmark.changes.carry.resume_point import UpgradeOptions
+from floodmark.changes.execute import carry_out
 from floodmark.changes.fingerprint import BLOCK
 from floodmark.changes.in_use import Clock
 from floodmark.changes.matching.fields import ColumnOptions
@@ -28,8 +29,8 @@ from floodmark.changes.matching.skeleton import render_skeleton
 from floodmark.changes.plan import REWRITE, Plan, seal
 from floodmark.changes.planners.migrate import Drawn, Kept, Migration, kept_operators, plan_migrate
 from floodmark.changes.planners.state_layout import StateLayout
+from floodmark.changes.saved_plan import save_plan
 from floodmark.changes.state_rewriter import StateRewriter
-from floodmark.changes.verbs.carrying_out import Carrying, places_of, save_plan
 from floodmark.checkpoint.commits import parse_commit
 from floodmark.checkpoint.plan.tree import PlanTree
 from floodmark.errors import StoppedMidway, WrongUse

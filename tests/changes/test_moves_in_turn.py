@@ -9,10 +9,10 @@ import pytest
 
 import samples
 from floodmark import api
+from floodmark.changes.apply import Carrying
 from floodmark.changes.consequences import DELTA, FILES, REST
 from floodmark.changes.in_use import Clock
 from floodmark.changes.plan import Consequence, Plan
-from floodmark.changes.verbs.carrying_out import Carrying
 
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 

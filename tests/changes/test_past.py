@@ -11,8 +11,8 @@ import pytest
 
 import samples
 from floodmark import api
+from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
-from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.checkpoint.outside import Bounds
 from floodmark.engine.pipelines.start_positions import read_start
 from floodmark.errors import BatchPurged, NoAnswer, WouldLose, WrongUse

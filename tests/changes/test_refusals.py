@@ -12,7 +12,7 @@ ERRORS = {"NoAnswer", "NotCarried", "StoppedMidway", "WouldLose", "WrongUse"}
 ROOMS = (
     "changes/matching",
     "changes/planners",
-    "changes/verbs",
+    "api",
     "engine/state",
     "state/shapes",
     "statestore/rewrite",

@@ -15,9 +15,10 @@ from changes_crashing import Killed, dying
 import samples
 from broken.damage import metadata, set_conf
 from floodmark import api
+from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
 from floodmark.changes.repair.sink import KnownSink, known_sink
-from floodmark.changes.verbs.carrying_out import Carrying, save_plan
+from floodmark.changes.saved_plan import save_plan
 from floodmark.errors import NoAnswer, Unfinished, WouldLose
 from floodmark.rules.registry import rules_of
 from rules.examples import example, golden

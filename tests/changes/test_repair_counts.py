@@ -10,8 +10,8 @@ import pytest
 
 import samples
 from floodmark import api
+from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
-from floodmark.changes.verbs.carrying_out import Carrying
 from rules.examples import golden
 
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))

@@ -16,13 +16,13 @@ import pytest
 from changes_crashing import Killed, dying
 
 from floodmark import api
-from floodmark.changes.apply import carry_out
+from floodmark.changes.apply import Carrying, Change, places_of
+from floodmark.changes.execute import carry_out
 from floodmark.changes.fingerprint import BLOCK
 from floodmark.changes.in_use import Clock
 from floodmark.changes.plan import render_plan, seal
 from floodmark.changes.plan_parsing import parse_plan
 from floodmark.changes.state_rewriter import StateRewriter
-from floodmark.changes.verbs.carrying_out import Carrying, Change, places_of
 from floodmark.checkpoint.commits import parse_commit
 from floodmark.errors import (
     EditedPlan,
@@ -244,7 +244,7 @@ def test_a_plan_says_what_it_rewrites(tmp_path: Path) -> None:
     assert steps[0]["how"]["partitions"] == 6
     assert all(step["why"] for step in steps)
     saved = tmp_path / "plan.json"
-    from floodmark.changes.verbs.carrying_out import save_plan
+    from floodmark.changes.saved_plan import save_plan
 
     save_plan(change.plan, str(saved))
     done = api.apply(str(saved), carrying=GO)

@@ -10,8 +10,8 @@ import pytest
 
 import samples
 from floodmark import api
+from floodmark.changes.apply import Carrying, Change
 from floodmark.changes.in_use import Clock
-from floodmark.changes.verbs.carrying_out import Carrying, Change
 from floodmark.cli.main import run
 from floodmark.errors import BatchPurged, FloodmarkError, NoAnswer, Refused, WouldLose, WrongUse
 

@@ -9,8 +9,9 @@ import pytest
 
 import samples
 from floodmark import api
+from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
-from floodmark.changes.verbs.carrying_out import Carrying, save_plan
+from floodmark.changes.saved_plan import save_plan
 from floodmark.cli.main import run
 from floodmark.errors import CannotRead, MalformedFile, NotEmpty, StalePlan
 

@@ -22,10 +22,10 @@ import pytest
 
 import samples
 from floodmark import api
+from floodmark.changes.apply import Carrying
 from floodmark.changes.carry.checkpoint_files import belongs
 from floodmark.changes.fingerprint import BLOCK
 from floodmark.changes.in_use import Clock
-from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.errors import CannotRead, NoAnswer
 from floodmark.storage.files import open_files
 

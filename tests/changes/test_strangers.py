@@ -21,6 +21,7 @@ import pytest
 import samples
 from floodmark import api
 from floodmark.changes import journal
+from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
 from floodmark.changes.journal import Record, Stage
 from floodmark.changes.plan import (
@@ -41,7 +42,7 @@ from floodmark.changes.plan import (
     seal,
     write,
 )
-from floodmark.changes.verbs.carrying_out import Carrying, save_plan
+from floodmark.changes.saved_plan import save_plan
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.cli.main import run
 from floodmark.errors import (

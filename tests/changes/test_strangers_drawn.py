@@ -25,6 +25,7 @@ from test_strangers import GO, PLAN, Bait, leaked, noted
 import samples
 from floodmark import api
 from floodmark.changes import journal
+from floodmark.changes.apply import Carrying
 from floodmark.changes.fingerprint import BLOCK
 from floodmark.changes.plan import (
     COPY,
@@ -42,7 +43,6 @@ from floodmark.changes.plan import (
     plan_to_json,
     seal,
 )
-from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.errors import FloodmarkError
 from floodmark.storage import repository as backup
 from floodmark.storage.files import open_files

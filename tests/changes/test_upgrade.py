@@ -9,8 +9,8 @@ import pytest
 
 import samples
 from floodmark import api
+from floodmark.changes.apply import Carrying, Change
 from floodmark.changes.in_use import Clock
-from floodmark.changes.verbs.carrying_out import Carrying, Change
 from floodmark.checkpoint.start_note import packed_tree
 from floodmark.connectors.files.file_log import names_to_read, parse_source_log
 from floodmark.connectors.kafka.offset import parse_kafka_initial

@@ -16,8 +16,8 @@ import samples
 from floodmark import api
 from floodmark.api.arguments import seconds
 from floodmark.changes import in_use as use
+from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import MAYBE_RUNNING, Clock, maybe_running, user_of
-from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.engine.start import lease
 from floodmark.errors import InUse, WouldLose, WrongUse
 from floodmark.storage import machine

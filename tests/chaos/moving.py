@@ -17,8 +17,8 @@ from chaos.scenario import Point, Scenario
 from chaos.sinks import DeltaSink
 from chaos.trap import logged, wait_for
 from floodmark import api
+from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
-from floodmark.changes.verbs.carrying_out import Carrying
 
 if TYPE_CHECKING:
     from services.kafka import KafkaServer

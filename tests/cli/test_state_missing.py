@@ -12,8 +12,8 @@ import pytest
 import samples
 from broken.checkpoint import state_gone
 from floodmark import api
+from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
-from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.checkpoint.timeline import Action
 from floodmark.cli.main import run
 from floodmark.errors import StateFileMissing

@@ -268,7 +268,7 @@ def expected(
 def run_scenario(spark: Any, one: Scenario, folder: Path, script: bool = False) -> Outcome:
     """`script`: old and new code are plain scripts, and no start was noted: `--old` tells."""
     from floodmark import api
-    from floodmark.changes.verbs.carrying_out import Carrying
+    from floodmark.changes.apply import Carrying
 
     folder.mkdir(parents=True)
     source, old, new = folder / "input", folder / "old", folder / "new"

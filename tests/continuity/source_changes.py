@@ -220,7 +220,7 @@ def run_source_scenario(
     from continuity_matrix import KEPT, Outcome, conf_of, run, run_script, settings
 
     from floodmark import api
-    from floodmark.changes.verbs.carrying_out import Carrying
+    from floodmark.changes.apply import Carrying
 
     stage = Stage(one, folder, kafka)
     script = conf_of(one) if from_script else None

@@ -15,7 +15,7 @@ from continuity_matrix import run, settings, write_app, write_half
 from scenarios import Scenario
 
 from floodmark import api
-from floodmark.changes.verbs.carrying_out import Carrying
+from floodmark.changes.apply import Carrying
 from floodmark.engine.code.outline import described
 from floodmark.engine.code.query import read_query
 from floodmark.engine.pipelines.application import load_application

@@ -16,7 +16,7 @@ from continuity_matrix import run, write_app, write_half
 from scenarios import Scenario, transformed
 
 from floodmark import api
-from floodmark.changes.verbs.carrying_out import Carrying
+from floodmark.changes.apply import Carrying
 from floodmark.cli.main import run as floodmark
 from floodmark.errors import FloodmarkError
 

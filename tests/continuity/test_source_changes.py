@@ -25,7 +25,7 @@ from source_changes import (
 )
 
 from floodmark import api
-from floodmark.changes.verbs.carrying_out import Carrying
+from floodmark.changes.apply import Carrying
 from floodmark.errors import FloodmarkError
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import floodmark
+from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
-from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.connectors.delta.table_log import table_id
 from floodmark.engine.pipelines.start_positions import parse_start, read_start
 from floodmark.engine.spark.hadoop import checkpoint_files

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import floodmark
-from floodmark.changes.verbs.carrying_out import Carrying
+from floodmark.changes.apply import Carrying
 from floodmark.engine.start.launch import start
 from floodmark.errors import Refused
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from floodmark import api
+from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
-from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.errors import WouldLose
 from floodmark.storage.process import kill_family
 

@@ -13,8 +13,8 @@ import pytest
 import floodmark
 from chaos.sinks import DeltaSink
 from floodmark import api
+from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
-from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.errors import WouldLose, WrongUse
 
 if TYPE_CHECKING:

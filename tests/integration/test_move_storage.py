@@ -9,15 +9,15 @@ import pytest
 
 import samples
 from floodmark import api
-from floodmark.changes.apply import carry_out
+from floodmark.changes.apply import Carrying, places_of
 from floodmark.changes.carry.origin import open_origin
 from floodmark.changes.carry.rehome import moved_operator_metadata
 from floodmark.changes.carry.resume_point import UpgradeOptions
+from floodmark.changes.execute import carry_out
 from floodmark.changes.in_use import Clock
 from floodmark.changes.plan import seal
 from floodmark.changes.planners.migrate import Drawn, Migration, kept_operators, plan_migrate
 from floodmark.changes.state_rewriter import StateRewriter
-from floodmark.changes.verbs.carrying_out import Carrying, places_of
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import load
 

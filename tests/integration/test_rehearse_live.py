@@ -13,7 +13,7 @@ import pytest
 
 from compatibility.laboratory import digest
 from floodmark import api
-from floodmark.changes.verbs.carrying_out import Carrying
+from floodmark.changes.apply import Carrying
 from floodmark.cli.main import run as floodmark
 from floodmark.engine.code import checking
 from floodmark.engine.code.rehearse import rehearse as rehearse_on_a_fork

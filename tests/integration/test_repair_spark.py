@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from floodmark import api
+from floodmark.changes.apply import Carrying, Change
 from floodmark.changes.in_use import Clock
-from floodmark.changes.verbs.carrying_out import Carrying, Change
 from rules.examples import Tree, read_tree
 from rules.test_mutations import KINDS, damaged, kind_of
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from floodmark import api
+from floodmark.changes.apply import Carrying, Change
 from floodmark.changes.in_use import Clock
-from floodmark.changes.verbs.carrying_out import Carrying, Change
 from floodmark.checkpoint.offsets import parse_offsets
 from moves.inputs import Input
 from moves.streams import Stream

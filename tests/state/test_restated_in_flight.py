@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from floodmark import api
-from floodmark.changes.verbs.carrying_out import Carrying
+from floodmark.changes.apply import Carrying
 from floodmark.statestore.open import open_state
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from floodmark import api
-from floodmark.changes.verbs.carrying_out import Carrying
+from floodmark.changes.apply import Carrying
 from floodmark.errors import NoAnswer
 from floodmark.statestore.open import open_state
 from floodmark.storage.files import open_files

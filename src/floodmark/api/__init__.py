@@ -8,23 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
+    from floodmark.api.applying import apply, forget, resume, undo
     from floodmark.api.arguments import Storage, missing_for_state
-    from floodmark.api.changing import (
-        apply,
-        backup,
-        check_backups,
-        copy,
-        forget,
-        restore,
-        resume,
-        rewind,
-        snapshots,
-        undo,
-        upgrade,
-    )
+    from floodmark.api.backups import backup, check_backups, restore, snapshots
     from floodmark.api.deploying import deploy
     from floodmark.api.judging import accepted_rules, check, doctor, explain, lint
-    from floodmark.api.mending import compact, repair
     from floodmark.api.migrating import bootstrap, migrate, skeleton
     from floodmark.api.reading import (
         OpenCheckpoint,
@@ -43,30 +31,33 @@ if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
         state,
         state_changes,
     )
-    from floodmark.api.restating import convert, repartition
+    from floodmark.api.repairing import compact, repair
+    from floodmark.api.rewinding import rewind
+    from floodmark.api.rewriting_state import convert, repartition
     from floodmark.api.running import bisect, run
+    from floodmark.api.upgrading import copy, upgrade
 
 _WHERE = {
     "OpenCheckpoint": "floodmark.api.reading",
     "Storage": "floodmark.api.arguments",
     "accepted_rules": "floodmark.api.judging",
-    "apply": "floodmark.api.changing",
-    "backup": "floodmark.api.changing",
+    "apply": "floodmark.api.applying",
+    "backup": "floodmark.api.backups",
     "batches": "floodmark.api.reading",
     "bisect": "floodmark.api.running",
     "bootstrap": "floodmark.api.migrating",
     "check": "floodmark.api.judging",
-    "check_backups": "floodmark.api.changing",
-    "compact": "floodmark.api.mending",
-    "convert": "floodmark.api.restating",
-    "copy": "floodmark.api.changing",
+    "check_backups": "floodmark.api.backups",
+    "compact": "floodmark.api.repairing",
+    "convert": "floodmark.api.rewriting_state",
+    "copy": "floodmark.api.upgrading",
     "deploy": "floodmark.api.deploying",
     "diff": "floodmark.api.reading",
     "diff_state": "floodmark.api.reading",
     "doctor": "floodmark.api.judging",
     "explain": "floodmark.api.judging",
     "files": "floodmark.api.reading",
-    "forget": "floodmark.api.changing",
+    "forget": "floodmark.api.applying",
     "inspect": "floodmark.api.reading",
     "lint": "floodmark.api.judging",
     "look": "floodmark.api.reading",
@@ -76,20 +67,20 @@ _WHERE = {
     "offsets": "floodmark.api.reading",
     "open": "floodmark.api.reading",
     "read_state": "floodmark.api.reading",
-    "repair": "floodmark.api.mending",
-    "repartition": "floodmark.api.restating",
-    "restore": "floodmark.api.changing",
-    "resume": "floodmark.api.changing",
-    "rewind": "floodmark.api.changing",
+    "repair": "floodmark.api.repairing",
+    "repartition": "floodmark.api.rewriting_state",
+    "restore": "floodmark.api.backups",
+    "resume": "floodmark.api.applying",
+    "rewind": "floodmark.api.rewinding",
     "run": "floodmark.api.running",
     "scan": "floodmark.api.reading",
     "schemas": "floodmark.api.reading",
     "skeleton": "floodmark.api.migrating",
-    "snapshots": "floodmark.api.changing",
+    "snapshots": "floodmark.api.backups",
     "state": "floodmark.api.reading",
     "state_changes": "floodmark.api.reading",
-    "undo": "floodmark.api.changing",
-    "upgrade": "floodmark.api.changing",
+    "undo": "floodmark.api.applying",
+    "upgrade": "floodmark.api.upgrading",
 }
 
 __all__ = [

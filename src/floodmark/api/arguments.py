@@ -12,7 +12,7 @@ from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.errors import NotACheckpoint, WrongUse
 
 if TYPE_CHECKING:
-    from floodmark.changes.verbs.carrying_out import Carrying, Change
+    from floodmark.changes.apply import Carrying, Change
     from floodmark.engine.app.options import ScriptOptions
 
 Storage = Mapping[str, Any]
@@ -123,7 +123,7 @@ def carrying_of(
     watch: float | str | None = None,
 ) -> Carrying:
     """How a change is carried out; the command line gives it as one object, with a progress bar."""
-    from floodmark.changes.verbs.carrying_out import Carrying
+    from floodmark.changes.apply import Carrying
 
     if carrying is not None:
         return carrying
@@ -140,7 +140,7 @@ def carrying_of(
 def kept(change: Change, carrying: Carrying, out: str | None) -> Change:
     """The change, saved where that is asked for, and ready for `apply()`."""
     if out is not None:
-        from floodmark.changes.verbs.carrying_out import save_plan
+        from floodmark.changes.saved_plan import save_plan
 
         save_plan(change.plan, str(out))
     return replace(change, carrying=replace(carrying, rewriter=None))

@@ -41,7 +41,7 @@ def deploy(
     if not (colon and path.endswith(".py")):
         path, colon, pipeline = application, "", ""
     if target not in TARGETS:
-        raise WrongUse(f"{target!r} is not a supervisor", f"There are {', '.join(TARGETS)}.")
+        raise WrongUse(f"{target!r} is not a supervisor", do=f"Name one of {', '.join(TARGETS)}.")
     arguments = tuple(arguments)
     _refuse_secrets(arguments)
     if image is None:

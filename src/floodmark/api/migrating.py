@@ -21,11 +21,11 @@ from floodmark.errors import WrongUse
 from floodmark.redaction import is_plain_setting
 
 if TYPE_CHECKING:
+    from floodmark.changes.apply import Carrying, Change
     from floodmark.changes.carry.origin import Origin
     from floodmark.changes.matching.fields import ColumnOptions
     from floodmark.changes.plan import Plan
     from floodmark.changes.planners.migrate import Drawn, Kept
-    from floodmark.changes.verbs.carrying_out import Carrying, Change
 
 _PINNED = ("spark.sql.streaming.", SHUFFLE_PARTITIONS)
 
@@ -70,9 +70,10 @@ def migrate(
     the state is kept, in the same pass. `start` says SOURCE=WHERE for sources that are new.
     """
     require_state_extra()
+    from floodmark.changes.apply import to_new_place
     from floodmark.changes.carry.resume_point import UpgradeOptions
+    from floodmark.changes.named_places import absolute
     from floodmark.changes.planners.state_layout import StateLayout
-    from floodmark.changes.verbs import carrying_out as verbs
     from floodmark.engine.state.migrate import MigrateOptions, migration_plan
 
     how = carrying_of(carrying, execute, wait, storage)
@@ -97,14 +98,14 @@ def migrate(
     _require_free(new, how)
     with contextlib.ExitStack() as stack:
         made = migration_plan(
-            asked, verbs.absolute(new), UpgradeOptions(drop_in_flight=drop_in_flight), how
+            asked, absolute(new), UpgradeOptions(drop_in_flight=drop_in_flight), how
         )
 
         def make(origin: Origin) -> Plan:
             return made.plan(origin, stack)
 
         # The rewriter is known when the plan is: by then there is a session.
-        change = verbs.to_new_place("migrate", path, new, make, replace(how, rewriter=made))
+        change = to_new_place(path, new, make, replace(how, rewriter=made))
         return kept(change, how, out)
 
 
@@ -125,12 +126,12 @@ def skeleton(
     require_state_extra()
     from floodmark.changes.carry.origin import open_origin
     from floodmark.changes.matching.skeleton import render_skeleton
-    from floodmark.changes.verbs import carrying_out as verbs
+    from floodmark.changes.named_places import absolute
     from floodmark.engine.code.drawing import ApplicationCode
     from floodmark.engine.state.migrate import drawn_beside
     from floodmark.storage.files import open_files
 
-    location = verbs.absolute(path)
+    location = absolute(path)
     origin = open_origin(open_files(location, storage), location)
     old: tuple[Kept, ...]
     drawn: Drawn
@@ -170,7 +171,8 @@ def bootstrap(
     `operator` or `operator/store` to one each.
     """
     require_state_extra()
-    from floodmark.changes.verbs import carrying_out as verbs
+    from floodmark.changes.apply import begin_new_place
+    from floodmark.changes.named_places import absolute
     from floodmark.engine.state.bootstrap import Bootstrap, bootstrap_plan
 
     how = carrying_of(carrying, execute, wait, storage)
@@ -186,19 +188,19 @@ def bootstrap(
     )
     _require_free(new, how)
     with contextlib.ExitStack() as stack:
-        made = bootstrap_plan(asked, verbs.absolute(new), how, stack)
-        change = verbs.begin_new_place(made.plan, replace(how, rewriter=made.rewriter))
+        made = bootstrap_plan(asked, absolute(new), how, stack)
+        change = begin_new_place(made.plan, replace(how, rewriter=made.rewriter))
         return kept(change, how, out)
 
 
 def _require_free(new: str, carrying: Carrying) -> None:
     """Said before Spark starts; where a change was begun, only its plan can tell."""
     from floodmark.changes import journal
-    from floodmark.changes.apply import refuse_not_empty
-    from floodmark.changes.verbs import carrying_out as verbs
+    from floodmark.changes.execute import refuse_not_empty
+    from floodmark.changes.named_places import absolute
     from floodmark.storage.files import open_files
 
-    target = open_files(verbs.absolute(new), carrying.storage)
+    target = open_files(absolute(new), carrying.storage)
     if not journal.read_records(target):
         refuse_not_empty(target)
 

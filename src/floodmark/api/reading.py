@@ -116,6 +116,7 @@ def _with_kinds(checkpoint: Checkpoint, said: Mapping[str, str] | None) -> Check
             raise WrongUse(
                 f"--source-kind {source}={name}: there is no source {source!r}",
                 f"The checkpoint has sources: {', '.join(ids) or 'none'}.",
+                "Name one of them; `floodmark inspect CP` shows them.",
             )
         kinds[source] = kind
     return replace(checkpoint, said_kinds=kinds)
@@ -223,6 +224,7 @@ def files(
         raise NoAnswer(
             f"{path}: no source of this stream reads files",
             f"Its sources are: {kinds or 'not known yet'}.",
+            "`floodmark offsets CP` shows what it has read.",
         )
     if batch is not None:
         choose_batch(checkpoint, batch, None)  # a batch that is not logged is said to be so

@@ -60,7 +60,7 @@ def run(
     from floodmark.engine.spark.session import for_own_sessions
 
     if restart not in ("never", "on-failure"):
-        raise WrongUse(f"restart={restart!r}: there are never and on-failure")
+        raise WrongUse(f"restart={restart!r}: unknown", do="Give never or on-failure.")
     carried = take_carried()
     wanted = trigger_of(available_now, once, trigger)
     spark_conf = parse_settings(settings_of(conf, master), "--conf")

@@ -1,366 +1,280 @@
-"""Executes a plan. Only this module and `undo` change anything.
+"""Opens the places of a plan and carries it out, if the user asks for that.
 
-    journal     the whole plan, before anything is touched
-    block       an entry that no Spark reads: nothing starts on a half-done change
-    keep        what steps replace, copied aside
-    steps       each may be done twice; state is rewritten last, by a rewriter that is given
-    verify      what the steps say is what is there; rewritten state is read back
-    journal     finished
-    unblock
-
-Stopped anywhere, the same plan goes on from where it stopped, and `undo` takes it back.
+`execute` carries out the steps. `Change` is the result: the plan, and what became of it.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from floodmark.changes import journal
-from floodmark.changes.fingerprint import fingerprint
-from floodmark.changes.in_use import Clock, refuse_in_use
-from floodmark.changes.journal import Record, Stage
+from floodmark.changes.carry.origin import Origin, open_origin
+from floodmark.changes.carry.sink_log import SinkPlace
+from floodmark.changes.execute import (
+    PlanPlaces,
+    Progress,
+    Rewriter,
+    carry_out,
+    refuse_not_empty,
+)
+from floodmark.changes.in_use import Clock, with_doubt
+from floodmark.changes.journal import Stage
+from floodmark.changes.named_places import (
+    absolute,
+    refuse_overlap,
+    require_named_origin,
+    require_named_sink,
+)
 from floodmark.changes.plan import (
-    COPY,
-    DELETE,
-    EMPTY,
-    NOT_IN_USE,
-    RESTORE,
+    FOLDER_MODE,
     REWRITE,
-    SINK,
-    WRITE,
     Plan,
-    Step,
+    plan_to_json,
+    refuse_unaccepted,
+    seal,
 )
-from floodmark.checkpoint.layout import NOTES
-from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.errors import (
-    CannotRead,
-    CannotWrite,
-    FileGone,
-    FloodmarkError,
-    NotACheckpoint,
-    NotEmpty,
-    NotThere,
-    StalePlan,
-    StoppedMidway,
-    WrongUse,
+from floodmark.changes.plan_text import change_text
+from floodmark.changes.same_change import recorded
+from floodmark.changes.saved_plan import read_plan
+from floodmark.changes.undo import (
+    forget,
+    is_unfinished,
+    plan_forget,
+    plan_undo,
+    require_fresh,
+    require_place,
+    require_same_kept,
+    settle,
+    undo,
 )
-from floodmark.storage.copying import copy_file, restore_file
-from floodmark.storage.files import Files, WritableFiles
-from floodmark.storage.repository import ContentLost, fetch_object
+from floodmark.errors import StoppedMidway
+from floodmark.screen import fitted
+from floodmark.storage.copying import with_folder_mode, with_modes_of
+from floodmark.storage.files import Files, WritableFiles, open_files
 
-Progress = Callable[[int, int], None]
-_AT_ONCE = 16
-_AGAIN = "Repeat the command to go on, or take it back with `floodmark undo`."
-_OUR_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")
+Storage = Mapping[str, Any]
+_DONE = "This was carried out already, and stands as it was left: there is nothing to do."
 
 
 @dataclass(frozen=True)
-class PlanPlaces:
-    origin: WritableFiles
-    target: WritableFiles
-    sink: WritableFiles | None = None
+class Carrying:
+    """How a change is carried out; without `execute` it is only planned."""
 
-    def of(self, step: Step) -> WritableFiles:
-        if step.place == SINK:
-            assert self.sink is not None
-            return self.sink
-        return self.target
-
-    def standing(self, plan: Plan) -> WritableFiles:
-        """The checkpoint whose fingerprint the plan has."""
-        return self.target if plan.about_target else self.origin
-
-
-class Rewriter(Protocol):
-    """Makes an operator's state anew: in this process, or as a job of an engine."""
-
-    def rewrite(self, step: Step, places: PlanPlaces) -> None:
-        """May be done twice, as after a crash: it leaves what doing it once does."""
-
-    def check(self, step: Step, places: PlanPlaces) -> None:
-        """Reads back what `rewrite` has left, and raises where it is not the same rows."""
+    execute: bool = False
+    wait_seconds: float | None = None
+    storage: Storage | None = None
+    clock: Clock | None = None
+    progress: Progress | None = None
+    rewriter: Rewriter | None = None
+    """Rewrites state in place of this process: an engine's job, say."""
+    read_data: bool = False
+    """Reads the state that is needed, and compares what is copied by its content."""
+    accept: tuple[str, ...] = ()
+    """What is accepted by name, for verbs that have no names of their own."""
+    watch_seconds: float = 0.0
+    """A change in place watches the checkpoint for so long first, and says what it saw."""
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Change:
+    """A plan, and what became of it."""
+
     plan: Plan
-    words: str
+    executed: bool = False
+    words: str = ""
+    carrying: Carrying | None = field(default=None, repr=False, compare=False)
+    """What `apply` takes over from the call that made the plan: the storage's options, say."""
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        return {"plan": plan_to_json(self.plan), "executed": self.executed}
+
+    def __repr__(self) -> str:
+        return fitted(change_text(self.plan, self.executed, self.words))
+
+    def apply(self, *, accept: str | Iterable[str] = ()) -> Change:
+        """Carries the plan out, if everything is still as it was when it was made.
+
+        `accept` names what the plan wants to have accepted.
+        """
+        if self.executed:
+            return self
+        names = (accept,) if isinstance(accept, str) else tuple(accept)
+        options = {**self.plan.options}
+        options["accept"] = sorted({*options.get("accept", ()), *names})
+        plan = seal(replace(self.plan, options=options)) if names else self.plan
+        carrying = replace(self.carrying or Carrying(), execute=True)
+        return apply_plan(plan, carrying, plan.sink)
 
 
-def carry_out(
-    plan: Plan,
-    places: PlanPlaces,
-    wait_seconds: float | None = None,
-    clock: Clock | None = None,
-    progress: Progress | None = None,
-    rewriter: Rewriter | None = None,
-    read_data: bool = False,
-) -> Outcome:
-    """`read_data` compares what was copied by its content, and not by its size alone."""
-    clock = clock or Clock()
-    target = places.target
-    if rewriter is None and any(step.do == REWRITE for step in plan.steps):
-        raise WrongUse(
-            f"`{plan.verb}` rewrites state, and nothing was given that does",
-            do="Carry it out with the command that made the plan, or with `floodmark apply`.",
-        )
-    _require_targets(plan)
-    record = journal.read_record(target, plan)
-    if record is not None and record.plan.digest != plan.digest:
-        raise journal.unfinished(target, record)
-    if record is not None and record.stage is Stage.FINISHED:
-        journal.unblock(target, plan)
-        return Outcome(plan, "It was carried out already; there was nothing left to do.")
-    journal.refuse_unfinished(target, apart_from=plan)
-    resumed = (
-        record is not None and record.stage is Stage.BEGUN and journal.is_blocked(target, plan)
+def to_new_place(
+    path: str,
+    new: str,
+    make: Callable[[Origin], Plan],
+    carrying: Carrying,
+    batches: Collection[int] | None = None,
+) -> Change:
+    """`make` plans a new checkpoint from the one at `path`; `batches` are what it wants of it."""
+    refuse_overlap(path, new)
+    origin_files = open_files(absolute(path), carrying.storage)
+    return begin_new_place(make(open_origin(origin_files, absolute(path), batches)), carrying)
+
+
+def begin_new_place(plan: Plan, carrying: Carrying) -> Change:
+    """A plan for a place where nothing is yet, but what this very plan has left."""
+    target = open_files(plan.target, carrying.storage)
+    plan = seal(plan)
+    earlier = recorded(target, plan)
+    if earlier is None:
+        journal.refuse_unfinished(target, apart_from=plan)
+        refuse_not_empty(target, plan)
+    return apply_if_asked(earlier or plan, carrying)
+
+
+def places_of(plan: Plan, storage: Storage | None) -> PlanPlaces:
+    origin, target = open_files(plan.origin, storage), open_files(plan.target, storage)
+    return PlanPlaces(
+        origin,
+        _readable_as_before(plan, origin, target),
+        open_files(plan.sink, storage) if plan.sink else None,
     )
-    if resumed:
-        _check_origin(plan, places)
-    else:
-        check(plan, places, wait_seconds, clock)
-        record = _begin(plan, target)
-    assert record is not None
-    _finish(plan, places, record, progress, rewriter, read_data)
-    done = "It was stopped midway before, and is whole now." if resumed else "Done."
-    return Outcome(plan, f"{done} To take it back: floodmark undo {plan.target}")
 
 
-def check(plan: Plan, places: PlanPlaces, wait_seconds: float | None, clock: Clock) -> None:
-    """Everything that held when the plan was made must hold still."""
-    names = {condition.name for condition in plan.preconditions}
-    if NOT_IN_USE in names:
-        refuse_in_use(places.standing(plan), clock, wait_seconds)
-    _check_origin(plan, places, always=True)
-    if EMPTY in names:
-        refuse_not_empty(places.target, plan)
+def _readable_as_before(plan: Plan, origin: Files, target: WritableFiles) -> WritableFiles:
+    """What is written can be read by those who could read what it is made from."""
+    if plan.in_place:
+        return with_modes_of(target, target)
+    if plan.verb == "restore":
+        return with_folder_mode(target, plan.options.get(FOLDER_MODE))
+    return with_modes_of(target, origin)
 
 
-def _check_origin(plan: Plan, places: PlanPlaces, always: bool = False) -> None:
-    """A change in place has moved the checkpoint itself; one that makes a new one has not."""
-    if not plan.fingerprint or (plan.about_target and not always):
-        return
-    now = fingerprint(places.standing(plan))
-    if now.digest != plan.fingerprint:
-        raise StalePlan(
-            "the checkpoint moved after this plan was made",
-            f"planned at   {plan.standing}\nfound now    {now.words}",
-            "A query is probably running on it. Stop the query, then plan again."
-            if always
-            else f"Take the half-made one back: floodmark undo {plan.target} --execute",
-        )
+def apply_if_asked(plan: Plan, carrying: Carrying) -> Change:
+    """The plan; carried out if `execute` says so and it has any step."""
+    target = open_files(plan.target, carrying.storage)
+    record = journal.read_record(target, plan)
+    if record is None:
+        plan = _with_doubt(plan, target, carrying)
+    if not (carrying.execute and plan.steps):
+        done = record is not None and record.stage is Stage.FINISHED
+        return Change(plan, words=_DONE if done else "")
+    return _execute(plan, carrying)
 
 
-def refuse_not_empty(target: Files, plan: Plan | None = None) -> None:
-    there = held(target)
-    allowed = {journal.path_of(plan)} if plan else set()
-    for record in journal.read_records(target) if there else ():
-        if record.stage is Stage.UNDONE:
-            allowed.add(journal.path_of(record.plan))
-    other = sorted(path for path in there if path not in allowed and not _is_ours(path))
-    if other:
-        raise NotEmpty(
-            f"{target.root} is not empty: it holds {other[0]}"
-            + (f" and {len(other) - 1} more" if len(other) > 1 else ""),
-            _made_by(target, plan) or "A new checkpoint needs a place of its own.",
-            "Name a folder that does not exist yet.",
-        )
+def _with_doubt(plan: Plan, target: WritableFiles, carrying: Carrying) -> Plan:
+    """The plan with what has to be accepted where a query may run on the checkpoint."""
+    clock = carrying.clock or Clock()
+    return with_doubt(
+        plan, target, clock, carrying.accept, carrying.execute, carrying.watch_seconds
+    )
 
 
-def _made_by(target: Files, plan: Plan | None) -> str:
-    """Where this very change was carried out earlier, and the stream has gone on since."""
-    for record in journal.read_records(target):
-        same = plan is not None and (record.plan.verb, record.plan.origin) == (
-            plan.verb,
-            plan.origin,
-        )
-        if same and record.stage is Stage.FINISHED:
-            return (
-                f"An earlier `{record.plan.verb}` of {record.plan.origin} made it, from "
-                f"{record.plan.standing}; it stands at {fingerprint(target).words} now."
-            )
-    return ""
+def _execute(plan: Plan, carrying: Carrying) -> Change:
+    refuse_unaccepted(plan)
+    outcome = carry_out(
+        plan,
+        places_of(plan, carrying.storage),
+        carrying.wait_seconds,
+        carrying.clock,
+        carrying.progress,
+        carrying.rewriter or _rewriter(plan),
+        carrying.read_data,
+    )
+    return Change(outcome.plan, True, outcome.words)
 
 
-def held(target: Files) -> frozenset[str]:
-    """Every file at a place that may not exist yet."""
+def _rewriter(plan: Plan) -> Rewriter | None:
+    if not any(step.do == REWRITE for step in plan.steps):
+        return None
+    from floodmark.changes.state_rewriter import StateRewriter
+
+    return StateRewriter()
+
+
+def open_sink(sink: str | None, carrying: Carrying) -> SinkPlace | None:
+    """The file sink's folder, where the user names it."""
+    if sink is None:
+        return None
+    return absolute(sink), open_files(absolute(sink), carrying.storage)
+
+
+def apply_saved(path: str, carrying: Carrying, sink: str | None = None) -> Change:
+    plan = read_plan(path)
+    require_named_sink(plan, sink, f"floodmark apply {path}")
+    return apply_plan(plan, carrying, sink)
+
+
+def apply_plan(plan: Plan, carrying: Carrying, sink: str | None) -> Change:
+    """`sink`: the file sink's folder, as the user named it."""
+    target = open_files(plan.target, carrying.storage)
+    if plan.verb == "undo":
+        require_fresh(target, plan)
+        accept = tuple(plan.options.get("accept", ()))
+        return take_back(plan.target, replace(carrying, accept=accept), sink)
+    if plan.verb == "forget":
+        require_same_kept(target, plan.target, plan)
+        return forget_kept(plan.target, carrying)
+    if plan.verb == "backup":
+        return back_up(plan, carrying)
+    return _execute(plan, carrying)
+
+
+def resume_change(path: str, carrying: Carrying, origin: str | None, sink: str | None) -> Change:
+    """Goes on with a change that stopped midway, by the journal that lies in its place.
+
+    The journal may be a stranger's: it reads from `origin` and changes `sink` only where the user
+    has named them, and they are what it says.
+    """
+    location = absolute(path)
+    target = open_files(location, carrying.storage)
+    require_place(target)
+    plan = journal.begun(target).plan
+    command = f"floodmark apply --resume {path}"
+    require_named_sink(plan, sink, command)
+    require_named_origin(plan, location, origin, command)
+    if not carrying.execute:
+        return Change(plan)
+    return _execute(plan, carrying)
+
+
+def take_back(path: str, carrying: Carrying, sink: str | None = None) -> Change:
+    """`sink`: the file sink's folder, whose log the change had changed as well."""
+    target = open_files(absolute(path), carrying.storage)
+    require_place(target)
+    if carrying.execute and (settled := settle(target, absolute(path))):
+        return Change(settled, True, "It was taken back already.")
+    plan = plan_undo(target, absolute(path), carrying.accept)
+    if not is_unfinished(target):
+        plan = _with_doubt(plan, target, carrying)
+    if not carrying.execute:
+        return Change(plan)
+    refuse_unaccepted(plan)
+    require_named_sink(plan, sink, f"floodmark undo {path}")
+    place = open_files(plan.sink, carrying.storage) if plan.sink else None
+    outcome = undo(with_modes_of(target, target), place, carrying.clock)
+    return Change(plan, True, outcome.words)
+
+
+def forget_kept(path: str, carrying: Carrying) -> Change:
+    target = open_files(absolute(path), carrying.storage)
+    require_place(target)
+    plan = plan_forget(target, absolute(path))
+    if not carrying.execute:
+        return Change(plan)
     try:
-        return frozenset(file.path for file in target.list().files)
-    except NotACheckpoint as error:
-        raise NotEmpty(error.what, "A checkpoint is a folder.", "Name another place.") from None
-    except NotThere:
-        return frozenset()
-
-
-def _is_ours(path: str) -> bool:
-    return _OUR_TEMPORARY.fullmatch(path.rsplit("/", 1)[-1]) is not None
-
-
-def _begin(plan: Plan, target: WritableFiles) -> Record:
-    try:
-        return journal.begin(target, plan)
-    except (OSError, CannotRead) as error:
-        raise CannotWrite(
-            f"{target.root} cannot be written to", str(error), "Nothing was changed."
+        return Change(plan, True, forget(target, plan).words)
+    except OSError as error:
+        raise StoppedMidway(
+            f"{path}: cannot delete", str(error), "Repeat it: what is left goes then."
         ) from None
 
 
-def _finish(
-    plan: Plan,
-    places: PlanPlaces,
-    record: Record,
-    progress: Progress | None,
-    rewriter: Rewriter | None,
-    read_data: bool = False,
-) -> None:
-    target = places.target
-    try:
-        journal.block(target, plan)
-        _keep(plan, places)
-        _do_steps(plan, places, progress, rewriter)
-        verify(plan, places, rewriter)
-        if read_data:
-            from floodmark.changes.read_data import compare_contents
+def back_up(plan: Plan, carrying: Carrying) -> Change:
+    if not carrying.execute:
+        return Change(plan)
+    from floodmark.changes.take_backup import execute_backup
 
-            compare_contents(plan, places.origin, target)
-        sweep(target)
-        journal.move(target, record, Stage.FINISHED, fingerprint(target).digest)
-        journal.unblock(target, plan)
-    except StalePlan:
-        raise
-    except (OSError, FloodmarkError, KeyboardInterrupt) as error:
-        raise _stopped(plan, target, error) from None
-
-
-def _stopped(plan: Plan, target: Files, error: BaseException) -> StoppedMidway:
-    words = told(error)
-    why = getattr(error, "why", "")
-    kept = f"What was replaced is kept in {journal.kept_folder(plan)}. " if plan.in_place else ""
-    undo = f"floodmark undo {target.root} --execute"
-    do = f"Go on with it: floodmark apply --resume {target.root} --execute\nTake it back: {undo}"
-    if plan.verb not in ("repair", "compact"):
-        do = f"Repeat the command to go on, or take it back: {undo}"
-    if isinstance(error, ContentLost):
-        # Repeated, it would stop there again.
-        do = f"Take it back: {undo}\nThen choose another snapshot: {error.do}"
-    return StoppedMidway(
-        f"{plan.verb} stopped midway: {words}",
-        f"{why}\n{kept}No query can start on {target.root} until this is settled.".strip(),
-        do,
-    )
-
-
-def told(error: BaseException) -> str:
-    if isinstance(error, KeyboardInterrupt):
-        return "it was interrupted"
-    return error.what if isinstance(error, FloodmarkError) else str(error)
-
-
-def kept_path(plan: Plan, step: Step) -> str:
-    return f"{journal.kept_folder(plan)}/{step.place}/{step.path}"
-
-
-def _keep(plan: Plan, places: PlanPlaces) -> None:
-    replaced = [step for step in plan.steps if step.replaces]
-    if not replaced:
-        return
-    folder = journal.kept_folder(plan)
-    have = {file.path for file in places.target.list(folder).files} if replaced else set()
-    for step in replaced:
-        if kept_path(plan, step) not in have:
-            try:
-                copy_file(places.of(step), step.path, places.target, kept_path(plan, step))
-            except FileGone:
-                # A checksum that is no longer beside its file, or a step done before a crash
-                # whose copy was not needed: there is nothing to lose.
-                continue
-
-
-def _do_steps(
-    plan: Plan, places: PlanPlaces, progress: Progress | None, rewriter: Rewriter | None
-) -> None:
-    for done, _ in enumerate(_each(plan, places, rewriter), 1):
-        if progress:
-            progress(done, len(plan.steps))
-
-
-def _each(plan: Plan, places: PlanPlaces, rewriter: Rewriter | None) -> Iterator[Step]:
-    steps = [step for step in plan.steps if step.do != REWRITE]
-    if not (places.target.reads_cost and not plan.in_place):
-        for step in steps:
-            yield _do(step, places)
-    else:
-        # A new checkpoint is blocked until it is whole, so the order of its files is free.
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            yield from pool.map(lambda step: _do(step, places), steps)
-    # One after the other: each uses what memory and what processors there are.
-    for step in _rewrites(plan):
-        assert rewriter is not None
-        rewriter.rewrite(step, places)
-        yield step
-
-
-def _require_targets(plan: Plan) -> None:
-    """What an earlier release planned of state is refused before anything is touched."""
-    for step in _rewrites(plan):
-        _ = step.target
-
-
-def _rewrites(plan: Plan) -> list[Step]:
-    return [step for step in plan.steps if step.do == REWRITE]
-
-
-def _do(step: Step, places: PlanPlaces) -> Step:
-    files = places.of(step)
-    if step.do == WRITE:
-        restore_file(files, step.path, step.data, step.mode)
-    elif step.do == COPY:
-        copy_file(places.origin, step.origin or step.path, files, step.path)
-    elif step.do == RESTORE:
-        # Never a link: whatever befalls the checkpoint, the repository stays as it is.
-        data = fetch_object(places.origin, step.origin or "", step.path)
-        restore_file(files, step.path, data, step.mode)
-    elif step.do == DELETE:
-        files.delete([RelativePath(step.path)])
-    return step
-
-
-def verify(plan: Plan, places: PlanPlaces, rewriter: Rewriter | None = None) -> None:
-    """What the steps say is what is there."""
-    for step in _rewrites(plan):
-        assert rewriter is not None
-        rewriter.check(step, places)
-    for files, place in ((places.target, "target"), (places.sink, SINK)):
-        steps = [step for step in plan.steps if step.place == place and step.do != REWRITE]
-        if files is None or not steps:
-            continue
-        sizes = {file.path: file.size for file in files.list().files}
-        final = {step.path: step for step in steps}
-        for path, step in final.items():
-            if step.do == DELETE:
-                if path in sizes:
-                    raise StoppedMidway(
-                        f"{path} is there again", "A query still writes here.", _AGAIN
-                    )
-            elif sizes.get(path) != step.size:
-                found = f"{sizes[path]} bytes" if path in sizes else "missing"
-                raise StoppedMidway(f"{path} is {found}, not {step.size} bytes", "", _AGAIN)
-        written = {path: step for path, step in final.items() if step.do == WRITE}
-        for path, data in files.read_many(map(RelativePath, written)).items():
-            if data != written[path].data:
-                raise StoppedMidway(f"{path} does not hold what was written", "", _AGAIN)
-
-
-def sweep(target: WritableFiles) -> None:
-    """Temporary files of writes that a crash of this change has left; Spark trips over some."""
-    left = [
-        file.path
-        for file in target.list().files
-        if _is_ours(file.path) and not file.path.startswith(f"{NOTES}/kept/")
-    ]
-    target.delete(map(RelativePath, left))
+    places = places_of(plan, carrying.storage)
+    return Change(plan, True, execute_backup(plan, places.origin, places.target))

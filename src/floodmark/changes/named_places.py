@@ -6,51 +6,49 @@ checked there; a place elsewhere is read or changed only where the same command 
 
 from __future__ import annotations
 
-import json
+import os
 import shlex
-from typing import Any, cast
 
-from floodmark.changes.plan import SINK, WRITE, Plan, plan_to_json
-from floodmark.checkpoint.layout import METADATA
-from floodmark.checkpoint.query import parse_metadata
+from floodmark.addresses import has_secret
+from floodmark.changes.plan import SINK, Plan
 from floodmark.checkpoint.relative_path import shown
 from floodmark.connectors.files.file_log import SINK_LOG
-from floodmark.errors import MalformedFile, Refused
-from floodmark.storage.files import place_name
+from floodmark.errors import Refused, WrongUse
+from floodmark.storage.files import local_path, place_name
+
+
+def absolute(location: str) -> str:
+    """A plan is carried out from any folder."""
+    path = local_path(str(location))
+    if path is None and has_secret(str(location)):
+        raise WrongUse(
+            f"{location}: the address holds a password or a signature",
+            "A plan and its journal keep addresses, and secrets must not lie about in them.",
+            "Leave it out of the address, and give it as --storage KEY=VALUE, or by the "
+            "environment of the storage's driver.",
+        )
+    return str(location).rstrip("/") if path is None else os.path.abspath(path)  # noqa: PTH100
+
+
+def refuse_overlap(path: str, new: str) -> None:
+    first, second = place_name(path), place_name(new)
+    if first == second:
+        raise WrongUse(
+            f"{path} and {new} are the same place",
+            "What is made would lie on what it is made from.",
+            "Name another place.",
+        )
+    for inner, outer in ((first, second), (second, first)):
+        if inner.startswith(outer + "/"):
+            raise WrongUse(
+                f"{path} and {new}: one lies inside the other",
+                "A checkpoint inside a checkpoint would be taken for a part of it.",
+                "Name a place beside it.",
+            )
 
 
 def same_place(one: str, other: str) -> bool:
     return place_name(one) == place_name(other)
-
-
-def same_change(journaled: Plan, plan: Plan) -> bool:
-    """True where a journal has the plan that this command makes, but for a new query id.
-
-    Ids are drawn: the one that was begun with is gone on with.
-    """
-    return _deeds(journaled) == _deeds(plan)
-
-
-def _deeds(plan: Plan) -> dict[str, Any]:
-    value = plan_to_json(plan)
-    steps = [{**step, "text": _without_id(step)} for step in value["steps"]]
-    kept = ("verb", "origin", "target", "options", "fingerprint", "block", "sink")
-    names = [condition.name for condition in plan.preconditions]
-    # As JSON has it: a journal has been through it, and has lists in place of tuples.
-    return cast(
-        "dict[str, Any]",
-        json.loads(json.dumps({**{key: value[key] for key in kept}, "s": steps, "p": names})),
-    )
-
-
-def _without_id(step: dict[str, Any]) -> str | None:
-    text: str | None = step.get("text")
-    if step["do"] != WRITE or step["path"] != METADATA or text is None:
-        return text
-    try:
-        return text.replace(parse_metadata(text.encode()).id, "")
-    except MalformedFile:
-        return text
 
 
 def not_named(sink: str) -> str:

@@ -22,6 +22,12 @@ from floodmark.statestore.manifests import StoredManifests
 from floodmark.storage.files import Files
 
 
+def read_state(origin: Origin, batch: int | None) -> tuple[str, ...]:
+    """Decodes the state after the batch; a note for the plan."""
+    count = require_readable_state(origin, batch)
+    return (f"The state after batch {batch} was read: {count} files, all sound.",) if count else ()
+
+
 def require_readable_state(origin: Origin, batch: int | None) -> int:
     """Decodes the state after the batch; gives how many files that were."""
     if batch is None or not origin.checkpoint.state_operators:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from floodmark.changes.apply import PlanPlaces
+from floodmark.changes.execute import PlanPlaces
 from floodmark.changes.plan import Step
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import WrongUse

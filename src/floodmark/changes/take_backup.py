@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from floodmark.changes.carry.needed_state import needed_state
-from floodmark.changes.planners.backup import consistent
+from floodmark.changes.plan import Plan
+from floodmark.changes.planners.backup import consistent, refuse_another_query
 from floodmark.checkpoint.layout import STATE
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.errors import CannotRead, FileGone, StateFileMissing
+from floodmark.checkpoint.text import several
+from floodmark.errors import CannotRead, EditedPlan, FileGone, StateFileMissing, StoppedMidway
 from floodmark.storage import repository as backup
 from floodmark.storage.copying import mode_of, private
 from floodmark.storage.files import Files, WritableFiles
@@ -34,6 +36,39 @@ class BackupResult:
     new_bytes: int
     removed_snapshots: int
     removed_objects: int
+
+
+def execute_backup(plan: Plan, files: Files, repository: WritableFiles) -> str:
+    """Takes the snapshot that a plan describes; gives the result in words."""
+    retention = _retention(plan)
+    refuse_another_query(files, plan)
+    try:
+        done = take_backup(files, plan.origin, repository, retention)
+    except (OSError, CannotRead) as error:
+        raise StoppedMidway(
+            "the backup did not come to its end",
+            str(error),
+            "No snapshot was made, and the earlier ones are whole. Repeat it when the storage"
+            " answers again and has room.",
+        ) from None
+    size = several(done.snapshot.bytes, "byte")
+    words = f"Snapshot {done.snapshot.id}: {done.new_bytes:,} of {size} new."
+    if done.removed_snapshots:
+        words += f" Gone: {several(done.removed_snapshots, 'older snapshot')}."
+    return words
+
+
+def _retention(plan: Plan) -> Retention:
+    """As the plan says it, which may have been saved, and be a stranger's."""
+    last, daily = plan.options.get("keep_last"), plan.options.get("keep_daily")
+    for number in (last, daily):
+        if number is not None and (type(number) is not int or number < 1):
+            raise EditedPlan(
+                "the plan of a backup does not say how many snapshots to keep",
+                "No command makes such a plan.",
+                "Plan it again: floodmark backup CP REPO --out PLAN.json",
+            )
+    return Retention(last, daily)
 
 
 def take_backup(

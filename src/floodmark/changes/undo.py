@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from floodmark.changes import journal
-from floodmark.changes.apply import Outcome, PlanPlaces, kept_path, sweep, told
 from floodmark.changes.carry.checkpoint_files import sidecar
 from floodmark.changes.carry.origin import refuse_odd_content
 from floodmark.changes.consequences import goes_on, sink_of
+from floodmark.changes.execute import Outcome, PlanPlaces, kept_path, sweep, told
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.in_use import Clock, refuse_in_use
 from floodmark.changes.journal import Record, Stage

@@ -15,8 +15,8 @@ from floodmark.cli.words import count, echo, size, style, table
 from floodmark.visible import one_line
 
 if TYPE_CHECKING:
+    from floodmark.changes.apply import Carrying, Change
     from floodmark.changes.plan import Plan, Step
-    from floodmark.changes.verbs.carrying_out import Carrying, Change
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _SHOWN = 4
@@ -111,7 +111,7 @@ def carrying(
     accept: tuple[str, ...] = (),
     watch: float = 0.0,
 ) -> Iterator[Carrying]:
-    from floodmark.changes.verbs.carrying_out import Carrying
+    from floodmark.changes.apply import Carrying
 
     if not (execute and sys.stderr.isatty()):
         yield Carrying(
@@ -136,7 +136,7 @@ def carrying(
 
 def show(change: Change, as_json: bool, out: str | None = None) -> None:
     if out is not None:
-        from floodmark.changes.verbs.carrying_out import save_plan
+        from floodmark.changes.saved_plan import save_plan
 
         save_plan(change.plan, out)
     if as_json:

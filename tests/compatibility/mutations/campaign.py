@@ -12,8 +12,8 @@ from pathlib import Path
 
 from compatibility.mutations.machine import Emitted, Machine
 from compatibility.mutations.mutators import Mutation, mutations
+from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
-from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.errors import FloodmarkError
 from floodmark.rules.restarts.reason import Judgement, Verdict
 

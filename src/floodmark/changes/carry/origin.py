@@ -10,6 +10,7 @@ from floodmark.changes import journal
 from floodmark.changes.consequences import Sink, sink_of, taken_back_alone
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.journal import Stage
+from floodmark.changes.named_places import not_named
 from floodmark.changes.plan import NOT_IN_USE, UNCHANGED, Consequence, Precondition
 from floodmark.checkpoint.layout import (
     COMMITS,
@@ -66,6 +67,14 @@ def sink_left_ahead(origin: Origin) -> tuple[Consequence, ...]:
     if back is None or back.block - 1 <= newest:
         return ()
     return (taken_back_alone(back.verb, newest + 1, back.block - 1),)
+
+
+def unnamed_sink(origin: Origin) -> tuple[str, ...]:
+    """A note for a plan where the last start wrote to a file sink that the user did not name."""
+    known = origin.sink
+    if known is None or known.kind not in FILE_SINKS or known.path is None:
+        return ()
+    return (not_named(known.path),)
 
 
 def new_query_id() -> str:

@@ -210,6 +210,12 @@ def plan_restore(
     )
 
 
+def restores(plan: Plan, snapshot: Snapshot) -> bool:
+    """True where a plan restores what the snapshot has, and nothing else of the repository."""
+    contents = {(file.path, object_path(file.sha256)) for file in snapshot.files}
+    return all((step.path, step.origin) in contents for step in plan.steps if step.do == RESTORE)
+
+
 def _fresh_identity(sizes: dict[str, int]) -> Step:
     return write(
         METADATA,

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from floodmark.changes.carry.checkpoint_files import sidecar
-from floodmark.changes.carry.origin import Origin
+from floodmark.changes.carry.origin import Origin, unnamed_sink
 from floodmark.changes.carry.rehome import is_operator_metadata
+from floodmark.changes.carry.sink_log import SinkPlace
 from floodmark.changes.plan import SINK, Plan, Step, delete
 from floodmark.checkpoint.conf_keys import RETAINED_BATCHES
 from floodmark.checkpoint.evidence import main_file
@@ -38,6 +39,7 @@ from floodmark.storage.files import Files
 
 DEFAULT_RETAINED = 100
 _COMPACTIONS_KEPT = 2
+_KEPT = "The files are kept until `floodmark forget CP`, which frees their space."
 
 
 def retained(asked: int | None, note: Mapping[str, Any] | None) -> int:
@@ -55,9 +57,7 @@ def retained(asked: int | None, note: Mapping[str, Any] | None) -> int:
     return int(text) if text.isdecimal() and 0 < len(text) < 10 else DEFAULT_RETAINED
 
 
-def plan_compact(
-    origin: Origin, keep: int, options: Mapping[str, Any], sink: tuple[str, Files] | None = None
-) -> Plan:
+def plan_compact(origin: Origin, keep: int, sink: SinkPlace | None = None) -> Plan:
     if origin.checkpoint.latest_batch is None:
         raise NoAnswer(
             f"{origin.location}: no batch was planned yet, so there is nothing to remove",
@@ -90,10 +90,11 @@ def plan_compact(
         origin.standing.digest,
         origin.standing.words,
         max(*origin.checkpoint.offset_ids, *origin.checkpoint.commit_ids, 0) + 1,
-        options,
-        ("The files are kept until `floodmark forget CP`, which frees their space.",)
-        if unique
-        else (),
+        {"keep": keep, "sink": sink[0] if sink else None},
+        (
+            *(unnamed_sink(origin) if sink is None else ()),
+            *([_KEPT] if unique else []),
+        ),
         sink=sink[0] if sink and any(step.place == SINK for step in unique.values()) else None,
     )
 

@@ -12,16 +12,19 @@ from floodmark.changes.carry.rehome import (
     is_operator_metadata,
     moved_note,
     moved_operator_metadata,
+    moved_place,
     moved_schema_log,
     moved_source_log,
 )
 from floodmark.changes.carry.sink_log import SinkPlace, rehome_sink_log
+from floodmark.changes.named_places import not_named
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
 from floodmark.checkpoint.layout import METADATA, SOURCES
 from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.checkpoint.start_note import STARTS
 from floodmark.connectors.delta.offset import is_schema_log
 from floodmark.connectors.files.input_files import file_sources
+from floodmark.connectors.files.offset import FILE_SINKS
 from floodmark.errors import WrongUse
 
 
@@ -57,14 +60,23 @@ def plan_copy(
             "new_identity": new_identity,
             "sink": sink[0] if sink else None,
         },
-        _notes(sink, led),
+        _moved_sink(origin, moves) if sink is None else _notes(sink, led),
         _consequences(origin, new_identity),
         sink=sink[0] if led and sink else None,
     )
 
 
-def _notes(sink: SinkPlace | None, led: tuple[Step, ...]) -> tuple[str, ...]:
-    if not led or sink is None:
+def _moved_sink(origin: Origin, moves: Moves) -> tuple[str, ...]:
+    """The last start wrote to a folder that --rehome moves, and --sink does not name it."""
+    known = origin.sink
+    if known is None or known.kind not in FILE_SINKS or known.path is None:
+        return ()
+    place = moved_place(f"{known.path.rstrip('/')}/", moves)
+    return (not_named(place.rstrip("/")),) if place is not None else ()
+
+
+def _notes(sink: SinkPlace, led: tuple[Step, ...]) -> tuple[str, ...]:
+    if not led:
         return ()
     return (
         f"The file sink's log in {sink[0]} is changed, too: the original query cannot go on "

@@ -15,7 +15,7 @@ from floodmark.changes import consequences, journal
 from floodmark.changes.carry.checkpoint_files import sidecar
 from floodmark.changes.carry.given_offsets import compare
 from floodmark.changes.carry.needed_state import needed_state
-from floodmark.changes.carry.origin import Origin, new_query_id
+from floodmark.changes.carry.origin import Origin, new_query_id, unnamed_sink
 from floodmark.changes.carry.rehome import is_operator_metadata
 from floodmark.changes.carry.resume_point import require_committed
 from floodmark.changes.carry.sink_log import SinkPlace, Trim, trim_sink_log
@@ -198,7 +198,10 @@ def plan_rewind(
             "sink": sink[0] if sink else None,
             NEEDED: sorted({item.accept for item in told if item.accept}),
         },
-        _notes(origin, goal, keep_identity, trim),
+        (
+            *(unnamed_sink(origin) if sink is None else ()),
+            *_notes(origin, goal, keep_identity, trim),
+        ),
         told,
         sink=sink[0] if sink and trim.steps else None,
     )

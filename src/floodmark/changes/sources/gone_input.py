@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from urllib.parse import quote
 
-from floodmark.changes.sources.out_of_reach import Reach
+from floodmark.changes.carry.origin import Origin
+from floodmark.changes.carry.resume_point import Course, UpgradeOptions
+from floodmark.changes.sources.out_of_reach import Reach, require_reach
 from floodmark.checkpoint.layout import SOURCES
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry
@@ -24,6 +26,18 @@ from floodmark.storage.files import Files
 Opened = Callable[[str], Files]
 _NAMED = 3
 THEN = "Spark then goes on without them, and says nothing."
+
+
+def require_input(
+    origin: Origin, request: UpgradeOptions, course: Course, opened: Opened
+) -> tuple[str, ...]:
+    """Whether an upgrade finds the input files of batches that are planned again; notes of it."""
+    if course.after == course.highest or course.in_flight is not None:
+        return ()
+    begins = None if course.after is None else origin.checkpoint.offsets[course.after]
+    asked = request.kafka is not None
+    gone = gone_input(origin.files, origin.checkpoint, begins, opened, asked)
+    return require_reach(gone, request.accept)
 
 
 def gone_input(

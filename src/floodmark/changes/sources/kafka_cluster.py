@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from floodmark.changes.carry.origin import Origin
 from floodmark.changes.carry.resume_point import UpgradeOptions, choose_course
 from floodmark.changes.sources.cluster_by_time import by_batch_time, by_record_time
+from floodmark.changes.sources.earlier_positions import noted_options
 from floodmark.changes.sources.out_of_reach import Reach, require_reach
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outside import Bounds
@@ -20,6 +22,7 @@ from floodmark.connectors.kafka.reach import Topics, added_partitions, shortfall
 from floodmark.connectors.registry import about
 from floodmark.connectors.source import SourceOffset
 from floodmark.errors import WrongUse
+from floodmark.storage.starts import latest_note
 
 Notes = tuple[str, ...]
 
@@ -28,6 +31,18 @@ Notes = tuple[str, ...]
 class KafkaAnswer:
     request: UpgradeOptions
     notes: tuple[str, ...]
+
+
+def ask_for_upgrade(origin: Origin, request: UpgradeOptions) -> KafkaAnswer:
+    """The cluster that the user names, if any; the last start's cluster is proposed to them."""
+    if request.kafka is None and not request.by_time:
+        return KafkaAnswer(request, ())
+    note = latest_note(origin.files) or {}
+    servers = (
+        noted_options(note, number).get("kafka.bootstrap.servers")
+        for number in range(len(origin.checkpoint.sources))
+    )
+    return ask_kafka(origin.checkpoint, request, next(filter(None, servers), None))
 
 
 def ask_kafka(

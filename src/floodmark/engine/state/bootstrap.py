@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from floodmark.changes.apply import Carrying
 from floodmark.changes.plan import Plan
 from floodmark.changes.planners.bootstrap import FirstBatch, plan_bootstrap
 from floodmark.changes.planners.migrate import Drawn, Kept, goal_of
 from floodmark.changes.state_rewriter import StateRewriter
-from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.checkpoint.operator_kinds import JOIN
 from floodmark.checkpoint.outline import SourceOutline
 from floodmark.engine.app.options import ScriptOptions

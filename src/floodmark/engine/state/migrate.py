@@ -7,9 +7,10 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from floodmark.changes.apply import PlanPlaces
+from floodmark.changes.apply import Carrying
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.carry.resume_point import UpgradeOptions, choose_course
+from floodmark.changes.execute import PlanPlaces
 from floodmark.changes.matching.aggregates import aggregations
 from floodmark.changes.matching.fields import ColumnOptions
 from floodmark.changes.matching.operators import MatchOptions
@@ -25,7 +26,6 @@ from floodmark.changes.planners.migrate import (
 )
 from floodmark.changes.planners.state_layout import StateLayout
 from floodmark.changes.state_rewriter import StateRewriter
-from floodmark.changes.verbs.carrying_out import Carrying
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.plan.tree import Expression, PlanTree, hidden_expression
 from floodmark.checkpoint.start_note import LastStart, last_start

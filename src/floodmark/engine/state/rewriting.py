@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from floodmark.changes.apply import PlanPlaces
+from floodmark.changes.execute import PlanPlaces
 from floodmark.changes.state_rewriter import StateRewriter
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.engine.state.shuffled_rows import ROWS, by_goal, row_batch, slices

@@ -1,4 +1,4 @@
-"""The verbs that rewrite a checkpoint's state: repartition, convert and the like."""
+"""The verbs that rewrite state and change no row: `repartition` and `convert`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from floodmark.api.arguments import Storage, carrying_of, kept, require_state_extra, several_of
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
-    from floodmark.changes.verbs.carrying_out import Carrying, Change
+    from floodmark.changes.apply import Carrying, Change
+    from floodmark.changes.carry.origin import Origin
+    from floodmark.changes.plan import Plan
 
 
 def repartition(
@@ -28,11 +30,15 @@ def repartition(
 ) -> Change:
     """A new checkpoint whose state is spread over another number of partitions."""
     require_state_extra()
-    from floodmark.changes.verbs import state as state_verbs
+    from floodmark.changes.apply import to_new_place
+    from floodmark.changes.named_places import absolute
+    from floodmark.changes.planners.repartition import plan_repartition
 
-    with _carried_by(on_spark, carrying_of(carrying, execute, wait, storage)) as how:
-        change = state_verbs.repartition(str(path), str(new), partitions, several_of(accept), how)
-        return kept(change, how, out)
+    def plan(origin: Origin) -> Plan:
+        return plan_repartition(origin, absolute(new), partitions, several_of(accept))
+
+    with _rewriting(on_spark, carrying_of(carrying, execute, wait, storage)) as how:
+        return kept(to_new_place(str(path), str(new), plan, how), how, out)
 
 
 def convert(
@@ -50,15 +56,19 @@ def convert(
 ) -> Change:
     """A new checkpoint whose state the other provider keeps; `state_format` 2 has unique ids."""
     require_state_extra()
-    from floodmark.changes.verbs import state as state_verbs
+    from floodmark.changes.apply import to_new_place
+    from floodmark.changes.named_places import absolute
+    from floodmark.changes.planners.convert import plan_convert
 
-    with _carried_by(on_spark, carrying_of(carrying, execute, wait, storage)) as how:
-        change = state_verbs.convert(str(path), str(new), provider, state_format, how)
-        return kept(change, how, out)
+    def plan(origin: Origin) -> Plan:
+        return plan_convert(origin, absolute(new), provider, state_format)
+
+    with _rewriting(on_spark, carrying_of(carrying, execute, wait, storage)) as how:
+        return kept(to_new_place(str(path), str(new), plan, how), how, out)
 
 
 @contextmanager
-def _carried_by(on_spark: bool, carrying: Carrying) -> Iterator[Carrying]:
+def _rewriting(on_spark: bool, carrying: Carrying) -> Iterator[Carrying]:
     """In this process, or by the executors of a session: this process' own, or a new one."""
     if not (on_spark and carrying.execute):
         yield carrying

@@ -1,0 +1,107 @@
+"""The verbs that repair a checkpoint or make it smaller: `repair` and `compact`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from floodmark.api.arguments import Storage, carrying_of, kept, require_state_extra, several_of
+from floodmark.api.backups import open_backups
+
+if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
+    from floodmark.changes.apply import Carrying, Change
+    from floodmark.checkpoint.evidence import Evidence
+    from floodmark.rules.finding import Finding
+    from floodmark.storage.files import Files
+
+
+def repair(
+    path: str,
+    *,
+    accept: str | Iterable[str] = (),
+    sink: str | None = None,
+    from_backup: str | None = None,
+    read_data: bool = False,
+    watch: float | str | None = None,
+    execute: bool = False,
+    wait: float | str | None = None,
+    storage: Storage | None = None,
+    out: str | None = None,
+    carrying: Carrying | None = None,
+) -> Change:
+    """The smallest safe mend for each of the doctor's findings that has one."""
+    from floodmark.changes import journal
+    from floodmark.changes.apply import apply_if_asked, open_sink
+    from floodmark.changes.carry.origin import refuse_dstreams, refuse_odd_content
+    from floodmark.changes.fingerprint import fingerprint
+    from floodmark.changes.named_places import absolute
+    from floodmark.changes.plan import seal
+    from floodmark.changes.planners.repair import RepairOptions, mend, plan_repair
+    from floodmark.changes.repair.backups import Backup
+    from floodmark.changes.repair.patient import Patient
+    from floodmark.changes.repair.sink import known_sink
+    from floodmark.storage.files import open_files
+    from floodmark.storage.noted_places import opener
+    from floodmark.storage.repository import snapshots
+    from floodmark.storage.starts import latest_note
+
+    if read_data:
+        require_state_extra()
+    how = carrying_of(carrying, execute, wait, storage, watch=watch)
+    location = absolute(path)
+    files = open_files(location, how.storage)
+    refuse_dstreams(files)
+    journal.refuse_unfinished(files)
+    refuse_odd_content(files, files.list())
+    standing = fingerprint(files)
+    opened = opener([location, sink, from_backup], how.storage)
+    known = known_sink(latest_note(files), open_sink(sink, how), opened)
+    repository = absolute(from_backup) if from_backup is not None else None
+    backup = None
+    if repository is not None:
+        stored = open_backups(repository, how.storage)
+        backup = Backup(stored, reversed(snapshots(stored)))
+    patient = Patient(files, _doctor, known, read_data, opened)
+    mend(patient, backup)
+    options = RepairOptions(several_of(accept), sink, read_data, repository)
+    plan = seal(plan_repair(patient, location, standing, options))
+    return kept(apply_if_asked(plan, how), how, out)
+
+
+def _doctor(files: Files, read_data: bool) -> tuple[Evidence, tuple[Finding, ...]]:
+    from floodmark.diagnosis.gather import gather
+    from floodmark.rules.registry import examine
+
+    evidence = gather(files, 1.0 if read_data else None)
+    return evidence, examine(evidence)
+
+
+def compact(
+    path: str,
+    *,
+    keep: int | None = None,
+    sink: str | None = None,
+    accept: str | Iterable[str] = (),
+    watch: float | str | None = None,
+    execute: bool = False,
+    wait: float | str | None = None,
+    storage: Storage | None = None,
+    out: str | None = None,
+    carrying: Carrying | None = None,
+) -> Change:
+    """Fewer files: what neither a start nor going back to a kept batch needs is removed."""
+    from floodmark.changes.apply import apply_if_asked, open_sink
+    from floodmark.changes.carry.origin import open_origin
+    from floodmark.changes.named_places import absolute
+    from floodmark.changes.plan import seal
+    from floodmark.changes.planners.compact import plan_compact, retained
+    from floodmark.storage.files import open_files
+    from floodmark.storage.starts import latest_note
+
+    how = carrying_of(carrying, execute, wait, storage, accept=accept, watch=watch)
+    location = absolute(path)
+    files = open_files(location, how.storage)
+    origin = open_origin(files, location)
+    number = retained(keep, latest_note(files))
+    plan = seal(plan_compact(origin, number, open_sink(sink, how)))
+    return kept(apply_if_asked(plan, how), how, out)

@@ -1,0 +1,153 @@
+"""The verbs that make a new checkpoint with the same state: `upgrade` and `copy`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from floodmark.api.arguments import Storage, carrying_of, kept, script_options, several_of
+from floodmark.errors import WrongUse
+
+if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
+    from floodmark.changes.apply import Carrying, Change
+    from floodmark.changes.carry.origin import Origin
+    from floodmark.changes.plan import Plan
+    from floodmark.changes.sources.same_sources import Declared
+    from floodmark.engine.app.options import ScriptOptions
+
+
+def upgrade(
+    path: str,
+    new: str,
+    *,
+    app: str | None = None,
+    from_batch: int | None = None,
+    new_identity: bool = False,
+    restart_numbering: bool = False,
+    drop_in_flight: bool = False,
+    without_state: bool = False,
+    map_topic: str | Iterable[str] = (),
+    kafka: str | None = None,
+    by_time: bool = False,
+    old_kafka: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    accept: str | Iterable[str] = (),
+    arguments: Iterable[str] = (),
+    query: str | int | None = None,
+    py_files: str | Iterable[str] = (),
+    script_limit: float | None = None,
+    read_data: bool = False,
+    execute: bool = False,
+    wait: float | str | None = None,
+    storage: Storage | None = None,
+    out: str | None = None,
+    carrying: Carrying | None = None,
+) -> Change:
+    """A new checkpoint that begins exactly after the last committed batch.
+
+    `settings` are values for the parameters of the pipeline in `app`; `arguments`, `query`,
+    `py_files` and `script_limit` are for an `app` that is a script.
+    """
+    from floodmark.changes.apply import to_new_place
+    from floodmark.changes.carry.resume_point import UpgradeOptions, choose_course
+    from floodmark.changes.carry.topics import parse_topics
+    from floodmark.changes.named_places import absolute
+    from floodmark.changes.planners.upgrade import plan_upgrade
+    from floodmark.changes.read_data import read_state
+    from floodmark.changes.sources.gone_input import require_input
+    from floodmark.changes.sources.kafka_cluster import ask_for_upgrade
+    from floodmark.changes.sources.out_of_reach import accepted
+    from floodmark.changes.sources.same_sources import check_sources
+    from floodmark.storage.noted_places import opener
+
+    request = UpgradeOptions(
+        from_batch,
+        new_identity,
+        restart_numbering,
+        drop_in_flight,
+        without_state,
+        parse_topics(several_of(map_topic)),
+        kafka,
+        by_time,
+        accepted(several_of(accept)),
+        old_kafka,
+    )
+    if settings and app is None:
+        raise WrongUse(
+            f"--set {next(iter(settings))}: there is no application whose parameter it is",
+            do="Name the application: --app APP.py[:PIPELINE].",
+        )
+    how = carrying_of(carrying, execute, wait, storage, read_data=read_data)
+    script = script_options(arguments, query, py_files, script_limit)
+
+    def plan(origin: Origin) -> Plan:
+        checked: tuple[str, ...] = ()
+        if app is not None:
+            places = (absolute(new), origin.location)
+            declared = _declared_sources(app, settings or {}, script, places)
+            checked = check_sources(origin.checkpoint, declared, app, dict(request.map_topic))
+        kafka = ask_for_upgrade(origin, request)
+        made = plan_upgrade(origin, absolute(new), kafka.request)
+        course = choose_course(origin.checkpoint, kafka.request)
+        read = read_state(origin, course.after) if how.read_data else ()
+        opened = opener([origin.files.root], how.storage)
+        gone = require_input(origin, kafka.request, course, opened)
+        return replace(made, notes=(*checked, *kafka.notes, *gone, *read, *made.notes))
+
+    batches = () if from_batch is None else (from_batch,)
+    return kept(to_new_place(str(path), str(new), plan, how, batches), how, out)
+
+
+def _declared_sources(
+    app: str,
+    settings: Mapping[str, str],
+    script: ScriptOptions,
+    places: tuple[str, ...],
+) -> list[Declared]:
+    """The sources of an application's one query, as Spark's analyser sees them."""
+    from floodmark.changes.sources.same_sources import Declared
+    from floodmark.engine.code.drawing import ApplicationCode
+    from floodmark.engine.code.query import read_query
+
+    with ApplicationCode(app, settings, {}, script=script, checkpoints=places).built() as found:
+        return [
+            Declared(source.kind, tuple(source.options.get("subscribe", "").split(",")))
+            if source.options.get("subscribe")
+            else Declared(source.kind)
+            for source in read_query(found.writer).sources
+        ]
+
+
+def copy(
+    path: str,
+    dest: str,
+    *,
+    rehome: str | Iterable[str] = (),
+    new_identity: bool = False,
+    sink: str | None = None,
+    read_data: bool = False,
+    execute: bool = False,
+    wait: float | str | None = None,
+    storage: Storage | None = None,
+    out: str | None = None,
+    carrying: Carrying | None = None,
+) -> Change:
+    """A copy elsewhere, with the absolute paths inside corrected."""
+    from floodmark.changes.apply import open_sink, to_new_place
+    from floodmark.changes.carry.rehome import parse_moves
+    from floodmark.changes.named_places import absolute
+    from floodmark.changes.planners.copy import plan_copy
+    from floodmark.changes.read_data import read_state
+
+    how = carrying_of(carrying, execute, wait, storage, read_data=read_data)
+    moves = parse_moves(several_of(rehome))
+
+    def plan(origin: Origin) -> Plan:
+        place = open_sink(sink, how) if moves else None
+        made = plan_copy(origin, absolute(dest), moves, new_identity, place)
+        batch = origin.checkpoint.committed_batch
+        read = read_state(origin, batch) if how.read_data else ()
+        return replace(made, notes=(*read, *made.notes))
+
+    return kept(to_new_place(str(path), str(dest), plan, how, ()), how, out)

@@ -1,0 +1,366 @@
+"""Executes the steps of a plan. Only this module and `undo` change anything.
+
+    journal     the whole plan, before anything is touched
+    block       an entry that no Spark reads: nothing starts on a half-done change
+    keep        what steps replace, copied aside
+    steps       each may be done twice; state is rewritten last, by a rewriter that is given
+    verify      what the steps say is what is there; rewritten state is read back
+    journal     finished
+    unblock
+
+Stopped anywhere, the same plan goes on from where it stopped, and `undo` takes it back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+from floodmark.changes import journal
+from floodmark.changes.fingerprint import fingerprint
+from floodmark.changes.in_use import Clock, refuse_in_use
+from floodmark.changes.journal import Record, Stage
+from floodmark.changes.plan import (
+    COPY,
+    DELETE,
+    EMPTY,
+    NOT_IN_USE,
+    RESTORE,
+    REWRITE,
+    SINK,
+    WRITE,
+    Plan,
+    Step,
+)
+from floodmark.checkpoint.layout import NOTES
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.errors import (
+    CannotRead,
+    CannotWrite,
+    FileGone,
+    FloodmarkError,
+    NotACheckpoint,
+    NotEmpty,
+    NotThere,
+    StalePlan,
+    StoppedMidway,
+    WrongUse,
+)
+from floodmark.storage.copying import copy_file, restore_file
+from floodmark.storage.files import Files, WritableFiles
+from floodmark.storage.repository import ContentLost, fetch_object
+
+Progress = Callable[[int, int], None]
+_AT_ONCE = 16
+_AGAIN = "Repeat the command to go on, or take it back with `floodmark undo`."
+_OUR_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")
+
+
+@dataclass(frozen=True)
+class PlanPlaces:
+    origin: WritableFiles
+    target: WritableFiles
+    sink: WritableFiles | None = None
+
+    def of(self, step: Step) -> WritableFiles:
+        if step.place == SINK:
+            assert self.sink is not None
+            return self.sink
+        return self.target
+
+    def standing(self, plan: Plan) -> WritableFiles:
+        """The checkpoint whose fingerprint the plan has."""
+        return self.target if plan.about_target else self.origin
+
+
+class Rewriter(Protocol):
+    """Makes an operator's state anew: in this process, or as a job of an engine."""
+
+    def rewrite(self, step: Step, places: PlanPlaces) -> None:
+        """May be done twice, as after a crash: it leaves what doing it once does."""
+
+    def check(self, step: Step, places: PlanPlaces) -> None:
+        """Reads back what `rewrite` has left, and raises where it is not the same rows."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    plan: Plan
+    words: str
+
+
+def carry_out(
+    plan: Plan,
+    places: PlanPlaces,
+    wait_seconds: float | None = None,
+    clock: Clock | None = None,
+    progress: Progress | None = None,
+    rewriter: Rewriter | None = None,
+    read_data: bool = False,
+) -> Outcome:
+    """`read_data` compares what was copied by its content, and not by its size alone."""
+    clock = clock or Clock()
+    target = places.target
+    if rewriter is None and any(step.do == REWRITE for step in plan.steps):
+        raise WrongUse(
+            f"`{plan.verb}` rewrites state, and nothing was given that does",
+            do="Carry it out with the command that made the plan, or with `floodmark apply`.",
+        )
+    _require_targets(plan)
+    record = journal.read_record(target, plan)
+    if record is not None and record.plan.digest != plan.digest:
+        raise journal.unfinished(target, record)
+    if record is not None and record.stage is Stage.FINISHED:
+        journal.unblock(target, plan)
+        return Outcome(plan, "It was carried out already; there was nothing left to do.")
+    journal.refuse_unfinished(target, apart_from=plan)
+    resumed = (
+        record is not None and record.stage is Stage.BEGUN and journal.is_blocked(target, plan)
+    )
+    if resumed:
+        _check_origin(plan, places)
+    else:
+        check(plan, places, wait_seconds, clock)
+        record = _begin(plan, target)
+    assert record is not None
+    _finish(plan, places, record, progress, rewriter, read_data)
+    done = "It was stopped midway before, and is whole now." if resumed else "Done."
+    return Outcome(plan, f"{done} To take it back: floodmark undo {plan.target}")
+
+
+def check(plan: Plan, places: PlanPlaces, wait_seconds: float | None, clock: Clock) -> None:
+    """Everything that held when the plan was made must hold still."""
+    names = {condition.name for condition in plan.preconditions}
+    if NOT_IN_USE in names:
+        refuse_in_use(places.standing(plan), clock, wait_seconds)
+    _check_origin(plan, places, always=True)
+    if EMPTY in names:
+        refuse_not_empty(places.target, plan)
+
+
+def _check_origin(plan: Plan, places: PlanPlaces, always: bool = False) -> None:
+    """A change in place has moved the checkpoint itself; one that makes a new one has not."""
+    if not plan.fingerprint or (plan.about_target and not always):
+        return
+    now = fingerprint(places.standing(plan))
+    if now.digest != plan.fingerprint:
+        raise StalePlan(
+            "the checkpoint moved after this plan was made",
+            f"planned at   {plan.standing}\nfound now    {now.words}",
+            "A query is probably running on it. Stop the query, then plan again."
+            if always
+            else f"Take the half-made one back: floodmark undo {plan.target} --execute",
+        )
+
+
+def refuse_not_empty(target: Files, plan: Plan | None = None) -> None:
+    there = held(target)
+    allowed = {journal.path_of(plan)} if plan else set()
+    for record in journal.read_records(target) if there else ():
+        if record.stage is Stage.UNDONE:
+            allowed.add(journal.path_of(record.plan))
+    other = sorted(path for path in there if path not in allowed and not _is_ours(path))
+    if other:
+        raise NotEmpty(
+            f"{target.root} is not empty: it holds {other[0]}"
+            + (f" and {len(other) - 1} more" if len(other) > 1 else ""),
+            _made_by(target, plan) or "A new checkpoint needs a place of its own.",
+            "Name a folder that does not exist yet.",
+        )
+
+
+def _made_by(target: Files, plan: Plan | None) -> str:
+    """Where this very change was carried out earlier, and the stream has gone on since."""
+    for record in journal.read_records(target):
+        same = plan is not None and (record.plan.verb, record.plan.origin) == (
+            plan.verb,
+            plan.origin,
+        )
+        if same and record.stage is Stage.FINISHED:
+            return (
+                f"An earlier `{record.plan.verb}` of {record.plan.origin} made it, from "
+                f"{record.plan.standing}; it stands at {fingerprint(target).words} now."
+            )
+    return ""
+
+
+def held(target: Files) -> frozenset[str]:
+    """Every file at a place that may not exist yet."""
+    try:
+        return frozenset(file.path for file in target.list().files)
+    except NotACheckpoint as error:
+        raise NotEmpty(error.what, "A checkpoint is a folder.", "Name another place.") from None
+    except NotThere:
+        return frozenset()
+
+
+def _is_ours(path: str) -> bool:
+    return _OUR_TEMPORARY.fullmatch(path.rsplit("/", 1)[-1]) is not None
+
+
+def _begin(plan: Plan, target: WritableFiles) -> Record:
+    try:
+        return journal.begin(target, plan)
+    except (OSError, CannotRead) as error:
+        raise CannotWrite(
+            f"{target.root} cannot be written to", str(error), "Nothing was changed."
+        ) from None
+
+
+def _finish(
+    plan: Plan,
+    places: PlanPlaces,
+    record: Record,
+    progress: Progress | None,
+    rewriter: Rewriter | None,
+    read_data: bool = False,
+) -> None:
+    target = places.target
+    try:
+        journal.block(target, plan)
+        _keep(plan, places)
+        _do_steps(plan, places, progress, rewriter)
+        verify(plan, places, rewriter)
+        if read_data:
+            from floodmark.changes.read_data import compare_contents
+
+            compare_contents(plan, places.origin, target)
+        sweep(target)
+        journal.move(target, record, Stage.FINISHED, fingerprint(target).digest)
+        journal.unblock(target, plan)
+    except StalePlan:
+        raise
+    except (OSError, FloodmarkError, KeyboardInterrupt) as error:
+        raise _stopped(plan, target, error) from None
+
+
+def _stopped(plan: Plan, target: Files, error: BaseException) -> StoppedMidway:
+    words = told(error)
+    why = getattr(error, "why", "")
+    kept = f"What was replaced is kept in {journal.kept_folder(plan)}. " if plan.in_place else ""
+    undo = f"floodmark undo {target.root} --execute"
+    do = f"Go on with it: floodmark apply --resume {target.root} --execute\nTake it back: {undo}"
+    if plan.verb not in ("repair", "compact"):
+        do = f"Repeat the command to go on, or take it back: {undo}"
+    if isinstance(error, ContentLost):
+        # Repeated, it would stop there again.
+        do = f"Take it back: {undo}\nThen choose another snapshot: {error.do}"
+    return StoppedMidway(
+        f"{plan.verb} stopped midway: {words}",
+        f"{why}\n{kept}No query can start on {target.root} until this is settled.".strip(),
+        do,
+    )
+
+
+def told(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "it was interrupted"
+    return error.what if isinstance(error, FloodmarkError) else str(error)
+
+
+def kept_path(plan: Plan, step: Step) -> str:
+    return f"{journal.kept_folder(plan)}/{step.place}/{step.path}"
+
+
+def _keep(plan: Plan, places: PlanPlaces) -> None:
+    replaced = [step for step in plan.steps if step.replaces]
+    if not replaced:
+        return
+    folder = journal.kept_folder(plan)
+    have = {file.path for file in places.target.list(folder).files} if replaced else set()
+    for step in replaced:
+        if kept_path(plan, step) not in have:
+            try:
+                copy_file(places.of(step), step.path, places.target, kept_path(plan, step))
+            except FileGone:
+                # A checksum that is no longer beside its file, or a step done before a crash
+                # whose copy was not needed: there is nothing to lose.
+                continue
+
+
+def _do_steps(
+    plan: Plan, places: PlanPlaces, progress: Progress | None, rewriter: Rewriter | None
+) -> None:
+    for done, _ in enumerate(_each(plan, places, rewriter), 1):
+        if progress:
+            progress(done, len(plan.steps))
+
+
+def _each(plan: Plan, places: PlanPlaces, rewriter: Rewriter | None) -> Iterator[Step]:
+    steps = [step for step in plan.steps if step.do != REWRITE]
+    if not (places.target.reads_cost and not plan.in_place):
+        for step in steps:
+            yield _do(step, places)
+    else:
+        # A new checkpoint is blocked until it is whole, so the order of its files is free.
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            yield from pool.map(lambda step: _do(step, places), steps)
+    # One after the other: each uses what memory and what processors there are.
+    for step in _rewrites(plan):
+        assert rewriter is not None
+        rewriter.rewrite(step, places)
+        yield step
+
+
+def _require_targets(plan: Plan) -> None:
+    """What an earlier release planned of state is refused before anything is touched."""
+    for step in _rewrites(plan):
+        _ = step.target
+
+
+def _rewrites(plan: Plan) -> list[Step]:
+    return [step for step in plan.steps if step.do == REWRITE]
+
+
+def _do(step: Step, places: PlanPlaces) -> Step:
+    files = places.of(step)
+    if step.do == WRITE:
+        restore_file(files, step.path, step.data, step.mode)
+    elif step.do == COPY:
+        copy_file(places.origin, step.origin or step.path, files, step.path)
+    elif step.do == RESTORE:
+        # Never a link: whatever befalls the checkpoint, the repository stays as it is.
+        data = fetch_object(places.origin, step.origin or "", step.path)
+        restore_file(files, step.path, data, step.mode)
+    elif step.do == DELETE:
+        files.delete([RelativePath(step.path)])
+    return step
+
+
+def verify(plan: Plan, places: PlanPlaces, rewriter: Rewriter | None = None) -> None:
+    """What the steps say is what is there."""
+    for step in _rewrites(plan):
+        assert rewriter is not None
+        rewriter.check(step, places)
+    for files, place in ((places.target, "target"), (places.sink, SINK)):
+        steps = [step for step in plan.steps if step.place == place and step.do != REWRITE]
+        if files is None or not steps:
+            continue
+        sizes = {file.path: file.size for file in files.list().files}
+        final = {step.path: step for step in steps}
+        for path, step in final.items():
+            if step.do == DELETE:
+                if path in sizes:
+                    raise StoppedMidway(
+                        f"{path} is there again", "A query still writes here.", _AGAIN
+                    )
+            elif sizes.get(path) != step.size:
+                found = f"{sizes[path]} bytes" if path in sizes else "missing"
+                raise StoppedMidway(f"{path} is {found}, not {step.size} bytes", "", _AGAIN)
+        written = {path: step for path, step in final.items() if step.do == WRITE}
+        for path, data in files.read_many(map(RelativePath, written)).items():
+            if data != written[path].data:
+                raise StoppedMidway(f"{path} does not hold what was written", "", _AGAIN)
+
+
+def sweep(target: WritableFiles) -> None:
+    """Temporary files of writes that a crash of this change has left; Spark trips over some."""
+    left = [
+        file.path
+        for file in target.list().files
+        if _is_ours(file.path) and not file.path.startswith(f"{NOTES}/kept/")
+    ]
+    target.delete(map(RelativePath, left))

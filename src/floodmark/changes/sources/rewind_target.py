@@ -1,0 +1,69 @@
+"""Finds where a rewind goes: to a batch, to given offsets, or to a time.
+
+A time is looked up in the log. Where the log does not reach so far, the sources are asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from floodmark.changes.carry.given_offsets import parse_given
+from floodmark.changes.carry.origin import Origin
+from floodmark.changes.planners.rewind import (
+    RewindOptions,
+    RewindTarget,
+    by_time,
+    planned_at,
+    to_batch,
+    to_offsets,
+)
+from floodmark.changes.saved_plan import bytes_of
+from floodmark.changes.sources.earlier_positions import SourcesToAsk, offsets_at
+from floodmark.changes.sources.kafka_cluster import ask_reach
+from floodmark.changes.sources.out_of_reach import require_reach
+from floodmark.checkpoint.position import choose_batch
+from floodmark.connectors.registry import read_source_offset
+from floodmark.errors import BatchPurged, WrongUse
+
+
+def require_one_target(options: RewindOptions) -> None:
+    given = (options.batch, options.at_ms, options.offsets_file)
+    count = sum(one is not None for one in given)
+    if count != 1:
+        raise WrongUse(
+            "rewind takes one of --to-batch, --to-time and --to-offsets",
+            f"Each of them says where to go, and {count or 'none'} of them were given.",
+            "Give exactly one; `floodmark batches CP` lists batches and their times.",
+        )
+
+
+def rewind_target(
+    origin: Origin, options: RewindOptions, sources: SourcesToAsk, sink_ahead: bool
+) -> RewindTarget:
+    """`sink_ahead`: the file sink's log has batches that the checkpoint does not have."""
+    target = _target(origin, options, sources, sink_ahead)
+    if options.kafka is None:
+        return target
+    offsets = [read_source_offset(name, text) for name, text in target.entry.offsets]
+    left = ask_reach(offsets, options.kafka, options.accept)
+    return replace(target, notes=(*target.notes, *left))
+
+
+def _target(
+    origin: Origin, options: RewindOptions, sources: SourcesToAsk, sink_ahead: bool
+) -> RewindTarget:
+    if options.offsets_file is not None:
+        file = options.offsets_file
+        return to_offsets(origin, parse_given(bytes_of(file), origin.checkpoint, file))
+    if options.batch is not None:
+        return to_batch(origin, options.batch, sink_ahead=sink_ahead)
+    at_ms = options.at_ms
+    assert at_ms is not None
+    try:
+        batch = choose_batch(origin.checkpoint, None, at_ms)
+    except BatchPurged:
+        past = offsets_at(origin, at_ms, sources)
+        notes = require_reach(past.reach, options.accept)
+        return by_time(to_offsets(origin, past.offsets), at_ms, *notes)
+    target = to_batch(origin, batch, "--to-time", sink_ahead)
+    return by_time(target, at_ms, planned_at(origin, batch, at_ms))

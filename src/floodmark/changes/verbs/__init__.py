@@ -1,1 +1,0 @@
-"""Builds and executes the plans of the changing verbs."""
