@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 import shutil
 from pathlib import Path
 
@@ -64,3 +66,21 @@ def test_what_is_left_is_the_state_of_that_batch(name: str, tmp_path: Path) -> N
             mended += 1
     print(f"\n{name}: {mended} mended")
     assert mended >= 4
+
+
+def test_notes_of_starts_whose_batches_run_again_go_with_them(tmp_path: Path) -> None:
+    """As in a rewind: else `check` would compare new code with code that made no state here."""
+    tree = golden("4.1/sales-changelog")
+    newest = max(int(path[8:]) for path in tree if path.startswith("commits/"))
+    notes = {
+        f"_floodmark/starts/{number}.json": json.dumps({"next_batch": first}).encode()
+        for number, first in ((1, 0), (2, newest))
+    }
+    place = samples.write(tmp_path / "cp", {**tree, **notes})
+    for path in tree:
+        if re.fullmatch(rf"state/0/\d+/{newest + 1}\.\w+", path):
+            (place / path).write_bytes(b"")
+    change = api.repair(str(place), accept=["repeats"], read_data=True, carrying=GO)
+    assert change.executed
+    assert api.inspect(str(place)).committed_batch == newest - 1
+    assert [path.name for path in place.glob("_floodmark/starts/*")] == ["1.json"]

@@ -6,7 +6,7 @@ are wrong beside any other content, and floodmark's own journal is about one pla
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 
 from floodmark.checkpoint.layout import (
     COMMITS,
@@ -46,3 +46,14 @@ def sidecar(path: str) -> str:
     """Hadoop's checksum of a file on a local disk. Left behind, it blocks the file's return."""
     folder, slash, name = path.rpartition("/")
     return f"{folder}{slash}.{name}.crc"
+
+
+def with_checksums(path: str, there: Container[str]) -> Iterator[str]:
+    """A file that goes, and those of its checksums that are there and go with it.
+
+    Hadoop's checksum alone would keep Spark from ever writing the name again.
+    """
+    names = (path, sidecar(path), f"{path}.crc", sidecar(f"{path}.crc"))
+    for name in names if path.startswith(f"{STATE}/") else names[:2]:
+        if name == path or name in there:
+            yield name

@@ -20,6 +20,7 @@ from floodmark.checkpoint.layout import (
     is_dstreams_checkpoint,
 )
 from floodmark.checkpoint.model import Checkpoint, Kind
+from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.files.offset import FILE_SINKS
 from floodmark.errors import MalformedFile, NotACheckpoint, Refused
@@ -77,12 +78,12 @@ def unnamed_sink(origin: Origin) -> tuple[str, ...]:
     return (not_named(known.path),)
 
 
-def new_query_id() -> str:
-    """A query id that no sink has ever seen: never derived, for what is derived comes again.
+def fresh_identity() -> bytes:
+    """The content of `metadata` with a query id that no sink has seen.
 
-    It is drawn when a plan is made and stands in it, so a saved plan keeps its own.
+    The id is drawn when a plan is made and stands in the plan, so a saved plan keeps its own.
     """
-    return str(uuid.uuid4())
+    return render_metadata(new_metadata(str(uuid.uuid4())))
 
 
 def open_origin(files: Files, location: str, batches: Collection[int] | None = None) -> Origin:

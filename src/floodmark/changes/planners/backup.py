@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from floodmark.changes.carry.checkpoint_files import belongs
 from floodmark.changes.carry.needed_state import needed_state
-from floodmark.changes.carry.origin import new_query_id, refuse_odd_content, without_blocks
+from floodmark.changes.carry.origin import fresh_identity, refuse_odd_content, without_blocks
 from floodmark.changes.carry.rehome import (
     is_operator_metadata,
     moved_operator_metadata,
@@ -44,7 +44,7 @@ from floodmark.checkpoint.layout import (
     is_dstreams_checkpoint,
 )
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.query import new_metadata, parse_metadata, render_metadata
+from floodmark.checkpoint.query import parse_metadata
 from floodmark.checkpoint.start_note import STARTS
 from floodmark.connectors.delta.offset import is_schema_log
 from floodmark.errors import (
@@ -219,7 +219,7 @@ def restores(plan: Plan, snapshot: Snapshot) -> bool:
 def _fresh_identity(sizes: dict[str, int]) -> Step:
     return write(
         METADATA,
-        render_metadata(new_metadata(new_query_id())),
+        fresh_identity(),
         "a new query id: sinks that remember the old one would skip the batches",
         METADATA in sizes,
     )

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from floodmark.changes.carry.origin import new_query_id
+from floodmark.changes.carry.origin import fresh_identity
 from floodmark.changes.plan import EMPTY, Plan, Precondition, Step, rewrite, write
 from floodmark.changes.planners.migrate import Drawn, describing, goal_of, unique_ids_of
 from floodmark.checkpoint.commits import CommitEntry, render_commit, with_state_ids
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, SOURCES
 from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_offset
-from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.connectors.source import render_json
 from floodmark.statestore.rewrite.target import StateTarget
 
@@ -46,7 +45,7 @@ def plan_bootstrap(
     for source, _ in entry.offsets:
         entry = with_offset(entry, source, None)
     steps = (
-        write(METADATA, render_metadata(new_metadata(new_query_id())), "a new query"),
+        write(METADATA, fresh_identity(), "a new query"),
         write(f"{OFFSETS}/0", render_offsets(entry), "a first batch that read nothing"),
         _commit(first.commit, goals),
         *_sources(first),

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from floodmark.changes.carry.checkpoint_files import sidecar
+from floodmark.changes.carry.checkpoint_files import sidecar, with_checksums
 from floodmark.changes.carry.origin import Origin, unnamed_sink
 from floodmark.changes.carry.rehome import is_operator_metadata
 from floodmark.changes.carry.sink_log import SinkPlace
@@ -22,7 +22,6 @@ from floodmark.checkpoint.layout import (
     NOTES,
     OFFSETS,
     SOURCES,
-    STATE,
     StateFile,
     batch_id,
     is_temporary,
@@ -71,7 +70,11 @@ def plan_compact(origin: Origin, keep: int, sink: SinkPlace | None = None) -> Pl
         **_superseded(origin),
         **_leftovers(origin),
     }
-    steps = [step for path, why in gone.items() for step in _removal(path, why, origin.sizes)]
+    steps = [
+        delete(name, why)
+        for path, why in gone.items()
+        for name in with_checksums(path, origin.sizes)
+    ]
     steps += _superseded_in_sink(sink[1]) if sink else []
     unique = {(step.place, step.path): step for step in steps}
     size = sum(origin.sizes.get(step.path, 0) for step in unique.values() if step.place != SINK)
@@ -97,13 +100,6 @@ def plan_compact(origin: Origin, keep: int, sink: SinkPlace | None = None) -> Pl
         ),
         sink=sink[0] if sink and any(step.place == SINK for step in unique.values()) else None,
     )
-
-
-def _removal(path: str, why: str, sizes: Mapping[str, int]) -> Iterator[Step]:
-    names = (path, sidecar(path), f"{path}.crc", sidecar(f"{path}.crc"))
-    for name in names if path.startswith(f"{STATE}/") else names[:2]:
-        if name == path or name in sizes:
-            yield delete(name, why)
 
 
 def _old_entries(origin: Origin, oldest: int) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.changes import consequences
 from floodmark.changes.carry.checkpoint_files import belonging
-from floodmark.changes.carry.origin import Origin, new_query_id, sink_left_ahead
+from floodmark.changes.carry.origin import Origin, fresh_identity, sink_left_ahead
 from floodmark.changes.carry.rehome import (
     Moves,
     is_operator_metadata,
@@ -20,7 +20,6 @@ from floodmark.changes.carry.sink_log import SinkPlace, rehome_sink_log
 from floodmark.changes.named_places import not_named
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
 from floodmark.checkpoint.layout import METADATA, SOURCES
-from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.checkpoint.start_note import STARTS
 from floodmark.connectors.delta.offset import is_schema_log
 from floodmark.connectors.files.input_files import file_sources
@@ -107,7 +106,7 @@ def _steps(origin: Origin, dest: str, moves: Moves, new_identity: bool) -> Itera
     for file in belonging(origin.checkpoint.files):
         path = file.path
         if path == METADATA and new_identity:
-            fresh = render_metadata(new_metadata(new_query_id()))
+            fresh = fresh_identity()
             yield write(path, fresh, "a new query id: the copy is a query of its own")
         elif is_operator_metadata(path):
             data = moved_operator_metadata(origin.read(path), dest)

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from floodmark.changes import consequences, journal
-from floodmark.changes.carry.checkpoint_files import sidecar
+from floodmark.changes.carry.checkpoint_files import sidecar, with_checksums
 from floodmark.changes.carry.given_offsets import compare
+from floodmark.changes.carry.going_back import later_batches, later_starts, later_state
 from floodmark.changes.carry.needed_state import needed_state
-from floodmark.changes.carry.origin import Origin, new_query_id, unnamed_sink
-from floodmark.changes.carry.rehome import is_operator_metadata
+from floodmark.changes.carry.origin import Origin, fresh_identity, unnamed_sink
 from floodmark.changes.carry.resume_point import require_committed
 from floodmark.changes.carry.sink_log import SinkPlace, Trim, trim_sink_log
 from floodmark.changes.consequences import Again
@@ -27,13 +27,10 @@ from floodmark.checkpoint.layout import (
     METADATA,
     OFFSETS,
     SOURCES,
-    batch_id,
     names_in,
-    state_files,
 )
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_offset
-from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.checkpoint.text import moment
 from floodmark.connectors.files.file_log import log_id
 from floodmark.connectors.files.offset import FILE_SINKS, parse_log_offset
@@ -162,9 +159,7 @@ def plan_rewind(
     trim = trim_sink_log(sink[1], goal.batch) if sink else Trim(())
     highest = max(*checkpoint.offset_ids, *checkpoint.commit_ids)
     steps = (
-        *_without_later_batches(origin, goal.batch),
-        *_later_state(origin, goal.batch),
-        *_later_notes(origin, goal.batch),
+        *_removals(origin, goal.batch),
         *_entries(origin, goal),
         *_identity(origin, goal, keep_identity),
         *trim.steps,
@@ -243,42 +238,14 @@ def _title(goal: RewindTarget) -> str:
     return f"Back to the end of batch {goal.batch}"
 
 
-def _without_later_batches(origin: Origin, batch: int) -> Iterator[Step]:
-    # Commits go before offsets: stopped halfway, this still looks like a batch to rerun.
-    for log, ids in (
-        (COMMITS, origin.checkpoint.commit_ids),
-        (OFFSETS, origin.checkpoint.offset_ids),
+def _removals(origin: Origin, batch: int) -> Iterator[Step]:
+    for path, why in (
+        *later_batches(origin.checkpoint, batch, f"everything after batch {batch} goes"),
+        *later_state(origin.checkpoint, batch),
+        *later_starts(start_batches(origin.files), batch),
     ):
-        for later in sorted((number for number in ids if number > batch), reverse=True):
-            yield from _removal(origin, f"{log}/{later}", f"everything after batch {batch} goes")
-
-
-def _removal(origin: Origin, path: str, why: str) -> Iterator[Step]:
-    yield delete(path, why)
-    if sidecar(path) in origin.sizes:
-        # Hadoop's checksum alone would keep Spark from ever writing this name again.
-        yield delete(sidecar(path), why)
-
-
-def _later_state(origin: Origin, batch: int) -> Iterator[Step]:
-    """Versions that batches to come write anew: a store that never overwrites would keep these."""
-    why = "state of batches that are run again"
-    for file in state_files(origin.checkpoint.files):
-        if file.version > batch + 1 and file.unique_id is None:
-            yield from _removal(origin, file.path, why)
-            if f"{file.path}.crc" in origin.sizes:
-                yield from _removal(origin, f"{file.path}.crc", why)
-    for path in sorted(origin.sizes):
-        number = batch_id(path.rsplit("/", 1)[-1])
-        if is_operator_metadata(path) and number is not None and number > batch:
-            yield from _removal(origin, path, why)
-
-
-def _later_notes(origin: Origin, batch: int) -> Iterator[Step]:
-    """Starts that will not have been: their notes would tell of code that made no state here."""
-    for path, begun in start_batches(origin.files):
-        if begun > batch:
-            yield from _removal(origin, path, f"the note of a start after batch {batch}")
+        for name in with_checksums(path, origin.sizes):
+            yield delete(name, why)
 
 
 def _entries(origin: Origin, goal: RewindTarget) -> Iterator[Step]:
@@ -306,9 +273,8 @@ def _rewrite(origin: Origin, path: str, data: bytes, why: str) -> Iterator[Step]
 def _identity(origin: Origin, goal: RewindTarget, keep_identity: bool) -> Iterator[Step]:
     if keep_identity or goal.sink_only:
         return
-    fresh = new_metadata(new_query_id())
     why = "a new query id: sinks that remember the old one would skip the batches"
-    yield from _rewrite(origin, METADATA, render_metadata(fresh), why)
+    yield from _rewrite(origin, METADATA, fresh_identity(), why)
 
 
 def _notes(origin: Origin, goal: RewindTarget, keep_identity: bool, trim: Trim) -> tuple[str, ...]:

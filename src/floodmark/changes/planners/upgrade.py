@@ -15,7 +15,7 @@ from floodmark.changes.carry.carried_state import (
     carry_state,
     describing_files,
 )
-from floodmark.changes.carry.origin import Origin, new_query_id, sink_left_ahead
+from floodmark.changes.carry.origin import Origin, fresh_identity, sink_left_ahead
 from floodmark.changes.carry.resume_point import Course, UpgradeOptions, choose_course
 from floodmark.changes.carry.source_files import (
     Placed,
@@ -30,7 +30,6 @@ from floodmark.changes.consequences import Renumbering
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, START_FILE
 from floodmark.checkpoint.offsets import render_offsets, with_offset
-from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.checkpoint.start_note import last_start
 from floodmark.errors import WouldLose, WrongUse
 from floodmark.redaction import shown_servers
@@ -116,7 +115,7 @@ def _refuse_renumbered_state(origin: Origin, options: UpgradeOptions, course: Co
 def _identity(origin: Origin, options: UpgradeOptions, always_new: bool = False) -> Step:
     metadata = origin.checkpoint.metadata
     if options.new_identity or always_new or metadata is None:
-        fresh = render_metadata(new_metadata(new_query_id()))
+        fresh = fresh_identity()
         why = "a new query id: sinks do not know it"
         if metadata is None:
             why = "a new query id, for the old one is lost (`repair` may find it: do that first)"

@@ -7,13 +7,14 @@ be computed again.
 
 from __future__ import annotations
 
-from floodmark.changes.carry.rehome import is_operator_metadata
+from floodmark.changes.carry.going_back import later_batches, later_starts, later_state
 from floodmark.changes.repair.patient import Patient
 from floodmark.changes.repair.state_files import sink_may_have, unfinished_and_damaged
 from floodmark.changes.repair.telling_the_sink import new_number_space
 from floodmark.checkpoint.derived import stand_in
-from floodmark.checkpoint.layout import COMMITS, OFFSETS, batch_id
+from floodmark.checkpoint.layout import COMMITS, OFFSETS
 from floodmark.rules.mend import Mend
+from floodmark.storage.starts import start_batches
 
 
 def fall_back(patient: Patient) -> bool:
@@ -33,30 +34,23 @@ def go_back(patient: Patient, batch: int, same_range: bool = True) -> bool:
     spent = [number for number in later if sink_may_have(patient, number)]
     if spent and not new_number_space(patient, batch + 1, spent):
         return False
-    _remove_later(patient, batch, later, same_range)
+    _remove_later(patient, batch, same_range)
     _entry_before(patient, batch)
     return True
 
 
-def _remove_later(patient: Patient, batch: int, later: list[int], same_range: bool) -> None:
-    checkpoint = patient.checkpoint
+def _remove_later(patient: Patient, batch: int, same_range: bool) -> None:
+    checkpoint, evidence = patient.checkpoint, patient.evidence
     why = f"back to the end of batch {batch}, the newest that is whole"
     again = batch + 1 if same_range and batch + 1 in checkpoint.offsets else None
-    if again is not None and f"{OFFSETS}/{again}" in patient.evidence.faults:
+    if again is not None and f"{OFFSETS}/{again}" in evidence.faults:
         again = None
-    for number in reversed(later):
-        patient.remove(f"{COMMITS}/{number}", why)
-        if number != again:
-            patient.remove(f"{OFFSETS}/{number}", why)
-    for file in checkpoint.state_files:
-        late = file.version > batch + 1 and file.unique_id is None
-        if late or file.path in patient.evidence.unusable:
-            patient.remove(file.path, "state of batches that are run again")
-    for path in patient.evidence.sizes:
-        named = batch_id(path.rsplit("/", 1)[-1])
-        # The entry that is run again writes its own; older ones hold for all that follow.
-        if is_operator_metadata(path) and named is not None and named > batch:
-            patient.remove(path, "described by batches that are run again")
+    for path, reason in (
+        *later_batches(checkpoint, batch, why, again),
+        *later_state(checkpoint, batch, evidence.unusable),
+        *later_starts(start_batches(patient.files), batch),
+    ):
+        patient.remove(path, reason)
     patient.note(f"The stream goes on with batch {batch + 1}.")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from floodmark.changes.carry.origin import new_query_id
+from floodmark.changes.carry.origin import fresh_identity
 from floodmark.changes.repair.emitted import risk_repeats
 from floodmark.changes.repair.patient import Patient
 from floodmark.checkpoint.layout import METADATA
@@ -19,10 +19,12 @@ def identity(patient: Patient) -> bool:
         patient.remove(METADATA, "no batch is planned yet: Spark makes a new one")
         return True
     query_id, why = _known_id(patient)
-    if query_id is None:
-        query_id, why = new_query_id(), "a new query id: nothing holds the old one any more"
-        _say_what_it_means(patient)
-    patient.write(METADATA, render_metadata(new_metadata(query_id)), why)
+    if query_id is not None:
+        patient.write(METADATA, render_metadata(new_metadata(query_id)), why)
+        return True
+    _say_what_it_means(patient)
+    why = "a new query id: nothing holds the old one any more"
+    patient.write(METADATA, fresh_identity(), why)
     return True
 
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from floodmark.changes.carry.checkpoint_files import sidecar
+from floodmark.changes.carry.checkpoint_files import sidecar, with_checksums
 from floodmark.changes.plan import Step
 from floodmark.changes.repair.sink import KnownSink
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.layout import STATE, FileInfo
+from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.sidefiles import agrees
@@ -141,14 +141,14 @@ class Patient:
         ]
 
     def has(self, path: str) -> bool:
-        return path in self.evidence.sizes
+        files = self.files
+        return path in files.written or (path in self.before and path not in files.removed)
 
     def write(self, path: str, data: bytes, why: str) -> None:
         self.files.write(RelativePath(path), data)
         self.reasons[path] = why
         side = sidecar(path)
-        there = self.has(side) and side not in self.files.removed
-        if there and not agrees(self.files.read(RelativePath(side)), data):
+        if self.has(side) and not agrees(self.files.read(RelativePath(side)), data):
             self._drop(side, _REPLACED)
 
     def restore(self, stored: Stored, data: bytes, why: str) -> None:
@@ -156,12 +156,10 @@ class Patient:
         self.restored[stored.path] = stored
 
     def remove(self, path: str, why: str) -> None:
-        """The file with its checksums: Hadoop's alone would keep Spark from writing it again."""
-        names = [path, f"{path}.crc"] if path.startswith(f"{STATE}/") else [path]
-        for name in names:
-            for each in (name, sidecar(name)):
-                if self.has(each):
-                    self._drop(each, why)
+        """The file with its checksums."""
+        for name in with_checksums(path, self.before):
+            if self.has(name):
+                self._drop(name, why)
 
     def _drop(self, path: str, why: str) -> None:
         self.files.delete([RelativePath(path)])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from floodmark.changes.carry.origin import new_query_id
+from floodmark.changes.carry.origin import fresh_identity
 from floodmark.changes.carry.sink_log import trim_sink_log
 from floodmark.changes.named_places import not_named
 from floodmark.changes.repair.emitted import risk_repeats
 from floodmark.changes.repair.patient import Patient
 from floodmark.checkpoint.layout import METADATA
-from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.connectors.files.offset import FILE_SINKS
 
 
@@ -32,9 +31,8 @@ def new_number_space(patient: Patient, first: int, spent: list[int]) -> bool:
         patient.sink_steps = trim.steps
         patient.note(f"The file sink's log is taken back too: no reader of it sees {names} twice.")
         return True
-    fresh = new_metadata(new_query_id())
     why = f"a new query id: a sink that has {names} would skip it, and its state with it"
-    patient.write(METADATA, render_metadata(fresh), why)
+    patient.write(METADATA, fresh_identity(), why)
     if sink.replaces:
         patient.note("The Delta table is in complete mode: each batch replaces its content.")
         return True
