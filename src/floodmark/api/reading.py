@@ -95,10 +95,10 @@ def look(
 
     `source_kinds` names sources whose offsets look like another kind's: `{"0": "eventhubs"}`.
     """
-    return _with_kinds(load(open_files(str(path), storage)), source_kinds)
+    return with_kinds(load(open_files(str(path), storage)), source_kinds)
 
 
-def _with_kinds(checkpoint: Checkpoint, said: Mapping[str, str] | None) -> Checkpoint:
+def with_kinds(checkpoint: Checkpoint, said: Mapping[str, str] | None) -> Checkpoint:
     if not said:
         return checkpoint
     from floodmark.connectors.registry import said_kind
@@ -176,7 +176,7 @@ def offsets(
         if committed is not None and committed not in checkpoint.offsets:
             # Two or more batches are planned beyond it, or its entry is gone.
             checkpoint = load(files, batches=[committed])
-    checkpoint = _with_kinds(structured(checkpoint), source_kinds)
+    checkpoint = with_kinds(structured(checkpoint), source_kinds)
     found = position(checkpoint, choose_batch(checkpoint, batch, milliseconds(at)))
     return with_starts(of_source(found, source), _starts(files, found))
 

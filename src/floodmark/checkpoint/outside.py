@@ -62,6 +62,8 @@ class SourcePlaces:
     bootstrap_servers: str | None = None
     table: str | None = None
     sink: str | None = None
+    input: str | None = None
+    """The folder that a file source reads."""
 
     @property
     def asks_sources(self) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from floodmark.checkpoint.layout import NOTES
+from floodmark.checkpoint.layout import NOTES, batch_id
 from floodmark.checkpoint.outline import SourceOutline
 from floodmark.checkpoint.plan.tree import PlanTree, tree_from_json, tree_to_json
 from floodmark.redaction import Redaction, noted_conf, noted_options
@@ -97,6 +97,20 @@ def unpacked_tree(value: Any) -> PlanTree | None:
         except (ValueError, zlib.error, RecursionError):
             return None
     return tree_from_json(value)
+
+
+def source_options(note: Mapping[str, Any] | None, source: str) -> dict[str, str]:
+    """What the start gave the reader of a source, by its number or name; keys in lower case."""
+    noted = (note or {}).get("sources")
+    sources = noted if isinstance(noted, list) else []
+    number = batch_id(source)
+    if number is not None:
+        chosen = sources[number] if number < len(sources) else None
+    else:
+        named = (one for one in sources if isinstance(one, dict) and one.get("name") == source)
+        chosen = next(named, None)
+    options = chosen.get("options") if isinstance(chosen, dict) else None
+    return {key.lower(): value for key, value in _texts(options).items()}
 
 
 def _source(fields: Mapping[str, Any]) -> SourceOutline:

@@ -26,6 +26,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "state": ("state", "Look inside the state: rows, one key, sizes, changes."),
         "diff": ("diff", "Compare two checkpoints, or two batches of one."),
         "scan": ("scan", "Find every checkpoint below a folder."),
+        "lag": ("lag", "Say how far a stream is behind its sources."),
     },
     "Running": {
         "run": ("run", "Run the pipelines of an application, recoverably."),

@@ -22,7 +22,7 @@ from floodmark.connectors.source import (
     parse_offset_text,
 )
 
-_NOT_KINDS = frozenset({"live", "registry", "sinks", "source"})
+_NOT_KINDS = frozenset({"behind", "lag", "live", "registry", "sinks", "source"})
 _COMMON = ("kafka.offset", "delta.offset", "files.offset")
 """What most streams read: asked first, so that the others need not be loaded."""
 

@@ -138,6 +138,8 @@ class SourceKind:
     """`sources/<id>/0` is read only while no batch is planned."""
     can_be_asked = False
     """A module `live` beside this one asks the real thing."""
+    tells_lag = False
+    """A module `lag` beside this one tells how far a stream is behind."""
     asked_with: str | None = None
     """The option of `doctor --sources` that says where the real thing is."""
     start_rules: tuple[str, ...] = ()

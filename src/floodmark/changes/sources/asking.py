@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from floodmark.changes.repair.sink import known_sink
-from floodmark.changes.sources.earlier_positions import noted_options
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.layout import batch_id
 from floodmark.checkpoint.outside import Outside, SinkLog, SourcePlaces
+from floodmark.checkpoint.start_note import source_options
 from floodmark.connectors.delta.table_log import is_delta_table
 from floodmark.connectors.files.file_log import SINK_LOG
 from floodmark.connectors.kafka.live import SERVERS, cluster_bounds
@@ -30,7 +29,7 @@ def ask(
     newest = max(evidence.positions, default=-1)
     known = evidence.positions.get(newest if batch is None else batch, ())
     asked = [
-        SourceToAsk(source, _with_places(_noted(note, source.id), places))
+        SourceToAsk(source, _with_places(source_options(note, source.id), places))
         for source in known
         if places.asks_sources
     ]
@@ -38,12 +37,6 @@ def ask(
     found = ask_sources(files, evidence.checkpoint, asked, cluster_bounds, opened, done)
     sink = _sink(evidence, note, places, opened)
     return Outside(found.kafka, found.tables, found.inputs, found.silent, sink)
-
-
-def _noted(note: Mapping[str, Any] | None, source: str) -> dict[str, str]:
-    """The options that the last start gave a source."""
-    number = batch_id(source)
-    return {} if number is None else noted_options(note or {}, number)
 
 
 def _with_places(options: dict[str, str], places: SourcePlaces) -> dict[str, str]:

@@ -47,6 +47,7 @@ class DeltaSource(SourceKind):
     start_files = ("*_schema_log_*",)
     asked_with = "--table PATH"
     can_be_asked = True
+    tells_lag = True
     start_rules = (
         "delta-table-missing",
         "delta-table-replaced",

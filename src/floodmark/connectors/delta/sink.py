@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.delta import table_log
 from floodmark.storage.files import Files
 
@@ -73,12 +71,6 @@ def _rows(commit: list[dict[str, Any]]) -> int | None:
 
 def _saved(files: Files, paths: list[str] | tuple[str, ...]) -> Iterator[tuple[str, int]]:
     """The transactions in a checkpoint of the table's log."""
-    import pyarrow.parquet
-
-    for path in paths:
-        table = pyarrow.parquet.read_table(
-            io.BytesIO(files.read(RelativePath(path))), columns=["txn"]
-        )
-        for txn in table.column("txn").to_pylist():
-            if txn and txn.get("appId") is not None:
-                yield str(txn["appId"]), int(txn["version"])
+    for txn in table_log.saved_actions(files, list(paths), "txn"):
+        if txn.get("appId") is not None:
+            yield str(txn["appId"]), int(txn["version"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from floodmark.checkpoint.relative_path import RelativePath
@@ -49,6 +50,12 @@ def checkpoints(files: Files) -> dict[int, list[str]]:
 
 def table_id(files: Files) -> str | None:
     """The table's identity, from the newest commit or log checkpoint that says it."""
+    found = metadata(files)
+    return None if found is None or found.get("id") is None else str(found["id"])
+
+
+def metadata(files: Files) -> dict[str, Any] | None:
+    """The table's own description, from the newest commit or log checkpoint that has it."""
     saved = checkpoints(files)
     since = max(saved, default=-1)
     # A checkpoint of the log holds what all commits up to it say.
@@ -56,23 +63,24 @@ def table_id(files: Files) -> str | None:
         try:
             for action in actions(files, version):
                 if isinstance(action.get("metaData"), dict):
-                    return str(action["metaData"].get("id"))
+                    return dict(action["metaData"])
         except FloodmarkError:
             continue
-    return _saved_id(files, saved[since]) if saved else None
+    for found in saved_actions(files, saved[since], "metaData") if saved else ():
+        if found.get("id") is not None:
+            # Parquet gives a map as a list of pairs.
+            return {**found, "configuration": dict(found.get("configuration") or ())}
+    return None
 
 
-def _saved_id(files: Files, paths: list[str]) -> str | None:
+def saved_actions(files: Files, paths: list[str], kind: str) -> Iterator[dict[str, Any]]:
+    """The actions of one kind in a checkpoint of the log."""
     import pyarrow.parquet
 
     for path in paths:
-        table = pyarrow.parquet.read_table(
-            io.BytesIO(files.read(RelativePath(path))), columns=["metaData"]
-        )
-        for found in table.column("metaData").to_pylist():
-            if found and found.get("id") is not None:
-                return str(found["id"])
-    return None
+        data = io.BytesIO(files.read(RelativePath(path)))
+        table = pyarrow.parquet.read_table(data, columns=[kind])
+        yield from (found for found in table.column(kind).to_pylist() if found)
 
 
 def version_times(files: Files) -> dict[int, int]:

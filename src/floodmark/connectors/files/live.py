@@ -15,6 +15,7 @@ from floodmark.connectors.files.file_log import (
     names_to_read,
     parse_source_log,
 )
+from floodmark.connectors.files.input_folder import address
 from floodmark.connectors.files.offset import parse_log_offset
 from floodmark.connectors.live import Open, Question
 from floodmark.connectors.source import SourceOffset
@@ -90,16 +91,10 @@ def _inputs(
         by_folder.setdefault(file.path.rpartition("/")[0], []).append(file)
     gone: list[str] = []
     for folder, listed in by_folder.items():
-        there = set(opened(_address(folder)).level().files)
+        there = set(opened(address(folder)).level().files)
         gone += [
             file.readable_path
             for file in listed
             if unquote(file.path.rpartition("/")[2]) not in there
         ]
     return tuple(gone)
-
-
-def _address(folder: str) -> str:
-    """As `opened` takes it: Spark writes file names as URIs, with %20 for a space."""
-    scheme, colon, rest = folder.partition(":")
-    return "/" + unquote(rest).lstrip("/") if scheme == "file" and colon else folder

@@ -33,6 +33,7 @@ class FileSource(SourceKind):
     unit = "files"
     lists_files = True
     can_be_asked = True
+    tells_lag = True
     start_rules = ("input-file-gone",)
 
     def recognise(self, traces: Traces) -> Recognised | None:

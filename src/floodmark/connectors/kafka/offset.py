@@ -45,6 +45,7 @@ class Kafka(SourceKind):
     begins_once = True
     asked_with = "--kafka HOST:PORT"
     can_be_asked = True
+    tells_lag = True
     start_rules = (
         "kafka-unreachable",
         "kafka-topic-missing",

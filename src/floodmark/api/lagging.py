@@ -1,0 +1,143 @@
+"""The verb `lag`: how far a stream is behind its sources, asked of the sources themselves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from floodmark.addresses import public_url
+from floodmark.api.arguments import Storage, structured
+from floodmark.api.reading import with_kinds
+from floodmark.checkpoint.outside import SourcePlaces
+from floodmark.connectors.behind import Lag
+from floodmark.errors import CannotRead, MalformedFile, NoAnswer, WrongUse
+from floodmark.secret_text import remember_all
+from floodmark.storage.files import open_files
+
+if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
+    from floodmark.checkpoint.model import Checkpoint
+    from floodmark.connectors.lag import LagQuestion
+    from floodmark.storage.files import Files
+
+_LONGEST_CONFIG = 1 << 20
+
+
+def lag(
+    path: str,
+    *,
+    sources: bool = False,
+    bootstrap_servers: str | None = None,
+    kafka_config: str | Path | Mapping[str, str] | None = None,
+    table: str | None = None,
+    input: str | None = None,
+    timeout: float = 15.0,
+    source_kinds: Mapping[str, str] | None = None,
+    storage: Storage | None = None,
+) -> Lag:
+    """How far a stream is behind its sources, from the end of its last finished batch.
+
+    Kafka is asked at `bootstrap_servers`, with the settings of `kafka_config` (a file or a
+    mapping); `sources` has whatever the notes of the last start name asked. A source that does not
+    answer within `timeout` seconds says so in its `error`; the others are asked all the same.
+    """
+    from floodmark.connectors.lag import done_batch, tell_lags
+
+    if timeout <= 0:
+        raise WrongUse(f"--timeout {timeout:g}: no time to answer in", do="Give 1 or more.")
+    places = SourcePlaces(sources, bootstrap_servers, table, None, input)
+    files, checkpoint = _loaded(path, storage, source_kinds)
+    asked_ms = time.time_ns() // 1_000_000
+    config = _client_config(kafka_config)
+    questions = _questions(files, checkpoint, places, storage, config, timeout, asked_ms)
+    return Lag(
+        public_url(str(path)),
+        done_batch(checkpoint),
+        checkpoint.in_flight_batch,
+        asked_ms,
+        tell_lags(questions),
+    )
+
+
+def _loaded(
+    path: str, storage: Storage | None, source_kinds: Mapping[str, str] | None
+) -> tuple[Files, Checkpoint]:
+    """With the entries of the last finished batch and of the one in flight."""
+    from floodmark.connectors.lag import done_batch
+    from floodmark.storage.load import load
+
+    files = open_files(str(path), storage)
+    checkpoint = load(files)
+    done = done_batch(structured(checkpoint))
+    if done is not None and done not in checkpoint.offsets:
+        checkpoint = load(files, batches=[done])
+    if checkpoint.latest_batch is None:
+        raise NoAnswer(
+            f"{public_url(str(path))}: no batch was planned yet, so its sources are not known",
+            do="Wait until its query has planned one.",
+        )
+    if done is not None and done not in checkpoint.offsets:
+        raise MalformedFile(
+            f"{public_url(str(path))}/offsets/{done} is not there or cannot be read",
+            "It tells where the last finished batch ended.",
+            "`floodmark doctor CP` says what to do about it.",
+        )
+    return files, with_kinds(checkpoint, source_kinds)
+
+
+def _questions(
+    files: Files,
+    checkpoint: Checkpoint,
+    places: SourcePlaces,
+    storage: Storage | None,
+    kafka_config: Mapping[str, str],
+    timeout: float,
+    now_ms: int,
+) -> list[LagQuestion]:
+    from floodmark.checkpoint.start_note import source_options
+    from floodmark.connectors.lag import LagQuestion, next_positions
+    from floodmark.connectors.live import SourceToAsk
+    from floodmark.storage.noted_places import opener
+    from floodmark.storage.starts import latest_note
+
+    note = latest_note(files)
+    named = [files.root, places.table, places.input]
+    opened = opener(named, storage, any_host=places.sources)
+    planned = {source.id: source for source in checkpoint.sources}
+    return [
+        LagQuestion(
+            SourceToAsk(position, source_options(note, position.id)),
+            files,
+            checkpoint,
+            opened,
+            places,
+            now_ms,
+            timeout,
+            kafka_config,
+            planned.get(position.id),
+        )
+        for position in next_positions(checkpoint)
+    ]
+
+
+def _client_config(given: str | Path | Mapping[str, str] | None) -> Mapping[str, str]:
+    from floodmark.connectors.kafka.client_config import client_config, parse_client_config
+
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        config = client_config(given)
+    else:
+        try:
+            with Path(given).open(encoding="utf-8") as file:
+                text = file.read(_LONGEST_CONFIG)
+        except (OSError, UnicodeDecodeError, ValueError) as error:
+            words = error.strerror if isinstance(error, OSError) else str(error)
+            raise CannotRead(
+                f"--kafka-config {given}: {words or error}",
+                do="Name a file of KEY=VALUE lines, as Kafka's tools take with --command-config.",
+            ) from None
+        config = parse_client_config(text, f"--kafka-config {given}")
+    remember_all(config)
+    return config

@@ -1,0 +1,158 @@
+"""`floodmark lag`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import options
+from floodmark.cli.words import count, duration, echo, size, style, table, wrapped
+from floodmark.connectors.behind import Lag, PartLag, SourceLag
+from floodmark.errors import CannotRead
+
+_PARTS_SHOWN = 20
+_NOT_ANSWERED = CannotRead.status
+
+
+@click.command("lag")
+@click.argument("checkpoint", metavar="CP")
+@click.option(
+    "--bootstrap-servers",
+    "--kafka",
+    "bootstrap_servers",
+    metavar="HOST:PORT",
+    help="Ask Kafka there.",
+)
+@click.option(
+    "--kafka-config",
+    metavar="FILE",
+    help="How to log in there: KEY=VALUE lines, as for --command-config of Kafka's own tools.",
+)
+@click.option("--table", metavar="PATH", help="The Delta or Iceberg table, if no notes name it.")
+@click.option("--input", metavar="PATH", help="A file source's folder, if no notes name it.")
+@click.option(
+    "--sources", is_flag=True, help="Ask whatever the notes of the last start name, brokers too."
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=15.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a broker may take to answer.",
+)
+@options.source_kinds
+@options.storage
+@options.as_json
+def command(
+    checkpoint: str,
+    bootstrap_servers: str | None,
+    kafka_config: str | None,
+    table: str | None,
+    input: str | None,
+    sources: bool,
+    timeout: float,
+    source_kinds: dict[str, str],
+    storage: dict[str, Any],
+    as_json: bool,
+) -> int:
+    """Say how far a stream is behind its sources: in records, bytes and time.
+
+    Counted from the end of the last finished batch, as the sources answer now. Exits 3 where one
+    that can be asked has not answered.
+    """
+    found = api.lag(
+        checkpoint,
+        sources=sources,
+        bootstrap_servers=bootstrap_servers,
+        kafka_config=kafka_config,
+        table=table,
+        input=input,
+        timeout=timeout,
+        source_kinds=source_kinds,
+        storage=storage,
+    )
+    if as_json:
+        options.show_json(found)
+    else:
+        echo(text(found))
+    return 0 if found.complete else _NOT_ANSWERED
+
+
+def text(found: Lag) -> str:
+    after = "no batch is finished" if found.batch is None else f"after batch {found.batch}"
+    flight = "" if found.in_flight_batch is None else f", batch {found.in_flight_batch} in flight"
+    parts = [f"{style(found.path, 'bold')}   {after}{flight}"]
+    parts += [_source(source) for source in found.sources]
+    if not found.sources:
+        parts.append("The stream has no source.")
+    return "\n\n".join(parts)
+
+
+def _source(source: SourceLag) -> str:
+    where = f"   {source.place}" if source.place else ""
+    head = f"source {source.id}   {source.kind}{where}"
+    if source.error is not None:
+        return "\n".join([head, *wrapped("  ", source.error, 96, 2)])
+    lines = [head, f"  {style(in_words(source), *_colour(source))}"]
+    if source.lost:
+        what = "versions" if source.behind.versions is not None else "records"
+        lines.append("  " + style(f"{source.lost:,} {what} are gone before they were read", "red"))
+    if source.retention_left_ms is not None:
+        lines.append(f"  {retention_words(source.retention_left_ms)}")
+    if len(source.parts) > 1 or any(part.earliest is not None for part in source.parts):
+        lines.append(_parts(source.parts))
+    lines += [line for note in source.notes for line in wrapped("  ", note, 96, 2)]
+    return "\n".join(lines)
+
+
+def in_words(source: SourceLag) -> str:
+    """How far behind, in as many units as are known."""
+    behind = source.behind
+    counts = (behind.records, "record"), (behind.versions, "version"), (behind.files, "file")
+    said = [count(number, noun) for number, noun in counts if number is not None]
+    if behind.bytes is not None:
+        said.append(size(behind.bytes))
+    if not said and behind.ms is None:
+        return "how far behind is not known"
+    if not any((*(number for number, _ in counts), behind.bytes, behind.ms)):
+        return "not behind: everything is read"
+    if behind.ms is not None:
+        said.append(f"the oldest {duration(behind.ms)} old")
+    return f"behind: {', '.join(said)}"
+
+
+def _colour(source: SourceLag) -> tuple[str, ...]:
+    if source.lost or source.retention_left_ms == 0:
+        return ("red",)
+    return ("green",) if in_words(source).startswith("not") else ()
+
+
+def retention_words(left_ms: int) -> str:
+    if left_ms == 0:
+        return style("retention may remove what is not read at any time", "red")
+    return f"retention leaves it at least {duration(left_ms)}"
+
+
+def _parts(parts: tuple[PartLag, ...]) -> str:
+    shown = sorted(parts, key=lambda part: -(part.records or 0))[:_PARTS_SHOWN]
+    rows: list[tuple[str, ...]] = [
+        ("part", "next", "end", "earliest", "records", "oldest", "retention")
+    ]
+    rows += [
+        (
+            part.part,
+            *(_cell(value) for value in (part.position, part.end, part.earliest, part.records)),
+            "–" if part.ms is None else duration(part.ms),
+            "–" if part.retention_left_ms is None else duration(part.retention_left_ms),
+        )
+        for part in shown
+    ]
+    more = len(parts) - len(shown)
+    return table(rows, "    ") + (f"\n    … and {more:,} more, less behind" if more else "")
+
+
+def _cell(value: object) -> str:
+    return "–" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,100 @@
+"""Which files of an input folder Spark's file source would take. Pure but for the listing.
+
+Spark lists the folder (or what its glob matches), leaves hidden names out, goes into folders only
+where they are partitions (`day=1`) or where recursiveFileLookup says so, and never takes a file
+that is much older than the newest one it has seen (maxFileAge).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from urllib.parse import unquote
+
+from floodmark.checkpoint.layout import FileInfo
+from floodmark.checkpoint.relative_path import is_name
+from floodmark.connectors.live import Open
+from floodmark.errors import CannotRead
+
+_GLOB = re.compile(r"[*?\[{]")
+_AGE = re.compile(r"(\d{1,12})\s*(ms|s|m|min|h|d)?", re.IGNORECASE)
+_UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_USUAL_AGE_MS = 7 * 86_400_000
+
+
+def address(path: str) -> str:
+    """As `opened` takes it: Spark writes file names as URIs, with %20 for a space."""
+    scheme, colon, rest = path.partition(":")
+    return "/" + unquote(rest).lstrip("/") if scheme == "file" and colon else path
+
+
+def same_file(path: str) -> str:
+    """One name for a file, however Spark or the user writes its address."""
+    return re.sub(r"^[A-Za-z][\w+.-]*:(?://[^/]*)?/*", "/", address(path))
+
+
+def listed_files(
+    place: str, options: Mapping[str, str], opened: Open
+) -> Iterator[tuple[str, FileInfo]]:
+    """(address, file) of everything that the source would see at a path or glob."""
+    everything = options.get("recursivefilelookup", "").lower() == "true"
+    wanted = options.get("pathglobfilter")
+    for folder in _folders(place.rstrip("/") or "/", opened):
+        for file in _in_folder(folder, everything, opened):
+            name = file.path.rpartition("/")[2]
+            if wanted is None or fnmatchcase(name, wanted):
+                yield f"{folder.rstrip('/')}/{file.path}", file
+
+
+def _folders(place: str, opened: Open) -> Iterator[str]:
+    """The folders that a glob matches; the place itself where it is none."""
+    found = _GLOB.search(place)
+    if found is None:
+        yield place
+        return
+    if "{" in place:
+        raise CannotRead(
+            f"Its input is {place}, and floodmark does not follow alternatives in braces.",
+            do="Name one of its folders: --input PATH.",
+        )
+    base, _, _ = place[: found.start()].rpartition("/")
+    patterns = place[len(base) + 1 :].split("/")
+    yield from _matching(base or "/", patterns, opened)
+
+
+def _matching(base: str, patterns: list[str], opened: Open) -> Iterator[str]:
+    if not patterns:
+        yield base
+        return
+    level = opened(base).level()
+    for name in sorted(level.folders):
+        if fnmatchcase(name, patterns[0]) and is_name(name):
+            yield from _matching(f"{base.rstrip('/')}/{name}", patterns[1:], opened)
+
+
+def _in_folder(folder: str, everything: bool, opened: Open) -> Iterable[FileInfo]:
+    files = opened(folder)
+    level = files.level()
+    partitioned = any("=" in name for name in level.folders)
+    for file in files.list().files:
+        parts = file.path.split("/")
+        deep = everything or partitioned
+        if (deep or len(parts) == 1) and not any(map(_is_hidden, parts)):
+            yield file
+
+
+def _is_hidden(name: str) -> bool:
+    """What Spark's listing leaves out; `_day=1` is a partition's folder."""
+    return (
+        (name.startswith("_") and "=" not in name) or name.startswith(".") or "._COPYING_" in name
+    )
+
+
+def oldest_taken_ms(newest_ms: int | None, options: Mapping[str, str]) -> int | None:
+    """Files from before are never taken: maxFileAge counts from the newest file seen."""
+    if newest_ms is None or options.get("latestfirst", "").lower() == "true":
+        return None
+    match = _AGE.fullmatch(options.get("maxfileage", "").strip())
+    age = int(match[1]) * _UNIT_MS[(match[2] or "ms").lower()] if match else _USUAL_AGE_MS
+    return newest_ms - age

@@ -1,0 +1,150 @@
+"""How many files wait for a file source: those it has listed, and those it has not seen yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from floodmark.connectors.behind import Behind, PartLag, SourceLag, longest, total
+from floodmark.connectors.files.file_log import SINK_LOG, SourceFile
+from floodmark.connectors.files.input_folder import (
+    address,
+    listed_files,
+    oldest_taken_ms,
+    same_file,
+)
+from floodmark.connectors.files.live import read_source_log
+from floodmark.connectors.files.offset import parse_log_offset
+from floodmark.connectors.lag import LagQuestion
+from floodmark.errors import CannotRead, FloodmarkError
+
+_FOLDERS_GUESSED = 100
+_NO_ROWS = "A listing tells files and bytes: how many records they hold is not known."
+
+
+@dataclass(frozen=True)
+class WaitingFile:
+    path: str
+    bytes: int | None
+    time_ms: int | None
+
+
+def lag(question: LagQuestion) -> SourceLag:
+    source = question.source.position
+    kept_by = question.checkpoint.twin_of(source.id) or source.id
+    seen = read_source_log(question.files, question.checkpoint, kept_by)
+    done = -1 if source.offset is None else parse_log_offset(source.offset)
+    end = max((file.batch_id for file in seen), default=done)
+    pending = [file for file in seen if file.batch_id > done]
+    places, notes = _places(question, seen)
+    found, more = _listed(question, places)
+    if found is None:
+        behind = Behind()
+        more.append(
+            f"The source's own list has {_files(len(pending))} that no finished batch took."
+        )
+    else:
+        new, ignored = _new(question, seen, found)
+        waiting = [*_waiting(pending, found), *new]
+        behind = _behind(waiting, question.now_ms)
+        more += _left_out(ignored, len(pending) + len(new) - len(waiting))
+    place = ", ".join(places) or None
+    part = PartLag(place or "the input folder", done + 1, end + 1, None, behind.records, behind.ms)
+    return SourceLag(
+        source.id, source.kind, behind, (part,), place=place, notes=(_NO_ROWS, *notes, *more)
+    )
+
+
+def _behind(waiting: list[WaitingFile], now_ms: int) -> Behind:
+    ages = (None if one.time_ms is None else max(0, now_ms - one.time_ms) for one in waiting)
+    return Behind(
+        None if waiting else 0,
+        total(one.bytes for one in waiting),
+        longest(ages),
+        None,
+        len(waiting),
+    )
+
+
+def _left_out(ignored: int, gone: int) -> list[str]:
+    notes = []
+    if ignored:
+        are = "is" if ignored == 1 else "are"
+        notes.append(f"{_files(ignored)} {are} older than maxFileAge allows, and never read.")
+    if gone:
+        words = "waits and is" if gone == 1 else "wait and are"
+        notes.append(f"{_files(gone)} {words} not in the folder any more.")
+    return notes
+
+
+def _files(number: int) -> str:
+    return "1 file" if number == 1 else f"{number:,} files"
+
+
+def _places(
+    question: LagQuestion, seen: tuple[SourceFile, ...]
+) -> tuple[tuple[str, ...], list[str]]:
+    """Where the source reads: as the user says, as a note does, or by the files it has seen."""
+    if question.places.input:
+        return (question.places.input,), []
+    noted = question.source.options.get("path")
+    if noted:
+        return (noted,), []
+    folders = sorted({address(file.path.rpartition("/")[0]) for file in seen})
+    if not folders:
+        return (), ["Nothing says where it reads: --input PATH names the folder."]
+    guess = (
+        "No note tells where it reads: the folders of the files that it has read were looked at. "
+        "--input PATH names another."
+    )
+    return tuple(folders[:_FOLDERS_GUESSED]), [guess]
+
+
+def _listed(
+    question: LagQuestion, places: tuple[str, ...]
+) -> tuple[dict[str, WaitingFile] | None, list[str]]:
+    """By one name each; None where no folder could be listed."""
+    if not places:
+        return None, []
+    found: dict[str, WaitingFile] = {}
+    try:
+        for place in places:
+            for path, file in listed_files(place, question.source.options, question.opened):
+                size = file.size if file.size >= 0 else None
+                found[same_file(path)] = WaitingFile(path, size, file.mtime_ms)
+            if question.opened(place).level(SINK_LOG).files:
+                words = f"{place} is a file sink's output: files that its list lacks count, too."
+                return found, [words]
+    except FloodmarkError as error:
+        raise CannotRead(error.what, error.why, error.do) from None
+    return found, []
+
+
+def _waiting(pending: list[SourceFile], found: dict[str, WaitingFile] | None) -> list[WaitingFile]:
+    """What the source has listed, no finished batch has taken, and is still there."""
+    there = found or {}
+    names = ((file, same_file(file.path)) for file in pending)
+    return [
+        WaitingFile(file.readable_path, there[name].bytes, file.timestamp)
+        for file, name in names
+        if name in there
+    ]
+
+
+def _new(
+    question: LagQuestion, seen: tuple[SourceFile, ...], found: dict[str, WaitingFile]
+) -> tuple[list[WaitingFile], int]:
+    """Files that the source has not listed yet, and how many it never will."""
+    options = question.source.options
+    known = {same_file(file.path) for file in seen}
+    by_name = options.get("filenameonly", "").lower() == "true"
+    names = {path.rpartition("/")[2] for path in known} if by_name else set()
+    oldest = oldest_taken_ms(max((file.timestamp for file in seen), default=None), options)
+    new, ignored = [], 0
+    for path, file in found.items():
+        if path in known or path.rpartition("/")[2] in names:
+            continue
+        if oldest is not None and file.time_ms is not None and file.time_ms < oldest:
+            ignored += 1
+        else:
+            new.append(file)
+    return new, ignored

@@ -1,0 +1,245 @@
+"""Asks a Kafka cluster about many partitions at once: bounds, retention, times of records.
+
+One deadline holds for all questions together: a broker that is silent is said to be so, and
+nobody waits for it longer than the user allows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from floodmark.checkpoint.outside import Bounds
+from floodmark.errors import CannotRead, FloodmarkError, WrongUse
+
+READ_COMMITTED = "read_committed"
+_RETENTION = ("retention.ms", "retention.bytes", "cleanup.policy")
+_UNKNOWN_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "TOPIC_EXCEPTION", "_UNKNOWN_TOPIC", "INVALID_TOPIC")
+_FETCHED_BYTES = 65_536
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+class TopicRetention(NamedTuple):
+    """What a topic's settings say of its records' end."""
+
+    ms: int | None
+    """None: records are not removed by age."""
+    limits_bytes: bool
+    """Records are also removed where a partition grows too large."""
+    compacted: bool
+
+
+class Admin:
+    """Raises CannotRead where the cluster does not answer in time, or does not let us in."""
+
+    def __init__(
+        self, bootstrap: str, config: Mapping[str, str] | None = None, timeout: float = 15.0
+    ) -> None:
+        try:
+            from confluent_kafka import KafkaException
+            from confluent_kafka.admin import AdminClient
+        except ImportError:
+            raise WrongUse(
+                "asking Kafka needs confluent-kafka",
+                do="Install it: pip install 'floodmark[kafka]'",
+            ) from None
+        self.bootstrap = bootstrap
+        self._config = {**(config or {}), "bootstrap.servers": bootstrap, "log_level": 0}
+        self._timeout = timeout
+        self._until = time.monotonic() + timeout
+        try:
+            self.client: Any = AdminClient(self._config)
+        except (KafkaException, ValueError, TypeError) as error:
+            raise WrongUse(
+                f"--kafka-config: Kafka's client does not take it: {_words(error)}",
+                "It is librdkafka, whose names differ from Java's in a few places.",
+                "Its settings: https://github.com/confluentinc/librdkafka/blob/master/"
+                "CONFIGURATION.md",
+            ) from None
+
+    @property
+    def seconds_left(self) -> float:
+        """Never so little that a client takes it for no limit at all."""
+        return max(0.05, self._until - time.monotonic())
+
+    def partitions(self, topics: Iterable[str]) -> dict[str, list[int]]:
+        """Of each topic that is there."""
+        from confluent_kafka import TopicCollection
+
+        wanted = list(topics)
+        if not wanted:
+            return {}
+        asked = self.client.describe_topics(
+            TopicCollection(wanted), request_timeout=self.seconds_left
+        )
+        found: dict[str, list[int]] = {}
+        for topic, answer in asked.items():
+            try:
+                described = answer.result(self.seconds_left)
+            except Exception as error:
+                if code_of(error) in _UNKNOWN_TOPIC:
+                    continue
+                raise self.silent(error) from None
+            found[topic] = sorted(int(one.id) for one in described.partitions)
+        return found
+
+    def bounds(
+        self, topics: Iterable[str], isolation: str | None = None
+    ) -> dict[str, dict[int, Bounds]]:
+        """Of each topic that is there, by partition."""
+        from confluent_kafka.admin import OffsetSpec
+
+        partitions = self.partitions(topics)
+        earliest = self._offsets(partitions, OffsetSpec.earliest(), isolation)
+        latest = self._offsets(partitions, OffsetSpec.latest(), isolation)
+        return {
+            topic: {
+                number: Bounds(earliest[topic, number], latest[topic, number]) for number in numbers
+            }
+            for topic, numbers in partitions.items()
+        }
+
+    def _offsets(
+        self, partitions: Mapping[str, list[int]], spec: Any, isolation: str | None
+    ) -> dict[Place, int]:
+        from confluent_kafka import IsolationLevel, TopicPartition
+
+        wanted = {
+            TopicPartition(topic, number): spec
+            for topic, numbers in partitions.items()
+            for number in numbers
+        }
+        if not wanted:
+            return {}
+        # As Spark asks, and Kafka's own tools: with records of transactions that are still open,
+        # unless the stream's option says otherwise.
+        level = (
+            IsolationLevel.READ_COMMITTED
+            if isolation == READ_COMMITTED
+            else IsolationLevel.READ_UNCOMMITTED
+        )
+        try:
+            asked = self.client.list_offsets(
+                wanted, isolation_level=level, request_timeout=self.seconds_left
+            )
+            return {
+                (place.topic, place.partition): int(answer.result(self.seconds_left).offset)
+                for place, answer in asked.items()
+            }
+        except Exception as error:
+            raise self.silent(error) from None
+
+    def retention(self, topics: Iterable[str]) -> dict[str, TopicRetention | str]:
+        """By topic; words where the cluster does not tell it."""
+        from confluent_kafka.admin import ConfigResource, ResourceType
+
+        wanted = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+        if not wanted:
+            return {}
+        asked = self.client.describe_configs(wanted, request_timeout=self.seconds_left)
+        found: dict[str, TopicRetention | str] = {}
+        for resource, answer in asked.items():
+            try:
+                entries = answer.result(self.seconds_left)
+                found[resource.name] = _retention(
+                    {name: entries[name].value for name in _RETENTION if name in entries}
+                )
+            except Exception as error:
+                found[resource.name] = _words(error)
+        return found
+
+    def record_times(self, places: Mapping[Place, int]) -> dict[Place, int | None]:
+        """The time of the first record from an offset on; None: there is none, or it has none.
+
+        Places that did not answer in time are left out.
+        """
+        from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+        if not places:
+            return {}
+        config = {
+            **self._config,
+            "group.id": "floodmark",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_uncommitted",
+            # One record of each partition is wanted, and no more is to be sent for it.
+            "fetch.message.max.bytes": _FETCHED_BYTES,
+            "queued.min.messages": 1,
+            "queued.max.messages.kbytes": 1024,
+        }
+        found: dict[Place, int | None] = {}
+        consumer: Any = Consumer(config)
+        try:
+            consumer.assign([TopicPartition(t, p, at) for (t, p), at in places.items()])
+            while len(found) < len(places) and time.monotonic() < self._until:
+                message = consumer.poll(min(0.5, self.seconds_left))
+                if message is None:
+                    continue
+                place = (message.topic(), message.partition())
+                if place not in places or place in found:
+                    continue
+                found[place] = _time(message)
+                consumer.pause([TopicPartition(*place)])
+        except KafkaException as error:
+            raise self.silent(error) from None
+        finally:
+            consumer.close()
+        return found
+
+    def silent(self, error: Exception) -> FloodmarkError:
+        if isinstance(error, FloodmarkError):
+            return error
+        why = code_of(error)
+        late = isinstance(error, TimeoutError) or why in ("_TIMED_OUT", "_TRANSPORT", "")
+        said = f"within {self._timeout:g} s" if late else f": {_words(error)}"
+        return CannotRead(
+            f"Kafka at {self.bootstrap} does not answer {said}".replace(" :", ":"),
+            "" if late else "It answers, and refuses.",
+            "Check the address, the network and --kafka-config; --timeout SECONDS waits longer.",
+        )
+
+
+def _time(message: Any) -> int | None:
+    if message.error() is not None:
+        return None  # the partition's end: what lay between was compacted away
+    kind, at_ms = message.timestamp()
+    return int(at_ms) if kind and at_ms > 0 else None
+
+
+def _retention(settings: Mapping[str, str | None]) -> TopicRetention:
+    policy = settings.get("cleanup.policy") or ""
+    deletes = "delete" in policy
+    age = _number(settings.get("retention.ms"))
+    size = _number(settings.get("retention.bytes"))
+    return TopicRetention(
+        age if deletes and age is not None and age >= 0 else None,
+        deletes and size is not None and size >= 0,
+        "compact" in policy,
+    )
+
+
+def _number(text: str | None) -> int | None:
+    try:
+        return int(text or "")
+    except ValueError:
+        return None
+
+
+def code_of(error: Exception) -> str:
+    """The name of Kafka's own error, or nothing."""
+    inner = error.args[0] if error.args else None
+    name = getattr(inner, "name", None)
+    return str(name()) if callable(name) else ""
+
+
+def _words(error: Exception) -> str:
+    inner = error.args[0] if error.args else None
+    text = getattr(inner, "str", None)
+    said = text() if callable(text) else str(error)
+    return said or type(error).__name__

@@ -1,0 +1,182 @@
+"""How far a stream is behind its Kafka topics: by offsets, by the times of records."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from floodmark.checkpoint.outside import Bounds
+from floodmark.checkpoint.relative_path import shown
+from floodmark.connectors.behind import Behind, PartLag, SourceLag, longest, soonest, total
+from floodmark.connectors.kafka.admin import Admin, Place, TopicRetention
+from floodmark.connectors.kafka.live import SERVERS
+from floodmark.connectors.kafka.offset import parse_kafka_offset
+from floodmark.connectors.kafka.subscription import subscribed_topics
+from floodmark.connectors.lag import LagQuestion
+from floodmark.errors import CannotRead, FloodmarkError
+
+_TIMES_ASKED = 1000
+_NO_BYTES = "Kafka does not tell how many bytes lie between two offsets."
+
+
+def lag(question: LagQuestion) -> SourceLag:
+    source, options = question.source.position, question.source.options
+    known = {} if source.offset is None else parse_kafka_offset(source.offset)
+    topics = tuple(sorted({*known, *subscribed_topics(options)}))
+    servers, config = whom_to_ask(question)
+    admin = Admin(servers, config, question.timeout)
+    bounds = admin.bounds(topics, options.get("kafka.isolation.level"))
+    notes = [_NO_BYTES, *_of_topics(topics, known, bounds, options)]
+    if source.offset is None:
+        ends = tuple(
+            PartLag(f"{topic}/{number}", None, found.end, found.earliest)
+            for topic, there in sorted(bounds.items())
+            for number, found in there.items()
+        )
+        unknown = "No batch is finished, and nothing tells where the stream begins."
+        return SourceLag(
+            source.id, source.kind, Behind(), ends, place=servers, notes=(*notes, unknown)
+        )
+    places = _positions(known, bounds, assigned="assign" in options)
+    times, unasked = _times(admin, places, bounds)
+    notes += unasked
+    rules = admin.retention(sorted(bounds))
+    notes += _of_retention(rules)
+    parts = tuple(
+        _part(place, at, bounds.get(place[0], {}).get(place[1]), times, rules, question.now_ms)
+        for place, at in sorted(places.items())
+    )
+    behind = Behind(total(part.records for part in parts), None, longest(part.ms for part in parts))
+    return SourceLag(
+        source.id,
+        source.kind,
+        behind,
+        parts,
+        soonest(part.retention_left_ms for part in parts),
+        total(part.lost for part in parts),
+        servers,
+        tuple(notes),
+    )
+
+
+def whom_to_ask(question: LagQuestion) -> tuple[str, Mapping[str, str]]:
+    """The brokers, and what logs in there. A stranger may have written the notes, so only what the
+    user names gets credentials, and only with the user's word is a noted broker asked at all.
+    """
+    places, noted = question.places, question.source.options.get(SERVERS)
+    if places.bootstrap_servers:
+        return places.bootstrap_servers, question.kafka_config
+    if noted and places.sources:
+        return noted, {}
+    if noted:
+        raise CannotRead(
+            "Kafka was not asked: only a note in the checkpoint names its brokers.",
+            do=f"Name them: --kafka {shlex.quote(shown(noted))}. Or have asked whatever the notes "
+            "name: --sources.",
+        )
+    raise CannotRead(
+        "Kafka was not asked: nothing says where its brokers are.", do="--kafka HOST:PORT names it."
+    )
+
+
+def _positions(
+    known: Mapping[str, Mapping[int, int]],
+    bounds: Mapping[str, Mapping[int, Bounds]],
+    assigned: bool,
+) -> dict[Place, int]:
+    """What is read next of each partition; Spark reads a new one from its start."""
+    places = {(topic, number): at for topic, there in known.items() for number, at in there.items()}
+    if assigned:
+        return places
+    new = {
+        (topic, number): found.earliest
+        for topic, there in bounds.items()
+        for number, found in there.items()
+    }
+    return {**new, **places}
+
+
+def _times(
+    admin: Admin, places: Mapping[Place, int], bounds: Mapping[str, Mapping[int, Bounds]]
+) -> tuple[dict[Place, int | None], list[str]]:
+    """The time of the first record that is not read, of partitions that have one."""
+    wanted = {}
+    for place, at in places.items():
+        found = bounds.get(place[0], {}).get(place[1])
+        if found is not None and at < found.end:
+            wanted[place] = max(at, found.earliest)
+    if len(wanted) > _TIMES_ASKED:
+        return {}, [f"Times are read of at most {_TIMES_ASKED:,} partitions that are behind."]
+    try:
+        times = admin.record_times(wanted)
+    except FloodmarkError as error:
+        return {}, [f"The times of records were not read. {error.what}"]
+    if len(times) < len(wanted):
+        late = len(wanted) - len(times)
+        return times, [f"{late:,} of {len(wanted):,} partitions gave no record in time."]
+    return times, []
+
+
+def _part(
+    place: Place,
+    at: int,
+    bounds: Bounds | None,
+    times: Mapping[Place, int | None],
+    rules: Mapping[str, TopicRetention | str],
+    now_ms: int,
+) -> PartLag:
+    name = f"{place[0]}/{place[1]}"
+    if bounds is None or at > bounds.end:
+        return PartLag(name, at, bounds and bounds.end, bounds and bounds.earliest)
+    records, written = bounds.end - at, times.get(place)
+    age = None if written is None else max(0, now_ms - written)
+    age = 0 if not records else age
+    rule = rules.get(place[0])
+    left = None
+    if isinstance(rule, TopicRetention) and rule.ms is not None and age is not None:
+        # Whole segments go, once their newest record is too old: never before this one is.
+        left = max(0, rule.ms - age)
+    lost = max(0, bounds.earliest - at)
+    return PartLag(name, at, bounds.end, bounds.earliest, records, age, left, lost)
+
+
+def _of_topics(
+    topics: tuple[str, ...],
+    known: Mapping[str, Mapping[int, int]],
+    bounds: Mapping[str, Mapping[int, Bounds]],
+    options: Mapping[str, str],
+) -> list[str]:
+    notes = [f"Topic {topic} is not there." for topic in topics if topic not in bounds]
+    for topic, there in sorted(bounds.items()):
+        gone = [number for number in known.get(topic, {}) if number not in there]
+        notes += [f"{topic} partition {number} is gone." for number in gone]
+        new = len(there.keys() - known.get(topic, {}).keys())
+        if new and known and "assign" not in options:
+            many = "1 partition" if new == 1 else f"{new:,} partitions"
+            notes.append(f"{topic} has {many} that the stream has not read yet: from their start.")
+        for number, at in sorted(known.get(topic, {}).items()):
+            if number in there and at > there[number].end:
+                notes.append(
+                    f"{topic} partition {number} ends at {there[number].end}, before offset {at}: "
+                    "the topic was made anew, or this is another cluster."
+                )
+    if "subscribepattern" in options:
+        notes.append("Topics that match subscribePattern since the last batch are not counted.")
+    return notes
+
+
+def _of_retention(rules: Mapping[str, TopicRetention | str]) -> list[str]:
+    notes = []
+    for topic, rule in sorted(rules.items()):
+        if isinstance(rule, str):
+            notes.append(f"The retention of {topic} is not known: {rule}.")
+            continue
+        if rule.compacted:
+            notes.append(f"{topic} is compacted: lag counts offsets, and records may be fewer.")
+        if rule.limits_bytes:
+            notes.append(
+                f"{topic} also removes records by size (retention.bytes): when is not known."
+            )
+        elif rule.ms is None:
+            notes.append(f"{topic} removes no records by age.")
+    return notes

@@ -1,0 +1,140 @@
+"""`lag` against a real broker: the numbers are those of Kafka and of kafka-consumer-groups."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import floodmark
+import samples
+from floodmark.cli.main import run
+
+if TYPE_CHECKING:
+    from services.kafka import KafkaServer
+
+pytestmark = pytest.mark.services
+
+
+def stream(folder: Path, offsets: dict[str, dict[int, int]]) -> str:
+    """A checkpoint whose last finished batch ends at these offsets."""
+    line = json.dumps(offsets, separators=(",", ":"))
+    tree = samples.logs(range(2), range(2), offset=lambda batch: line)
+    return str(samples.write(folder / "cp", tree))
+
+
+def asked(place: str, kafka: KafkaServer, **more: Any) -> Any:
+    [source] = floodmark.lag(place, bootstrap_servers=kafka.bootstrap, **more).sources
+    return source
+
+
+def test_lag_is_what_the_broker_has_beyond_the_last_commit(
+    kafka: KafkaServer, tmp_path: Path
+) -> None:
+    began = time.time()
+    topic = kafka.create_topic(partitions=3, retention_ms="3600000")
+    kafka.produce(topic, [b"%d" % n for n in range(30)])
+    place = stream(tmp_path, {topic: {0: 4, 1: 10}})  # partition 2 is new to the stream
+    source = asked(place, kafka)
+    assert source.error is None
+    assert [(one.part, one.position, one.end, one.earliest) for one in source.parts] == [
+        (f"{topic}/0", 4, 10, 0),
+        (f"{topic}/1", 10, 10, 0),
+        (f"{topic}/2", 0, 10, 0),
+    ]
+    assert [one.records for one in source.parts] == [6, 0, 10]
+    assert (source.behind.records, source.behind.bytes, source.lost) == (16, None, 0)
+    longest_ms = (time.time() - began) * 1000
+    assert 0 < source.behind.ms <= longest_ms
+    assert source.parts[1].ms == 0
+    # Nothing of what is unread is older than this test.
+    assert 3_600_000 - longest_ms <= source.retention_left_ms < 3_600_000
+    assert source.parts[1].retention_left_ms == 3_600_000
+    assert any("bytes" in note for note in source.notes)
+    assert any("1 partition that the stream has not read" in note for note in source.notes)
+
+
+def test_an_open_transaction_counts_as_spark_and_kafkas_tools_count_it(
+    kafka: KafkaServer, tmp_path: Path
+) -> None:
+    from confluent_kafka import Producer
+
+    topic = kafka.create_topic(partitions=1)
+    kafka.produce(topic, [b"a", b"b"])
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": f"t-{topic}"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"c", partition=0)
+    producer.flush(30)
+    place = stream(tmp_path, {topic: {0: 2}})
+    assert asked(place, kafka).behind.records == 1
+    note = {"sources": [{"options": {"kafka.isolation.level": "read_committed"}}]}
+    samples.write(Path(place), {"_floodmark/starts/0.json": json.dumps(note).encode()})
+    assert asked(place, kafka).behind.records == 0
+    producer.abort_transaction(30)
+
+
+def test_records_that_are_gone_a_topic_that_is_gone_and_one_made_anew(
+    kafka: KafkaServer, tmp_path: Path
+) -> None:
+    topic = kafka.create_topic(partitions=2)
+    kafka.produce(topic, [b"%d" % n for n in range(20)])
+    kafka.drop_before(topic, 0, 7)
+    place = stream(tmp_path, {topic: {0: 5, 1: 99}, "never-made": {0: 1}})
+    source = asked(place, kafka)
+    by_part = {one.part: one for one in source.parts}
+    assert by_part[f"{topic}/0"].lost == 2
+    assert by_part[f"{topic}/0"].records == 5  # as kafka-consumer-groups counts
+    assert by_part[f"{topic}/1"].records is None
+    assert by_part["never-made/0"].end is None
+    assert source.behind.records is None  # a part is not known, so the sum is not
+    words = " ".join(source.notes)
+    assert "Topic never-made is not there" in words
+    assert "partition 1 ends at 10, before offset 99" in words
+
+
+def test_retention_by_size_and_compaction_are_said(kafka: KafkaServer, tmp_path: Path) -> None:
+    topic = kafka.create_topic(partitions=1, retention_bytes="1000000")
+    other = kafka.create_topic(partitions=1, cleanup_policy="compact")
+    source = asked(stream(tmp_path, {topic: {0: 0}, other: {0: 0}}), kafka)
+    words = " ".join(source.notes)
+    assert f"{topic} also removes records by size" in words
+    assert f"{other} is compacted" in words
+    assert [one.retention_left_ms for one in source.parts if one.part == f"{other}/0"] == [None]
+
+
+def test_the_command_says_it_in_words_and_as_the_contract_has_it(
+    kafka: KafkaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic = kafka.create_topic("orders", partitions=1)
+    kafka.produce(topic, [b"%d" % n for n in range(12)])
+    place = stream(tmp_path, {topic: {0: 4}})
+    assert run(["lag", place, "--kafka", kafka.bootstrap]) == 0
+    shown = capsys.readouterr().out
+    assert "behind: 8 records, the oldest" in shown
+    assert "retention leaves it at least 6 days 23 h" in shown
+    assert run(["lag", place, "--kafka", kafka.bootstrap, "--json"]) == 0
+    [source] = json.loads(capsys.readouterr().out)["sources"]
+    assert (source["id"], source["kind"]) == ("0", "kafka")
+    assert source["behind"].keys() >= {"records", "bytes", "ms"}
+    [part] = source["parts"]
+    assert part | {"part": f"{topic}/0", "position": 4, "end": 12, "earliest": 0} == part
+
+
+def test_a_client_setting_that_kafka_does_not_know_is_said(
+    kafka: KafkaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = stream(tmp_path, {"orders": {0: 4}})
+    config = tmp_path / "client.properties"
+    config.write_text("# how we log in\nssl.truststore.location=/x.jks\n")
+    given = ["lag", place, "--kafka", kafka.bootstrap, "--kafka-config", str(config)]
+    assert run(given) == 3
+    assert "does not take it" in capsys.readouterr().out
+    config.write_text("no equals sign\n")
+    assert run(given) == 2
+    assert "line 1: not KEY=VALUE" in capsys.readouterr().err
+    assert run([*given[:-1], str(tmp_path / "absent")]) == 3
+    assert "No such file" in capsys.readouterr().err
