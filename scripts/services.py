@@ -1,8 +1,9 @@
 """Fetches the real servers that the integration tests start: what `make services` runs.
 
-Kafka's broker, an S3 server, HDFS and PostgreSQL go into `.cache/services/` of the checkout,
-Spark's Kafka and Delta connectors into floodmark's own cache. What is there already is
-left alone, so that a second run is instant. Nothing here is needed to use floodmark.
+Kafka's broker and commands, an S3 server, HDFS, PostgreSQL and Prometheus' promtool go into
+`.cache/services/` of the checkout, Spark's Kafka and Delta connectors into floodmark's own cache.
+What is there already is left alone, so that a second run is instant. Nothing here is needed to use
+floodmark.
 """
 
 from __future__ import annotations
@@ -245,6 +246,32 @@ def _postgres_from_debian() -> Path:
     return _postgres_installed()
 
 
+def promtool() -> Path:
+    """Prometheus' own checker of rules and metrics: what the machine has, else Debian's package."""
+    on_path = shutil.which("promtool")
+    if on_path:
+        return Path(on_path)
+    target = FOLDER / "prometheus"
+    program = target / "usr" / "bin" / "promtool"
+    if program.is_file():
+        return program
+    if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
+        raise FloodmarkError(
+            "no promtool to check metrics and rules with",
+            do="Install Prometheus with your system's packages, so that it is on the PATH.",
+        )
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".fetching-", dir=FOLDER) as beside:
+        # Unpacked, not installed: nothing starts a server on this machine.
+        _run(["apt-get", "download", "-q", "prometheus"], folder=Path(beside))
+        [package] = Path(beside).glob("prometheus_*.deb")
+        _run(["dpkg-deb", "-x", str(package), f"{beside}/unpacked"])
+        if not program.is_file():
+            shutil.rmtree(target, ignore_errors=True)
+            (Path(beside) / "unpacked").rename(target)
+    return program
+
+
 def _installer() -> list[str]:
     uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
     if uv:
@@ -252,10 +279,18 @@ def _installer() -> list[str]:
     return [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
 
 
-def _run(command: list[str], environment: dict[str, str] | None = None) -> None:
+def _run(
+    command: list[str], environment: dict[str, str] | None = None, folder: Path | None = None
+) -> None:
     try:
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=600, check=False
+            command,
+            env=environment,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise FloodmarkError(f"`{' '.join(command[:3])} …` failed: {error}") from error
@@ -276,6 +311,7 @@ def main() -> int:
         "s3": lambda: _jars(s3_server()),
         "hdfs": lambda: _jars(hdfs_server()),
         "kafka": lambda: _jars(kafka_tools()),
+        "promtool": lambda: os.path.relpath(promtool()),
         "postgres": lambda: str(os.path.relpath(postgres_programs())),
     }
     failed = 0

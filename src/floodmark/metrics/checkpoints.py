@@ -1,0 +1,192 @@
+"""A checkpoint's facts as metrics: batches, commit age, sizes, findings, lag. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from floodmark.addresses import public_url
+from floodmark.checkpoint.layout import COMMITS
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.connectors.behind import Lag, PartLag, SourceLag
+from floodmark.metrics.exposition import MetricFamily, MetricSample
+
+MOST_PARTS = 100
+"""A source with more partitions has sums and its worst one, and no series a partition."""
+SEVERITIES = ("error", "warning", "advice")
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class StateFacts:
+    operator: int
+    partitions: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class CheckpointFacts:
+    """What is known; None: it was not asked, or there is none."""
+
+    path: str
+    up: bool = True
+    """False: it cannot be read now, and nothing else is known."""
+    query_id: str | None = None
+    planned_batch: int | None = None
+    committed_batch: int | None = None
+    in_flight: bool | None = None
+    last_commit_ms: int | None = None
+    watermark_ms: int | None = None
+    files: int | None = None
+    bytes: int | None = None
+    state: tuple[StateFacts, ...] = ()
+    findings: Mapping[str, int] | None = None
+    """Severity → how many."""
+    starts: int | None = None
+    """Starts that floodmark has noted."""
+    lag: Lag | None = None
+    labels: Labels = field(default_factory=dict)
+    """More labels for every series, such as the flow of a declarative pipeline."""
+
+
+def facts_of(
+    checkpoint: Checkpoint,
+    lag: Lag | None = None,
+    findings: Iterable[str] | None = None,
+    starts: int | None = None,
+) -> CheckpointFacts:
+    """`findings` are the severities of what the doctor found."""
+    found = None if findings is None else list(findings)
+    known = checkpoint.complete
+    return CheckpointFacts(
+        checkpoint.path,
+        True,
+        checkpoint.query_id,
+        checkpoint.latest_batch,
+        checkpoint.committed_batch,
+        checkpoint.in_flight_batch is not None,
+        last_commit_ms(checkpoint),
+        checkpoint.watermark_ms or None,
+        len(checkpoint.files) if known else None,
+        checkpoint.bytes if known else None,
+        tuple(
+            StateFacts(one.operator, one.partitions, one.bytes)
+            for one in (checkpoint.state_operators if known else ())
+        ),
+        None if found is None else {name: found.count(name) for name in SEVERITIES},
+        starts,
+        lag,
+    )
+
+
+def last_commit_ms(checkpoint: Checkpoint) -> int | None:
+    """When the newest commit was written: its entry says no time, its file's does."""
+    path = f"{COMMITS}/{checkpoint.committed_batch}"
+    return next((file.mtime_ms for file in checkpoint.files if file.path == path), None)
+
+
+def checkpoint_metrics(facts: CheckpointFacts) -> Iterator[MetricFamily]:
+    where = {"checkpoint": public_url(facts.path), **facts.labels}
+
+    def gauge(name: str, words: str, value: float | None, **more: str) -> MetricFamily:
+        return _gauge(name, words, [(value, {**where, **more})])
+
+    yield gauge("floodmark_checkpoint_up", "Whether the checkpoint can be read.", facts.up)
+    if facts.query_id is not None:
+        yield gauge(
+            "floodmark_checkpoint_info",
+            "The query that the checkpoint belongs to.",
+            1,
+            query_id=facts.query_id,
+        )
+    yield gauge(
+        "floodmark_checkpoint_planned_batch", "The newest planned batch.", facts.planned_batch
+    )
+    yield gauge(
+        "floodmark_checkpoint_committed_batch", "The newest committed batch.", facts.committed_batch
+    )
+    yield gauge(
+        "floodmark_checkpoint_in_flight",
+        "Whether a batch is planned and not committed.",
+        facts.in_flight,
+    )
+    yield gauge(
+        "floodmark_checkpoint_last_commit_timestamp_seconds",
+        "When the newest commit was written.",
+        _seconds(facts.last_commit_ms),
+    )
+    yield gauge(
+        "floodmark_checkpoint_watermark_timestamp_seconds",
+        "The event-time watermark that the next batch starts with.",
+        _seconds(facts.watermark_ms),
+    )
+    yield gauge("floodmark_checkpoint_files", "Files of the checkpoint.", facts.files)
+    yield gauge("floodmark_checkpoint_size_bytes", "Size of the checkpoint.", facts.bytes)
+    yield gauge("floodmark_checkpoint_starts", "Starts that floodmark has noted.", facts.starts)
+    for one in facts.state:
+        operator = str(one.operator)
+        yield gauge(
+            "floodmark_state_size_bytes", "Size of the state files.", one.bytes, operator=operator
+        )
+        yield gauge(
+            "floodmark_state_partitions",
+            "Partitions of the state.",
+            one.partitions,
+            operator=operator,
+        )
+    for severity, number in (facts.findings or {}).items():
+        yield gauge(
+            "floodmark_checkpoint_findings",
+            "What the doctor finds, by severity.",
+            number,
+            severity=severity,
+        )
+    for source in facts.lag.sources if facts.lag else ():
+        yield from _source_metrics(source, where)
+
+
+def _source_metrics(source: SourceLag, where: Labels) -> Iterator[MetricFamily]:
+    labels = {**where, "source": source.id, "kind": source.kind}
+    behind = source.behind
+    worst = max((part.records for part in source.parts if part.records is not None), default=None)
+    for name, words, value in (
+        ("up", "Whether the source has answered.", float(source.error is None)),
+        ("lag_records", "Records that are not read yet.", behind.records),
+        ("lag_bytes", "Bytes that are not read yet.", behind.bytes),
+        ("lag_seconds", "The age of the oldest that is not read.", _seconds(behind.ms)),
+        ("lag_versions", "Versions of the table that are not read yet.", behind.versions),
+        ("lag_files", "Files that are not read yet.", behind.files),
+        ("lost", "Records or versions that were removed before they were read.", source.lost),
+        (
+            "retention_left_seconds",
+            "How long retention surely leaves what is not read.",
+            _seconds(source.retention_left_ms),
+        ),
+        ("partitions", "Partitions of the source.", len(source.parts) or None),
+        ("partition_lag_records_max", "Unread records of the partition most behind.", worst),
+    ):
+        yield _gauge(f"floodmark_source_{name}", words, [(value, labels)])
+    if len(source.parts) <= MOST_PARTS:
+        yield from _part_metrics(source.parts, labels)
+
+
+def _part_metrics(parts: Iterable[PartLag], labels: Labels) -> Iterator[MetricFamily]:
+    found = [(part, {**labels, "partition": part.part}) for part in parts]
+    for name, words, field_ in (
+        ("position", "What the stream reads next.", "position"),
+        ("end", "What would be written next.", "end"),
+        ("earliest", "The oldest that is still there.", "earliest"),
+        ("lag_records", "Records that are not read yet.", "records"),
+    ):
+        values = [(getattr(part, field_), more) for part, more in found]
+        whole = [(value if type(value) is int else None, more) for value, more in values]
+        yield _gauge(f"floodmark_partition_{name}", words, whole)
+
+
+def _gauge(name: str, words: str, values: Iterable[tuple[float | None, Labels]]) -> MetricFamily:
+    samples = tuple(MetricSample(value, labels) for value, labels in values)
+    return MetricFamily(name, "gauge", words, samples)
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000

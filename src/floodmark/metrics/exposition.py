@@ -1,0 +1,92 @@
+"""Prometheus' text format: families of samples, escaped, without a series twice. Pure.
+
+Names and values come from checkpoints, which anybody may have written: a label is one line of at
+most 200 characters, and a long one keeps a digest of the whole, so that two do not become one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from floodmark.visible import one_line
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_LONGEST = 200
+_DIGEST = 12
+
+
+@dataclass(frozen=True)
+class MetricSample:
+    value: float | None
+    """None: not known, so there is no such series."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    suffix: str = ""
+    """`_bucket`, `_sum` or `_count` of a histogram."""
+
+
+@dataclass(frozen=True)
+class MetricFamily:
+    name: str
+    kind: str
+    """gauge, counter or histogram"""
+    help: str
+    samples: tuple[MetricSample, ...]
+
+
+def render(families: Iterable[MetricFamily]) -> str:
+    """What a scrape gets. Families of one name, as of many checkpoints, become one."""
+    merged: dict[str, MetricFamily] = {}
+    for family in families:
+        known = merged.get(family.name)
+        samples = (*(known.samples if known else ()), *family.samples)
+        merged[family.name] = MetricFamily(family.name, family.kind, family.help, samples)
+    return "".join(line + "\n" for family in merged.values() for line in _lines(family))
+
+
+def _lines(family: MetricFamily) -> Iterator[str]:
+    series: dict[str, str] = {}
+    for sample in family.samples:
+        if sample.value is not None:
+            name = f"{family.name}{sample.suffix}{_labels(sample.labels)}"
+            series.setdefault(name, _number(sample.value))
+    if series:
+        yield f"# HELP {family.name} {_help(family.help)}"
+        yield f"# TYPE {family.name} {family.kind}"
+        yield from (f"{name} {value}" for name, value in series.items())
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    said = [f'{name}="{_escaped(bounded(value))}"' for name, value in labels.items()]
+    return f"{{{','.join(said)}}}" if said else ""
+
+
+def bounded(text: str) -> str:
+    """One line, and short: of a long text its beginning and a digest of all of it."""
+    line = one_line(str(text)).encode("utf-8", "backslashreplace").decode()
+    if len(line) <= _LONGEST:
+        return line
+    digest = hashlib.sha256(line.encode()).hexdigest()[:_DIGEST]
+    return f"{line[: _LONGEST - _DIGEST - 1]}…{digest}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _help(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n")
+
+
+def _number(value: float) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, int):
+        return str(value)
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return repr(value)
