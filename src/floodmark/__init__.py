@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         compact,
         convert,
         copy,
+        demo,
         deploy,
         diff,
         diff_state,
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
         upgrade,
     )
     from floodmark.checkpoint.model import Checkpoint
-    from floodmark.engine.demo.story import demo
     from floodmark.engine.pipelines.pipeline import pipeline
     from floodmark.engine.sinks.exactly_once import once
     from floodmark.engine.start.launch import start
@@ -70,7 +70,7 @@ _WHERE = {
     "compact": "floodmark.api",
     "convert": "floodmark.api",
     "copy": "floodmark.api",
-    "demo": "floodmark.engine.demo.story",
+    "demo": "floodmark.api",
     "deploy": "floodmark.api",
     "diff": "floodmark.api",
     "diff_state": "floodmark.api",

@@ -8,7 +8,8 @@ from typing import Any, Optional
 
 import pytest
 
-from floodmark.engine.pipelines.parameters import parse_settings, refuse_unknown
+from floodmark.api.arguments import parse_settings
+from floodmark.engine.pipelines.parameters import refuse_unknown
 from floodmark.engine.pipelines.pipeline import Pipeline, pipeline
 from floodmark.errors import WrongUse
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
     from floodmark.api.repairing import compact, repair
     from floodmark.api.rewinding import rewind
     from floodmark.api.rewriting_state import convert, repartition
-    from floodmark.api.running import bisect, run
+    from floodmark.api.running import bisect, demo, run
     from floodmark.api.upgrading import copy, upgrade
 
 _WHERE = {
@@ -52,6 +52,7 @@ _WHERE = {
     "compact": "floodmark.api.repairing",
     "convert": "floodmark.api.rewriting_state",
     "copy": "floodmark.api.upgrading",
+    "demo": "floodmark.api.running",
     "deploy": "floodmark.api.deploying",
     "diff": "floodmark.api.reading",
     "diff_state": "floodmark.api.reading",
@@ -99,6 +100,7 @@ __all__ = [
     "compact",
     "convert",
     "copy",
+    "demo",
     "deploy",
     "diff",
     "diff_state",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.errors import NotACheckpoint, WrongUse
+from floodmark.secret_text import remember_all
 
 if TYPE_CHECKING:
     from floodmark.changes.apply import Carrying, Change
@@ -96,6 +97,18 @@ def settings_of(
         else several_of(conf)
     )
     return given if master is None else (*given, f"spark.master={master}")
+
+
+def parse_settings(settings: tuple[str, ...], option: str = "--set") -> dict[str, str]:
+    """`NAME=VALUE` texts as a map."""
+    found: dict[str, str] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.strip():
+            raise WrongUse(f"{option}: no NAME=VALUE", do=f"Write it as {option} NAME=VALUE.")
+        found[name.strip()] = value
+    remember_all(found)
+    return found
 
 
 def script_options(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from floodmark.api.arguments import (
     Storage,
+    parse_settings,
     require_state_extra,
     script_options,
     settings_of,
@@ -42,18 +44,39 @@ def doctor(
     `sources` asks Kafka, the Delta table or the input folder as well, `sink` the sink: at the
     places given, or at those that the notes of the last start name.
     """
+    share = float(read_data) if read_data else read_data_subset
+    places = (sources, bootstrap_servers, table, sink)
+    return Shown(diagnose(path, share, storage, *places).findings)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    findings: tuple[Finding, ...]
+    left_open: str
+    """What was not looked at, in words."""
+
+
+def diagnose(
+    path: str,
+    read_data: float | None,
+    storage: Storage | None,
+    sources: bool = False,
+    bootstrap_servers: str | None = None,
+    table: str | None = None,
+    sink: str | None = None,
+) -> Diagnosis:
+    """The doctor's findings, and what it did not look at."""
     from floodmark.checkpoint.outside import SourcePlaces
     from floodmark.rules.registry import examine
 
     places = SourcePlaces(sources, bootstrap_servers, table, sink)
-    share = float(read_data) if read_data else read_data_subset
-    return Shown(examine(evidence(path, share, storage, places)))
+    evidence = _evidence(path, read_data, storage, places)
+    return Diagnosis(examine(evidence), evidence.left_open)
 
 
-def evidence(
+def _evidence(
     path: str, read_data: float | None, storage: Storage | None, places: SourcePlaces
 ) -> Evidence:
-    """What `doctor` judges by."""
     from floodmark.diagnosis.gather import gather
 
     if read_data is not None:
@@ -61,8 +84,6 @@ def evidence(
     files = open_files(str(path), storage)
     found = gather(files, read_data)
     if places.asks:
-        from dataclasses import replace
-
         from floodmark.changes.sources.asking import ask
         from floodmark.storage.noted_places import opener
         from floodmark.storage.starts import latest_note
@@ -107,7 +128,6 @@ def check(
         raise WrongUse("--adopt needs the old code", do="Give it: --old OLD.py, or --old-ref REV.")
     from floodmark.engine.code.checking import CheckOptions, check_application
     from floodmark.engine.code.rehearse import DEFAULT_CAP
-    from floodmark.engine.pipelines.parameters import parse_settings
     from floodmark.engine.spark.session import log_to
     from floodmark.storage.load import load
 

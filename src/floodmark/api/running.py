@@ -1,4 +1,4 @@
-"""The verb that runs an application, and `bisect`, which names the record that a batch fails at."""
+"""The verbs that run something: `run`, `bisect` (which record a batch fails at) and `demo`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from floodmark.api.arguments import script_options, settings_of, several_of
+from floodmark.api.arguments import parse_settings, script_options, settings_of, several_of
 from floodmark.errors import StoppedMidway, WrongUse
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
-    from floodmark.engine.code.bisect import BisectReport
+    from floodmark.engine.code.bisect import BisectReport as BisectReport
+    from floodmark.engine.demo.story import Story as Story
+    from floodmark.engine.demo.story import StoryBatch as StoryBatch
     from floodmark.engine.run.stream import RunReport
 
 
@@ -49,7 +51,6 @@ def run(
     from floodmark.engine.app.script_run import run_script_application
     from floodmark.engine.app.source import read_source
     from floodmark.engine.pipelines.application import application_file, load_application
-    from floodmark.engine.pipelines.parameters import parse_settings
     from floodmark.engine.pipelines.start_positions import Start, read_start
     from floodmark.engine.run.carried import take_carried
     from floodmark.engine.run.health import Health, answering
@@ -96,6 +97,34 @@ def run(
         return run_application(loaded, request)
 
 
+def run_as_command(command: list[str], application: str, **options: Any) -> RunReport | int:
+    """As `run`, for a run that is this process; a script's own exit status is the result.
+
+    Where the JVM has died and is to start again, the process becomes the command once more.
+    """
+    from floodmark.engine.app.script_run import ScriptExit
+    from floodmark.engine.run.carried import NewJvmNeeded, start_anew
+
+    folder = Path.cwd()
+    try:
+        return run(application, **options)
+    except ScriptExit as error:
+        return error.status
+    except NewJvmNeeded as error:
+        start_anew(error.carried, folder, command)
+        raise  # it does not come back
+
+
+def demo(folder: str | Path = "data/demo", tell: Callable[[str], Any] = print) -> Story:
+    """Kills a stream in the middle of a batch, starts it again, and compares with a batch query."""
+    from floodmark.engine.demo.story import tell_story
+    from floodmark.engine.spark.java import require_java
+    from floodmark.engine.spark.session import spark_version
+
+    require_java(spark_version())
+    return tell_story(Path(folder), tell)
+
+
 def bisect(
     application: str,
     *,
@@ -117,7 +146,6 @@ def bisect(
     from floodmark.engine.app.source import read_source
     from floodmark.engine.code.bisect import bisect_application
     from floodmark.engine.pipelines.application import application_file, load_application
-    from floodmark.engine.pipelines.parameters import parse_settings
     from floodmark.engine.spark.session import for_own_sessions
 
     spark_conf = parse_settings(settings_of(conf, master), "--conf")

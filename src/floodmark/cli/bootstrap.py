@@ -48,7 +48,7 @@ def command(
 
     The columns are named as `floodmark state` shows the key's and the value's.
     """
-    from floodmark.engine.pipelines.parameters import parse_settings
+    from floodmark.api.arguments import parse_settings
 
     tables = {}
     for one in state:

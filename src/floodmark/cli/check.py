@@ -87,7 +87,7 @@ def command(
     follow two dashes. floodmark runs it, but no query starts and nothing is written: checkpoint,
     sink, tables and files stay as they are. Exits 1 if the answer is not yes.
     """
-    from floodmark.engine.pipelines.parameters import parse_settings
+    from floodmark.api.arguments import parse_settings
 
     # stdout belongs to the document: what pipelines print goes to stderr.
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from floodmark import api
 from floodmark.cli import options
 from floodmark.cli.words import echo
 from floodmark.errors import NoAnswer
 
 if TYPE_CHECKING:
-    from floodmark.engine.demo.story import Story, StoryBatch
+    from floodmark.api.running import Story, StoryBatch
 
 
 @click.command("demo")
@@ -31,10 +32,8 @@ if TYPE_CHECKING:
 @options.as_json
 def command(folder: Path, as_json: bool) -> None:
     """Kill a stream in the middle of a batch, start it again, and see that nothing is lost."""
-    from floodmark.engine.demo.story import demo
-
     with _teller(as_json) as tell:
-        story = demo(folder, tell)
+        story = api.demo(folder, tell)
     if as_json:
         options.show_json(story)
     else:

@@ -64,15 +64,13 @@ def command(
 
     It changes nothing. Exits 1 if there is an error or a warning.
     """
-    from floodmark.checkpoint.outside import SourcePlaces
     from floodmark.rules.finding import is_bad
-    from floodmark.rules.registry import examine
 
     share = 1.0 if read_data else read_data_subset
     place = public_url(checkpoint)
-    places = SourcePlaces(sources, bootstrap_servers, table, sink)
-    evidence = judging.evidence(checkpoint, share, storage, places)
-    found = examine(evidence)
+    places = (sources, bootstrap_servers, table, sink)
+    diagnosis = judging.diagnose(checkpoint, share, storage, *places)
+    found = diagnosis.findings
     if as_json:
         options.show_json({"findings": found})
     else:
@@ -89,6 +87,6 @@ def command(
                 echo(f"`floodmark {verb}` mends {mended} of {len(found)}: a plan first.")
         else:
             echo(f"{place} is sound: no rule found anything.")
-        if evidence.left_open:
-            echo("\n".join(wrapped("", evidence.left_open, 96)))
+        if diagnosis.left_open:
+            echo("\n".join(wrapped("", diagnosis.left_open, 96)))
     return 1 if is_bad(found) else 0

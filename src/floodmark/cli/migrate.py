@@ -100,7 +100,7 @@ def command(
 
     --partitions, --provider and --state-format change how the state is kept, in the same pass.
     """
-    from floodmark.engine.pipelines.parameters import parse_settings
+    from floodmark.api.arguments import parse_settings
 
     given = parse_settings(settings)
     spark = options.spark_settings(master, conf)

@@ -97,11 +97,11 @@ def command(
 
     SIGTERM and Ctrl-C finish the running batch and stop; a second one stops now.
     """
-    from floodmark.engine.pipelines.parameters import parse_settings
+    from floodmark.api.arguments import parse_settings
+    from floodmark.api.running import run_as_command
 
-    folder, given = Path.cwd(), parse_settings(settings)
     common: dict[str, Any] = {
-        "settings": given,
+        "settings": parse_settings(settings),
         "spark_log": spark_log,
         "master": master,
         "conf": conf,
@@ -117,33 +117,27 @@ def command(
         return 0
     if sys.stderr.isatty():
         echo("Spark is starting …", err=True)
-    from floodmark.engine.app.script_run import ScriptExit
-    from floodmark.engine.run.carried import NewJvmNeeded, start_anew
-
-    try:
-        # stdout belongs to the document: what pipelines print goes to stderr.
-        with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
-            report = api.run(
-                application,
-                available_now=available_now,
-                once=once,
-                trigger=trigger,
-                start_file=start_file,
-                allow=allow,
-                restart=restart,
-                max_restarts=max_restarts,
-                progress=progress,
-                health_port=health_port,
-                health_host=health_host,
-                stdout_to_stderr=as_json,
-                bisecting=_bisecting(),
-                **common,
-            )
-    except ScriptExit as error:
-        return error.status
-    except NewJvmNeeded as error:
-        start_anew(error.carried, folder, [sys.executable, *sys.orig_argv[1:]])
-        raise  # it does not come back
+    # stdout belongs to the document: what pipelines print goes to stderr.
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        report = run_as_command(
+            [sys.executable, *sys.orig_argv[1:]],
+            application,
+            available_now=available_now,
+            once=once,
+            trigger=trigger,
+            start_file=start_file,
+            allow=allow,
+            restart=restart,
+            max_restarts=max_restarts,
+            progress=progress,
+            health_port=health_port,
+            health_host=health_host,
+            stdout_to_stderr=as_json,
+            bisecting=_bisecting(),
+            **common,
+        )
+    if isinstance(report, int):
+        return report
     if as_json:
         options.show_json(report)
         return 0

@@ -9,7 +9,7 @@ from floodmark.cli import options
 from floodmark.cli.words import echo
 
 if TYPE_CHECKING:
-    from floodmark.engine.code.bisect import BisectReport
+    from floodmark.api.running import BisectReport
 
 
 def show(report: BisectReport, as_json: bool) -> None:

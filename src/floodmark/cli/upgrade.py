@@ -92,6 +92,6 @@ def command(
 def _settings(given: tuple[str, ...]) -> dict[str, str]:
     if not given:
         return {}
-    from floodmark.engine.pipelines.parameters import parse_settings
+    from floodmark.api.arguments import parse_settings
 
     return parse_settings(given)

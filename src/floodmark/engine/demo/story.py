@@ -22,8 +22,6 @@ from typing import Any
 from floodmark.connectors.files.input_files import input_files
 from floodmark.connectors.files.live import read_source_log
 from floodmark.engine.demo.orders import count_orders, write_orders
-from floodmark.engine.spark.java import require_java
-from floodmark.engine.spark.session import spark_version
 from floodmark.errors import StoppedMidway, WrongUse
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load, load_logs
@@ -85,12 +83,6 @@ def prepare_folder(folder: Path) -> None:
         "floodmark.engine.pipelines.pipeline", "floodmark"
     )
     (folder / "sales.py").write_text(code, encoding="utf-8")
-
-
-def demo(folder: str | Path = "data/demo", tell: Tell = print) -> Story:
-    """Kills a stream in the middle of a batch, starts it again, and compares with a batch query."""
-    require_java(spark_version())
-    return tell_story(Path(folder), tell)
 
 
 def tell_story(folder: Path, tell: Tell) -> Story:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from floodmark.errors import WrongUse
-from floodmark.secret_text import remember_all
 
 REQUIRED = inspect.Parameter.empty
 _TRUE = {"true", "yes", "on", "1"}
@@ -94,18 +93,6 @@ def _bool(name: str, text: str) -> bool:
     if text.lower() in _FALSE:
         return False
     raise WrongUse(f"--set {name}: the value is neither true nor false")
-
-
-def parse_settings(settings: tuple[str, ...], option: str = "--set") -> dict[str, str]:
-    """`NAME=VALUE` texts as a map."""
-    found: dict[str, str] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals or not name.strip():
-            raise WrongUse(f"{option}: no NAME=VALUE")
-        found[name.strip()] = value
-    remember_all(found)
-    return found
 
 
 def refuse_unknown(known: Mapping[str, tuple[Parameter, ...]], given: Mapping[str, str]) -> None:
