@@ -32,7 +32,7 @@ def make_dstreams(spark: SparkSession) -> None:
             "about": "word counts by updateStateByKey over text files, batches of 2 seconds",
             "kind": "dstreams",
             "counts": counted[-1],
-            **_as_recovered(spark, place),
+            **as_recovered(spark, place),
         },
     )
 
@@ -51,7 +51,7 @@ def _word_counts(spark: SparkSession, place: Place) -> tuple[Any, list[dict[str,
     return streaming, counted
 
 
-def _as_recovered(spark: SparkSession, place: Place) -> dict[str, Any]:
+def as_recovered(spark: SparkSession, place: Place) -> dict[str, Any]:
     """What Spark itself reads back when it recovers from the folder."""
     jvm: Any = spark._jvm
     reader = getattr(jvm, "org.apache.spark.streaming.CheckpointReader")

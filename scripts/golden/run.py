@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from scripts.golden.catalogue import ALONE, KILLED, SCENARIOS
 from scripts.golden.drive import make, make_killed, spark_version
 from scripts.golden.dstreams import make_dstreams
+from scripts.golden.dstreams_scala import make_dstreams_scala
 from scripts.golden.session import session
 from scripts.golden.unending import ASYNC, CLOCKED, CONTINUOUS, make_async, make_continuous
 
@@ -46,6 +47,8 @@ def _makers(spark: SparkSession) -> Makers:
     makers[ASYNC.name] = partial(make_async, spark)
     makers[CONTINUOUS.name] = partial(make_continuous, spark)
     makers["dstreams"] = partial(make_dstreams, spark)
+    if version >= (4, 0):
+        makers["dstreams-scala"] = partial(make_dstreams_scala, spark)
     return makers
 
 

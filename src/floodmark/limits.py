@@ -31,6 +31,7 @@ DEFAULTS: Mapping[str, int] = MappingProxyType(
         "plan": 512 * MIB,
         "snapshot": 512 * MIB,  # a backup's list of files
         "file-log": 2 * GIB,  # a file source's or sink's list: compact files have every file ever
+        "graph": 128 * MIB,  # a DStreams application, unpacked: code, and the files it remembers
         "state": 16 * GIB,  # one delta, snapshot, changelog or RocksDB table
         "zip": 64 * MIB,  # the unpacked entries of a RocksDB snapshot: its manifest
         "row": 128 * MIB,  # one key and value of a state
@@ -116,6 +117,8 @@ def kind_of(path: str) -> str:
         return "schema" if is_schema else "metadata" if described else "state"
     if first in ("metadata", "floodmark-backup.json", "running"):
         return "metadata"
+    if len(parts) == 1 and first.startswith("checkpoint-"):
+        return "graph"
     return "snapshot" if first == "snapshots" else "state"
 
 

@@ -66,6 +66,11 @@ _PLAIN_CONF = re.compile(
     r"|execution|optimizer|codegen|join|caseSensitive|autoBroadcastJoinThreshold|statistics"
     r"|requireAllClusterKeys\w*|stateStore|cbo|inMemoryColumnarStorage)\b.*"
 )
+_SPARKS_OWN = re.compile(r"spark\.")
+_FROM_OUTSIDE = re.compile(
+    r"spark\.(?:hadoop|executorEnv|yarn\.appMasterEnv|kubernetes\.driverEnv|sql\.catalog)\."
+    r"|.*[jJ]avaOptions"
+)
 _HOST = re.compile(r"(?:[A-Za-z_]+://)?(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d*)?")
 _CATALOG_CLASS = re.compile(r"spark\.sql\.catalog\.[\w-]+")
 _CLASS = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_$][\w$]*){2,}")
@@ -136,6 +141,24 @@ def noted_options(options: Mapping[str, str]) -> dict[str, str]:
 
 def noted_conf(conf: Mapping[str, str]) -> dict[str, str]:
     return {name: _noted(value, _kept_setting(name, value)) for name, value in conf.items()}
+
+
+def recorded_conf(conf: Mapping[str, str]) -> dict[str, str]:
+    """The whole configuration of an application, as a stranger may have written it.
+
+    A setting of Spark's own is shown unless its name or its value looks secret; of Hadoop's,
+    the environment's and all others only numbers and switches.
+    """
+    return {name: _recorded(name, value) for name, value in conf.items()}
+
+
+def _recorded(name: str, value: str) -> str:
+    if names_secret(name) and not _PLAIN_VALUE.fullmatch(value):
+        return HIDDEN
+    is_sparks = _SPARKS_OWN.match(name) and not _FROM_OUTSIDE.match(name)
+    if not is_sparks and not _PLAIN_VALUE.fullmatch(value):
+        return HIDDEN
+    return _public(name, value)
 
 
 def _noted(value: str, kept: str | None) -> str:

@@ -22,10 +22,12 @@ from floodmark.storage.load import Entries, load, load_logs
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.checkpoint.differences import Difference
+    from floodmark.checkpoint.dstreams import DStreams
     from floodmark.checkpoint.position import Position
     from floodmark.connectors.files.input_files import InputFile
     from floodmark.statestore.compare import StateDifference
     from floodmark.statestore.diff import StateDiff
+    from floodmark.statestore.dstreams import DStreamState
     from floodmark.statestore.schemas import StoreSchema
     from floodmark.statestore.view import StateView
 
@@ -131,7 +133,26 @@ def batches(
             f"--last {last}: at least one batch has to be asked for", do="Give 1 or more."
         )
     with _uncollected():
-        return Shown(timeline(structured(load_logs(open_files(str(path), storage))), last))
+        found = load_logs(open_files(str(path), storage))
+        if found.dstreams is not None:
+            from floodmark.checkpoint.dstream_batches import dstream_batches
+
+            return Shown(dstream_batches(_readable(found), last))
+        return Shown(timeline(structured(found), last))
+
+
+def _readable(found: Checkpoint) -> DStreams:
+    """What a DStreams folder holds, where Spark could recover from it."""
+    assert found.dstreams is not None
+    if found.dstreams.restart_file is None:
+        first = next(iter(found.unreadable), None)
+        raise MalformedFile(
+            f"{found.path} is a DStreams checkpoint, and none of its files can be read",
+            f"{first.path}: {first.reason}" if first else "",
+            f"`floodmark inspect {found.path}` shows what its names tell; `floodmark doctor` says "
+            "what to do.",
+        )
+    return found.dstreams
 
 
 @contextmanager
@@ -292,10 +313,26 @@ def state(
     batch: int | None = None,
     schema: tuple[str, str] | None = None,
     storage: Storage | None = None,
-) -> StateView:
-    """What an operator remembers after a batch; rows come when they are asked for."""
+    trust: bool = False,
+) -> StateView | DStreamState:
+    """What an operator remembers after a batch; rows come when they are asked for.
+
+    Of DStreams, `operator` is a stream and `batch` the time of one whose state was saved.
+    `trust` unpickles what is not plain data, which runs code of whoever wrote the checkpoint.
+    """
     place = open_files(str(path), storage)
-    return _open_state(place, structured(load(place)), operator, store, batch, schema)
+    found = load(place)
+    if found.dstreams is not None:
+        require_state_extra()
+        from floodmark.statestore.dstreams import open_dstream_state
+
+        if store is not None or schema is not None:
+            raise WrongUse(
+                f"{path} is a DStreams checkpoint: its state has one store, and tells its types",
+                do="Leave --store, --key-schema and --value-schema out.",
+            )
+        return open_dstream_state(place, found, operator, batch, trust)
+    return _open_state(place, structured(found), operator, store, batch, schema)
 
 
 # `floodmark.state` is a package of its own.

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from floodmark.checkpoint.dstreams import DStreams
 from floodmark.checkpoint.model import Checkpoint, Kind, StateOperator, Unreadable
 from floodmark.checkpoint.timeline import Action, Batch, Restart, Status, restart
 from floodmark.connectors.registry import look_alikes, recognise
@@ -63,6 +64,7 @@ class Inspection:
     """Source → other kinds whose offsets look the same, where nobody has said what it is."""
     recognised: Mapping[str, HowSure] = field(default_factory=dict)
     """Source → how sure its kind is, and what tells it."""
+    dstreams: DStreams | None = None
 
     __repr__ = fields_text
 
@@ -139,6 +141,7 @@ def inspection(checkpoint: Checkpoint, state_missing: tuple[str, ...] = ()) -> I
         state_missing,
         _could_be(checkpoint),
         {one.id: _how_sure(checkpoint, one) for one in checkpoint.sources if one.text is not None},
+        checkpoint.dstreams,
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 # Hadoop's names for one storage.
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "abfs", "wasb": "abfs"}
 
+_ALIKE = {"s3a": "s3", "s3n": "s3", "hdfs": "", "webhdfs": "", "viewfs": "", "file": ""}
+
 
 def plain_place(location: str) -> str:
     """`file:/x/`, `file:///x` and `/x` are `/x`; `s3a://b/x/` and `s3://b/x` are `s3://b/x`.
@@ -21,3 +23,14 @@ def plain_place(location: str) -> str:
     parts = [part for part in folder.split("/") if part not in ("", ".")]
     scheme = scheme.lower()
     return f"{_SCHEMES.get(scheme, scheme)}://{'/'.join([host, *parts])}"
+
+
+def comparable_place(location: str) -> str:
+    """The place without what differs between two ways of writing it."""
+    scheme, colon, rest = location.partition(":")
+    if not colon or "/" in scheme:
+        return "/" + location.strip("/")
+    kind = _ALIKE.get(scheme, scheme)
+    if scheme in ("hdfs", "webhdfs", "viewfs") and rest.startswith("//"):
+        rest = rest[2:].partition("/")[2]  # a name node's address differs by protocol
+    return f"{kind}/{rest.strip('/')}"

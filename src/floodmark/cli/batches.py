@@ -23,6 +23,11 @@ def command(checkpoint: str, last: int | None, storage: dict[str, Any], as_json:
     if as_json:
         options.show_json({"batches": summarize_batches(found)})
         return
+    if found and all(batch.batch == batch.time_ms for batch in found):  # named by their times
+        from floodmark.cli import render_dstreams
+
+        echo(render_dstreams.batches(found))
+        return
     from floodmark.cli import render
 
     echo(render.batches(found))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
-from floodmark.checkpoint.layout import COMMITS, OFFSETS, FileInfo, is_dstreams_checkpoint
+from floodmark.checkpoint.layout import COMMITS, OFFSETS
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.position import advance, source_rows
 from floodmark.checkpoint.timeline import Action, Batch, Status, restart
@@ -33,7 +33,9 @@ _COLOUR = {
 def checkpoint(found: Checkpoint, state_missing: Sequence[str] = ()) -> str:
     """The picture of a checkpoint, filled with this one's numbers."""
     if found.kind is Kind.DSTREAMS:
-        return _dstreams(found)
+        from floodmark.cli import render_dstreams
+
+        return render_dstreams.checkpoint(found)
     verdict = restart(found, state_missing)
     colour = {Action.FAIL: ("red",), Action.RERUN: ("yellow",)}.get(verdict.action, ("green",))
     parts = [
@@ -120,30 +122,6 @@ def _pinned(found: Checkpoint) -> str:
     partitions = found.conf.get(SHUFFLE_PARTITIONS)
     words = "they win over the session's"
     return f"{words}; {partitions} shuffle partitions" if partitions else words
-
-
-def _dstreams(found: Checkpoint) -> str:
-    graphs = [file for file in found.files if is_dstreams_checkpoint(file.path)]
-    newest = max(graphs, key=lambda file: int(file.path.split("-")[1].split(".")[0]))
-    rdds = {tuple(file.path.split("/")[:2]) for file in found.files if "/rdd-" in file.path}
-    time_ms = int(newest.path.split("-")[1].split(".")[0])
-    rows = [
-        ("newest", newest.path, clock(time_ms), ago(time_ms)),
-        ("kept", count(len(graphs), "checkpoint"), size(_bytes(graphs)), ""),
-        ("state", count(len(rdds), "saved RDD"), size(found.bytes - _bytes(graphs)), ""),
-    ]
-    return "\n\n".join(
-        (
-            f"{style(one_line(found.path), 'bold')}   DStreams",
-            table(rows),
-            "The application is saved as Java objects: only the code and the Spark version "
-            "that wrote it can read it back.",
-        )
-    )
-
-
-def _bytes(files: Sequence[FileInfo]) -> int:
-    return sum(file.size for file in files)
 
 
 def batches(found: Sequence[Batch]) -> str:

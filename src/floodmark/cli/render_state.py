@@ -14,6 +14,7 @@ from floodmark.visible import one_line
 if TYPE_CHECKING:
     from floodmark.statestore.compare import StateDifference
     from floodmark.statestore.diff import StateChange, StateDiff
+    from floodmark.statestore.dstreams import DStreamState
     from floodmark.statestore.schemas import StoreSchema
     from floodmark.statestore.view import StateStats, StateView
 
@@ -22,13 +23,13 @@ _PARTITIONS_SHOWN = 24
 _CELL = 48
 
 
-def title(view: StateView) -> str:
+def title(view: StateView | DStreamState) -> str:
     name = view.operator_name or "operator"
     words = f"{name} {view.operator}, store {view.store}, after batch {view.batch}"
     return style(words, "bold")
 
 
-def rows(view: StateView, found: Sequence[dict[str, Any]], most: int) -> str:
+def rows(view: StateView | DStreamState, found: Sequence[dict[str, Any]], most: int) -> str:
     shown = found[:most]
     parts = [title(view), _grid(shown) if shown else "  no key"]
     if len(found) > most:
@@ -39,14 +40,9 @@ def rows(view: StateView, found: Sequence[dict[str, Any]], most: int) -> str:
     return "\n\n".join(parts)
 
 
-def _others(view: StateView) -> list[str]:
+def _others(view: StateView | DStreamState) -> list[str]:
     others = [store for store in view.stores if store != view.store]
     return [f"Other stores: {', '.join(others)}."] if others else []
-
-
-def _counted(view: StateView) -> str:
-    """What a store has one record of each: a join's key has a row for each that it keeps."""
-    return "row" if view.reading.shape in ("join", "map", "timer") else "key"
 
 
 def _grid(found: Sequence[dict[str, Any]]) -> str:
@@ -108,9 +104,9 @@ def _window(value: dict[str, Any]) -> str | None:
     return f"{start.isoformat(' ', exact)} – {until}{zone}"
 
 
-def stats(view: StateView, found: StateStats) -> str:
+def stats(view: StateView | DStreamState, found: StateStats) -> str:
     summary = (
-        f"{count(found.keys, _counted(view))} in {count(len(found.partitions), 'partition')}, "
+        f"{count(found.keys, view.noun)} in {count(len(found.partitions), 'partition')}, "
         f"{size(found.bytes)} before compression"
     )
     if found.skew is not None:
@@ -132,7 +128,7 @@ def stats(view: StateView, found: StateStats) -> str:
     parts = [title(view), "  " + summary, plot]
     hidden = len(found.partitions) - len(shown)
     if hidden:
-        parts.append(f"  and {count(hidden, 'partition')} with fewer {_counted(view)}s")
+        parts.append(f"  and {count(hidden, 'partition')} with fewer {view.noun}s")
     parts += _others(view)
     return "\n\n".join(part for part in parts if part)
 

@@ -66,6 +66,11 @@ def _key(_ctx: click.Context, _option: click.Parameter, value: str | None) -> An
     "--key-schema", metavar="DDL", help="The key's schema, if Spark wrote none (before 3.1)."
 )
 @click.option("--value-schema", metavar="DDL", help="The value's schema; needs --key-schema.")
+@click.option(
+    "--trust",
+    is_flag=True,
+    help="Unpickle a DStreams state that is not plain data: this runs code of its writer.",
+)
 @options.storage
 @options.as_json
 def command(
@@ -80,6 +85,7 @@ def command(
     export: str | None,
     key_schema: str | None,
     value_schema: str | None,
+    trust: bool,
     storage: dict[str, Any],
     as_json: bool,
 ) -> int:
@@ -106,7 +112,7 @@ def command(
             api.state_changes(checkpoint, *changes, operator, store, limit or 100, storage), as_json
         )
     schema = (key_schema, value_schema) if key_schema and value_schema else None
-    view = api.state(checkpoint, operator, store, batch, schema, storage)
+    view = api.state(checkpoint, operator, store, batch, schema, storage, trust)
     if stats:
         return _show_stats(view, as_json)
     if export is not None:

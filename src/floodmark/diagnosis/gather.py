@@ -17,6 +17,7 @@ from typing import Any
 
 from floodmark.checkpoint.commits import parse_commit
 from floodmark.checkpoint.conf_keys import STATE_CODEC
+from floodmark.checkpoint.dstreams import graph_files
 from floodmark.checkpoint.evidence import (
     Evidence,
     Fault,
@@ -31,7 +32,6 @@ from floodmark.checkpoint.layout import (
     SOURCES,
     FileInfo,
     batch_id,
-    is_dstreams_checkpoint,
     names_in,
     source_ids,
 )
@@ -59,8 +59,6 @@ from floodmark.storage.load import Entries, load
 
 # A file source's compaction may reach hundreds of megabytes: it is parsed on --read-data.
 _PARSED_AT_ONCE = 16 << 20
-_JAVA_STREAMS = (b"LZ4Block", b"\x28\xb5\x2f\xfd", b"\x82SNAPPY\0", b"ZV", b"\xac\xed")
-_LZ4_END = 21
 _STARTS = f"{NOTES}/starts/"
 # As lenient as Java's, which Spark reads it with.
 _UUID = re.compile("[0-9a-fA-F]{1,8}(-[0-9a-fA-F]{1,4}){3}-[0-9a-fA-F]{1,12}")
@@ -427,21 +425,15 @@ class Gathering:
         self.codecs = frozenset(found)
 
     def dstreams(self) -> None:
-        graphs = [path for path in self.sizes if is_dstreams_checkpoint(path)]
-        for path, data in self.read(graphs).items():
-            reason = _java_stream_fault(data)
-            if reason:
-                self.faults[path] = Fault(reason, empty=not data)
+        """Every file that Spark may fall back to: those before the first sound one are known."""
+        from floodmark.storage.dstreams import MOST_READ, read_graph_file
 
-
-def _java_stream_fault(data: bytes) -> str | None:
-    if not data:
-        return "the file is empty"
-    if not data.startswith(_JAVA_STREAMS):
-        return f"it begins with {data[:8].hex(' ')}, as no stream that Spark writes"
-    if data.startswith(b"LZ4Block") and data[-_LZ4_END:][:8] != b"LZ4Block":
-        return "it is cut short: the block that ends an lz4 stream is missing"
-    return None
+        graphs = [file.path for file in graph_files(self.checkpoint.files)]
+        for path in graphs[-MOST_READ:]:
+            try:
+                read_graph_file(self.files, path)
+            except FloodmarkError as error:
+                self.fail(path, error)
 
 
 def _log_parser(path: str) -> _Parser:

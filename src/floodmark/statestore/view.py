@@ -120,6 +120,11 @@ class StateView:
         return _LOST if self.schema_lost else _HINT
 
     @property
+    def noun(self) -> str:
+        """What a store has one record of each: a join's key has a row for each that it keeps."""
+        return "row" if self.reading.shape in ("join", "map", "timer") else "key"
+
+    @property
     def arrow_schema(self) -> pa.Schema:
         import pyarrow as pa
 

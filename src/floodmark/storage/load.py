@@ -101,7 +101,9 @@ def load_listed(
 ) -> Checkpoint:
     kind = _kind_of(files, listing.files)
     if kind is Kind.DSTREAMS:
-        return Checkpoint(files.root, kind, listing.files, listing.complete)
+        from floodmark.storage.dstreams import load_dstreams
+
+        return load_dstreams(files, listing)
     reading = _Reading(files, listing)
     # A pipe or a link in place of an entry is an entry that cannot be read.
     there = (*listing.files, *(FileInfo(path, SIZE_UNKNOWN) for path, _ in listing.unreadable))

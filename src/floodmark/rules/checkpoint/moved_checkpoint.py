@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import STATE
+from floodmark.checkpoint.place import comparable_place
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
 
@@ -23,11 +24,10 @@ RULE = Rule(
     repairable=True,
     mends=(Mend.SCHEMA_PATHS,),
 )
-_ALIKE = {"s3a": "s3", "s3n": "s3", "hdfs": "", "webhdfs": "", "viewfs": "", "file": ""}
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    here = {_place(place) for place in evidence.places}
+    here = {comparable_place(place) for place in evidence.places}
     for operator, metadata in sorted(evidence.checkpoint.operators.items()):
         marker = f"/state/{operator}/_stateSchema/"
         elsewhere = sorted(
@@ -35,7 +35,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                 path.partition(marker)[0]
                 for store in metadata.stores
                 for path in store.schema_paths
-                if marker in path and _place(path.partition(marker)[0]) not in here
+                if marker in path and comparable_place(path.partition(marker)[0]) not in here
             }
         )
         if elsewhere and here:
@@ -44,14 +44,3 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                 f"Operator {operator} has its schema files at {elsewhere[0]}, which is not this "
                 "checkpoint.",
             )
-
-
-def _place(location: str) -> str:
-    """The place without what differs between two ways of writing it."""
-    scheme, colon, rest = location.partition(":")
-    if not colon or "/" in scheme:
-        return "/" + location.strip("/")
-    kind = _ALIKE.get(scheme, scheme)
-    if scheme in ("hdfs", "webhdfs", "viewfs") and rest.startswith("//"):
-        rest = rest[2:].partition("/")[2]  # a name node's address differs by protocol
-    return f"{kind}/{rest.strip('/')}"

@@ -1,0 +1,228 @@
+"""A DStreams checkpoint as data: the files by their names, and what the newest sound one holds.
+
+`checkpoint-<time>` is the whole application, written at every batch; `<uuid>/rdd-<id>` is state.
+Which file is what is told by names here; `floodmark.dstreams` reads what is inside them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from floodmark.checkpoint.layout import FileInfo
+from floodmark.screen import fields_text, line_text
+
+RECEIVED_METADATA = "receivedBlockMetadata"
+RECEIVED_DATA = "receivedData"
+FILE_STREAM, KAFKA_STREAM = "FileInputDStream", "DirectKafkaInputDStream"
+
+# Spark's own pattern, with a limit to what a Java long can hold.
+_GRAPH = re.compile(r"checkpoint-(\d{1,18})([\w.]*)", re.ASCII)
+_RDD_FILE = re.compile(r"((?:[^/]+/)?rdd-\d{1,10})/([^/]+)")
+_PART = re.compile(r"part-(\d{5,9})")
+_LOG = re.compile(r"log-(\d{1,18})-(\d{1,18})")
+
+
+@dataclass(frozen=True)
+class GraphFile:
+    """One `checkpoint-<time>` file, or its `.bk`: what it held before it was written again."""
+
+    path: str
+    time_ms: int
+    is_backup: bool
+    bytes: int
+
+
+@dataclass(frozen=True)
+class SavedRdd:
+    """One `rdd-<id>` folder: the state of a stream after one batch."""
+
+    path: str
+    partitions: int
+    bytes: int
+    written_ms: int | None
+    """When its newest part was written, where storage tells."""
+    missing: int | None = None
+    """The first part that is not there, of those that lie between others."""
+    batch_time_ms: int | None = None
+    """The batch whose state it is, where the application still names it."""
+    stream: int | None = None
+    """Which of `streams` it belongs to."""
+
+    __repr__ = line_text
+
+
+@dataclass(frozen=True)
+class ReceivedLog:
+    """A write-ahead log of receivers: `stream` is None for the log of which blocks came."""
+
+    path: str
+    stream: int | None
+    start_ms: int
+    end_ms: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class OffsetRange:
+    """What one batch reads of one partition of a Kafka topic."""
+
+    topic: str
+    partition: int
+    from_: int
+    until: int
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One DStream of the application."""
+
+    kind: str
+    """Spark's class, without its package."""
+    name: str | None = None
+    """The operation that made it, as Spark's web page shows it."""
+    parent: int | None = None
+    """Which of `streams` it reads; the first one of several."""
+    checkpoint_interval_ms: int | None = None
+    """How often its RDDs are saved; None for a stream without state."""
+    rdds: Mapping[int, str] = field(default_factory=dict)
+    """Batch time → the saved RDD's location, as the application names it."""
+    files: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """Batch time → the files that a file stream took."""
+    offsets: Mapping[int, tuple[OffsetRange, ...]] = field(default_factory=dict)
+    """Batch time → the ranges that a direct Kafka stream took."""
+    directory: str | None = None
+    """What a file stream watches."""
+    remembers_ms: int | None = None
+    """How long a file stream remembers its files; older ones count as done."""
+    ignores_before_ms: int | None = None
+    """A file stream never takes files that are older."""
+
+    __repr__ = line_text
+
+
+@dataclass(frozen=True)
+class Graph:
+    """What one `checkpoint-<time>` file holds."""
+
+    checkpoint_time_ms: int
+    batch_ms: int | None
+    checkpoint_interval_ms: int | None
+    pending_times: tuple[int, ...]
+    zero_time_ms: int | None
+    master: str | None
+    app_name: str | None
+    directory: str | None
+    jars: tuple[str, ...]
+    conf: Mapping[str, str]
+    """Values that may be secret are hidden."""
+    streams: tuple[Stream, ...]
+    is_python: bool
+    codec: str | None
+
+
+@dataclass(frozen=True)
+class DStreams:
+    """What `inspect` tells of a DStreams folder; None for what could not be read."""
+
+    checkpoint_times: tuple[int, ...]
+    restart_file: str | None
+    """The file that Spark takes: the newest that can be read."""
+    fall_back_file: str | None
+    """The one that it takes if that one fails."""
+    batch_ms: int | None
+    checkpoint_interval_ms: int | None
+    """How often the application itself is saved: `Checkpoint.checkpointDuration`."""
+    state_interval_ms: int | None
+    """How often state is saved; the shortest, where streams differ."""
+    pending_times: tuple[int, ...] | None
+    """Batches that were planned and not finished: Spark runs them again."""
+    rdds: tuple[SavedRdd, ...]
+    checkpoint_time_ms: int | None = None
+    """The batch up to which `restart_file` tells; its name may be of a later one."""
+    zero_time_ms: int | None = None
+    master: str | None = None
+    app_name: str | None = None
+    directory: str | None = None
+    """Where the application says that this folder is."""
+    jars: tuple[str, ...] = ()
+    conf: Mapping[str, str] = field(default_factory=dict)
+    codec: str | None = None
+    language: str | None = None
+    streams: tuple[Stream, ...] = ()
+    graph_files: tuple[GraphFile, ...] = ()
+    received: tuple[ReceivedLog, ...] = ()
+    temporary: tuple[str, ...] = ()
+
+    __repr__ = fields_text
+
+    @property
+    def state_streams(self) -> tuple[int, ...]:
+        """The streams that save RDDs."""
+        return tuple(at for at, one in enumerate(self.streams) if one.rdds)
+
+
+def graph_files(files: Iterable[FileInfo]) -> tuple[GraphFile, ...]:
+    """Oldest first, in the order of Spark's: it begins at the end."""
+    found = [
+        GraphFile(file.path, int(match[1]), bool(match[2]), file.size)
+        for file in files
+        if (match := _GRAPH.fullmatch(file.path))
+    ]
+    return tuple(sorted(found, key=lambda file: (file.time_ms, not file.is_backup)))
+
+
+def saved_rdds(files: Iterable[FileInfo]) -> tuple[SavedRdd, ...]:
+    """By path; those of one run together."""
+    folders: dict[str, list[tuple[int | None, FileInfo]]] = defaultdict(list)
+    for file in files:
+        match = _RDD_FILE.fullmatch(file.path)
+        if match:
+            part = _PART.fullmatch(match[2])
+            folders[match[1]].append((int(part[1]) if part else None, file))
+    return tuple(_saved_rdd(path, found) for path, found in sorted(folders.items()))
+
+
+def _saved_rdd(path: str, found: list[tuple[int | None, FileInfo]]) -> SavedRdd:
+    parts = {part for part, _ in found if part is not None}
+    missing = next(part for part in range(len(parts) + 1) if part not in parts)
+    times = [file.mtime_ms for part, file in found if part is not None and file.mtime_ms]
+    return SavedRdd(
+        path,
+        len(parts),
+        sum(max(file.size, 0) for _, file in found),
+        max(times, default=None),
+        missing if missing < len(parts) else None,
+    )
+
+
+def received_logs(files: Iterable[FileInfo]) -> tuple[ReceivedLog, ...]:
+    found = []
+    for file in files:
+        folder, _, rest = file.path.partition("/")
+        stream, name = None, rest
+        if folder == RECEIVED_DATA:
+            number, _, name = rest.partition("/")
+            stream = int(number) if number.isdecimal() and len(number) < 10 else None
+        match = _LOG.fullmatch(name)
+        if match and (folder == RECEIVED_METADATA or stream is not None):
+            found.append(
+                ReceivedLog(file.path, stream, int(match[1]), int(match[2]), max(file.size, 0))
+            )
+    return tuple(found)
+
+
+def temporary_files(files: Iterable[FileInfo]) -> tuple[str, ...]:
+    """Writes that were never finished."""
+    return tuple(
+        file.path
+        for file in files
+        if file.path == "temp" or "-attempt-" in file.path.rsplit("/", 1)[-1]
+    )
+
+
+def rdd_folder(location: str) -> str:
+    """Where an RDD lies in its checkpoint: `<uuid>/rdd-<id>`, the end of its location."""
+    return "/".join(location.rstrip("/").split("/")[-2:])

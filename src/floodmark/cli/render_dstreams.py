@@ -1,0 +1,173 @@
+"""Shows a DStreams folder to a person."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from floodmark.checkpoint.dstream_batches import newest_state
+from floodmark.checkpoint.dstreams import DStreams, SavedRdd, Stream
+from floodmark.cli.words import ago, clock, count, duration, size, style, table
+from floodmark.visible import one_line
+
+if TYPE_CHECKING:
+    from floodmark.checkpoint.model import Checkpoint
+    from floodmark.checkpoint.timeline import Batch
+
+_SHOWN = 5
+_UNSAID = "not known: no checkpoint file can be read"
+
+
+def checkpoint(found: Checkpoint) -> str:
+    inside = found.dstreams
+    assert inside is not None
+    name = f" · {one_line(inside.app_name)}" if inside.app_name else ""
+    parts = [
+        f"{style(one_line(found.path), 'bold')}   DStreams{name}",
+        table([*_files(inside), *_times(inside)]),
+        table(_streams(inside)),
+        table(_rdds(inside)),
+        table(_others(inside)),
+        table([("cannot read", item.path, item.reason) for item in found.unreadable]),
+        style(_restart(inside), *(("red",) if inside.restart_file is None else ("green",))),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _files(inside: DStreams) -> list[tuple[str, ...]]:
+    newest = inside.checkpoint_times[-1]
+    packed = f", {inside.codec}" if inside.codec else ""
+    total = size(sum(file.bytes for file in inside.graph_files if file.bytes > 0))
+    rows: list[tuple[str, ...]] = [
+        ("newest", clock(newest), ago(newest)),
+        ("kept", count(len(inside.graph_files), "checkpoint"), f"{total}{packed}"),
+    ]
+    if inside.restart_file:
+        told = inside.checkpoint_time_ms or 0
+        rows.append(("restart", inside.restart_file, f"written for the batch of {clock(told)}"))
+        rows.append(("then", inside.fall_back_file or "nothing", "if that one cannot be read"))
+    return rows
+
+
+def _times(inside: DStreams) -> list[tuple[str, ...]]:
+    if inside.batch_ms is None:
+        return [("batch", _UNSAID, "")]
+    said = [f"the application every {duration(inside.checkpoint_interval_ms or 0)}"]
+    if inside.state_interval_ms:
+        said.append(f"state every {duration(inside.state_interval_ms)}")
+    pending = inside.pending_times or ()
+    rows: list[tuple[str, ...]] = [
+        ("batch", f"every {duration(inside.batch_ms)}", f"saved: {', '.join(said)}"),
+        ("pending", count(len(pending), "batch").replace("batchs", "batches"), _span(pending)),
+    ]
+    if inside.master:
+        language = {"python": "Python", "jvm": "Scala or Java"}.get(inside.language or "", "")
+        rows.append(("master", inside.master, language))
+    if inside.jars:
+        rows.append(("jars", count(len(inside.jars), "jar"), ", ".join(inside.jars[:_SHOWN])))
+    return rows
+
+
+def _span(times: Sequence[int]) -> str:
+    if not times:
+        return ""
+    return clock(times[0]) if len(times) == 1 else f"{clock(times[0])} to {clock(times[-1])}"
+
+
+def _streams(inside: DStreams) -> list[tuple[str, ...]]:
+    return [
+        (f"stream {at}", stream.kind, said)
+        for at, stream in enumerate(inside.streams)
+        if (said := _said(stream))
+    ]
+
+
+def _said(stream: Stream) -> str:
+    if stream.rdds:
+        newest = max(stream.rdds)
+        return f"state, last saved for the batch of {clock(newest)}"
+    if stream.files or stream.directory:
+        taken = sum(len(files) for files in stream.files.values())
+        return f"{stream.directory}: {count(taken, 'file')} remembered"
+    if stream.offsets:
+        ends = stream.offsets[max(stream.offsets)]
+        return ", ".join(f"{one.topic}/{one.partition} → {one.until:,}" for one in ends[:_SHOWN])
+    return (stream.name or "") if stream.kind.endswith("InputDStream") else ""
+
+
+def _rdds(inside: DStreams) -> list[tuple[str, ...]]:
+    by_age = sorted(inside.rdds, key=lambda rdd: (rdd.batch_time_ms or 0, rdd.path), reverse=True)
+    rows: list[tuple[str, ...]] = [
+        (
+            "state" if rdd.batch_time_ms is not None else "unused",
+            rdd.path,
+            f"{count(rdd.partitions, 'partition')}, {size(rdd.bytes)}{_age(rdd)}",
+        )
+        for rdd in by_age[:_SHOWN]
+    ]
+    if len(by_age) > _SHOWN:
+        rows.append(("", f"and {len(by_age) - _SHOWN} more", ""))
+    return rows
+
+
+def _age(rdd: SavedRdd) -> str:
+    when = rdd.batch_time_ms or rdd.written_ms
+    hole = f", part {rdd.missing} is missing" if rdd.missing is not None else ""
+    return (f", {ago(when)}" if when else "") + hole
+
+
+def _others(inside: DStreams) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    if inside.received:
+        starts = min(log.start_ms for log in inside.received)
+        ends = max(log.end_ms for log in inside.received)
+        total = size(sum(log.bytes for log in inside.received))
+        said = f"{clock(starts)} to {clock(ends)}, {total}"
+        rows.append(("received", count(len(inside.received), "log"), said))
+    if inside.temporary:
+        more = f" and {len(inside.temporary) - 1} more" if len(inside.temporary) > 1 else ""
+        rows.append(("left over", f"{inside.temporary[0]}{more}", "a write that never ended"))
+    return rows
+
+
+def _restart(inside: DStreams) -> str:
+    if inside.restart_file is None:
+        return (
+            "No checkpoint file can be read: getOrCreate fails here, or begins with an empty state."
+        )
+    pending = inside.pending_times or ()
+    words = "If it restarts now, Spark takes " + inside.restart_file
+    if pending:
+        noun = "batch" if len(pending) == 1 else "batches"
+        words += f", runs {len(pending)} pending {noun} again"
+    words += f" and then {_since(inside)}. It runs the code that is saved there, not newer code."
+    without = [at for at in inside.state_streams if newest_state(inside, at) is None]
+    if without:
+        words += f" The state of stream {without[0]} is not in this folder."
+    return words
+
+
+def _since(inside: DStreams) -> str:
+    """Spark makes up for the time in which the application was down, batch by batch."""
+    newest = max(inside.checkpoint_time_ms or 0, *(inside.pending_times or (0,)))
+    elapsed = int(time.time() * 1000) - newest
+    missed = elapsed // inside.batch_ms if inside.batch_ms and inside.batch_ms > 0 else 0
+    return f"the {missed:,} batches since" if missed > 1 else "every batch since"
+
+
+def batches(found: Sequence[Batch]) -> str:
+    if not found:
+        return "The application remembers no batch."
+    rows = [("batch", "status", "time", "reads")]
+    for batch in found:
+        taken = [
+            count(len(one.offset["files"]), "file")
+            if isinstance(one.offset, dict) and "files" in one.offset
+            else one.text or ""
+            for one in batch.sources
+        ]
+        said = ", ".join(filter(None, taken)) or "–"
+        rows.append((str(batch.batch), batch.status.value, clock(batch.batch), said))
+    header, *lines = table(rows, indent="").splitlines()
+    return "\n".join([style(header, "bold"), *lines])

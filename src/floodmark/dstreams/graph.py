@@ -1,0 +1,122 @@
+"""Reads a `checkpoint-<time>` file: the application's settings, its streams and their batches."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from floodmark.checkpoint.dstreams import FILE_STREAM, Graph, OffsetRange, Stream
+from floodmark.dstreams.java_objects import MAGIC, JavaArray, JavaObject, read_object
+from floodmark.dstreams.scala import items, millis, option, pairs, text, unboxed
+from floodmark.errors import MalformedFile
+from floodmark.limits import current
+from floodmark.redaction import recorded_conf
+from floodmark.state.files.framing import codec_of, decompress
+
+_CHECKPOINT = "org.apache.spark.streaming.Checkpoint"
+_STREAM = "org.apache.spark.streaming.dstream.DStream"
+_PYTHON = "org.apache.spark.streaming.api.python."
+
+
+def read_graph(data: bytes) -> Graph:
+    """What Spark's `Checkpoint.deserialize` would give, as data."""
+    if not data:
+        raise MalformedFile("the file is empty", "Its write was stopped half way.")
+    codec = None if data.startswith(MAGIC) else codec_of(data)
+    content = data if codec is None else decompress(data, current().of("graph"))
+    found, objects = read_object(content)
+    if not isinstance(found, JavaObject) or found.name != _CHECKPOINT:
+        named = getattr(found, "name", type(found).__name__)
+        raise MalformedFile(
+            f"it holds an object of {named}",
+            "Spark writes an org.apache.spark.streaming.Checkpoint.",
+        )
+    return _graph(found, objects, codec)
+
+
+def _graph(found: JavaObject, objects: list[JavaObject], codec: str | None) -> Graph:
+    graph = found.get("graph")
+    time_ms = millis(found.get("checkpointTime"))
+    if not isinstance(graph, JavaObject) or time_ms is None:
+        # Spark's own check: a Checkpoint without them is not taken.
+        raise MalformedFile("the Checkpoint in it has no graph or no time")
+    conf = {str(key): str(value) for key, value in pairs(found.get("sparkConfPairs"))}
+    streams = [one for one in objects if one.extends(_STREAM)]
+    return Graph(
+        time_ms,
+        millis(graph.get("batchDuration")),
+        millis(found.get("checkpointDuration")),
+        tuple(sorted(_times(items(found.get("pendingTimes"))))),
+        millis(graph.get("zeroTime")),
+        text(found.get("master")),
+        text(found.get("framework")),
+        text(found.get("checkpointDir")),
+        tuple(one for one in items(found.get("jars")) if isinstance(one, str)),
+        recorded_conf(conf),
+        tuple(_stream(one, streams) for one in streams),
+        any(one.name.startswith(_PYTHON) for one in objects),
+        codec,
+    )
+
+
+def _times(values: list[Any]) -> list[int]:
+    return [time for value in values if (time := millis(value)) is not None]
+
+
+def _stream(found: JavaObject, all_streams: list[JavaObject]) -> Stream:
+    data = found.get("checkpointData")
+    held = data.get("data") if isinstance(data, JavaObject) else None
+    by_time = {time: value for key, value in pairs(held) if (time := millis(key)) is not None}
+    kind = found.name.rpartition(".")[2]
+    is_files = kind == FILE_STREAM
+    initial = found.get("initialModTimeIgnoreThreshold")
+    return Stream(
+        kind,
+        _name(found),
+        _parent(found, all_streams),
+        millis(found.get("checkpointDuration", _STREAM)),
+        {at: value for at, value in sorted(by_time.items()) if isinstance(value, str)},
+        {at: _strings(value) for at, value in sorted(by_time.items()) if _holds_strings(value)},
+        {at: ranges for at, value in sorted(by_time.items()) if (ranges := _ranges(value))},
+        text(found.get("directory")) if is_files else None,
+        millis(found.get("durationToRemember")) if is_files else None,
+        initial if is_files and type(initial) is int else None,
+    )
+
+
+def _name(found: JavaObject) -> str | None:
+    scope = option(found.get("baseScope"))
+    try:
+        said = json.loads(scope) if isinstance(scope, str) else None
+    except (ValueError, RecursionError):
+        return None
+    name = said.get("name") if isinstance(said, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _parent(found: JavaObject, all_streams: list[JavaObject]) -> int | None:
+    parents = [found.get("parent"), *items(found.get("parents"))]
+    for parent in parents:
+        for at, one in enumerate(all_streams):
+            if one is parent:
+                return at
+    return None
+
+
+def _holds_strings(value: Any) -> bool:
+    return isinstance(value, JavaArray) and value.java_class.name == "[Ljava.lang.String;"
+
+
+def _strings(value: JavaArray) -> tuple[str, ...]:
+    return tuple(one for one in value.items if isinstance(one, str))
+
+
+def _ranges(value: Any) -> tuple[OffsetRange, ...]:
+    """The direct Kafka stream keeps (topic, partition, from, until) of each."""
+    found = []
+    for one in items(value) if isinstance(value, JavaArray) else ():
+        if isinstance(one, JavaObject) and one.name.startswith("scala.Tuple4"):
+            topic, *numbers = (unboxed(one.get(f"_{at}")) for at in range(1, 5))
+            if isinstance(topic, str) and all(type(number) is int for number in numbers):
+                found.append(OffsetRange(topic, *numbers))
+    return tuple(found)

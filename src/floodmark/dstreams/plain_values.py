@@ -1,0 +1,220 @@
+"""Turns what a state holds into rows: plain values with names, for JSON and Parquet.
+
+A tuple becomes `_1`, `_2`, … as Spark names its fields, a case class its fields, a key or a value
+of one number or text the field `key` or `value`.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+from floodmark.dstreams.java_objects import JavaArray, JavaEnum, JavaObject
+from floodmark.dstreams.plain_pickle import not_plain
+from floodmark.dstreams.scala import is_boxed, items, pairs
+from floodmark.errors import CannotRead, OverLimit
+
+_DEEPEST = 60
+_MOST_VALUES = 1_000_000
+"""In one key or value: a few bytes can name one list many times over."""
+_TUPLE = re.compile(r"scala\.Tuple(\d{1,2})(?:\$mc\w+\$sp)?")
+_PLAIN = (str, int, float, bool, bytes, type(None), Decimal, datetime, date, time, timedelta)
+
+
+def named(value: Any, name: str, budget: Budget | None = None) -> dict[str, Any]:
+    """A key or a value as a row's field of fields."""
+    plain = plain_value(value, budget or Budget())
+    return plain if isinstance(plain, dict) else {name: plain}
+
+
+class Budget:
+    """How many values one row may still have."""
+
+    def __init__(self) -> None:
+        self.left = _MOST_VALUES
+
+    def spend(self, depth: int) -> None:
+        self.left -= 1
+        if self.left < 0 or depth > _DEEPEST:
+            raise OverLimit(
+                f"a key or a value of the state has more than {_MOST_VALUES:,} values, or lies "
+                f"more than {_DEEPEST} levels deep",
+                "No state of a stream is like that: the file may be made to fill the memory.",
+                "Look at the file first.",
+            )
+
+
+def plain_value(value: Any, budget: Budget, depth: int = 0) -> Any:
+    budget.spend(depth)
+    if isinstance(value, (JavaObject, JavaArray, JavaEnum)):
+        return _java(value, budget, depth)
+    if isinstance(value, complex):
+        return {"real": value.real, "imag": value.imag}
+    if isinstance(value, _PLAIN):
+        return value
+    names = getattr(value, "_fields", None) or getattr(value, "__fields__", None)
+    if isinstance(value, tuple) and names:
+        return {
+            str(name): plain_value(one, budget, depth + 1)
+            for name, one in zip(names, value, strict=False)
+        }
+    if isinstance(value, tuple):
+        return {f"_{at}": plain_value(one, budget, depth + 1) for at, one in enumerate(value, 1)}
+    if isinstance(value, list):
+        return [plain_value(one, budget, depth + 1) for one in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted((plain_value(one, budget, depth + 1) for one in value), key=repr)
+    if isinstance(value, dict):
+        return _mapping(list(value.items()), budget, depth)
+    # Only a trusted pickle can hold more: a scalar of numpy's, or an object with fields.
+    if hasattr(value, "item") and hasattr(value, "dtype"):
+        return plain_value(value.tolist(), budget, depth + 1)
+    if hasattr(value, "__dict__"):
+        return _mapping([(str(name), one) for name, one in vars(value).items()], budget, depth)
+    raise CannotRead(
+        f"a value of the state is of {type(value).__module__}.{type(value).__qualname__}",
+        "It has no fields that a row could have.",
+    )
+
+
+def json_value(value: Any) -> Any:
+    """A plain value as JSON has it: times in ISO 8601, bytes in base64."""
+    if isinstance(value, dict):
+        return {key: json_value(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [json_value(one) for one in value]
+    if isinstance(value, float):
+        return value if value - value == 0 else str(value)
+    if isinstance(value, Decimal):
+        return format(value, "f") if abs(value.adjusted()) < 10_000 else str(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return value.isoformat() if isinstance(value, (date, time)) else value
+
+
+def _mapping(found: list[tuple[Any, Any]], budget: Budget, depth: int) -> Any:
+    inner = depth + 1
+    if all(isinstance(key, str) for key, _ in found):
+        return {key: plain_value(value, budget, inner) for key, value in found}
+    return [
+        {"key": plain_value(key, budget, inner), "value": plain_value(value, budget, inner)}
+        for key, value in found
+    ]
+
+
+def _java(value: JavaObject | JavaArray | JavaEnum, budget: Budget, depth: int) -> Any:
+    if isinstance(value, JavaEnum):
+        return value.constant
+    if isinstance(value, JavaArray):
+        if isinstance(value.items, bytes):
+            return value.items
+        return [plain_value(one, budget, depth + 1) for one in value.items]
+    if is_boxed(value):
+        return value.get("value")
+    if value.name.startswith("scala.Some"):
+        held = value.fields.get("scala.Some", {})
+        return plain_value(held.get("value", held.get("x")), budget, depth + 1)
+    if value.name == "scala.None$" or _module(value) == "scala.None$":
+        return None
+    if _TUPLE.fullmatch(value.name):
+        return {
+            f"_{at}": plain_value(one, budget, depth + 1)
+            for at, one in enumerate(tuple_items(value), 1)
+        }
+    if "BigDecimal" in value.name:
+        return _decimal(value)
+    if value.name == "java.math.BigInteger" or value.name == "scala.math.BigInt":
+        return _integer(value)
+    if value.name in ("java.util.Date", "java.sql.Timestamp", "java.sql.Date"):
+        return _moment(value)
+    if _is_collection(value):
+        return _collection(value, budget, depth)
+    if value.written:
+        raise not_plain(f"the class {value.name}, which writes itself in a way of its own")
+    fields = {
+        name: held
+        for one in reversed(value.java_class.lineage)
+        for name, held in value.fields.get(one.name, {}).items()
+        if not name.startswith("$")
+    }
+    return {name: plain_value(held, budget, depth + 1) for name, held in fields.items()}
+
+
+def tuple_items(value: JavaObject) -> list[Any]:
+    """Of a scala.Tuple, also of one that Scala made for numbers."""
+    match = _TUPLE.fullmatch(value.name)
+    special = {
+        name.partition("$")[0]: held
+        for fields in value.fields.values()
+        for name, held in fields.items()
+        if "$mc" in name
+    }
+    names = [f"_{at}" for at in range(1, int(match[1]) + 1)] if match else []
+    return [special.get(name, value.get(name)) for name in names]
+
+
+def _module(value: JavaObject) -> str:
+    return str(getattr(value.get("moduleClass"), "name", ""))
+
+
+def _is_collection(value: JavaObject) -> bool:
+    return value.name.startswith(("scala.collection.", "java.util.")) or isinstance(
+        value.get("array"), JavaArray
+    )
+
+
+def _collection(value: JavaObject, budget: Budget, depth: int) -> Any:
+    factory = value.get("factory")
+    is_map = "Map" in value.name or (isinstance(factory, JavaObject) and _makes_map(factory))
+    if is_map:
+        return _mapping(pairs(value), budget, depth)
+    return [plain_value(one, budget, depth + 1) for one in items(value)]
+
+
+def _makes_map(factory: JavaObject) -> bool:
+    inner = factory.get("factory")
+    named_by = _module(inner) if isinstance(inner, JavaObject) else ""
+    return "Map" in factory.name or "Map" in named_by
+
+
+def _integer(value: JavaObject) -> int:
+    held = value.get("bigInteger")
+    inner = held if isinstance(held, JavaObject) else value
+    long = value.get("_long")
+    if held is None and type(long) is int:
+        return long
+    magnitude = inner.get("magnitude")
+    sign = inner.get("signum")
+    if not isinstance(magnitude, JavaArray) or not isinstance(magnitude.items, bytes):
+        raise not_plain(f"the class {value.name}")
+    return int.from_bytes(magnitude.items, "big") * (-1 if sign == -1 else 1)
+
+
+def _decimal(value: JavaObject) -> Decimal:
+    held = value.get("bigDecimal")
+    inner = held if isinstance(held, JavaObject) else value
+    whole, scale = inner.get("intVal"), inner.get("scale")
+    if not isinstance(whole, JavaObject) or type(scale) is not int:
+        raise not_plain(f"the class {value.name}")
+    number = _integer(whole)
+    digits = tuple(int(digit) for digit in str(abs(number)))
+    return Decimal((int(number < 0), digits, -scale))
+
+
+def _moment(value: JavaObject) -> datetime:
+    block = b"".join(one for one in value.written if isinstance(one, bytes))
+    if len(block) < 8:
+        raise not_plain(f"the class {value.name}")
+    milliseconds = int.from_bytes(block[:8], "big", signed=True)
+    nanos = value.get("nanos")
+    seconds, rest = divmod(milliseconds, 1000)
+    micros = nanos // 1000 if type(nanos) is int else rest * 1000
+    try:
+        return datetime(1970, 1, 1) + timedelta(seconds=seconds, microseconds=micros)
+    except OverflowError:
+        raise not_plain(f"a time beyond the calendar in {value.name}") from None

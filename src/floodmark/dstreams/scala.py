@@ -1,0 +1,78 @@
+"""Scala's and Java's everyday values, out of their serialized form: lists, maps, numbers, times.
+
+Scala 2.12 and 2.13 write collections in different ways; both come out the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from floodmark.dstreams.java_objects import JavaArray, JavaObject
+
+_BOXES = frozenset(
+    f"java.lang.{name}"
+    for name in ("Integer", "Long", "Double", "Float", "Short", "Byte", "Boolean", "Character")
+)
+_ENDS = ("$SerializeEnd$", ".SerializeEnd$", ".ListSerializeEnd$")
+
+
+def is_boxed(value: Any) -> bool:
+    return isinstance(value, JavaObject) and value.name in _BOXES
+
+
+def unboxed(value: Any) -> Any:
+    return value.get("value") if is_boxed(value) else value
+
+
+def text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def items(value: Any) -> list[Any]:
+    """What a collection holds; nothing for what is none."""
+    if isinstance(value, JavaArray):
+        return list(value.items)
+    if not isinstance(value, JavaObject):
+        return []
+    array = value.get("array")
+    if isinstance(array, JavaArray):
+        size = value.get("size0")
+        held = list(array.items)
+        return held[:size] if isinstance(size, int) and size >= 0 else held
+    return [
+        one
+        for one in value.written
+        if not isinstance(one, bytes) and not (isinstance(one, JavaObject) and _ends(one))
+    ]
+
+
+def _ends(value: JavaObject) -> bool:
+    return value.name.endswith(_ENDS) or (
+        # A Scala object stands as the class that it is the only one of.
+        value.name == "scala.runtime.ModuleSerializationProxy"
+        and str(getattr(value.get("moduleClass"), "name", "")).endswith("SerializeEnd$")
+    )
+
+
+def pairs(value: Any) -> list[tuple[Any, Any]]:
+    """What a map holds: Scala 2.13 writes tuples, 2.12 keys and values in turn."""
+    held = items(value)
+    if all(isinstance(one, JavaObject) and one.name.startswith("scala.Tuple2") for one in held):
+        return [(one.get("_1"), one.get("_2")) for one in held]
+    return list(zip(held[::2], held[1::2], strict=False))
+
+
+def option(value: Any) -> Any:
+    """What is inside a Some; None for None."""
+    if isinstance(value, JavaObject) and value.name == "scala.Some":
+        held = value.fields.get("scala.Some", {})
+        return held.get("value", held.get("x"))  # `x` before Scala 2.12.5
+    return None
+
+
+def millis(value: Any) -> int | None:
+    """Of Spark's Time or Duration, which hold one number."""
+    if not isinstance(value, JavaObject):
+        return None
+    held = [one for fields in value.fields.values() for one in fields.values()]
+    return held[0] if len(held) == 1 and type(held[0]) is int else None

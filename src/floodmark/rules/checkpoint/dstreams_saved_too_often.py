@@ -1,0 +1,35 @@
+"""Finds a DStreams application that saves its state with every batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM156",
+    "dstreams-saved-too-often",
+    Severity.WARNING,
+    finds="A stream whose state is saved with every batch of less than 10 seconds.",
+    matters="The whole state is written each time. Where that takes longer than a batch, batches "
+    "queue up, and thousands of small files are made and removed.",
+    restart="It changes nothing about a restart: the application is saved with every batch anyway.",
+    instead="DStream.checkpoint(5 to 10 batches), in a new context: a recovered one keeps the "
+    "interval that it was saved with.",
+)
+_LONG_ENOUGH_MS = 10_000
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    found = evidence.checkpoint.dstreams
+    if found is None or not found.batch_ms or found.batch_ms >= _LONG_ENOUGH_MS:
+        return
+    for at, stream in enumerate(found.streams):
+        interval = stream.checkpoint_interval_ms
+        if interval is not None and interval <= found.batch_ms:
+            yield RULE.finding(
+                found.restart_file or "",
+                f"Stream {at} ({stream.kind}) saves its state every {interval / 1000:g} s, which "
+                f"is every batch.",
+            )

@@ -1,0 +1,37 @@
+"""Finds state that a DStreams application names and that is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.dstreams import rdd_folder
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM154",
+    "dstreams-state-missing",
+    Severity.ERROR,
+    finds="A saved RDD that the newest checkpoint file names and that is not in the folder.",
+    matters="It is the state of updateStateByKey, mapWithState or a window, as of one batch.",
+    restart="Spark fails ('Checkpoint directory does not exist' or 'Invalid checkpoint "
+    "directory'), or computes the state again from input that may be gone.",
+    instead="Restore the folder from a backup; else begin anew with the newest state that is "
+    "there: floodmark run APP.py --fresh-with-state.",
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    found = evidence.checkpoint.dstreams
+    if found is None or not evidence.checkpoint.complete:
+        return
+    there = {rdd.path for rdd in found.rdds if rdd.partitions}
+    for at, stream in enumerate(found.streams):
+        for location in stream.rdds.values():
+            folder = rdd_folder(location)
+            if folder not in there:
+                yield RULE.finding(
+                    folder,
+                    f"{found.restart_file} names {location} as the state of stream {at}, and "
+                    "the folder has no such RDD.",
+                )

@@ -1,0 +1,131 @@
+"""Loads a DStreams folder: what its names tell, and what the newest sound file holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from floodmark.checkpoint.dstreams import (
+    DStreams,
+    Graph,
+    GraphFile,
+    SavedRdd,
+    graph_files,
+    rdd_folder,
+    received_logs,
+    saved_rdds,
+    temporary_files,
+)
+from floodmark.checkpoint.layout import FileInfo
+from floodmark.checkpoint.model import Checkpoint, Kind, Unreadable
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.dstreams.graph import read_graph
+from floodmark.errors import CannotRead, FloodmarkError, MalformedFile
+from floodmark.storage.files import Files, Listing
+
+MOST_READ = 20
+"""Spark keeps ten files; a folder with thousands of broken ones is not read to its end."""
+
+
+def load_dstreams(files: Files, listing: Listing) -> Checkpoint:
+    """As Spark recovers: the newest file that can be read is the one that counts."""
+    found = graph_files(listing.files)
+    faults: dict[str, str] = dict(listing.unreadable)
+    taken, graph = _newest_sound(files, list(reversed(found))[:MOST_READ], faults)
+    summary = _summary(listing.files, found, taken, graph, faults)
+    unreadable = tuple(Unreadable(path, reason) for path, reason in faults.items())
+    return Checkpoint(
+        files.root,
+        Kind.DSTREAMS,
+        listing.files,
+        listing.complete,
+        unreadable=unreadable,
+        dstreams=summary,
+    )
+
+
+def _newest_sound(
+    files: Files, newest_first: Sequence[GraphFile], faults: dict[str, str]
+) -> tuple[str | None, Graph | None]:
+    for file in newest_first:
+        if file.path in faults:
+            continue
+        try:
+            return file.path, read_graph_file(files, file.path)
+        except FloodmarkError as error:
+            faults[file.path] = f"{error.what}: {error.why}" if error.why else error.what
+    return None, None
+
+
+def read_graph_file(files: Files, path: str) -> Graph:
+    try:
+        return read_graph(files.read(RelativePath(path)))
+    except ModuleNotFoundError as error:
+        raise CannotRead(
+            f"it cannot be unpacked: {error.name} is not installed",
+            "Compressed files are read with floodmark's state extra.",
+            'pip install "floodmark[state]"',
+        ) from None
+    except RecursionError:
+        raise MalformedFile("its objects lie too deep") from None
+
+
+def _summary(
+    listed: tuple[FileInfo, ...],
+    found: tuple[GraphFile, ...],
+    taken: str | None,
+    graph: Graph | None,
+    faults: dict[str, str],
+) -> DStreams:
+    order = [file.path for file in reversed(found)]
+    after = order[order.index(taken) + 1 :] if taken else []
+    summary = DStreams(
+        tuple(sorted({file.time_ms for file in found})),
+        taken,
+        next((path for path in after if path not in faults), None),
+        None,
+        None,
+        None,
+        None,
+        saved_rdds(listed),
+        graph_files=found,
+        received=received_logs(listed),
+        temporary=temporary_files(listed),
+    )
+    return summary if graph is None else _with_graph(summary, graph)
+
+
+def _with_graph(summary: DStreams, graph: Graph) -> DStreams:
+    intervals = [one.checkpoint_interval_ms for one in graph.streams if one.checkpoint_interval_ms]
+    return replace(
+        summary,
+        batch_ms=graph.batch_ms,
+        checkpoint_interval_ms=graph.checkpoint_interval_ms,
+        state_interval_ms=min(intervals, default=None),
+        pending_times=graph.pending_times,
+        rdds=_with_batches(summary.rdds, graph),
+        checkpoint_time_ms=graph.checkpoint_time_ms,
+        zero_time_ms=graph.zero_time_ms,
+        master=graph.master,
+        app_name=graph.app_name,
+        directory=graph.directory,
+        jars=graph.jars,
+        conf=graph.conf,
+        codec=graph.codec,
+        language="python" if graph.is_python else "jvm",
+        streams=graph.streams,
+    )
+
+
+def _with_batches(rdds: tuple[SavedRdd, ...], graph: Graph) -> tuple[SavedRdd, ...]:
+    named = {
+        rdd_folder(location): (time, at)
+        for at, stream in enumerate(graph.streams)
+        for time, location in stream.rdds.items()
+    }
+    return tuple(
+        replace(rdd, batch_time_ms=named[rdd.path][0], stream=named[rdd.path][1])
+        if rdd.path in named
+        else rdd
+        for rdd in rdds
+    )

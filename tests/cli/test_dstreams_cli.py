@@ -1,0 +1,132 @@
+"""`inspect`, `batches`, `doctor` and `scan` of a DStreams folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import samples
+from floodmark.cli.main import run
+from rules.examples import golden
+
+Capture = pytest.CaptureFixture[str]
+NEWEST = "checkpoint-1794737452000"
+
+
+def _json(capsys: Capture, *arguments: object) -> dict:
+    assert run([*map(str, arguments), "--json"]) in (0, 1)
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return samples.write(tmp_path / "cp", golden("4.2/dstreams"))
+
+
+def test_inspect_has_the_promised_fields(place: Path, capsys: Capture) -> None:
+    found = _json(capsys, "inspect", place)
+    assert found["kind"] == "dstreams"
+    inside = found["dstreams"]
+    assert inside["checkpoint_times"] == list(range(1794737438000, 1794737453000, 2000))
+    assert inside["restart_file"] == NEWEST
+    assert inside["fall_back_file"] == f"{NEWEST}.bk"
+    assert (inside["batch_ms"], inside["checkpoint_interval_ms"]) == (2000, 2000)
+    assert (inside["state_interval_ms"], inside["pending_times"]) == (10_000, [])
+    assert [(one["path"][-7:], one["partitions"], one["bytes"]) for one in inside["rdds"]] == [
+        ("rdd-134", 2, 352),
+        ("/rdd-64", 2, 352),
+    ]
+    assert inside["master"] == "local[2]"
+    assert inside["conf"]["spark.rdd.compress"] == "True"
+
+
+@pytest.mark.parametrize("damage", [b"", b"LZ4Block", None])
+def test_a_damaged_newest_file_is_passed_over_and_said(
+    damage: bytes | None, place: Path, capsys: Capture
+) -> None:
+    whole = (place / NEWEST).read_bytes()
+    (place / NEWEST).write_bytes(whole[:4000] if damage is None else damage)
+    inside = _json(capsys, "inspect", place)
+    assert inside["dstreams"]["restart_file"] == f"{NEWEST}.bk"
+    assert inside["dstreams"]["fall_back_file"] == "checkpoint-1794737450000"
+    assert [one["path"] for one in inside["unreadable"]] == [NEWEST]
+    assert run(["inspect", str(place)]) == 0
+    assert f"Spark takes {NEWEST}.bk" in capsys.readouterr().out
+    found = _json(capsys, "doctor", place)["findings"]
+    assert ("dstreams-unreadable", NEWEST) in {(one["rule"], one["path"]) for one in found}
+
+
+def test_nothing_can_be_read(place: Path, capsys: Capture) -> None:
+    for path in place.glob("checkpoint-*"):
+        path.write_bytes(b"\xac\xed\x00\x05")
+    inside = _json(capsys, "inspect", place)["dstreams"]
+    assert inside["restart_file"] is None
+    assert (inside["batch_ms"], inside["pending_times"]) == (None, None)
+    assert len(inside["rdds"]) == 2
+    assert run(["inspect", str(place)]) == 0
+    assert "getOrCreate fails here" in capsys.readouterr().out
+    assert run(["batches", str(place)]) == 3
+    assert run(["state", str(place)]) == 3
+    capsys.readouterr()
+    assert {one["severity"] for one in _json(capsys, "doctor", place)["findings"]} >= {"error"}
+
+
+def test_batches_are_named_by_their_times(capsys: Capture, tmp_path: Path) -> None:
+    place = samples.write(tmp_path / "cp", golden("3.5/dstreams"))
+    found = _json(capsys, "batches", place)["batches"]
+    assert [one["batch"] for one in found] == list(range(1794736944000, 1794736963000, 2000))
+    assert [one["status"] for one in found] == ["committed"] * 5 + ["in-flight"] * 5
+    assert found[0]["sources"][0]["kind"] == "file"
+    assert found[0]["sources"][0]["offset"]["files"][0].endswith("/in/lines.txt")
+    assert len(_json(capsys, "batches", place, "--last", "3")["batches"]) == 3
+    assert run(["batches", str(place)]) == 0
+    assert "1 file" in capsys.readouterr().out
+
+
+def test_received_logs_and_what_was_left_over(tmp_path: Path, capsys: Capture) -> None:
+    tree = golden("4.2/dstreams-scala")
+    tree["temp"] = b"half"
+    tree["b8ee0b29-280e-4c4d-9eaa-d135e825c700/rdd-125/.part-00000-attempt-7"] = b"half"
+    tree["receivedData/evil/log-1-2"] = b"?"
+    place = samples.write(tmp_path / "cp", tree)
+    inside = _json(capsys, "inspect", place)["dstreams"]
+    logs = {one["path"]: one for one in inside["received"]}
+    assert len(logs) == 2
+    data = logs["receivedData/1/log-1794832872850-1794832932850"]
+    assert (data["stream"], data["start_ms"], data["end_ms"]) == (1, 1794832872850, 1794832932850)
+    assert len(inside["temporary"]) == 2
+    assert run(["inspect", str(place)]) == 0
+    text = capsys.readouterr().out
+    assert "2 logs" in text
+    assert "left over" in text
+
+
+def test_a_scan_tells_of_damage(tmp_path: Path, capsys: Capture) -> None:
+    tree = golden("4.2/dstreams")
+    samples.write(tmp_path / "root" / "sound", tree)
+    rdd = next(path for path in tree if "/rdd-134/part-00000" in path)
+    samples.write(tmp_path / "root" / "torn", {k: v for k, v in tree.items() if k != rdd})
+    found = {
+        Path(one["path"]).name: one
+        for one in _json(capsys, "scan", tmp_path / "root")["checkpoints"]
+    }
+    assert {one["kind"] for one in found.values()} == {"dstreams"}
+    assert any("dstreams-incomplete-rdd" in text for text in found["torn"]["findings"])
+
+
+def test_names_that_steer_a_terminal(tmp_path: Path, capsys: Capture) -> None:
+    place = samples.write(
+        tmp_path / "cp", {**golden("4.2/dstreams"), "\x1b[2Jrdd-1/part-00000": b"x"}
+    )
+    assert run(["inspect", str(place)]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_thousands_of_broken_files_are_not_all_read(tmp_path: Path, capsys: Capture) -> None:
+    tree = {f"checkpoint-{1700000000000 + at}": b"\xac\xed\0\5" for at in range(500)}
+    place = samples.write(tmp_path / "cp", tree)
+    found = _json(capsys, "inspect", place)
+    assert len(found["unreadable"]) == 20
+    assert len(found["dstreams"]["checkpoint_times"]) == 500
