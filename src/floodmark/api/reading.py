@@ -22,7 +22,7 @@ from floodmark.storage.load import Entries, load, load_logs
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.checkpoint.differences import Difference
-    from floodmark.checkpoint.dstreams import DStreams
+    from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
     from floodmark.checkpoint.position import Position
     from floodmark.connectors.files.input_files import InputFile
     from floodmark.statestore.compare import StateDifference
@@ -135,13 +135,13 @@ def batches(
     with _uncollected():
         found = load_logs(open_files(str(path), storage))
         if found.dstreams is not None:
-            from floodmark.checkpoint.dstream_batches import dstream_batches
+            from floodmark.checkpoint.dstreams.batches import dstream_batches
 
             return Shown(dstream_batches(_readable(found), last))
         return Shown(timeline(structured(found), last))
 
 
-def _readable(found: Checkpoint) -> DStreams:
+def _readable(found: Checkpoint) -> DStreamsCheckpoint:
     """What a DStreams folder holds, where Spark could recover from it."""
     assert found.dstreams is not None
     if found.dstreams.restart_file is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from floodmark.checkpoint.dstreams import DStreams
+from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
 from floodmark.checkpoint.model import Checkpoint, Kind, StateOperator, Unreadable
 from floodmark.checkpoint.timeline import Action, Batch, Restart, Status, restart
 from floodmark.connectors.registry import look_alikes, recognise
@@ -64,7 +64,7 @@ class Inspection:
     """Source → other kinds whose offsets look the same, where nobody has said what it is."""
     recognised: Mapping[str, HowSure] = field(default_factory=dict)
     """Source → how sure its kind is, and what tells it."""
-    dstreams: DStreams | None = None
+    dstreams: DStreamsCheckpoint | None = None
 
     __repr__ = fields_text
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from floodmark.checkpoint.commits import CommitEntry
 from floodmark.checkpoint.conf_keys import PROVIDER_CLASS
-from floodmark.checkpoint.dstreams import DStreams
+from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
 from floodmark.checkpoint.layout import (
     STATE,
     FileInfo,
@@ -82,7 +82,7 @@ class Checkpoint:
     """Operators with files in partition 0 alone whose schema has keys: the others are lost."""
     said_kinds: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """What the user or the note of the last start says of sources whose offsets look alike."""
-    dstreams: DStreams | None = None
+    dstreams: DStreamsCheckpoint | None = None
     """What a DStreams folder holds, which has no log of batches."""
 
     __repr__ = fields_text

@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from floodmark.checkpoint.dstream_batches import newest_state
-from floodmark.checkpoint.dstreams import DStreams, SavedRdd, Stream
+from floodmark.checkpoint.dstreams.batches import newest_state
+from floodmark.checkpoint.dstreams.folder import DStream, DStreamsCheckpoint, SavedRdd
 from floodmark.cli.words import ago, clock, count, duration, size, style, table
 from floodmark.visible import one_line
 
@@ -35,7 +35,7 @@ def checkpoint(found: Checkpoint) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _files(inside: DStreams) -> list[tuple[str, ...]]:
+def _files(inside: DStreamsCheckpoint) -> list[tuple[str, ...]]:
     newest = inside.checkpoint_times[-1]
     packed = f", {inside.codec}" if inside.codec else ""
     total = size(sum(file.bytes for file in inside.graph_files if file.bytes > 0))
@@ -50,7 +50,7 @@ def _files(inside: DStreams) -> list[tuple[str, ...]]:
     return rows
 
 
-def _times(inside: DStreams) -> list[tuple[str, ...]]:
+def _times(inside: DStreamsCheckpoint) -> list[tuple[str, ...]]:
     if inside.batch_ms is None:
         return [("batch", _UNSAID, "")]
     said = [f"the application every {duration(inside.checkpoint_interval_ms or 0)}"]
@@ -75,7 +75,7 @@ def _span(times: Sequence[int]) -> str:
     return clock(times[0]) if len(times) == 1 else f"{clock(times[0])} to {clock(times[-1])}"
 
 
-def _streams(inside: DStreams) -> list[tuple[str, ...]]:
+def _streams(inside: DStreamsCheckpoint) -> list[tuple[str, ...]]:
     return [
         (f"stream {at}", stream.kind, said)
         for at, stream in enumerate(inside.streams)
@@ -83,7 +83,7 @@ def _streams(inside: DStreams) -> list[tuple[str, ...]]:
     ]
 
 
-def _said(stream: Stream) -> str:
+def _said(stream: DStream) -> str:
     if stream.rdds:
         newest = max(stream.rdds)
         return f"state, last saved for the batch of {clock(newest)}"
@@ -96,7 +96,7 @@ def _said(stream: Stream) -> str:
     return (stream.name or "") if stream.kind.endswith("InputDStream") else ""
 
 
-def _rdds(inside: DStreams) -> list[tuple[str, ...]]:
+def _rdds(inside: DStreamsCheckpoint) -> list[tuple[str, ...]]:
     by_age = sorted(inside.rdds, key=lambda rdd: (rdd.batch_time_ms or 0, rdd.path), reverse=True)
     rows: list[tuple[str, ...]] = [
         (
@@ -117,7 +117,7 @@ def _age(rdd: SavedRdd) -> str:
     return (f", {ago(when)}" if when else "") + hole
 
 
-def _others(inside: DStreams) -> list[tuple[str, ...]]:
+def _others(inside: DStreamsCheckpoint) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     if inside.received:
         starts = min(log.start_ms for log in inside.received)
@@ -131,7 +131,7 @@ def _others(inside: DStreams) -> list[tuple[str, ...]]:
     return rows
 
 
-def _restart(inside: DStreams) -> str:
+def _restart(inside: DStreamsCheckpoint) -> str:
     if inside.restart_file is None:
         return (
             "No checkpoint file can be read: getOrCreate fails here, or begins with an empty state."
@@ -148,7 +148,7 @@ def _restart(inside: DStreams) -> str:
     return words
 
 
-def _since(inside: DStreams) -> str:
+def _since(inside: DStreamsCheckpoint) -> str:
     """Spark makes up for the time in which the application was down, batch by batch."""
     newest = max(inside.checkpoint_time_ms or 0, *(inside.pending_times or (0,)))
     elapsed = int(time.time() * 1000) - newest

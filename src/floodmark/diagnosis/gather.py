@@ -17,7 +17,7 @@ from typing import Any
 
 from floodmark.checkpoint.commits import parse_commit
 from floodmark.checkpoint.conf_keys import STATE_CODEC
-from floodmark.checkpoint.dstreams import graph_files
+from floodmark.checkpoint.dstreams.folder import graph_files
 from floodmark.checkpoint.evidence import (
     Evidence,
     Fault,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from floodmark.checkpoint.dstreams import FILE_STREAM, Graph, OffsetRange, Stream
+from floodmark.checkpoint.dstreams.folder import FILE_STREAM, DStream, Graph, OffsetRange
 from floodmark.dstreams.java_objects import MAGIC, JavaArray, JavaObject, read_object
 from floodmark.dstreams.scala import items, millis, option, pairs, text, unboxed
 from floodmark.errors import MalformedFile
@@ -63,14 +63,14 @@ def _times(values: list[Any]) -> list[int]:
     return [time for value in values if (time := millis(value)) is not None]
 
 
-def _stream(found: JavaObject, all_streams: list[JavaObject]) -> Stream:
+def _stream(found: JavaObject, all_streams: list[JavaObject]) -> DStream:
     data = found.get("checkpointData")
     held = data.get("data") if isinstance(data, JavaObject) else None
     by_time = {time: value for key, value in pairs(held) if (time := millis(key)) is not None}
     kind = found.name.rpartition(".")[2]
     is_files = kind == FILE_STREAM
     initial = found.get("initialModTimeIgnoreThreshold")
-    return Stream(
+    return DStream(
         kind,
         _name(found),
         _parent(found, all_streams),

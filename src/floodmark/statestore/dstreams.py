@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from floodmark.checkpoint.dstreams import DStreams, SavedRdd
+from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint, SavedRdd
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.dstreams.plain_pickle import plain_loads, trusting_loads
@@ -185,7 +185,7 @@ def open_dstream_state(
     )
 
 
-def _stream(path: str, found: DStreams, wanted: int) -> int:
+def _stream(path: str, found: DStreamsCheckpoint, wanted: int) -> int:
     if found.restart_file is None:
         raise CannotRead(
             f"{path}: none of its checkpoint files can be read",
@@ -211,7 +211,7 @@ def _stream(path: str, found: DStreams, wanted: int) -> int:
     )
 
 
-def _rdd(path: str, found: DStreams, stream: int, batch: int | None) -> SavedRdd:
+def _rdd(path: str, found: DStreamsCheckpoint, stream: int, batch: int | None) -> SavedRdd:
     saved = [rdd for rdd in found.rdds if rdd.stream == stream and rdd.batch_time_ms is not None]
     whole = [rdd for rdd in saved if rdd.missing is None and rdd.partitions]
     chosen = [rdd for rdd in whole if batch in (None, rdd.batch_time_ms)]

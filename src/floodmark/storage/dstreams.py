@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from floodmark.checkpoint.dstreams import (
-    DStreams,
+from floodmark.checkpoint.dstreams.folder import (
+    DStreamsCheckpoint,
     Graph,
     GraphFile,
     SavedRdd,
@@ -76,10 +76,10 @@ def _summary(
     taken: str | None,
     graph: Graph | None,
     faults: dict[str, str],
-) -> DStreams:
+) -> DStreamsCheckpoint:
     order = [file.path for file in reversed(found)]
     after = order[order.index(taken) + 1 :] if taken else []
-    summary = DStreams(
+    summary = DStreamsCheckpoint(
         tuple(sorted({file.time_ms for file in found})),
         taken,
         next((path for path in after if path not in faults), None),
@@ -95,7 +95,7 @@ def _summary(
     return summary if graph is None else _with_graph(summary, graph)
 
 
-def _with_graph(summary: DStreams, graph: Graph) -> DStreams:
+def _with_graph(summary: DStreamsCheckpoint, graph: Graph) -> DStreamsCheckpoint:
     intervals = [one.checkpoint_interval_ms for one in graph.streams if one.checkpoint_interval_ms]
     return replace(
         summary,

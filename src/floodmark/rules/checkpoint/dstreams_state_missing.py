@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.checkpoint.dstreams import rdd_folder
+from floodmark.checkpoint.dstreams.folder import rdd_folder
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from floodmark.checkpoint.dstreams import FILE_STREAM, DStreams, Stream
+from floodmark.checkpoint.dstreams.folder import FILE_STREAM, DStream, DStreamsCheckpoint
 from floodmark.checkpoint.timeline import Batch, Status
 from floodmark.connectors.source import UNKNOWN, SourceOffset
 from floodmark.wire import compact_json
@@ -15,7 +15,7 @@ from floodmark.wire import compact_json
 _INPUT = "InputDStream"
 
 
-def dstream_batches(found: DStreams, last: int | None = None) -> tuple[Batch, ...]:
+def dstream_batches(found: DStreamsCheckpoint, last: int | None = None) -> tuple[Batch, ...]:
     """Oldest first. A batch that is not pending was finished before the file was written."""
     pending = set(found.pending_times or ())
     told = found.checkpoint_time_ms
@@ -36,13 +36,13 @@ def dstream_batches(found: DStreams, last: int | None = None) -> tuple[Batch, ..
     )
 
 
-def input_of(found: DStreams, time_ms: int) -> tuple[SourceOffset, ...]:
+def input_of(found: DStreamsCheckpoint, time_ms: int) -> tuple[SourceOffset, ...]:
     """What each input stream took for one batch."""
     inputs = ((at, one) for at, one in enumerate(found.streams) if one.kind.endswith(_INPUT))
     return tuple(_source(str(at), one, time_ms) for at, one in inputs)
 
 
-def _source(at: str, stream: Stream, time_ms: int) -> SourceOffset:
+def _source(at: str, stream: DStream, time_ms: int) -> SourceOffset:
     taken: Any = None
     kind = UNKNOWN
     if stream.kind == FILE_STREAM:
@@ -59,7 +59,7 @@ def _source(at: str, stream: Stream, time_ms: int) -> SourceOffset:
     return SourceOffset(at, kind, taken, None if taken is None else compact_json(taken))
 
 
-def newest_state(found: DStreams, stream: int) -> tuple[int, str] | None:
+def newest_state(found: DStreamsCheckpoint, stream: int) -> tuple[int, str] | None:
     """(batch time, folder) of the newest state of a stream that is there as a whole."""
     whole = [
         (rdd.batch_time_ms, rdd.path)

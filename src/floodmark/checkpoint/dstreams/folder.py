@@ -76,8 +76,8 @@ class OffsetRange:
 
 
 @dataclass(frozen=True)
-class Stream:
-    """One DStream of the application."""
+class DStream:
+    """One stream of the application."""
 
     kind: str
     """Spark's class, without its package."""
@@ -118,13 +118,13 @@ class Graph:
     jars: tuple[str, ...]
     conf: Mapping[str, str]
     """Values that may be secret are hidden."""
-    streams: tuple[Stream, ...]
+    streams: tuple[DStream, ...]
     is_python: bool
     codec: str | None
 
 
 @dataclass(frozen=True)
-class DStreams:
+class DStreamsCheckpoint:
     """What `inspect` tells of a DStreams folder; None for what could not be read."""
 
     checkpoint_times: tuple[int, ...]
@@ -151,7 +151,7 @@ class DStreams:
     conf: Mapping[str, str] = field(default_factory=dict)
     codec: str | None = None
     language: str | None = None
-    streams: tuple[Stream, ...] = ()
+    streams: tuple[DStream, ...] = ()
     graph_files: tuple[GraphFile, ...] = ()
     received: tuple[ReceivedLog, ...] = ()
     temporary: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""A DStreams folder as data: its files, its application, its batches."""
