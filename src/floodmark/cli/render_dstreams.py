@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.dstreams.batches import newest_state
 from floodmark.checkpoint.dstreams.folder import DStream, DStreamsCheckpoint, SavedRdd
@@ -161,13 +161,13 @@ def batches(found: Sequence[Batch]) -> str:
         return "The application remembers no batch."
     rows = [("batch", "status", "time", "reads")]
     for batch in found:
-        taken = [
-            count(len(one.offset["files"]), "file")
-            if isinstance(one.offset, dict) and "files" in one.offset
-            else one.text or ""
-            for one in batch.sources
-        ]
+        taken = [_taken(one.offset, one.text) for one in batch.sources]
         said = ", ".join(filter(None, taken)) or "–"
         rows.append((str(batch.batch), batch.status.value, clock(batch.batch), said))
     header, *lines = table(rows, indent="").splitlines()
     return "\n".join([style(header, "bold"), *lines])
+
+
+def _taken(offset: Any, text: str | None) -> str:
+    files = offset.get("files") if isinstance(offset, dict) else None
+    return count(len(files), "file") if isinstance(files, list) else text or ""
