@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from floodmark.engine.spark.java import find_java, major_of, require_java
+from floodmark.engine.spark.jvm import short_lived_jvm
 from floodmark.errors import WrongUse
 
 VECTOR = "java.base jdk.incubator.vector"
@@ -63,3 +65,15 @@ def test_a_cut_down_java_cannot_start_spark_4(
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "jdk", "17.0.1", "java.base")))
     with pytest.raises(WrongUse, match=r"jdk\.incubator\.vector"):
         require_java("4.2.0")
+
+
+def test_a_short_lived_jvm_compiles_lightly_and_the_users_options_win(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=4")
+    monkeypatch.delenv("SPARK_LAUNCHER_OPTS", raising=False)
+    with short_lived_jvm():
+        assert os.environ["SPARK_SUBMIT_OPTS"] == "-XX:TieredStopAtLevel=1 -XX:TieredStopAtLevel=4"
+        assert os.environ["SPARK_LAUNCHER_OPTS"] == "-XX:TieredStopAtLevel=1"
+    assert os.environ["SPARK_SUBMIT_OPTS"] == "-XX:TieredStopAtLevel=4"
+    assert "SPARK_LAUNCHER_OPTS" not in os.environ

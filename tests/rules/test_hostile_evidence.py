@@ -8,6 +8,8 @@ import pytest
 
 from floodmark.rules.code.reading import read_code
 from floodmark.rules.linting import judge
+from floodmark.state.files.framing import compress
+from floodmark.state.files.javadata import encode_utf
 from rules.examples import BROKEN, diagnose, golden
 
 
@@ -56,6 +58,14 @@ def test_any_offset_text(line):
         head = tree[f"offsets/{batch}"].split(b"\n")[:2]
         tree[f"offsets/{batch}"] = b"\n".join([*head, line.encode()])
     assert "metadata-missing" not in rules_of(tree)
+
+
+def test_a_changelog_of_a_later_version_is_a_finding():
+    tree = golden("4.3/join-v4")
+    path = "state/0/0/4.changelog"
+    tree[path] = compress(encode_utf("v9"))
+    found = [item for item in diagnose(tree, share=1.0) if path in item.what]
+    assert any("'v9'; this floodmark reads up to 'v4'" in item.what for item in found)
 
 
 def test_any_bytes_in_any_file():

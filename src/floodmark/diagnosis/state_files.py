@@ -108,7 +108,8 @@ def _look(
         content = content_of(data, file.kind, vouched, row_checksums)
         homes.sample(file, content.head)
     except FloodmarkError as error:
-        found.fail(file.path, type(error)(error.what.removeprefix(": "), error.why, error.do))
+        error.what = error.what.removeprefix(": ")  # the finding names the file itself
+        found.fail(file.path, error)
 
 
 def _spark_agrees(found: Gathering, file: StateFile, data: bytes, contents: _Contents) -> bool:

@@ -25,6 +25,7 @@ from floodmark.engine.code.rehearse import DEFAULT_CAP, capped, places_of, rehea
 from floodmark.engine.code.source_tables import read_tables
 from floodmark.engine.pipelines.building import built
 from floodmark.engine.spark.hadoop import checkpoint_files
+from floodmark.engine.spark.jvm import short_lived_jvm
 from floodmark.engine.start.notes import add_note, note_of
 from floodmark.errors import FloodmarkError, WrongUse
 from floodmark.redaction import Redaction, is_plain_setting
@@ -68,15 +69,20 @@ def check_application(
     files: WritableFiles, checkpoint: Checkpoint, target: str, request: CheckOptions
 ) -> Judgement:
     """The verdict on an application's pipeline under a checkpoint."""
-    with built(
-        target,
-        request.settings,
-        checkpoints=(checkpoint.path,),
-        conf=request.conf,
-        log=request.log,
-        stdout_to_stderr=request.stdout_to_stderr,
-        script=request.script,
-    ) as found:
+    with contextlib.ExitStack() as closing:
+        if not request.rehearse:
+            closing.enter_context(short_lived_jvm())
+        found = closing.enter_context(
+            built(
+                target,
+                request.settings,
+                checkpoints=(checkpoint.path,),
+                conf=request.conf,
+                log=request.log,
+                stdout_to_stderr=request.stdout_to_stderr,
+                script=request.script,
+            )
+        )
         old = None
         with old_code(target, request.old, request.old_ref) as given:
             if given is not None:

@@ -8,6 +8,7 @@ it ends when Python tells it to, or when Python is gone and its standard input w
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -23,6 +24,9 @@ _TAIL_BYTES = 64 * 1024
 _OUT_OF_MEMORY = "OutOfMemoryError"
 # Spark's own, SparkExitCode.OOM.
 _OUT_OF_MEMORY_STATUS = 52
+# Spark's launcher hands the first to its JVM, and its script the second to the launcher's own.
+_JVM_OPTIONS = ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS")
+_LIGHT_COMPILER = "-XX:TieredStopAtLevel=1"
 
 
 @contextlib.contextmanager
@@ -52,6 +56,23 @@ def own_jvm(
         yield
     finally:
         context.launch_gateway = original
+
+
+@contextlib.contextmanager
+def short_lived_jvm() -> Iterator[None]:
+    """A JVM that is started meanwhile plans a query and ends: no code gets hot in it."""
+    before = {name: os.environ.get(name) for name in _JVM_OPTIONS}
+    for name, own in before.items():
+        # The user's own options come last, so they win.
+        os.environ[name] = f"{_LIGHT_COMPILER} {own}" if own else _LIGHT_COMPILER
+    try:
+        yield
+    finally:
+        for name, own in before.items():
+            if own is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = own
 
 
 def _launch(original: Any, conf: Any, log: Path | None, stdout_to_stderr: bool) -> Any:
