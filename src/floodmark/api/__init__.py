@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
     from floodmark.api.judging import accepted_rules, check, doctor, explain, lint
     from floodmark.api.lagging import lag
     from floodmark.api.migrating import bootstrap, migrate, skeleton
+    from floodmark.api.proving import replay
     from floodmark.api.reading import (
         OpenCheckpoint,
         batches,
@@ -72,6 +73,7 @@ _WHERE = {
     "read_state": "floodmark.api.reading",
     "repair": "floodmark.api.repairing",
     "repartition": "floodmark.api.rewriting_state",
+    "replay": "floodmark.api.proving",
     "restore": "floodmark.api.backups",
     "resume": "floodmark.api.applying",
     "rewind": "floodmark.api.rewinding",
@@ -120,6 +122,7 @@ __all__ = [
     "read_state",
     "repair",
     "repartition",
+    "replay",
     "restore",
     "resume",
     "rewind",

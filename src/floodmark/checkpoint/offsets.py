@@ -176,3 +176,12 @@ def with_conf(entry: OffsetEntry, changes: Mapping[str, str]) -> OffsetEntry:
     fields = parse_json_object(metadata.text, "the metadata line")
     fields["conf"] = {**metadata.conf, **changes}
     return replace(entry, metadata=parse_offset_metadata(compact_json(fields)))
+
+
+def with_watermark(entry: OffsetEntry, watermark_ms: int) -> OffsetEntry:
+    """The entry of a batch that begins with another watermark, and all else as it was."""
+    if entry.metadata is None:
+        return entry
+    fields = parse_json_object(entry.metadata.text, "the metadata line")
+    fields["batchWatermarkMs"] = watermark_ms
+    return replace(entry, metadata=parse_offset_metadata(compact_json(fields)))

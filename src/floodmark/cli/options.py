@@ -66,6 +66,21 @@ def batch_range(_ctx: click.Context, _option: click.Parameter, value: str | None
     return int(first), int(last)
 
 
+def json_key(_ctx: click.Context, _option: click.Parameter, value: str | None) -> Any:
+    """A JSON object: a key of the state, or some of its fields."""
+    if value is None:
+        return None
+    import json
+
+    try:
+        key = json.loads(value)
+    except ValueError:
+        key = None
+    if not isinstance(key, dict):
+        raise click.BadParameter(f'{value!r} is not a JSON object such as {{"customerId": "c1"}}')
+    return key
+
+
 def storage(function: _Function) -> _Function:
     return click.option(
         "--storage",

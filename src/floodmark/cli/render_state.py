@@ -54,16 +54,16 @@ def _grid(found: Sequence[dict[str, Any]]) -> str:
         lines.append(
             (
                 str(row["partition"]),
-                *(_cell(key.get(name)) for name in keys),
+                *(cell(key.get(name)) for name in keys),
                 "│",
-                *(_cell(value.get(name)) for name in values),
+                *(cell(value.get(name)) for name in values),
             )
         )
     header, *body = table(lines).splitlines()
     return "\n".join([style(header, "bold"), *body])
 
 
-def _cell(value: Any, times: int = 1) -> str:
+def cell(value: Any, times: int = 1) -> str:
     """At most half of the terminal, or `times` that."""
     text, widest = (
         _plain(value),
@@ -136,7 +136,7 @@ def stats(view: StateView | DStreamState, found: StateStats) -> str:
 def changes(found: StateDiff) -> str:
     total = f"{count(found.added, 'key')} added, {found.removed:,} removed, "
     total += f"{found.changed:,} changed, {found.same:,} the same"
-    lines = [(change.change, _cell(change.key, 2), _before_after(change)) for change in found.first]
+    lines = [(change.change, cell(change.key, 2), _before_after(change)) for change in found.first]
     parts = [style(total, "bold"), table(lines)]
     if found.differ > len(found.first):
         parts.append(f"… {found.differ - len(found.first):,} more.")
@@ -159,7 +159,7 @@ def _before_after(change: StateChange) -> str:
 
 
 def _side(values: Sequence[dict[str, Any]]) -> str:
-    return " ".join(_cell(value) for value in values) or "–"
+    return " ".join(cell(value) for value in values) or "–"
 
 
 def schemas(found: Sequence[StoreSchema]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -14,18 +13,6 @@ from floodmark.errors import NoAnswer, WrongUse
 
 _ROWS_FOR_PEOPLE = 20
 _NOT_PARQUET = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".xlsx", ".avro", ".orc")
-
-
-def _key(_ctx: click.Context, _option: click.Parameter, value: str | None) -> Any:
-    if value is None:
-        return None
-    try:
-        key = json.loads(value)
-    except ValueError:
-        key = None
-    if not isinstance(key, dict):
-        raise click.BadParameter(f'{value!r} is not a JSON object such as {{"customerId": "c1"}}')
-    return key
 
 
 @click.command("state")
@@ -44,7 +31,7 @@ def _key(_ctx: click.Context, _option: click.Parameter, value: str | None) -> An
 )
 @click.option(
     "--key",
-    callback=_key,
+    callback=options.json_key,
     metavar="JSON",
     help='A key, or some of its fields: {"customerId": "c1"}.',
 )

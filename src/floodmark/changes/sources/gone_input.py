@@ -46,16 +46,20 @@ def gone_input(
     begins: OffsetEntry | None,
     opened: Opened,
     kafka_asked: bool = False,
+    ends: OffsetEntry | None = None,
 ) -> Reach:
     """What of the seen files after these offsets is gone; None: after the very beginning.
 
-    Sources that keep no list of files are not asked here; that is said.
+    `ends` is where reading stops; None: with the last file that was seen. Sources that keep no
+    list of files are not asked here; that is said.
     """
     lost = list(_own_lists(checkpoint))
     notes: list[str] = []
     for source, after in _file_sources(checkpoint, begins).items():
         seen = read_source_log(files, checkpoint, source)
-        last = max((file.batch_id for file in seen), default=-1)
+        last = _log_position(ends, source)
+        if last is None:
+            last = max((file.batch_id for file in seen), default=-1)
         again = files_between(seen, after, last)
         gone, unseen = _gone(again, opened)
         if gone:
@@ -108,11 +112,15 @@ def _file_sources(checkpoint: Checkpoint, begins: OffsetEntry | None) -> Mapping
         if not about(source).lists_files or checkpoint.twin_of(source.id) is not None:
             continue
         text = begins.of(source.id) if begins is not None else None
-        if text is None:
-            found[source.id] = None
-        elif about(read_source_offset(source.id, text)).lists_files:
-            found[source.id] = parse_log_offset(parse_offset_text(text))
+        if text is None or about(read_source_offset(source.id, text)).lists_files:
+            found[source.id] = _log_position(begins, source.id)
     return found
+
+
+def _log_position(entry: OffsetEntry | None, source: str) -> int | None:
+    """Up to which entry of its own log a file source stands."""
+    text = entry.of(source) if entry is not None else None
+    return None if text is None else parse_log_offset(parse_offset_text(text))
 
 
 def _gone(files: Iterable[SourceFile], opened: Opened) -> tuple[list[str], str]:

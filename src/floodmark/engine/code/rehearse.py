@@ -10,7 +10,7 @@ import contextlib
 import json
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import render_offsets
 from floodmark.checkpoint.operators import parse_operator_metadata
 from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.state_chain import StoreChain
 from floodmark.connectors.delta.offset import is_schema_log
 from floodmark.engine.code.empty_leaves import EmptyLeaves, frame_of, replace_leaves
 from floodmark.engine.code.outline import clone_session
@@ -83,8 +84,11 @@ def places_of(root: str) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def capped(rows: int) -> Iterator[None]:
-    """While a pipeline is built: its sources give few records, and leave their input alone."""
+def capped(rows: int, also: Mapping[str, str] | None = None) -> Iterator[None]:
+    """While a pipeline is built: its sources give few records, and leave their input alone.
+
+    `also` are options that every source gets as well.
+    """
     from pyspark.sql.streaming.readwriter import DataStreamReader
 
     names = ("load", "json", "orc", "parquet", "text", "csv", "xml", "table", "changes")
@@ -93,6 +97,7 @@ def capped(rows: int) -> Iterator[None]:
     def limited(original: Any) -> Any:
         def read(self: Any, *arguments: Any, **named: Any) -> Any:
             options = _limits(rows, {*_options_of(self), *map(str.lower, named)})
+            options |= also or {}
             # A limit given to load(…, maxFilesPerTrigger=…) would come after ours.
             ours = {key.lower() for key in options}
             own = {key: value for key, value in named.items() if key.lower() not in ours}
@@ -171,10 +176,20 @@ def require_one_machine(spark: Any) -> None:
         )
 
 
-def fork_checkpoint(files: Files, checkpoint: Checkpoint, fork: WritableFiles, place: Path) -> None:
-    """What a start needs: the newest logs, the sources' own, and the state of the last commit."""
+def fork_checkpoint(
+    files: Files,
+    checkpoint: Checkpoint,
+    fork: WritableFiles,
+    place: Path,
+    needed: frozenset[str] | None = None,
+) -> None:
+    """What a start needs: the newest logs, the sources' own, and the state of the last commit.
+
+    `needed` are the files of that state, where the caller has looked at them already.
+    """
     listed = belonging(checkpoint.files if checkpoint.complete else files.list().files)
-    needed = _needed_state(files, checkpoint)
+    if needed is None:
+        needed = _needed_state(files, checkpoint)
     for file in listed:
         path = file.path
         if path.startswith(NOTES + "/") or not _is_needed(path, checkpoint, needed):
@@ -217,9 +232,13 @@ def _needed_state(files: Files, checkpoint: Checkpoint) -> frozenset[str] | None
     if batch is None or not checkpoint.complete:
         return None
     try:
-        stores = needed_state(checkpoint, batch, files.read)
+        return state_paths(needed_state(checkpoint, batch, files.read))
     except FloodmarkError:
         return None
+
+
+def state_paths(stores: Iterable[StoreChain]) -> frozenset[str]:
+    """All files that rebuild these stores."""
     found = {file.path for store in stores for file in store.files}
     found |= {table.path for store in stores for table in store.tables}
     return frozenset(found | {f"{path}.crc" for path in found})
@@ -292,20 +311,22 @@ def run_batch(
             return Rehearsal(False, batch, real, condition_of(cause), cause_of(cause))
         if not ended:
             return None
-        return Rehearsal(True, batch, real, rows=_rows(started, batch))
+        told = _progress(started, batch)
+        return Rehearsal(True, batch, real, rows=int(told.get("numInputRows", 0)), progress=told)
     finally:
         started.stop()
 
 
-def _rows(query: Any, batch: int) -> int:
-    """How many a batch has read: Spark tells it a moment after the commit."""
+def _progress(query: Any, batch: int) -> Mapping[str, Any]:
+    """What Spark tells of a batch, a moment after its commit; {} where it keeps no progress."""
     end = time.monotonic() + _TOLD_SECONDS
     while query.isActive and time.monotonic() < end:
-        progress = [one for one in query.recentProgress if one["batchId"] == batch]
-        if progress:
-            return sum(int(one["numInputRows"]) for one in progress)
+        for one in query._jsq.recentProgress():
+            progress: dict[str, Any] = json.loads(one.json())
+            if progress["batchId"] == batch:
+                return progress
         time.sleep(_POLL_SECONDS)
-    return 0
+    return {}
 
 
 def _wait(query: Any, commit: Path, enough: float) -> bool:

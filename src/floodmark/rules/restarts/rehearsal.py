@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -17,3 +19,5 @@ class Rehearsal:
     words: str = ""
     """What Spark said when it failed."""
     rows: int = 0
+    progress: Mapping[str, Any] = field(default_factory=dict)
+    """What Spark told of the batch: its StreamingQueryProgress as JSON data."""

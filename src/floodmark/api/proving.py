@@ -1,0 +1,91 @@
+"""The verbs that show what code computes, on forks: checkpoint and sink stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from floodmark.api.arguments import (
+    Storage,
+    require_state_extra,
+    script_options,
+    settings_of,
+    structured,
+)
+from floodmark.errors import WrongUse
+from floodmark.storage.files import Files, open_files
+
+if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
+    from floodmark.checkpoint.model import Checkpoint
+    from floodmark.engine.proof.replay import Replay
+
+Range = tuple[int, int]
+
+
+def replay(
+    path: str,
+    batch: int | None = None,
+    *,
+    batches: Range | None = None,
+    app: str | None = None,
+    key: Mapping[str, Any] | None = None,
+    limit: int | None = None,
+    export: str | None = None,
+    call_foreach_batch: bool = False,
+    scratch: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    spark_log: str | None = None,
+    arguments: Iterable[str] = (),
+    query: str | int | None = None,
+    py_files: str | Iterable[str] = (),
+    script_limit: float | None = None,
+    master: str | None = None,
+    conf: Mapping[str, Any] | str | Iterable[str] = (),
+    storage: Storage | None = None,
+    stdout_to_stderr: bool = False,
+    say: Callable[[str], Any] = lambda words: None,
+) -> Replay:
+    """Runs a batch again on a fork, or the batches A to B: what it read, put out and changed.
+
+    It begins with the state before the batch and reads the offsets that it was planned with.
+    Without `app` the application that the last start noted is taken.
+    """
+    from floodmark.engine.pipelines.parameters import parse_settings
+    from floodmark.engine.proof.replay import ReplayOptions, replay_application
+    from floodmark.engine.spark.session import log_to
+
+    if (batch is None) == (batches is None):
+        raise WrongUse(
+            "say which batch: --batch N, or --batches A..B",
+            do=f"floodmark batches {path} lists them.",
+        )
+    require_state_extra()
+    first, last = (batch, batch) if batch is not None else batches or (0, 0)
+    files, checkpoint = _opened(path, storage, range(first - 1, last + 1))
+    with log_to(spark_log, "replay") as log:
+        request = ReplayOptions(
+            first,
+            last,
+            key,
+            100 if limit is None else limit,
+            export,
+            call_foreach_batch,
+            scratch,
+            settings or {},
+            parse_settings(settings_of(conf, master), "--conf"),
+            log,
+            stdout_to_stderr,
+            script_options(arguments, query, py_files, script_limit),
+            storage,
+            say,
+        )
+        return replay_application(files, checkpoint, app, request)
+
+
+def _opened(path: str, storage: Storage | None, batches: Iterable[int]) -> tuple[Files, Checkpoint]:
+    """A checkpoint with its whole listing, and with the entries of these batches."""
+    from floodmark.storage.load import Entries, load_listed
+
+    files = open_files(str(path), storage)
+    wanted = [number for number in batches if number >= 0]
+    return files, structured(load_listed(files, files.list(), Entries.NEWEST, wanted))

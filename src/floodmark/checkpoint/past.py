@@ -1,0 +1,52 @@
+"""A checkpoint as it stood before one of its batches: planned, and nothing of it done. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from floodmark.checkpoint.layout import COMMITS, OFFSETS, STATE, FileInfo, batch_id
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.state_chain import StateIndex
+
+
+def before_batch(checkpoint: Checkpoint, batch: int) -> Checkpoint:
+    """What Spark would find if it had stopped right after it wrote `offsets/<batch>`."""
+    later = {file.path for file in checkpoint.state_files if file.version > batch}
+    return replace(
+        checkpoint,
+        files=tuple(
+            file
+            for file in checkpoint.files
+            if file.path not in later and _is_of_the_past(file, batch)
+        ),
+        offset_ids=tuple(one for one in checkpoint.offset_ids if one <= batch),
+        commit_ids=tuple(one for one in checkpoint.commit_ids if one < batch),
+        offsets={one: entry for one, entry in checkpoint.offsets.items() if one <= batch},
+        commits={one: entry for one, entry in checkpoint.commits.items() if one < batch},
+    )
+
+
+def _is_of_the_past(file: FileInfo, batch: int) -> bool:
+    folder, _, rest = file.path.partition("/")
+    if folder in (OFFSETS, COMMITS):
+        number = batch_id(rest)
+        return number is None or number < batch or (number == batch and folder == OFFSETS)
+    if folder != STATE:
+        return True
+    # What describes an operator is dated by the batch that wrote it first.
+    parts = rest.split("/")
+    dated = "v2" in parts[1:-1] or "_stateSchema" in parts
+    number = batch_id(parts[-1].split("_")[0]) if dated else None
+    return number is None or number <= batch
+
+
+def replayable_batches(checkpoint: Checkpoint) -> tuple[int, ...]:
+    """The batches whose offsets, beginning and state before them are still there, by names."""
+    index = StateIndex(checkpoint)
+    logged = set(checkpoint.offset_ids)
+    return tuple(
+        batch
+        for batch in checkpoint.offset_ids
+        if (batch == 0 or batch - 1 in logged)
+        and not any(chain.lack for chain in index.chains(batch))
+    )

@@ -1,0 +1,137 @@
+"""`floodmark replay`"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import options
+from floodmark.cli.words import echo
+
+if TYPE_CHECKING:
+    from floodmark.engine.proof.replay import Replay
+
+
+@click.command("replay", cls=options.TakesScript)
+@click.argument("checkpoint", metavar="CP")
+@click.option("--batch", type=int, metavar="N", help="The batch to run again.")
+@click.option(
+    "--batches",
+    metavar="A..B",
+    callback=options.batch_range,
+    help="Several, each from the state that the one before it leaves.",
+)
+@click.option(
+    "--app", metavar="APP.py[:NAME]", help="The code. [default: what the last start noted]"
+)
+@options.settings
+@click.option(
+    "--key",
+    callback=options.json_key,
+    metavar="JSON",
+    help='Show one key only, or some of its fields: {"customerId": "c1"}.',
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Show at most N rows and keys; 20 for people, 100 with --json.",
+)
+@click.option("--export", metavar="DIR", help="All rows put out, as Parquet, into an empty folder.")
+@click.option(
+    "--call-foreach-batch",
+    is_flag=True,
+    help="Call the query's foreachBatch function, with all that it does. once.sql is rolled back "
+    "and once.delta writes nothing; anything else that it writes is written.",
+)
+@click.option(
+    "--scratch",
+    metavar="DIR",
+    help="An empty folder for the fork; on CP's disk, state is linked and not copied.",
+)
+@click.option(
+    "--spark-log", metavar="FILE", help="Spark's log; - is stderr. [default: only kept on failure]"
+)
+@options.script
+@options.spark
+@options.storage
+@options.as_json
+def command(
+    checkpoint: str,
+    batch: int | None,
+    batches: tuple[int, int] | None,
+    app: str | None,
+    settings: tuple[str, ...],
+    key: dict[str, Any] | None,
+    limit: int | None,
+    export: str | None,
+    call_foreach_batch: bool,
+    scratch: str | None,
+    spark_log: str | None,
+    script: dict[str, Any],
+    master: str | None,
+    conf: tuple[str, ...],
+    storage: dict[str, Any],
+    as_json: bool,
+) -> int:
+    """Run a past batch again, on a fork, and show what it computes.
+
+    The batch begins with the state before it and reads exactly the offsets that it was planned
+    with. Rows go to a table here and not to the sink; checkpoint and sink stay as they are.
+    Exits 1 if the state after it is not the one that the checkpoint has: then the code is not
+    deterministic, or not the code that ran.
+    """
+    from floodmark.engine.pipelines.parameters import parse_settings
+
+    # stdout belongs to the document: what the application prints goes to stderr.
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        found = api.replay(
+            checkpoint,
+            batch,
+            batches=batches,
+            app=app,
+            key=key,
+            limit=limit or (100 if as_json else 20),
+            export=export,
+            call_foreach_batch=call_foreach_batch,
+            scratch=scratch,
+            settings=parse_settings(settings),
+            spark_log=spark_log,
+            master=master,
+            conf=conf,
+            storage=storage,
+            stdout_to_stderr=as_json,
+            say=lambda words: echo(words, err=True) if batches else None,
+            **script,
+        )
+    if as_json:
+        options.show_json(document(found, single=batch is not None))
+    else:
+        from floodmark.cli import render_replay
+
+        echo(render_replay.text(found))
+    return 1 if found.matches_checkpoint is False else 0
+
+
+def document(found: Replay, single: bool) -> dict[str, Any]:
+    """One batch stands in the document itself, several in a list."""
+    from floodmark.wire import to_wire
+
+    about = {
+        "checkpoint": found.checkpoint,
+        "application": found.application,
+        "same_code": found.same_code,
+        "foreach_batch": found.foreach_batch,
+    }
+    if single:
+        (one,) = found.batches
+        return {**to_wire(one), **about}
+    return {
+        "batches": to_wire(found.batches),
+        "matches_checkpoint": found.matches_checkpoint,
+        **about,
+    }

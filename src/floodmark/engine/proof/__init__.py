@@ -1,0 +1,1 @@
+"""What code computes, shown on forks of real checkpoints: replays and comparisons."""

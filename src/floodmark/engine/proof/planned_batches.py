@@ -1,0 +1,230 @@
+"""Runs planned batches of a checkpoint again, on a fork, one after another.
+
+The fork begins with the state before the first of them. Each batch reads exactly the offsets
+that it was planned with; a later one starts from the state that the one before it left on the
+fork. The checkpoint, its sink and its sources are only read.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from floodmark.changes.carry.needed_state import needed_state
+from floodmark.changes.sources.gone_input import gone_input
+from floodmark.checkpoint.commits import parse_commit
+from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_watermark
+from floodmark.checkpoint.past import before_batch, replayable_batches
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.connectors.registry import family, kind_named, look_alikes
+from floodmark.connectors.source import UNKNOWN
+from floodmark.engine.code.empty_leaves import frame_of
+from floodmark.engine.code.outline import clone_session
+from floodmark.engine.code.query import Query, Source, read_query
+from floodmark.engine.code.rehearse import fork_checkpoint, run_batch, state_paths
+from floodmark.engine.proof.kept_rows import PARQUET, Function
+from floodmark.engine.sinks.exactly_once import on_a_fork
+from floodmark.engine.spark.scala import jvm_field
+from floodmark.errors import (
+    BatchPurged,
+    FloodmarkError,
+    MalformedFile,
+    NoAnswer,
+    StateFileMissing,
+    StatePurged,
+    WouldLose,
+    WrongUse,
+)
+from floodmark.rules.restarts.rehearsal import Rehearsal
+from floodmark.storage.files import Files, WritableFiles, open_files
+from floodmark.storage.load import load
+from floodmark.storage.noted_places import opener
+
+BATCH_SECONDS = 6 * 3600.0
+SOURCE_OPTIONS = {"failOnDataLoss": "true"}
+"""A source that has lost records must say so: a batch without them is another batch."""
+
+
+def require_range(checkpoint: Checkpoint, first: int, last: int) -> None:
+    """Refuses batches that were never planned, or that the log has no more."""
+    if first > last:
+        raise WrongUse(f"batch {first} is after batch {last}", do="Give the earlier batch first.")
+    if first < 0:
+        raise WrongUse(f"there is no batch {first}", "Batches are numbered from 0.")
+    latest = checkpoint.latest_batch
+    if latest is None:
+        raise NoAnswer(f"{checkpoint.path} has no batch yet", "No batch was planned.")
+    if last > latest:
+        raise WrongUse(
+            f"there is no batch {last} yet",
+            f"The newest batch that was planned is {latest}.",
+            f"floodmark batches {checkpoint.path} lists them.",
+        )
+    gone = [one for one in range(first, last + 1) if one not in checkpoint.offset_ids]
+    if gone:
+        raise BatchPurged(
+            f"offsets/{gone[0]} is not in the checkpoint any more",
+            "Spark has removed it (spark.sql.streaming.minBatchesToRetain), or a change of the "
+            "checkpoint has.",
+            oldest_words(checkpoint),
+        )
+    if first > 0 and first - 1 not in checkpoint.offset_ids:
+        raise BatchPurged(
+            f"where batch {first} begins is not known: offsets/{first - 1} is not in the "
+            "checkpoint",
+            "A batch reads what lies between two entries of the log.",
+            oldest_words(checkpoint),
+        )
+
+
+def oldest_words(checkpoint: Checkpoint) -> str:
+    able = replayable_batches(checkpoint)
+    if not able:
+        return "No batch of this checkpoint can be replayed."
+    return f"The oldest batch that can be replayed is {able[0]}, the newest {able[-1]}."
+
+
+@dataclass(frozen=True)
+class PlannedBatches:
+    """The code of `writer` over planned batches of a checkpoint, on a fork below `place`."""
+
+    writer: Any
+    files: Files
+    checkpoint: Checkpoint
+    place: Path
+    sink: Function
+    own_watermarks: bool = False
+    """Other code than the checkpoint's: its watermark follows from what it reads itself."""
+
+    @property
+    def fork(self) -> WritableFiles:
+        return open_files(str(self.place / "fork"))
+
+    def query(self) -> Query:
+        return read_query(self.writer)
+
+    def require_sources(self, batch: int) -> None:
+        """Refuses code that reads other sources than the batch was planned for."""
+        own, planned = self.query().sources, self.checkpoint.sources_of(batch)
+        if len(own) != len(planned):
+            raise WrongUse(
+                f"the code reads {_count(own)}; batch {batch} was planned for {_count(planned)}",
+                "The offsets of the batch belong to the sources of the code that planned it.",
+                f"floodmark check {self.checkpoint.path} APP.py says what has changed; give the "
+                "code that made the batch.",
+            )
+        for code, saved in zip(own, planned, strict=True):
+            if not _may_be(code, saved.kind):
+                raise WrongUse(
+                    f"source {saved.id} of batch {batch} is {saved.kind}, and the code reads "
+                    f"{code.kind}",
+                    "The offsets of the batch belong to the sources of the code that planned it.",
+                    f"floodmark check {self.checkpoint.path} APP.py says what has changed; give "
+                    "the code that made the batch.",
+                )
+
+    def begin(self, batch: int) -> None:
+        """Makes the fork as it was when this batch had been planned."""
+        past = before_batch(self.checkpoint, batch)
+        needed: frozenset[str] = frozenset()
+        if batch > 0:
+            try:
+                needed = state_paths(needed_state(past, batch - 1, self.files.read))
+            except (StateFileMissing, StatePurged, MalformedFile) as error:
+                raise StatePurged(
+                    f"the state that batch {batch} began with cannot be put together: {error.what}",
+                    error.why,
+                    oldest_words(self.checkpoint),
+                ) from None
+        fork_checkpoint(self.files, past, self.fork, self.place, needed)
+        # Another query to every sink and ledger: none may take this for the batch itself.
+        self.fork.write(METADATA, json.dumps({"id": str(uuid.uuid4())}).encode())
+
+    def require_input(self, first: int, last: int, storage: Any = None) -> None:
+        """Refuses where input files of these batches are gone: Spark would go on without them."""
+        found = gone_input(
+            self.files,
+            self.checkpoint,
+            self.checkpoint.offsets.get(first - 1),
+            opener([self.files.root], storage),
+            ends=self.checkpoint.offsets.get(last),
+        )
+        gone = [words for words in found.lost if "keeps files of its own" not in words]
+        if gone:
+            raise WouldLose(
+                f"input of batch {first} is gone" if first == last else "input files are gone",
+                "\n".join(gone),
+                "Without them it would be another batch. Bring the files back, or choose a later "
+                "batch.",
+            )
+
+    def run(self, batch: int) -> Rehearsal:
+        """One batch on the fork; raises where Spark fails."""
+        if not self._is_planned(batch):
+            self._plan(batch)
+        session = clone_session(self.writer._spark, PARQUET)
+        plan = jvm_field(self.writer._jwrite, "ds").queryExecution().analyzed()
+        query = self.query()
+        writer = frame_of(session, plan).writeStream.outputMode(query.output_mode.lower())
+        with on_a_fork(session):
+            found = run_batch(
+                writer.foreachBatch(self.sink),
+                query,
+                self.place / "fork",
+                batch,
+                True,
+                BATCH_SECONDS,
+            )
+        if found is None:
+            raise NoAnswer(f"batch {batch} did not come to its end on the fork")
+        if not found.ran:
+            raise NoAnswer(
+                f"batch {batch} fails on the fork",
+                found.words,
+                "Nothing of yours was changed. If the code is not the one that made the batch: "
+                f"floodmark check {self.checkpoint.path} APP.py; if its input is gone: floodmark "
+                f"doctor {self.checkpoint.path} --sources",
+            )
+        return found
+
+    def after(self) -> Checkpoint:
+        """The fork as it is now."""
+        return load(self.fork)
+
+    def _is_planned(self, batch: int) -> bool:
+        return (self.place / "fork" / OFFSETS / str(batch)).exists()
+
+    def _plan(self, batch: int) -> None:
+        self.fork.write(
+            RelativePath(f"{OFFSETS}/{batch}"),
+            render_offsets(self._entry(batch, self.checkpoint.offsets[batch])),
+        )
+
+    def _entry(self, batch: int, entry: OffsetEntry) -> OffsetEntry:
+        if not self.own_watermarks or entry.metadata is None:
+            return entry
+        path = RelativePath(f"{COMMITS}/{batch - 1}")
+        try:
+            commit = parse_commit(self.fork.read(path))
+        except FloodmarkError:
+            return entry
+        return with_watermark(entry, commit.next_batch_watermark_ms)
+
+
+def _count(sources: Sequence[Any]) -> str:
+    return "1 source" if len(sources) == 1 else f"{len(sources)} sources"
+
+
+def _may_be(code: Source, saved: str) -> bool:
+    """Whether offsets of this kind can be the code's; what is not sure is left to Spark."""
+    now, then = family(code.kind), family(saved)
+    told = (now, then, code.kind, saved)
+    if UNKNOWN in told or any(kind_named(one).any_form for one in (now, then)):
+        return True
+    return now == then or then in look_alikes(now) or now in look_alikes(then)

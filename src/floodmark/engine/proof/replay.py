@@ -1,0 +1,254 @@
+"""Runs batches of a checkpoint again, with the state before them and over their own offsets.
+
+What such a batch reads, puts out and does to the state is shown, and whether its state is the
+one that the checkpoint has for it. The same code over the same input computes the same; code
+that does not is found here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from floodmark.addresses import public_url
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.engine.app.options import ScriptOptions
+from floodmark.engine.code.query import source_folders
+from floodmark.engine.code.rehearse import capped, require_one_machine
+from floodmark.engine.pipelines.building import built
+from floodmark.engine.proof.kept_rows import (
+    BatchRows,
+    KeptRows,
+    remembered_function,
+    remembered_functions,
+)
+from floodmark.engine.proof.noted_application import noted_application
+from floodmark.engine.proof.planned_batches import (
+    SOURCE_OPTIONS,
+    PlannedBatches,
+    require_range,
+)
+from floodmark.engine.proof.replayed_state import (
+    StateMatch,
+    StoreChanges,
+    narrowed,
+    state_match,
+    store_changes,
+)
+from floodmark.engine.proof.scratch import empty_folder, scratch_place
+from floodmark.errors import WrongUse
+from floodmark.rules.restarts.rehearsal import Rehearsal
+from floodmark.screen import fields_text
+from floodmark.statestore.compare import StateDifference
+from floodmark.storage.files import Files
+
+
+@dataclass(frozen=True)
+class ReplayOptions:
+    first: int
+    last: int
+    key: Mapping[str, Any] | None = None
+    """Narrows what is shown to one key, or to the keys with these fields."""
+    limit: int = 100
+    """The most rows and keys that are shown of a batch."""
+    export: str | None = None
+    call_foreach_batch: bool = False
+    scratch: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    conf: Mapping[str, str] = field(default_factory=dict)
+    log: Path | None = None
+    stdout_to_stderr: bool = False
+    script: ScriptOptions = field(default_factory=ScriptOptions)
+    storage: Mapping[str, Any] | None = None
+    say: Callable[[str], Any] = lambda words: None
+
+
+@dataclass(frozen=True)
+class SourceRows:
+    source: str
+    kind: str
+    rows: int | None
+    """None where Spark did not tell."""
+
+
+@dataclass(frozen=True)
+class StateCounts:
+    added: int
+    changed: int
+    removed: int
+
+
+@dataclass(frozen=True)
+class ReplayedBatch:
+    batch: int
+    input: tuple[SourceRows, ...]
+    output_rows: int
+    rows: tuple[Mapping[str, Any], ...]
+    """The first of them, or those of the key."""
+    state: StateCounts
+    state_changes: tuple[StoreChanges, ...]
+    late_rows: int
+    """Rows that came after the watermark, and that an operator dropped."""
+    watermark_ms: int | None
+    phases: Mapping[str, int]
+    """Milliseconds, by Spark's names of the phases."""
+    matches_checkpoint: bool | None
+    differences: tuple[StateDifference, ...]
+    """Of the state: `before` is the checkpoint's, `after` the replay's."""
+    not_compared: str
+    """Why `matches_checkpoint` is null."""
+    exported: str | None = None
+
+    __repr__ = fields_text
+
+
+@dataclass(frozen=True)
+class Replay:
+    checkpoint: str
+    application: str
+    same_code: bool | None
+    """Whether the file is the one that the last start noted; None where none was noted."""
+    foreach_batch: str
+    """`none`, `not-called` or `called`."""
+    batches: tuple[ReplayedBatch, ...]
+
+    __repr__ = fields_text
+
+    @property
+    def matches_checkpoint(self) -> bool | None:
+        found = [one.matches_checkpoint for one in self.batches]
+        if False in found:
+            return False
+        return True if True in found else None
+
+
+def replay_application(
+    files: Files, checkpoint: Checkpoint, target: str | None, request: ReplayOptions
+) -> Replay:
+    """The batches of a checkpoint once more, with the code of APP.py[:NAME] or the noted one."""
+    require_range(checkpoint, request.first, request.last)
+    export = None if request.export is None else empty_folder(request.export, "--export")
+    noted = noted_application(files, checkpoint)
+    chosen = target if target is not None else noted.target()
+    settings = {**({} if target is not None else noted.settings), **request.settings}
+    with (
+        scratch_place(request.scratch, "replay") as place,
+        capped(0, SOURCE_OPTIONS),
+        remembered_functions(),
+        built(
+            chosen,
+            settings,
+            checkpoints=(checkpoint.path,),
+            conf=request.conf,
+            log=request.log,
+            stdout_to_stderr=request.stdout_to_stderr,
+            script=request.script,
+        ) as found,
+    ):
+        require_one_machine(found.spark)
+        if target is None:
+            noted.require_values({k: v for k, v in found.values.items() if k not in settings})
+        function = remembered_function(found.writer)
+        if request.call_foreach_batch and function is None:
+            raise WrongUse(
+                "--call-foreach-batch: the query has no foreachBatch function",
+                do="Leave the option out.",
+            )
+        rows = KeptRows(place / "rows", function if request.call_foreach_batch else None)
+        batches = PlannedBatches(found.writer, files, checkpoint, place, rows)
+        called = "called" if request.call_foreach_batch else "not-called"
+        return Replay(
+            public_url(checkpoint.path),
+            str(found.path),
+            noted.is_same(found.fingerprint),
+            "none" if function is None else called,
+            _Replaying(batches, rows, request, export).all(),
+        )
+
+
+@dataclass(frozen=True)
+class _Replaying:
+    batches: PlannedBatches
+    rows: KeptRows
+    request: ReplayOptions
+    export: Path | None
+
+    def all(self) -> tuple[ReplayedBatch, ...]:
+        first, last = self.request.first, self.request.last
+        self.batches.require_sources(first)
+        self.batches.require_input(first, last, self.request.storage)
+        self.batches.begin(first)
+        found = []
+        for batch in range(first, last + 1):
+            self.request.say(f"batch {batch}")
+            found.append(self._one(batch))
+        return tuple(found)
+
+    def _one(self, batch: int) -> ReplayedBatch:
+        request, planned = self.request, self.batches
+        ran = planned.run(batch)
+        now, rows = planned.after(), self.rows.of(batch)
+        changes = store_changes(planned.fork, now, batch, request.key, request.limit)
+        match = state_match(
+            planned.fork, now, planned.files, planned.checkpoint, batch, request.limit
+        )
+        if request.key is not None:
+            match = narrowed(match, request.key)
+        shown = rows.plain() if request.key is None else rows.matching(request.key)
+        return self._report(batch, ran, rows, tuple(islice(shown, request.limit)), changes, match)
+
+    def _report(
+        self,
+        batch: int,
+        ran: Rehearsal,
+        rows: BatchRows,
+        shown: tuple[Mapping[str, Any], ...],
+        changes: tuple[StoreChanges, ...],
+        match: StateMatch,
+    ) -> ReplayedBatch:
+        progress = ran.progress
+        operators = progress.get("stateOperators") or ()
+        entry = self.batches.checkpoint.offsets[batch].metadata
+        exported = None
+        if self.export is not None:
+            place = self.export / f"batch={batch}" / "rows.parquet"
+            rows.export(place)
+            exported = str(place)
+        return ReplayedBatch(
+            batch,
+            self._input(batch, progress),
+            len(rows),
+            shown,
+            StateCounts(
+                sum(one.keys.added for one in changes),
+                sum(one.keys.changed for one in changes),
+                sum(one.keys.removed for one in changes),
+            ),
+            changes,
+            sum(int(one.get("numRowsDroppedByWatermark", 0)) for one in operators),
+            entry.batch_watermark_ms if entry is not None else None,
+            {str(name): int(ms) for name, ms in (progress.get("durationMs") or {}).items()},
+            match.matches,
+            match.differences,
+            match.why,
+            exported,
+        )
+
+    def _input(self, batch: int, progress: Mapping[str, Any]) -> tuple[SourceRows, ...]:
+        """A stream that is read twice is one source, and counted once."""
+        saved = self.batches.checkpoint.sources_of(batch)
+        kinds = self.batches.query().sources
+        folders = source_folders(self.batches.writer)
+        places = [at for at, folder in enumerate(folders) if folder not in folders[:at]]
+        told = list(progress.get("sources") or ())
+        return tuple(
+            SourceRows(
+                saved[at].id,
+                kinds[at].kind,
+                int(told[number]["numInputRows"]) if len(told) == len(places) else None,
+            )
+            for number, at in enumerate(places)
+        )

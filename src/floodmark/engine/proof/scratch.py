@@ -1,0 +1,55 @@
+"""A folder for forks and kept rows, which is gone afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from floodmark.errors import CannotWrite, NotEmpty, WrongUse
+
+
+@contextlib.contextmanager
+def scratch_place(given: str | None, verb: str) -> Iterator[Path]:
+    """The folder that the user names, which has to be empty, or one of the system's."""
+    if given is None:
+        with tempfile.TemporaryDirectory(
+            prefix=f"floodmark-{verb}-", ignore_cleanup_errors=True
+        ) as made:
+            yield Path(made).resolve()
+        return
+    place = empty_folder(given, "--scratch")
+    existed = place.exists()
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotWrite(f"--scratch {given} cannot be made: {error.strerror}") from None
+    try:
+        yield place
+    finally:
+        for one in place.iterdir():
+            shutil.rmtree(one, ignore_errors=True)
+        if not existed:
+            with contextlib.suppress(OSError):
+                place.rmdir()
+
+
+def empty_folder(given: str, option: str) -> Path:
+    """A folder on this machine that is not there yet, or in which there is nothing."""
+    if "://" in given and not given.startswith("file://"):
+        raise WrongUse(
+            f"{option} {given} is not a folder of this machine",
+            do="Name a local folder.",
+        )
+    place = Path(given.removeprefix("file://")).expanduser().absolute()
+    if place.is_symlink() or (place.exists() and not place.is_dir()):
+        raise NotEmpty(f"{option} {given} is not a folder", do="Name a folder that is empty.")
+    if place.is_dir() and any(place.iterdir()):
+        raise NotEmpty(
+            f"{option} {given} is not empty",
+            "What is in it would be mixed with what is written there.",
+            "Name a folder that is empty, or that does not exist yet.",
+        )
+    return place.resolve()

@@ -1,0 +1,79 @@
+"""Queries of every stateful operator, run to their end, and each of their batches replayed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "continuity"))
+
+from continuity_matrix import SCHEMA, run_script, settings, write_app, write_half
+from scenarios import Scenario, scenarios
+
+from floodmark import api
+
+__all__ = ["SCHEMA", "Replayed", "operators", "replay_all", "settings"]
+
+
+def operators() -> Iterator[Scenario]:
+    """One scenario for each old code, provider and setting."""
+    seen = set()
+    for one in scenarios():
+        name = (one.old, one.mode, one.provider, tuple(one.conf.items()))
+        if name not in seen:
+            seen.add(name)
+            yield one
+
+
+@dataclass(frozen=True)
+class Replayed:
+    name: str
+    batches: int
+    stateful: bool
+    wrong: tuple[str, ...]
+
+
+def replay_all(spark: Any, one: Scenario, folder: Path) -> Replayed:
+    """Runs the old code as a plain script over both halves, then every batch again."""
+    folder.mkdir(parents=True)
+    source, place = folder / "input", folder / "ck"
+    app = write_app(folder / "app.py", one.old, one, source, place, script=True)
+    wrong = []
+    with settings(spark, one):
+        write_half(source, 1)
+        write_half(source, 2)
+        from continuity_matrix import KEPT
+
+        run_script(app, place)
+        emitted = list(KEPT[app])
+        before = files_of(place)
+        stateful, count = False, 0
+        for batch in api.batches(str(place)):
+            count += 1
+            (again,) = api.replay(str(place), batch.batch, app=app).batches
+            stateful = stateful or again.matches_checkpoint is not None
+            wanted = None if one.operator == "no state" else True
+            if again.matches_checkpoint is not wanted:
+                wrong.append(
+                    f"batch {batch.batch}: {again.matches_checkpoint} {again.not_compared} "
+                    f"{again.differences}"
+                )
+            rows = sum(number == batch.batch for number, _ in emitted)
+            if again.output_rows != rows:
+                wrong.append(f"batch {batch.batch}: {again.output_rows} rows, not {rows}")
+        if files_of(place) != before:
+            wrong.append("the checkpoint was changed")
+        if len(KEPT[app]) != len(emitted):
+            wrong.append("the foreachBatch function was called")
+    return Replayed(one.name, count, stateful, tuple(wrong))
+
+
+def files_of(place: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        str(path): (path.stat().st_ino, path.read_bytes())
+        for path in sorted(place.rglob("*"))
+        if path.is_file()
+    }
