@@ -49,7 +49,7 @@ def remembered_function(writer: Any) -> Function | None:
     return getattr(writer, _REMEMBERED, None)
 
 
-class KeptRows:
+class RowKeeper:
     """Used as a foreachBatch function: one folder a batch below `folder`."""
 
     def __init__(self, folder: Path, function: Function | None = None) -> None:

@@ -21,7 +21,7 @@ from floodmark.engine.code.rehearse import capped, require_one_machine
 from floodmark.engine.pipelines.building import built
 from floodmark.engine.proof.kept_rows import (
     BatchRows,
-    KeptRows,
+    RowKeeper,
     remembered_function,
     remembered_functions,
 )
@@ -157,7 +157,7 @@ def replay_application(
                 "--call-foreach-batch: the query has no foreachBatch function",
                 do="Leave the option out.",
             )
-        rows = KeptRows(place / "rows", function if request.call_foreach_batch else None)
+        rows = RowKeeper(place / "rows", function if request.call_foreach_batch else None)
         batches = PlannedBatches(found.writer, files, checkpoint, place, rows)
         called = "called" if request.call_foreach_batch else "not-called"
         return Replay(
@@ -172,7 +172,7 @@ def replay_application(
 @dataclass(frozen=True)
 class _Replaying:
     batches: PlannedBatches
-    rows: KeptRows
+    rows: RowKeeper
     request: ReplayOptions
     export: Path | None
 
