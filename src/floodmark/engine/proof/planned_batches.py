@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.changes.carry.needed_state import needed_state
+from floodmark.changes.carry.past import before_batch, replayable_batches
 from floodmark.changes.sources.gone_input import gone_input
 from floodmark.checkpoint.commits import parse_commit
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_watermark
-from floodmark.checkpoint.past import before_batch, replayable_batches
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.registry import family, kind_named, look_alikes
 from floodmark.connectors.source import UNKNOWN
