@@ -182,12 +182,12 @@ def test_changed_keys_can_be_told_apart(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_cells_are_as_wide_as_the_terminal_lets_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    from floodmark.cli.render_state import _cell
+    from floodmark.cli.render_state import cell
 
     monkeypatch.setenv("COLUMNS", "80")
-    assert _cell("x" * 90) == "x" * 47 + "…"
+    assert cell("x" * 90) == "x" * 47 + "…"
     monkeypatch.setenv("COLUMNS", "200")
-    assert _cell("x" * 90) == "x" * 90
+    assert cell("x" * 90) == "x" * 90
 
 
 @pytest.mark.parametrize(
@@ -200,10 +200,10 @@ def test_cells_are_as_wide_as_the_terminal_lets_them(monkeypatch: pytest.MonkeyP
     ],
 )
 def test_a_struct_of_start_and_end(start: object, end: object, shown: str | None) -> None:
-    from floodmark.cli.render_state import _cell
+    from floodmark.cli.render_state import cell
 
     expected = shown or "2026-01-01 00:00:01 – 00:01:00 UTC"
-    assert _cell({"start": start, "end": end}) == expected
+    assert cell({"start": start, "end": end}) == expected
 
 
 def test_the_stats_of_a_join_count_rows(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,3 +13,4 @@ STRICT_DISTRIBUTION = "spark.sql.streaming.statefulOperator.useStrictDistributio
 SOURCE_EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 DEFAULT_CHECKPOINT_LOCATION = "spark.sql.streaming.checkpointLocation"
 RETAINED_BATCHES = "spark.sql.streaming.minBatchesToRetain"
+PARQUET_TIMES = "spark.sql.parquet.outputTimestampType"

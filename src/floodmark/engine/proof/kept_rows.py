@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from floodmark.checkpoint.conf_keys import PARQUET_TIMES
 from floodmark.errors import WrongUse
 from floodmark.state.rows.values import plain
 
@@ -21,7 +22,7 @@ Function = Callable[[Any, int], Any]
 _REMEMBERED = "_floodmark_foreach_batch"
 PARQUET = {
     # Times of any year, as they are, and not as Hive wrote them.
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    PARQUET_TIMES: "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
 }
 _NOT_IN_PARQUET = ("void", "interval")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from floodmark.changes.matching.operators import DROPPED_KEYS
+from floodmark.checkpoint.conf_keys import PARQUET_TIMES
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.engine.state.merging_rows import merged_by_function
 from floodmark.errors import FloodmarkError, NotCarried, WrongUse
@@ -175,7 +176,7 @@ def spool(spark: Any, made: Made, place: str) -> Any:
         rows = _merged(rows, made, made.merge)
     rows = rows.withColumn(PARTITION, _partition(made))
     # Times must keep their microseconds, as the state has them.
-    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    spark.conf.set(PARQUET_TIMES, "TIMESTAMP_MICROS")
     writer = rows.repartition(made.partitions, functions.col(PARTITION)).write.partitionBy(
         PARTITION
     )
