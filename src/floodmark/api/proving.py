@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from floodmark.api.arguments import (
     Storage,
+    parse_settings,
     require_state_extra,
     script_options,
     settings_of,
@@ -50,7 +51,6 @@ def replay(
     It begins with the state before the batch and reads the offsets that it was planned with.
     Without `app` the application that the last start noted is taken.
     """
-    from floodmark.engine.pipelines.parameters import parse_settings
     from floodmark.engine.proof.replay import ReplayOptions, replay_application
     from floodmark.engine.spark.session import log_to
 

@@ -85,7 +85,7 @@ def command(
     Exits 1 if the state after it is not the one that the checkpoint has: then the code is not
     deterministic, or not the code that ran.
     """
-    from floodmark.engine.pipelines.parameters import parse_settings
+    from floodmark.api.arguments import parse_settings
 
     # stdout belongs to the document: what the application prints goes to stderr.
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
