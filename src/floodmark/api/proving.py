@@ -18,7 +18,8 @@ from floodmark.storage.files import Files, open_files
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.checkpoint.model import Checkpoint
-    from floodmark.engine.proof.replay import Replay
+    from floodmark.engine.proof.replay import Replay as Replay
+    from floodmark.engine.proof.replay import ReplayedBatch as ReplayedBatch
 
 Range = tuple[int, int]
 

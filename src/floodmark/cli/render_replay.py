@@ -10,7 +10,7 @@ from floodmark.cli.words import count, style, table
 from floodmark.screen import short
 
 if TYPE_CHECKING:
-    from floodmark.engine.proof.replay import Replay, ReplayedBatch
+    from floodmark.api.proving import Replay, ReplayedBatch
 
 _CELL = 40
 _WHOLE = "triggerExecution"

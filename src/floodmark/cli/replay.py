@@ -13,7 +13,7 @@ from floodmark.cli import options
 from floodmark.cli.words import echo
 
 if TYPE_CHECKING:
-    from floodmark.engine.proof.replay import Replay
+    from floodmark.api.proving import Replay
 
 
 @click.command("replay", cls=options.TakesScript)
