@@ -47,7 +47,7 @@ def _makers(spark: SparkSession) -> Makers:
     makers[ASYNC.name] = partial(make_async, spark)
     makers[CONTINUOUS.name] = partial(make_continuous, spark)
     makers["dstreams"] = partial(make_dstreams, spark)
-    if version >= (4, 0):
+    if version == (4, 2):
         makers["dstreams-scala"] = partial(make_dstreams_scala, spark)
     return makers
 

@@ -16,7 +16,7 @@ from floodmark.errors import FloodmarkError
 GOLDEN = Path(__file__).parents[1] / "golden"
 GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 CHECKPOINTS = sorted(path.parent for path in GOLDEN.glob("*/*/checkpoint"))
-STRUCTURED = [path for path in CHECKPOINTS if path.name != "dstreams"]
+STRUCTURED = [path for path in CHECKPOINTS if not path.name.startswith("dstreams")]
 
 
 def name(path: Path) -> str:

@@ -45,7 +45,10 @@ SINCE = {
     "4.2": {"sales-row-checksum", "offsets-v2", "named-sources", "named-sink"},
     "4.3": {"join-v4"},
 }
-ONLY = {"4.0": {"sales-format-2-alone", "join-v1"}, "4.2": {"kafka", "delta", "delta-mid-version"}}
+ONLY = {
+    "4.0": {"sales-format-2-alone", "join-v1"},
+    "4.2": {"kafka", "delta", "delta-mid-version", "dstreams-scala"},
+}
 # How each source describes itself in a query's progress.
 KINDS = {
     "FileStreamSource": "file",
