@@ -37,6 +37,8 @@ _READING = (
     "doctor {cp} --read-data",
     "doctor {cp} --read-data-subset 30%",
     "doctor {cp} --sources",
+    "lag {cp}",
+    "lag {cp} --json",
     "lint {cp}",
     "explain offset-gap",
 )
@@ -110,14 +112,14 @@ def draw(rng: Random, template: Template, place: str) -> list[Command]:
         pool = (*_REPOSITORY, *rng.sample(pool, 4))
     elif any("/_floodmark/" in path for path in template.tree):
         pool = (*_HISTORY, *rng.sample(pool, 8))
-    chosen = [_command(rng.choice(pool), place, False) for _ in range(2)]
+    chosen = [of_place(rng.choice(pool), place, False) for _ in range(2)]
     if template.has_plan:
-        return [*chosen, _command("apply {plan}", place, True)]
+        return [*chosen, of_place("apply {plan}", place, True)]
     changing = [text for text in pool if text in (*_CHANGING, *_REPOSITORY, *_HISTORY)]
-    return [*chosen, _command(rng.choice(changing), place, True)]
+    return [*chosen, of_place(rng.choice(changing), place, True)]
 
 
-def _command(text: str, place: str, execute: bool) -> Command:
+def of_place(text: str, place: str, execute: bool) -> Command:
     names = {
         "place": place,
         "cp": f"{place}/{CHECKPOINT}",

@@ -43,6 +43,30 @@ def _campaign(cases: int) -> None:
     assert int(told[3]) > int(told[2]) // 4
 
 
+def _every_value(part: str) -> None:
+    script = Path(__file__).with_name("fuzz_leaves.py")
+    ended = subprocess.run(
+        [sys.executable, str(script), "--part", part],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout[-20_000:]
+    told = re.search(r"(\d+) commands, 0 failures", ended.stdout)
+    assert told is not None
+    assert int(told[1]) > 1_000
+
+
+def test_some_of_the_values_of_all_json_files_replaced() -> None:
+    _every_value("7/31")
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_every_value_of_all_json_files_replaced() -> None:
+    _every_value("0/1")
+
+
 def test_every_verb_that_needs_no_spark_is_tried() -> None:
     tried = {command.split(" ")[0] for command in EVERY}
     assert tried >= {verb for group in VERBS.values() for verb in group} - SPARK_ONLY

@@ -93,7 +93,7 @@ def _parse(files: Files, path: str) -> Record:
             int(value["number"]),
             str(value["after"]),
         )
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise MalformedFile(
             f"{files.root}/{path}: not a journal",
             shown(str(error)),
