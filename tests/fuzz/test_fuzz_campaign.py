@@ -19,6 +19,7 @@ from floodmark.cli.main import VERBS
 
 # `deploy` reads no checkpoint: it writes a unit for `run`.
 SPARK_ONLY = {"run", "deploy", "demo", "check", "migrate", "bootstrap"}
+SPARK_ONLY |= {"replay", "compare", "drill", "leave-dstreams"}
 
 
 def _campaign(cases: int) -> None:
