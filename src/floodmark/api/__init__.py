@@ -37,10 +37,12 @@ if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
     from floodmark.api.rewinding import rewind
     from floodmark.api.rewriting_state import convert, repartition
     from floodmark.api.running import bisect, demo, run
+    from floodmark.api.serving import Served, serve
     from floodmark.api.upgrading import copy, upgrade
 
 _WHERE = {
     "OpenCheckpoint": "floodmark.api.reading",
+    "Served": "floodmark.api.serving",
     "Storage": "floodmark.api.arguments",
     "accepted_rules": "floodmark.api.judging",
     "apply": "floodmark.api.applying",
@@ -80,6 +82,7 @@ _WHERE = {
     "run": "floodmark.api.running",
     "scan": "floodmark.api.reading",
     "schemas": "floodmark.api.reading",
+    "serve": "floodmark.api.serving",
     "skeleton": "floodmark.api.migrating",
     "snapshots": "floodmark.api.backups",
     "state": "floodmark.api.reading",
@@ -90,6 +93,7 @@ _WHERE = {
 
 __all__ = [
     "OpenCheckpoint",
+    "Served",
     "Storage",
     "accepted_rules",
     "apply",
@@ -129,6 +133,7 @@ __all__ = [
     "run",
     "scan",
     "schemas",
+    "serve",
     "skeleton",
     "snapshots",
     "state",

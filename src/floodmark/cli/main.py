@@ -27,6 +27,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "diff": ("diff", "Compare two checkpoints, or two batches of one."),
         "scan": ("scan", "Find every checkpoint below a folder."),
         "lag": ("lag", "Say how far a stream is behind its sources."),
+        "serve": ("serve", "Show every stream below a folder on a page, live."),
     },
     "Running": {
         "run": ("run", "Run the pipelines of an application, recoverably."),

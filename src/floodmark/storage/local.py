@@ -200,6 +200,45 @@ class LocalFiles:
                 return None
         return self.path_of(path)
 
+    def folder_stamps(self, *folders: str) -> tuple[int | None, ...]:
+        """A number for each folder that changes when a name comes or goes; None: not there."""
+        with self.descent() as descent:
+            return tuple(self._folder_stamp(descent, folder) for folder in folders)
+
+    def _folder_stamp(self, descent: Descent, folder: str) -> int | None:
+        try:
+            return os.fstat(descent.folder(self.inner(folder_path(folder)))).st_mtime_ns
+        except (FileNotFoundError, NotADirectoryError, FloodmarkError):
+            return None
+        except OSError as error:
+            raise unreadable(self.root, error) from None
+
+    def file_info(self, path: RelativePath) -> FileInfo | None:
+        """One file, as a listing shows it; None: it is not there, or no file."""
+        with self.descent() as descent:
+            try:
+                descriptor = descent.file(self.inner(RelativePath(path)))
+            except (OSError, FloodmarkError):
+                return None
+        try:
+            found = os.fstat(descriptor)
+            return FileInfo(path, found.st_size, found.st_mtime_ns // 1_000_000)
+        finally:
+            os.close(descriptor)
+
+    def tail(self, path: RelativePath, most: int) -> bytes:
+        """The last bytes of a file that may be large."""
+        with self.descent() as descent:
+            try:
+                descriptor = descent.file(self.inner(RelativePath(path)))
+            except FileNotFoundError:
+                raise FileGone(f"{path} is not there") from None
+            except OSError as error:
+                raise unreadable(path, error) from None
+        with open(descriptor, "rb") as file:
+            file.seek(max(os.fstat(descriptor).st_size - most, 0))
+            return file.read(most)
+
     def mode_of(self, path: str = "") -> int | None:
         """Who may read a file, or the folder itself, as the mode of a copy; None: not there."""
         with self.descent() as descent:

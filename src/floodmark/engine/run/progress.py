@@ -8,7 +8,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,12 @@ class BatchProgress:
     state_rows: int | None
     state_bytes: int | None
     watermark: str | None
+    rows_out: int | None = None
+    """As the sink counts them; None where it does not."""
+    late_rows: int | None = None
+    """Dropped because they were older than the watermark."""
+    event_time: Mapping[str, str] = field(default_factory=dict)
+    """`min`, `max` and `avg` of the batch's rows, where the stream has a watermark."""
 
 
 def parse_progress(pipeline: str, text: str) -> BatchProgress | None:
@@ -75,7 +81,22 @@ def parse_progress(pipeline: str, text: str) -> BatchProgress | None:
         sum(int(one["numRowsTotal"]) for one in operators) if operators else None,
         sum(int(one.get("memoryUsedBytes", 0)) for one in operators) if operators else None,
         value.get("eventTime", {}).get("watermark"),
+        _rows_out(value.get("sink")),
+        sum(int(one.get("numRowsDroppedByWatermark", 0)) for one in operators)
+        if operators
+        else None,
+        {
+            name: str(value["eventTime"][name])
+            for name in ("min", "max", "avg")
+            if name in value.get("eventTime", {})
+        },
     )
+
+
+def _rows_out(sink: Any) -> int | None:
+    """Spark says -1 of a sink that does not count."""
+    rows = sink.get("numOutputRows", -1) if isinstance(sink, dict) else -1
+    return int(rows) if int(rows) >= 0 else None
 
 
 def _source(value: Mapping[str, Any]) -> SourceProgress:

@@ -1,0 +1,75 @@
+"""Takes the pictures of docs/serving.md: each page at three widths, in light and in dark.
+
+    python scripts/screenshots.py [FOLDER]
+
+It serves a made-up company's checkpoints (scripts/sample_fleet.py) and opens them in Chromium.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from browser import chromium
+from sample_fleet import write_fleet
+
+from floodmark import api
+
+WIDTHS = {"wide": 1360, "tablet": 820, "phone": 390}
+DOCS = Path(__file__).resolve().parents[1] / "docs" / "pictures"
+
+
+@contextmanager
+def served(root: Path) -> Iterator[str]:
+    """The address of a server in a thread of this process, which ends with it."""
+    ready: list[str] = []
+    listening = threading.Event()
+
+    def note(found: Any) -> None:
+        ready.append(found.url)
+        listening.set()
+
+    def run() -> None:
+        api.serve([str(root)], port=0, no_history=True, interval=1.0, ready=note)
+
+    threading.Thread(target=run, daemon=True).start()
+    if not listening.wait(30):
+        raise SystemExit("the server did not start within 30 seconds")
+    yield ready[0]
+
+
+def main(folder: Path) -> None:
+    from playwright.sync_api import sync_playwright
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as place:
+        root = Path(place) / "data"
+        write_fleet(root)
+        with served(root) as url, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium())
+            for theme in ("light", "dark"):
+                for name, width in WIDTHS.items():
+                    context = browser.new_context(
+                        viewport={"width": width, "height": 900}, color_scheme=theme
+                    )
+                    page = context.new_page()
+                    page.goto(url)
+                    page.wait_for_selector("tr.stream .badge, tr.stream .sound")
+                    page.wait_for_timeout(2500)
+                    page.screenshot(path=folder / f"fleet-{name}-{theme}.png")
+                    page.get_by_role("link", name="orders-enriched").click()
+                    page.wait_for_selector("#batch-chart .main-svg")
+                    page.wait_for_selector("#anatomy button.tile")
+                    page.wait_for_timeout(1200)
+                    page.screenshot(path=folder / f"checkpoint-{name}-{theme}.png", full_page=True)
+                    context.close()
+            browser.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS)

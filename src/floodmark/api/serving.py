@@ -1,0 +1,296 @@
+"""The verb `serve`: a page and JSON about every checkpoint below some roots. Read-only."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import socket
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from floodmark.api.arguments import Storage, several_of
+from floodmark.errors import CannotRead, NoAnswer, WrongUse
+from floodmark.storage.files import Files, local_path, open_files
+
+if TYPE_CHECKING:
+    from floodmark.changes.verbs.carrying_out import Change
+    from floodmark.web.answers import PlanAnswer
+    from floodmark.web.watch import AskLag
+
+DEFAULT_PORT = 8460
+_DAY_MS = 86_400_000
+_SHORTEST_TOKEN = 16
+_ROOT_SECONDS = 10.0
+_PLAN_LINES = 400
+
+
+@dataclass(frozen=True)
+class Served:
+    """What `ready` is told once the server listens."""
+
+    url: str
+    roots: tuple[str, ...]
+    history: str | None
+    with_token: bool
+
+
+def serve(
+    roots: str | Iterable[str],
+    *,
+    host: str = "127.0.0.1",
+    port: int = DEFAULT_PORT,
+    token_file: str | None = None,
+    allow_host: str | Iterable[str] = (),
+    interval: float = 5.0,
+    history: str | None = None,
+    no_history: bool = False,
+    keep_days: float = 14.0,
+    notify: str | None = None,
+    storage: Storage | None = None,
+    ready: Callable[[Served], None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Serves a page and JSON about every checkpoint below the roots, until it is stopped.
+
+    It listens on this machine only; another `host` needs a `token_file`. Nothing is changed.
+    """
+    require_web_extra()
+    token = _token(host, token_file)
+    if interval < 0.5:
+        raise WrongUse(f"--interval {interval:g}: too short", do="Give 0.5 seconds or more.")
+    if not keep_days > 0:
+        raise WrongUse(f"--keep-days {keep_days:g}: nothing would be kept", do="Give 1 or more.")
+    places = [_open_root(root, storage) for root in several_of(roots)]
+    if not places:
+        raise WrongUse("no root to serve", do="Name a folder: floodmark serve data/checkpoints")
+
+    from floodmark.web.app import AppParts, make_app
+    from floodmark.web.guard import Keys
+    from floodmark.web.history import History
+    from floodmark.web.notify import Notifier
+    from floodmark.web.watch import Fleet, WatchOptions
+
+    notifier = Notifier(notify, warn) if notify is not None else None
+    kept_in = None if no_history else Path(history) if history else default_history()
+    with _listening(host, port) as listener:
+        kept = History(kept_in, int(keep_days * _DAY_MS))
+        fleet = Fleet(places, WatchOptions(interval), kept, notifier, _ask_lag(storage))
+        names = (*several_of(allow_host), *_own_names(host))
+        app = make_app(AppParts(fleet, Keys(token), names, _plan_maker(storage), None, _version()))
+        fleet.start()
+        try:
+            _run(
+                app,
+                listener,
+                lambda: ready(
+                    Served(
+                        _url(host, listener.getsockname()[1]),
+                        tuple(place.root for place in places),
+                        None if kept_in is None else str(kept_in),
+                        token is not None,
+                    )
+                ),
+            )
+        finally:
+            fleet.close()
+
+
+def require_web_extra() -> None:
+    missing = [
+        name for name in ("fastapi", "uvicorn", "jinja2", "plotly") if find_spec(name) is None
+    ]
+    if missing:
+        raise WrongUse(
+            f"serve needs {', '.join(missing)}",
+            "They are heavy, so the base install leaves them out.",
+            'Install them with: pip install "floodmark[web]"',
+        )
+
+
+def default_history() -> Path:
+    """Where programs of this user keep what they remember."""
+    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(state) / "floodmark" / "serve.sqlite"
+
+
+def _version() -> str:
+    from importlib import import_module
+
+    return str(import_module("floodmark").__version__)
+
+
+def _token(host: str, token_file: str | None) -> str | None:
+    if token_file is None:
+        if not is_loopback(host):
+            raise WrongUse(
+                f"--host {host}: others could read these pages, and no token is asked for",
+                "Checkpoints name topics, tables and folders.",
+                "Add --token-file FILE with a long random text in FILE: "
+                "`python3 -c 'import secrets; print(secrets.token_urlsafe(32))' > FILE`",
+            )
+        return None
+    try:
+        with Path(token_file).open(encoding="utf-8") as file:
+            token = file.read(4096).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        words = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise CannotRead(f"--token-file {token_file}: {words}", do="Check the path.") from None
+    if len(token) < _SHORTEST_TOKEN or any(character.isspace() for character in token):
+        raise WrongUse(
+            f"--token-file {token_file}: the token is too short, or holds a space",
+            f"It has to have {_SHORTEST_TOKEN} characters at least, on one line.",
+        )
+    from floodmark.secret_text import remember
+
+    remember("token", token)
+    return token
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _own_names(host: str) -> tuple[str, ...]:
+    try:
+        ip_address(host.strip("[]"))
+    except ValueError:
+        return (host,)
+    return () if is_loopback(host) else (socket.gethostname(),)
+
+
+def _open_root(root: str, storage: Storage | None) -> Files:
+    """A root that is not there is said at once; one that is slow is not waited for."""
+    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import TimeoutError as TookTooLong
+
+    path = local_path(str(root))
+    location = str(root) if path is None or not path else str(Path(path).absolute())
+    place = open_files(location, storage)
+
+    def look() -> None:
+        level = place.level()
+        if not level.folders and not level.files:
+            place.list(most=1)  # says what is wrong with the root, if it is not just empty
+
+    pool = ThreadPoolExecutor(1)
+    try:
+        pool.submit(look).result(_ROOT_SECONDS)
+    except TookTooLong:
+        print(
+            f"floodmark: {place.root} does not answer yet; it is shown as soon as it does",
+            file=sys.stderr,
+        )
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+    return place
+
+
+class _Listener:
+    """A bound socket, closed at the end."""
+
+    def __init__(self, found: socket.socket) -> None:
+        self.found = found
+
+    def __enter__(self) -> socket.socket:
+        return self.found
+
+    def __exit__(self, *_: object) -> None:
+        self.found.close()
+
+
+def _listening(host: str, port: int) -> _Listener:
+    if not 0 <= port <= 65_535:
+        raise WrongUse(f"--port {port}: there is no such port", do="Give 1 to 65535.")
+    name = host.strip("[]")
+    family = socket.AF_INET6 if ":" in name else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((name, port))
+        found.listen(128)
+    except (OSError, UnicodeError) as error:
+        found.close()
+        words = getattr(error, "strerror", None) or str(error)
+        raise WrongUse(
+            f"{host}:{port}: {words}",
+            "Another program listens there, or the address is not this machine's.",
+            "Choose another port: --port 0 takes one that is free.",
+        ) from None
+    return _Listener(found)
+
+
+def _url(host: str, port: int) -> str:
+    name = host.strip("[]")
+    return f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
+
+
+def _run(app: Any, listener: socket.socket, ready: Callable[[], None]) -> None:
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=2,
+        timeout_keep_alive=15,
+        limit_concurrency=200,
+        lifespan="off",
+    )
+    server = uvicorn.Server(config)
+    ready()
+    server.run(sockets=[listener])
+
+
+def _plan_maker(storage: Storage | None) -> Callable[[str, str], PlanAnswer]:
+    """Plans as the verbs make them, which without `execute` change nothing."""
+
+    def make(verb: str, path: str) -> PlanAnswer:
+        from floodmark.web.answers import PlanAnswer
+
+        change, command = _planned(verb, path, storage)
+        plan = change.plan
+        lines = [
+            plan.title,
+            *(f"{step.do:14} {step.path}  {step.why}" for step in plan.steps[:_PLAN_LINES]),
+        ]
+        if len(plan.steps) > _PLAN_LINES:
+            lines.append(f"… and {len(plan.steps) - _PLAN_LINES:,} more steps")
+        lines += [*plan.notes, *(f"{one.sink}: {one.words}" for one in plan.consequences)]
+        lines += [f"first: {one.words}" for one in plan.preconditions]
+        return PlanAnswer(verb, command, lines)
+
+    return make
+
+
+def _planned(verb: str, path: str, storage: Storage | None) -> tuple[Change, str]:
+    from floodmark.api import changing, mending
+    from floodmark.fleet.next_steps import rewindable
+    from floodmark.storage.load import load
+
+    place = shlex.quote(path)
+    if verb == "repair":
+        return mending.repair(path, storage=storage), f"floodmark repair {place} --execute"
+    if verb == "compact":
+        return mending.compact(path, storage=storage), f"floodmark compact {place} --execute"
+    if verb == "upgrade":
+        new = path.rstrip("/") + "-new"
+        change = changing.upgrade(path, new, storage=storage)
+        return change, f"floodmark upgrade {place} {shlex.quote(new)} --execute"
+    batch = rewindable(load(open_files(path, storage)))
+    if batch is None:
+        raise NoAnswer("there is no earlier batch to go back to")
+    change = changing.rewind(path, to_batch=batch, storage=storage)
+    return change, f"floodmark rewind {place} --to-batch {batch} --execute"
+
+
+def _ask_lag(storage: Storage | None) -> AskLag | None:
+    return None

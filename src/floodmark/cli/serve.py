@@ -1,0 +1,76 @@
+"""`floodmark serve`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import options
+from floodmark.cli.words import echo
+
+
+@click.command("serve")
+@click.argument("roots", metavar="ROOT...", nargs=-1, required=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port", type=int, default=8460, show_default=True, help="The port; 0 takes a free one."
+)
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    help="Ask for the token in FILE; needed with a --host that others reach.",
+)
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    help="A name by which browsers reach this server, behind a proxy say; repeatable.",
+)
+@click.option(
+    "--interval",
+    type=float,
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often to look at every checkpoint.",
+)
+@click.option(
+    "--history",
+    metavar="FILE",
+    help="Where to keep what was seen. [default: ~/.local/state/floodmark/serve.sqlite]",
+)
+@click.option("--no-history", is_flag=True, help="Keep what was seen in memory only.")
+@click.option(
+    "--keep-days",
+    type=float,
+    default=14.0,
+    show_default=True,
+    metavar="DAYS",
+    help="How long the history is kept.",
+)
+@click.option(
+    "--notify",
+    metavar="URL",
+    help="Post JSON there when a stream stalls, falls behind, or gets an error finding.",
+)
+@options.storage
+def command(roots: tuple[str, ...], storage: dict[str, Any], **named: Any) -> None:
+    """Serve a page and JSON about every checkpoint below the ROOTs, until Ctrl-C.
+
+    Nothing is changed, and nothing but this machine can reach it unless --host says so.
+    """
+
+    def ready(served: api.Served) -> None:
+        where = " and ".join(served.roots)
+        echo(f"floodmark serves {where} at {served.url}", err=True)
+        kept = served.history or "in memory, until it ends"
+        echo(f"  JSON: {served.url}api/fleet, {served.url}openapi.json; history: {kept}", err=True)
+        if served.with_token:
+            echo("  The page asks for the token once; JSON takes it as a bearer token.", err=True)
+
+    def warn(words: str) -> None:
+        echo(f"floodmark: {words}", err=True)
+
+    api.serve(roots, storage=storage, ready=ready, warn=warn, **named)

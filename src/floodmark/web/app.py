@@ -1,0 +1,354 @@
+"""The FastAPI application: pages, JSON and files. Every route only reads."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+from urllib.parse import parse_qs
+
+from fastapi import FastAPI, HTTPException, Query, Request
+from fastapi import Path as InPath
+from fastapi.middleware.gzip import GZipMiddleware
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from fastapi.staticfiles import StaticFiles
+
+from floodmark.checkpoint.differences import Difference, diff_batches, diff_checkpoints
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.errors import FloodmarkError
+from floodmark.fleet.anatomy import Anatomy
+from floodmark.fleet.card import bounded
+from floodmark.fleet.next_steps import PLANNED
+from floodmark.secret_text import redacted
+from floodmark.storage.load import load
+from floodmark.web.answers import (
+    CheckpointAnswer,
+    DifferencesAnswer,
+    FleetAnswer,
+    HistoryAnswer,
+    PageDifference,
+    PlanAnswer,
+    Problem,
+    Up,
+)
+from floodmark.web.guard import COOKIE, Guard, Keys
+from floodmark.web.pages import Pages
+from floodmark.web.reading import Reader, stamp_of
+from floodmark.web.watch import Fleet, Watched
+from floodmark.wire import to_wire
+
+_PAGE_SECONDS = 20.0
+_PLAN_SECONDS = 60.0
+_MOST_DIFFERENCES = 500
+_LONGEST = 1000
+_LONGEST_FORM = 8192
+_YEAR = "public, max-age=31536000, immutable"
+_Result = TypeVar("_Result")
+Id = Annotated[str, InPath(pattern="^[0-9a-f]{16}$", description="As /api/fleet gives it.")]
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    404: {"model": Problem, "description": "No checkpoint of that id is watched."},
+    409: {"model": Problem, "description": "The answer is no; the words say why."},
+    503: {"model": Problem, "description": "The storage cannot be read now."},
+    504: {"model": Problem, "description": "The storage did not answer in time."},
+}
+_TOKEN: dict[int | str, dict[str, Any]] = {
+    400: {"model": Problem, "description": "The request cannot be read."},
+    401: {"model": Problem, "description": "The token is missing or wrong."},
+    421: {"model": Problem, "description": "The server does not answer to that host name."},
+}
+
+MakePlan = Callable[[str, str], PlanAnswer]
+"""A verb and a checkpoint's path → the plan that it would make."""
+
+
+@dataclass(frozen=True)
+class AppParts:
+    fleet: Fleet
+    keys: Keys
+    hosts: tuple[str, ...]
+    make_plan: MakePlan
+    metrics: Callable[[Fleet], str] | None = None
+    version: str = ""
+
+
+def make_app(parts: AppParts) -> FastAPI:
+    app = FastAPI(
+        title="floodmark serve",
+        version=parts.version,
+        summary="Every stream below the roots: read-only.",
+        docs_url=None,  # they load scripts from another host
+        redoc_url=None,
+        responses=_TOKEN,
+    )
+    _add_api(app, parts)
+    _add_pages(app, parts, Pages(parts.version))
+    app.add_middleware(GZipMiddleware, minimum_size=2048, compresslevel=4)
+    app.add_middleware(Guard, keys=parts.keys, hosts=parts.hosts)
+    return app
+
+
+def _add_api(app: FastAPI, parts: AppParts) -> None:
+    fleet, reader = parts.fleet, Reader()
+
+    @app.get("/api/fleet", response_model=FleetAnswer, tags=["fleet"])
+    def get_fleet(
+        since: Annotated[int, Query(ge=0, le=1 << 53, description="A revision.")] = 0,
+    ) -> Response:
+        """Every checkpoint in short; with `since` only those that changed after it."""
+        return _json(_fleet_answer(fleet, since))
+
+    @app.get(
+        "/api/checkpoints/{id}",
+        response_model=CheckpointAnswer,
+        responses=_PROBLEMS,
+        tags=["checkpoint"],
+    )
+    async def get_checkpoint(request: Request, id: Id) -> Response:
+        """All that is known of one checkpoint. Its ETag changes when the checkpoint does."""
+        one = _find(fleet, id)
+
+        def answer() -> tuple[str, bytes]:
+            fleet.refresh(one)
+            stamp = stamp_of(one.files, one.glimpse)
+            tag = (
+                f'"{hash((stamp, one.card.revision, one.lag and one.lag.at_ms)) & (1 << 64) - 1:x}"'
+            )
+            if request.headers.get("if-none-match") == tag:
+                return tag, b""
+            found = reader.detail(one.id, one.files, stamp)
+            now = int(time.time() * 1000)
+            body = CheckpointAnswer(now, one.card, found, one.lag, fleet.overtaken(one))
+            return tag, _text(body)
+
+        tag, body = await _in_pool(one, answer)
+        headers = {"ETag": tag, "Cache-Control": "no-cache"}
+        if not body:
+            return Response(status_code=304, headers=headers)
+        return Response(body, media_type="application/json", headers=headers)
+
+    @app.get(
+        "/api/checkpoints/{id}/anatomy",
+        response_model=Anatomy,
+        responses=_PROBLEMS,
+        tags=["checkpoint"],
+    )
+    async def get_anatomy(id: Id) -> Response:
+        """Every file: what it is, and whether a restart reads it."""
+        one = _find(fleet, id)
+
+        def answer() -> Anatomy:
+            return reader.anatomy(one.id, one.files, stamp_of(one.files, one.glimpse))
+
+        return _json(await _in_pool(one, answer))
+
+    @app.get(
+        "/api/checkpoints/{id}/history",
+        response_model=HistoryAnswer,
+        responses=_PROBLEMS,
+        tags=["checkpoint"],
+    )
+    def get_history(
+        id: Id,
+        hours: Annotated[float, Query(gt=0, le=24 * 400)] = 24,
+    ) -> Response:
+        """What was seen of it: lag, state and batches, also of batches that are purged."""
+        one = _find(fleet, id)
+        since = int((time.time() - hours * 3600) * 1000)
+        samples = list(fleet.history.samples(one.id, since))
+        batches = [
+            batch
+            for batch in fleet.history.batches(one.id)
+            if batch.committed_ms is None or batch.committed_ms >= since
+        ]
+        return _json(HistoryAnswer(samples, batches))
+
+    @app.get(
+        "/api/checkpoints/{id}/diff",
+        response_model=DifferencesAnswer,
+        responses=_PROBLEMS,
+        tags=["checkpoint"],
+    )
+    async def get_diff(
+        id: Id,
+        left: Annotated[int | None, Query(ge=0, le=1 << 62)] = None,
+        right: Annotated[int | None, Query(ge=0, le=1 << 62)] = None,
+        other: Annotated[str | None, Query(pattern="^[0-9a-f]{16}$")] = None,
+    ) -> Response:
+        """What differs between two batches (`left`, `right`), or from another checkpoint."""
+        one = _find(fleet, id)
+        if other is not None:
+            against = _find(fleet, other)
+            answer = await _in_pool(one, lambda: _diff_checkpoints(one, against))
+        elif left is not None and right is not None:
+            answer = await _in_pool(one, lambda: _diff_batches(one, left, right))
+        else:
+            raise HTTPException(409, "Give two batches, left and right, or another checkpoint.")
+        return _json(answer)
+
+    @app.get(
+        "/api/checkpoints/{id}/plans/{verb}",
+        response_model=PlanAnswer,
+        responses=_PROBLEMS,
+        tags=["checkpoint"],
+    )
+    async def get_plan(
+        id: Id, verb: Annotated[str, InPath(pattern=f"^({'|'.join(PLANNED)})$")]
+    ) -> Response:
+        """The plan that a changing verb would make. Nothing is carried out."""
+        one = _find(fleet, id)
+        make = parts.make_plan
+        return _json(await _in_pool(one, lambda: make(verb, one.files.root), _PLAN_SECONDS))
+
+    @app.get("/api/health", response_model=Up, tags=["fleet"])
+    def get_health() -> Response:
+        cards, _, revision = fleet.cards()
+        return _json(Up(len(cards), revision, fleet.fault))
+
+    if parts.metrics is not None:
+        metrics = parts.metrics
+
+        @app.get("/metrics", response_class=Response, tags=["fleet"])
+        def get_metrics() -> Response:
+            """For Prometheus."""
+            return Response(metrics(fleet), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _fleet_answer(fleet: Fleet, since: int) -> FleetAnswer:
+    cards, gone, revision = fleet.cards(since)
+    return FleetAnswer(
+        revision,
+        int(time.time() * 1000),
+        fleet.began,
+        int(fleet.options.interval * 1000),
+        fleet.asks_lag,
+        fleet.roots(),
+        cards,
+        gone,
+    )
+
+
+def _find(fleet: Fleet, id_: str) -> Watched:
+    found = fleet.find(id_)
+    if found is None:
+        raise HTTPException(404, "No checkpoint of that id is below the roots now.")
+    return found
+
+
+async def _in_pool(
+    one: Watched, work: Callable[[], _Result], seconds: float = _PAGE_SECONDS
+) -> _Result:
+    """In the threads of its root: storage that hangs holds up no other root's pages."""
+    loop = asyncio.get_running_loop()
+    try:
+        return await asyncio.wait_for(loop.run_in_executor(one.root.pool, work), seconds)
+    except asyncio.TimeoutError:
+        words = f"The storage did not answer within {seconds:.0f} seconds."
+        raise HTTPException(504, words) from None
+    except FloodmarkError as error:
+        status = 503 if error.status == 3 else 409
+        words = " ".join(filter(None, (error.what, error.why, error.do)))
+        raise HTTPException(status, bounded(redacted(words), 4000)) from None
+
+
+def _diff_batches(one: Watched, left: int, right: int) -> DifferencesAnswer:
+    from floodmark.checkpoint.position import choose_batch
+
+    checkpoint = load(one.files, batches=(left, right))
+    for batch in (left, right):
+        choose_batch(checkpoint, batch, None)
+    found = diff_batches(checkpoint, left, right)
+    return _differences(f"batch {left}", f"batch {right}", found)
+
+
+def _diff_checkpoints(one: Watched, other: Watched) -> DifferencesAnswer:
+    left: Checkpoint = load(one.files)
+    return _differences(one.card.name, other.card.name, diff_checkpoints(left, load(other.files)))
+
+
+def _differences(left: str, right: str, found: tuple[Difference, ...]) -> DifferencesAnswer:
+    shown = [
+        PageDifference(
+            bounded(one.where), _value(one.where, one.left), _value(one.where, one.right)
+        )
+        for one in found[:_MOST_DIFFERENCES]
+    ]
+    return DifferencesAnswer(left, right, shown, max(len(found) - _MOST_DIFFERENCES, 0))
+
+
+def _value(where: str, value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, str) and where.startswith("conf"):
+        from floodmark.redaction import noted_conf
+
+        name = where.removeprefix("conf").strip(" .")
+        return noted_conf({name: bounded(value, _LONGEST)})[name]
+    text = value if isinstance(value, str) else json.dumps(to_wire(value), ensure_ascii=False)
+    return bounded(redacted(text), _LONGEST)
+
+
+def _add_pages(app: FastAPI, parts: AppParts, pages: Pages) -> None:
+    static = Path(str(package_files("floodmark.web") / "static"))
+    script = plotly_script()
+    app.mount("/static/own", StaticFiles(directory=static), name="own")
+
+    @app.get("/static/charts.js", include_in_schema=False)
+    def get_charts() -> FileResponse:
+        return FileResponse(script, media_type="text/javascript", headers={"Cache-Control": _YEAR})
+
+    @app.get("/", response_class=HTMLResponse, include_in_schema=False)
+    def get_fleet_page() -> str:
+        return pages.fleet()
+
+    @app.get("/checkpoints/{id}", response_class=HTMLResponse, include_in_schema=False)
+    def get_checkpoint_page(id: str) -> HTMLResponse:
+        one = parts.fleet.find(id) if len(id) == 16 else None
+        if one is None:
+            return HTMLResponse(pages.gone(), 404)
+        return HTMLResponse(pages.checkpoint(one.card))
+
+    @app.get("/login", response_class=HTMLResponse, include_in_schema=False)
+    def get_login() -> str:
+        return pages.login(wrong=False)
+
+    @app.post("/login", include_in_schema=False)
+    async def post_login(request: Request) -> Response:
+        if not parts.keys.fits(await _given_token(request)):
+            await asyncio.sleep(0.5)
+            return HTMLResponse(pages.login(wrong=True), 401)
+        answer = RedirectResponse("/", 303)
+        answer.set_cookie(COOKIE, parts.keys.cookie, httponly=True, samesite="strict")
+        return answer
+
+    @app.get("/favicon.ico", include_in_schema=False)
+    def get_icon() -> FileResponse:
+        return FileResponse(static / "icon.svg", media_type="image/svg+xml")
+
+
+async def _given_token(request: Request) -> str:
+    """From a form as browsers send it; whatever is longer than a token can be is none."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _LONGEST_FORM:
+            return ""
+    fields = parse_qs(body.decode("latin-1"))
+    return fields.get("token", [""])[0].strip()
+
+
+def plotly_script() -> Path:
+    """The charts' script, as the installed plotly package carries it."""
+    return Path(str(package_files("plotly"))) / "package_data" / "plotly.min.js"
+
+
+def _json(value: object) -> Response:
+    return Response(_text(value), media_type="application/json")
+
+
+def _text(value: object) -> bytes:
+    return json.dumps(to_wire(value), ensure_ascii=True, separators=(",", ":")).encode()

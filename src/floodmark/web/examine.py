@@ -1,0 +1,67 @@
+"""Looks at one checkpoint as a whole: sizes, kinds of sources, and what the doctor sees at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from floodmark.checkpoint.model import Kind
+from floodmark.checkpoint.timeline import Action, restart
+from floodmark.diagnosis.gather import glance
+from floodmark.fleet.batch_bars import was_copied
+from floodmark.fleet.card import FindingCounts, bounded
+from floodmark.rules.finding import Severity
+from floodmark.rules.registry import examine as examine_evidence
+from floodmark.storage.files import Files
+
+
+@dataclass(frozen=True)
+class Examined:
+    kind: str
+    query_id: str | None
+    sources: tuple[str, ...]
+    state_bytes: int | None
+    bytes: int
+    files: int
+    findings: FindingCounts
+    batch_times: tuple[int, ...] | None
+    """The batches' own times, of a copy: there the files' times tell nothing."""
+    watermark_ms: int | None = None
+    committed: int | None = None
+
+
+def examine(files: Files) -> Examined:
+    evidence = glance(files)
+    checkpoint = evidence.checkpoint
+    operators = checkpoint.state_operators
+    structured = checkpoint.kind is Kind.STRUCTURED_STREAMING
+    times = None
+    if structured and was_copied(checkpoint):
+        done = set(checkpoint.commit_ids)
+        times = tuple(
+            entry.metadata.batch_timestamp_ms
+            for batch, entry in sorted(checkpoint.offsets.items())
+            if entry.metadata and batch in done
+        )
+    if checkpoint.complete:
+        found = examine_evidence(evidence)
+        counts = {level: sum(one.severity is level for one in found) for level in Severity}
+        worst = bounded(f"{found[0].code} {found[0].what}") if found else None
+        findings = FindingCounts(
+            counts[Severity.ERROR], counts[Severity.WARNING], counts[Severity.ADVICE], worst
+        )
+    else:  # most of its state was not listed: rules would miss it
+        verdict = restart(checkpoint) if structured else None
+        fails = verdict is not None and verdict.action is Action.FAIL
+        findings = FindingCounts(int(fails), first=verdict.words if verdict and fails else None)
+    return Examined(
+        checkpoint.kind.value,
+        None if checkpoint.query_id is None else bounded(checkpoint.query_id),
+        tuple(dict.fromkeys(source.kind for source in checkpoint.sources)),
+        sum(one.bytes for one in operators) if operators else None,
+        checkpoint.bytes,
+        len(checkpoint.files),
+        findings,
+        times,
+        checkpoint.watermark_ms,
+        checkpoint.committed_batch,
+    )

@@ -1,0 +1,146 @@
+"""What was seen, kept in a small SQLite file: trends outlive the logs and the query.
+
+One sample a minute for a day, then one in ten minutes, until the retention ends.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any
+
+from floodmark.errors import CannotRead
+from floodmark.fleet.retention import PartSample
+
+_VERSION = 1
+_FINE_MS = 86_400_000
+_COARSE_MS = 600_000
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS samples (
+  checkpoint TEXT NOT NULL, at_ms INTEGER NOT NULL, committed INTEGER, records INTEGER,
+  bytes INTEGER, behind_ms INTEGER, state_bytes INTEGER, watermark_ms INTEGER,
+  PRIMARY KEY (checkpoint, at_ms)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS parts (
+  checkpoint TEXT NOT NULL, at_ms INTEGER NOT NULL, source TEXT NOT NULL, part TEXT NOT NULL,
+  position INTEGER NOT NULL, end INTEGER, earliest INTEGER,
+  PRIMARY KEY (checkpoint, at_ms, source, part)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS batches (
+  checkpoint TEXT NOT NULL, batch INTEGER NOT NULL, planned_ms INTEGER, committed_ms INTEGER,
+  PRIMARY KEY (checkpoint, batch)) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True)
+class Sample:
+    at_ms: int
+    committed: int | None
+    records: int | None
+    bytes: int | None
+    behind_ms: int | None
+    state_bytes: int | None
+    watermark_ms: int | None
+
+
+@dataclass(frozen=True)
+class BatchSample:
+    batch: int
+    planned_ms: int | None
+    committed_ms: int | None
+
+
+class History:
+    """Safe for threads: one connection, one lock."""
+
+    def __init__(self, path: Path | None, retention_ms: int) -> None:
+        """Without a path the history ends with the process."""
+        self.path = path
+        self._retention_ms = retention_ms
+        self._lock = threading.Lock()
+        try:
+            if path is not None:
+                path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                path.touch(mode=0o600)
+            self._db = sqlite3.connect(path or ":memory:", check_same_thread=False, timeout=5)
+            with self._db:
+                self._db.execute("PRAGMA journal_mode=WAL")
+                self._db.execute("PRAGMA synchronous=NORMAL")
+                self._db.executescript(_SCHEMA)
+                found = self._db.execute("PRAGMA user_version").fetchone()[0]
+                if found > _VERSION:
+                    raise sqlite3.DatabaseError(f"its version is {found}; this reads {_VERSION}")
+                self._db.execute(f"PRAGMA user_version={_VERSION}")
+        except (sqlite3.Error, OSError) as error:
+            raise CannotRead(
+                f"{path}: the history cannot be kept there",
+                str(error),
+                "Name another file with --history FILE, or --no-history.",
+            ) from None
+
+    def add(self, samples: Iterable[tuple[str, Sample]]) -> None:
+        rows = [(checkpoint, *astuple(sample)) for checkpoint, sample in samples]
+        self._write("INSERT OR REPLACE INTO samples VALUES (?,?,?,?,?,?,?,?)", rows)
+
+    def add_parts(self, checkpoint: str, parts: Iterable[PartSample]) -> None:
+        rows = [
+            (checkpoint, one.at_ms, one.source, one.part, one.position, one.end, one.earliest)
+            for one in parts
+        ]
+        self._write("INSERT OR REPLACE INTO parts VALUES (?,?,?,?,?,?,?)", rows)
+
+    def add_batches(self, batches: Iterable[tuple[str, BatchSample]]) -> None:
+        rows = [(checkpoint, *astuple(batch)) for checkpoint, batch in batches]
+        self._write("INSERT OR REPLACE INTO batches VALUES (?,?,?,?)", rows)
+
+    def _write(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
+        if rows:
+            with self._lock, self._db:
+                self._db.executemany(statement, rows)
+
+    def samples(self, checkpoint: str, since_ms: int = 0, most: int = 2000) -> tuple[Sample, ...]:
+        rows = self._read(
+            "SELECT at_ms, committed, records, bytes, behind_ms, state_bytes, watermark_ms FROM "
+            "samples WHERE checkpoint = ? AND at_ms >= ? ORDER BY at_ms DESC LIMIT ?",
+            (checkpoint, since_ms, most),
+        )
+        return tuple(Sample(*row) for row in reversed(rows))
+
+    def parts(self, checkpoint: str, since_ms: int = 0, most: int = 20_000) -> list[PartSample]:
+        rows = self._read(
+            "SELECT at_ms, source, part, position, end, earliest FROM parts "
+            "WHERE checkpoint = ? AND at_ms >= ? ORDER BY at_ms DESC LIMIT ?",
+            (checkpoint, since_ms, most),
+        )
+        return [PartSample(*row) for row in reversed(rows)]
+
+    def batches(self, checkpoint: str, most: int = 1000) -> tuple[BatchSample, ...]:
+        rows = self._read(
+            "SELECT batch, planned_ms, committed_ms FROM batches WHERE checkpoint = ? "
+            "ORDER BY batch DESC LIMIT ?",
+            (checkpoint, most),
+        )
+        return tuple(BatchSample(*row) for row in reversed(rows))
+
+    def _read(self, statement: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._db.execute(statement, values).fetchall()
+
+    def prune(self, now_ms: int) -> None:
+        """Thins out what is older than a day, and removes what is older than the retention."""
+        oldest, fine = now_ms - self._retention_ms, now_ms - _FINE_MS
+        with self._lock, self._db:
+            for table, at in (("samples", "at_ms"), ("parts", "at_ms"), ("batches", "planned_ms")):
+                self._db.execute(f"DELETE FROM {table} WHERE {at} < ?", (oldest,))  # nosec B608
+            for table in ("samples", "parts"):
+                self._db.execute(
+                    f"DELETE FROM {table} WHERE at_ms < ? AND (checkpoint, at_ms) NOT IN "  # nosec B608
+                    f"(SELECT checkpoint, min(at_ms) FROM {table} WHERE at_ms < ? "
+                    "GROUP BY checkpoint, at_ms / ?)",
+                    (fine, fine, _COARSE_MS),
+                )
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()

@@ -1,0 +1,188 @@
+"""Reads all that one checkpoint's page shows. Keeps the answer until the checkpoint changes."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from floodmark.changes import journal
+from floodmark.changes.plan import DELETE, Plan
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import COMMITS, NOTES, OFFSETS, batch_id
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.start_note import STARTS, is_note
+from floodmark.diagnosis.gather import gather
+from floodmark.errors import FloodmarkError
+from floodmark.fleet.anatomy import Anatomy, anatomy
+from floodmark.fleet.batch_bars import Mark
+from floodmark.fleet.card import bounded
+from floodmark.fleet.detail import CheckpointDetail, PageFinding, detail
+from floodmark.fleet.progress_lines import ProgressLine, parse_lines
+from floodmark.rules.finding import Finding
+from floodmark.rules.registry import examine
+from floodmark.storage.files import Files
+from floodmark.storage.local import LocalFiles
+
+PROGRESS = RelativePath(f"{NOTES}/progress.jsonl")
+_TAIL = 2 << 20
+_KEPT = 16
+_NOTES_READ = 30
+_LONGEST_WORDS = 2000
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True)
+class _Read:
+    stamp: object
+    evidence: Evidence
+    findings: tuple[Finding, ...]
+    notes: tuple[Mapping[str, Any], ...]
+    changes: tuple[Mark, ...]
+    progress: tuple[ProgressLine, ...]
+
+
+class Reader:
+    """The last few checkpoints that were looked at, each as it was read."""
+
+    def __init__(self) -> None:
+        self._read: OrderedDict[str, _Read] = OrderedDict()
+        self._answers: OrderedDict[tuple[str, str], tuple[_Read, Any]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def detail(self, id_: str, files: Files, stamp: object) -> CheckpointDetail:
+        def make(found: _Read) -> CheckpointDetail:
+            findings = [_shown(one) for one in found.findings]
+            return detail(
+                id_,
+                found.evidence,
+                files.root,
+                findings,
+                found.notes,
+                found.changes,
+                found.progress,
+            )
+
+        return self._answer("detail", id_, files, stamp, make)
+
+    def anatomy(self, id_: str, files: Files, stamp: object) -> Anatomy:
+        def make(found: _Read) -> Anatomy:
+            return anatomy(found.evidence.checkpoint, found.evidence.snapshots)
+
+        return self._answer("anatomy", id_, files, stamp, make)
+
+    def _answer(
+        self, name: str, id_: str, files: Files, stamp: object, make: Callable[[_Read], _Answer]
+    ) -> _Answer:
+        found = self._gathered(id_, files, stamp)
+        with self._lock:
+            held = self._answers.get((name, id_))
+            if held is not None and held[0] is found:
+                answer: _Answer = held[1]
+                return answer
+        made = make(found)
+        with self._lock:
+            self._answers[name, id_] = (found, made)
+            while len(self._answers) > _KEPT:
+                self._answers.popitem(last=False)
+        return made
+
+    def _gathered(self, id_: str, files: Files, stamp: object) -> _Read:
+        with self._lock:
+            held = self._read.get(id_)
+            if held is not None and held.stamp == stamp:
+                self._read.move_to_end(id_)
+                return held
+        evidence = gather(files)
+        found = _Read(
+            stamp,
+            evidence,
+            examine(evidence),
+            tuple(start_notes(files)),
+            tuple(_changes(files)),
+            read_progress(files),
+        )
+        with self._lock:
+            self._read[id_] = found
+            while len(self._read) > _KEPT // 2:
+                self._read.popitem(last=False)
+        return found
+
+
+def stamp_of(files: Files, logs: object) -> object:
+    """Changes when the checkpoint does: its logs, its notes, and now and then by itself."""
+    if isinstance(files, LocalFiles):
+        info = files.file_info(PROGRESS)
+        stamps = files.folder_stamps(OFFSETS, COMMITS, STARTS, journal.FOLDER)
+        return stamps, info and info.size, int(time.time() // 60)
+    return logs, int(time.time() // 60)
+
+
+def read_progress(files: Files) -> tuple[ProgressLine, ...]:
+    """The newest lines, from the end of the file; none where there is none."""
+    if not isinstance(files, LocalFiles):
+        return ()
+    try:
+        return parse_lines(files.tail(PROGRESS, _TAIL))
+    except FloodmarkError:
+        return ()
+
+
+def start_notes(files: Files) -> Iterator[Mapping[str, Any]]:
+    """The notes of the last starts, oldest first; one that cannot be read is left out."""
+    numbers = sorted(
+        number
+        for name in files.level(STARTS).files
+        if (number := batch_id(name.removesuffix(".json"))) is not None
+    )
+    paths = [RelativePath(f"{STARTS}/{number}.json") for number in numbers[-_NOTES_READ:]]
+    for data in files.read_many(paths).values():
+        try:
+            note = json.loads(data) if isinstance(data, bytes) else None
+        except (ValueError, RecursionError):
+            continue
+        if note is not None and is_note(note):
+            yield note
+
+
+def _changes(files: Files) -> Iterator[Mark]:
+    """What floodmark has changed here, by its journal."""
+    try:
+        records = journal.read_records(files)
+    except FloodmarkError:
+        return  # the doctor and `undo` say what is wrong with it
+    for record in records[-_NOTES_READ:]:
+        batch = _batch_of(record.plan)
+        if batch is not None:
+            words = f"floodmark {record.plan.verb}: {record.stage.value}"
+            yield Mark(batch, "floodmark", bounded(words))
+
+
+def _batch_of(plan: Plan) -> int | None:
+    """Which batch of the chart a change belongs to, by the entries that it touches."""
+    deeds: dict[str, list[int]] = {}
+    for step in plan.steps:
+        folder, _, name = step.path.partition("/")
+        number = batch_id(name) if folder in (OFFSETS, COMMITS) else None
+        if number is not None:
+            deeds.setdefault(step.do, []).append(number)
+    if DELETE in deeds:
+        return min(deeds[DELETE])
+    return max((batch for found in deeds.values() for batch in found), default=None)
+
+
+def _shown(finding: Finding) -> PageFinding:
+    return PageFinding(
+        finding.code,
+        finding.rule,
+        finding.severity.value,
+        bounded(finding.path),
+        bounded(finding.what, _LONGEST_WORDS),
+        bounded(finding.why, _LONGEST_WORDS),
+        bounded(finding.do, _LONGEST_WORDS),
+        finding.repairable,
+    )
