@@ -106,7 +106,11 @@ def write_stream(folder: Path, stream: SampleStream, now: float, chance: random.
                 _commit(_watermark(stream, following)),
                 ends[number],
             )
-    _write(folder / "sources/0/0", '\0v1\n{"%s":{"0":0,"1":0,"2":0}}' % stream.topic, committed)
+    _write(
+        folder / "sources/0/0",
+        f"\0v1\n{_compact({stream.topic: {'0': 0, '1': 0, '2': 0}})}",
+        committed,
+    )
     if stream.partitions:
         _state(folder, stream, first, committed, chance)
     if stream.progress:
@@ -138,7 +142,7 @@ def _offsets(
 
 
 def _commit(watermark: int) -> str:
-    return 'v1\n{"nextBatchWatermarkMs":%d}' % watermark
+    return f"v1\n{_compact({'nextBatchWatermarkMs': watermark})}"
 
 
 def _state(

@@ -28,19 +28,24 @@ DOCS = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 def served(root: Path) -> Iterator[str]:
     """The address of a server in a thread of this process, which ends with it."""
     ready: list[str] = []
-    listening = threading.Event()
+    listening, stop = threading.Event(), threading.Event()
 
     def note(found: Any) -> None:
         ready.append(found.url)
         listening.set()
 
     def run() -> None:
-        api.serve([str(root)], port=0, no_history=True, interval=1.0, ready=note)
+        api.serve([str(root)], port=0, no_history=True, interval=1.0, ready=note, stop=stop)
 
-    threading.Thread(target=run, daemon=True).start()
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
     if not listening.wait(30):
         raise SystemExit("the server did not start within 30 seconds")
-    yield ready[0]
+    try:
+        yield ready[0]
+    finally:
+        stop.set()
+        thread.join(10)
 
 
 def main(folder: Path) -> None:
@@ -66,7 +71,7 @@ def main(folder: Path) -> None:
                     page.wait_for_selector("#batch-chart .main-svg")
                     page.wait_for_selector("#anatomy button.tile")
                     page.wait_for_timeout(1200)
-                    page.screenshot(path=folder / f"checkpoint-{name}-{theme}.png", full_page=True)
+                    page.screenshot(path=folder / f"checkpoint-{name}-{theme}.png")
                     context.close()
             browser.close()
 

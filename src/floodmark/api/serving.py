@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from floodmark.api.arguments import Storage, several_of
@@ -47,6 +48,7 @@ def serve(
     token_file: str | None = None,
     allow_host: str | Iterable[str] = (),
     interval: float = 5.0,
+    patience: float = 20.0,
     history: str | None = None,
     no_history: bool = False,
     keep_days: float = 14.0,
@@ -54,15 +56,19 @@ def serve(
     storage: Storage | None = None,
     ready: Callable[[Served], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
+    stop: Event | None = None,
 ) -> None:
     """Serves a page and JSON about every checkpoint below the roots, until it is stopped.
 
     It listens on this machine only; another `host` needs a `token_file`. Nothing is changed.
+    Ctrl-C stops it, or `stop` once it is set; `ready` is called when it listens.
     """
     require_web_extra()
     token = _token(host, token_file)
-    if interval < 0.5:
+    if not interval >= 0.5:
         raise WrongUse(f"--interval {interval:g}: too short", do="Give 0.5 seconds or more.")
+    if not patience > 0:
+        raise WrongUse(f"--patience {patience:g}: no time to answer in", do="Give 1 or more.")
     if not keep_days > 0:
         raise WrongUse(f"--keep-days {keep_days:g}: nothing would be kept", do="Give 1 or more.")
     places = [_open_root(root, storage) for root in several_of(roots)]
@@ -79,7 +85,9 @@ def serve(
     kept_in = None if no_history else Path(history) if history else default_history()
     with _listening(host, port) as listener:
         kept = History(kept_in, int(keep_days * _DAY_MS))
-        fleet = Fleet(places, WatchOptions(interval), kept, notifier, _ask_lag(storage))
+        fleet = Fleet(
+            places, WatchOptions(interval, patience=patience), kept, notifier, _ask_lag(storage)
+        )
         names = (*several_of(allow_host), *_own_names(host))
         app = make_app(AppParts(fleet, Keys(token), names, _plan_maker(storage), None, _version()))
         fleet.start()
@@ -87,6 +95,7 @@ def serve(
             _run(
                 app,
                 listener,
+                stop,
                 lambda: ready(
                     Served(
                         _url(host, listener.getsockname()[1]),
@@ -232,7 +241,7 @@ def _url(host: str, port: int) -> str:
     return f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
 
 
-def _run(app: Any, listener: socket.socket, ready: Callable[[], None]) -> None:
+def _run(app: Any, listener: socket.socket, stop: Event | None, ready: Callable[[], None]) -> None:
     import uvicorn
 
     config = uvicorn.Config(
@@ -246,6 +255,13 @@ def _run(app: Any, listener: socket.socket, ready: Callable[[], None]) -> None:
         lifespan="off",
     )
     server = uvicorn.Server(config)
+    if stop is not None:
+
+        def end() -> None:
+            stop.wait()
+            server.should_exit = True
+
+        Thread(target=end, name="floodmark-stop", daemon=True).start()
     ready()
     server.run(sockets=[listener])
 
@@ -272,23 +288,25 @@ def _plan_maker(storage: Storage | None) -> Callable[[str, str], PlanAnswer]:
 
 
 def _planned(verb: str, path: str, storage: Storage | None) -> tuple[Change, str]:
-    from floodmark.api import changing, mending
+    from floodmark.api.repairing import compact, repair
+    from floodmark.api.rewinding import rewind
+    from floodmark.api.upgrading import upgrade
     from floodmark.fleet.next_steps import rewindable
     from floodmark.storage.load import load
 
     place = shlex.quote(path)
     if verb == "repair":
-        return mending.repair(path, storage=storage), f"floodmark repair {place} --execute"
+        return repair(path, storage=storage), f"floodmark repair {place} --execute"
     if verb == "compact":
-        return mending.compact(path, storage=storage), f"floodmark compact {place} --execute"
+        return compact(path, storage=storage), f"floodmark compact {place} --execute"
     if verb == "upgrade":
         new = path.rstrip("/") + "-new"
-        change = changing.upgrade(path, new, storage=storage)
+        change = upgrade(path, new, storage=storage)
         return change, f"floodmark upgrade {place} {shlex.quote(new)} --execute"
     batch = rewindable(load(open_files(path, storage)))
     if batch is None:
         raise NoAnswer("there is no earlier batch to go back to")
-    change = changing.rewind(path, to_batch=batch, storage=storage)
+    change = rewind(path, to_batch=batch, storage=storage)
     return change, f"floodmark rewind {place} --to-batch {batch} --execute"
 
 

@@ -37,6 +37,14 @@ from floodmark.cli.words import echo
     help="How often to look at every checkpoint.",
 )
 @click.option(
+    "--patience",
+    type=float,
+    default=20.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Storage that has not answered for so long makes its cards grey.",
+)
+@click.option(
     "--history",
     metavar="FILE",
     help="Where to keep what was seen. [default: ~/.local/state/floodmark/serve.sqlite]",

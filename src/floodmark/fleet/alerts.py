@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from floodmark.fleet.card import FleetCard
-from floodmark.fleet.pulse import Health
+from floodmark.fleet.pulse import StreamHealth
 
 STALLED, BEHIND, ERROR = "stalled", "behind", "error-finding"
 _GROWING_SAMPLES = 4
@@ -28,7 +28,7 @@ class Alert:
 def troubles(card: FleetCard, lags: Sequence[int]) -> dict[str, str]:
     """Event → its words. `lags`: the records behind in the last samples, oldest first."""
     found = {}
-    if card.health is Health.STALLED:
+    if card.health is StreamHealth.STALLED:
         found[STALLED] = card.words
     if falls_behind(lags):
         found[BEHIND] = f"{lags[-1]:,} records behind, and more each time that it was asked."

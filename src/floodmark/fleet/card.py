@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from floodmark.fleet.pulse import Health, Pulse
+from floodmark.fleet.pulse import Pulse, StreamHealth
 
 # `<storage>/_checkpoints/<catalog>/<schema>/<table>/<flow>/<n>`, as spark-pipelines lays it out.
 _FLOW = re.compile(r"(?P<base>.*?)/?_checkpoints/(?P<table>[^/]+(?:/[^/]+)*)/(?P<flow>[^/]+)/\d+")
@@ -43,7 +43,7 @@ class FleetCard:
     root: str
     group: str | None
     """The declarative pipeline that it is a flow of."""
-    health: Health
+    health: StreamHealth
     words: str
     kind: str | None = None
     query_id: str | None = None

@@ -19,7 +19,7 @@ _SILENT, _SILENT_MS = 10, 30_000
 _RECENT = 20
 
 
-class Health(str, Enum):
+class StreamHealth(str, Enum):
     ON_TIME = "on-time"
     """The last commit is as recent as usual."""
     LATE = "late"
@@ -38,7 +38,7 @@ class Health(str, Enum):
 
 @dataclass(frozen=True)
 class Pulse:
-    health: Health
+    health: StreamHealth
     last_commit_ms: int | None
     age_ms: int | None
     usual_ms: int | None
@@ -79,25 +79,31 @@ def pulse(
 
 def _judge(
     usual: int | None, age: int | None, planned_ms: int | None, now_ms: int, waiting: int | None
-) -> tuple[Health, str]:
+) -> tuple[StreamHealth, str]:
     if age is None:
         if planned_ms is None:
-            return Health.NEW, "No batch was committed yet."
-        return Health.NEW, f"The first batch is planned for {span(now_ms - planned_ms)}."
+            return StreamHealth.NEW, "No batch was committed yet."
+        return StreamHealth.NEW, f"The first batch is planned for {span(now_ms - planned_ms)}."
     if usual is None:
-        return Health.NEW, f"Last commit {span(age)} ago; too few batches to know what is usual."
+        return (
+            StreamHealth.NEW,
+            f"Last commit {span(age)} ago; too few batches to know what is usual.",
+        )
     against = f"Last commit {span(age)} ago; usual is at most {span(usual)}."
     if age <= _LATE * usual + _LATE_MS:
-        return Health.ON_TIME, against
+        return StreamHealth.ON_TIME, against
     if waiting == 0 and planned_ms is None:
-        return Health.IDLE, f"{against} Nothing waits to be read."
+        return StreamHealth.IDLE, f"{against} Nothing waits to be read."
     if age <= _SILENT * usual + _SILENT_MS:
-        return Health.LATE, against
+        return StreamHealth.LATE, against
     if planned_ms is not None:
-        return Health.STALLED, f"{against} A batch is planned for {span(now_ms - planned_ms)}."
+        return (
+            StreamHealth.STALLED,
+            f"{against} A batch is planned for {span(now_ms - planned_ms)}.",
+        )
     if waiting:
-        return Health.STALLED, f"{against} {waiting:,} records wait."
-    return Health.QUIET, f"{against} Whether anything waits to be read is not known."
+        return StreamHealth.STALLED, f"{against} {waiting:,} records wait."
+    return StreamHealth.QUIET, f"{against} Whether anything waits to be read is not known."
 
 
 def span(ms: float) -> str:

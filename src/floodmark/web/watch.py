@@ -13,12 +13,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from floodmark.errors import FloodmarkError, NotThere
 from floodmark.fleet.alerts import Alert, changes, troubles
 from floodmark.fleet.card import FleetCard, bounded, group_of, name_of, pulse_fields
-from floodmark.fleet.pulse import Health, pulse, span
+from floodmark.fleet.pulse import StreamHealth, pulse, span
 from floodmark.fleet.retention import Overtaking, overtaking
 from floodmark.fleet.stream_lag import StreamLag, card_lag, part_samples
 from floodmark.secret_text import redacted
@@ -296,7 +297,7 @@ class Fleet:
             problem = "The storage has not answered in time."
         found, examined = one.glimpse, one.examined
         if problem is not None or found is None:
-            health = Health.UNKNOWN
+            health = StreamHealth.UNKNOWN
             words = problem or "Not read yet."
             return {
                 "health": health,
@@ -319,10 +320,7 @@ class Fleet:
             "watermark_ms": found.watermark_ms or None,
             "lag": lag,
             "steps_ms": tuple(
-                after - before
-                for before, after in zip(
-                    times[-_STEPS_SHOWN - 1 :], times[-_STEPS_SHOWN:], strict=False
-                )
+                after - before for before, after in pairwise(times[-_STEPS_SHOWN - 1 :])
             ),
         }
         if examined is not None:
@@ -347,7 +345,7 @@ class Fleet:
         return one.overtaken[1]
 
     def _alert(self, one: Watched, now_ms: int) -> None:
-        if one.card.health is Health.UNKNOWN:
+        if one.card.health is StreamHealth.UNKNOWN:
             return
         found = troubles(one.card, tuple(one.lags))
         if self._notifier is not None:
@@ -362,7 +360,7 @@ class Fleet:
         samples, batches = [], []
         for one in list(self._watched.values()):
             card, found = one.card, one.glimpse
-            if found is None or card.health is Health.UNKNOWN:
+            if found is None or card.health is StreamHealth.UNKNOWN:
                 continue
             moved = card.committed_batch != one.kept_batch
             if now_ms - one.sampled_ms >= _SAMPLE_MS and (moved or one.lag or not one.sampled_ms):
@@ -415,7 +413,7 @@ def _new_card(id_: str, files: Files, root: _Root, revision: int) -> FleetCard:
         name_of(path, below),
         below,
         group_of(path, below),
-        Health.UNKNOWN,
+        StreamHealth.UNKNOWN,
         "Not read yet.",
         revision=revision,
     )

@@ -147,7 +147,7 @@ function findingsCell(found) {
 
 function spark(card) {
   const steps = card.steps_ms;
-  if (steps.length < 2) return h("span", { class: "dim" }, "–");
+  if (steps.length < 3) return h("span", { class: "dim" }, "–");
   const most = Math.max(...steps, card.usual_ms || 0, 1);
   const bars = steps.map((ms, i) => {
     const height = Math.max((ms / most) * 22, 1.5);

@@ -1,0 +1,128 @@
+"""What was seen outlives the logs; alerts are posted once."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import samples
+from floodmark.fleet.retention import PartSample
+from floodmark.web.history import BatchSample, History, Sample
+from served import serving
+
+DAY = 86_400_000
+
+
+def sample(at_ms: int, records: int = 5) -> Sample:
+    return Sample(at_ms, 3, records, None, None, None, None)
+
+
+def test_samples_come_back_and_grow_old(tmp_path: Path) -> None:
+    now = 100 * DAY
+    history = History(tmp_path / "h.sqlite", 14 * DAY)
+    minute = [("a", sample(now - n * 60_000)) for n in range(60)]
+    older = [("a", sample(now - 2 * DAY - n * 60_000)) for n in range(60)]
+    oldest = [("a", sample(now - 15 * DAY))]
+    history.add([*minute, *older, *oldest, ("b", sample(now, 9))])
+    history.add_parts("a", [PartSample(now, "0", "orders/0", 5, 9, 1)])
+    history.add_batches([("a", BatchSample(7, now - 9, now))])
+    history.prune(now)
+    found = history.samples("a")
+    assert len([one for one in found if one.at_ms > now - DAY]) == 60
+    assert 5 <= len([one for one in found if one.at_ms < now - DAY]) <= 7
+    assert min(one.at_ms for one in found) > now - 14 * DAY
+    assert history.parts("a") == [PartSample(now, "0", "orders/0", 5, 9, 1)]
+    assert history.batches("a") == (BatchSample(7, now - 9, now),)
+    assert [one.records for one in history.samples("b")] == [9]
+    history.close()
+    again = History(tmp_path / "h.sqlite", 14 * DAY)
+    assert again.samples("a") == found
+    assert (tmp_path / "h.sqlite").stat().st_mode & 0o077 == 0
+    again.close()
+
+
+def test_batches_outlive_the_purge_of_the_logs(tmp_path: Path) -> None:
+    folder = samples.write(tmp_path / "data" / "sales", samples.logs(range(6), range(6)))
+    kept = str(tmp_path / "kept" / "history.sqlite")
+    with serving(tmp_path / "data", history=kept) as server:
+        server.examined()
+    for batch in range(4):
+        (folder / "offsets" / str(batch)).unlink()
+        (folder / "commits" / str(batch)).unlink()
+    with serving(tmp_path / "data", history=kept) as server:
+        [card] = server.examined().values()
+        base = f"/api/checkpoints/{card['id']}"
+        assert [b["batch"] for b in server.get(base).json["detail"]["batches"]] == [4, 5]
+        found = server.get(f"{base}/history?hours=9000").json
+        assert [batch["batch"] for batch in found["batches"]] == [0, 1, 2, 3, 4, 5]
+        assert found["samples"]
+
+
+@contextmanager
+def receiver(status: int = 200) -> Iterator[tuple[str, list[Any]]]:
+    posted: list[Any] = []
+
+    class Receive(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(status)
+            self.send_header("Location", "http://127.0.0.1:1/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Receive) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/hook?token=s3cr3t-token-x", posted
+        server.shutdown()
+
+
+def wait_until(fits: Any) -> None:
+    deadline = time.monotonic() + 20
+    while not fits():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_an_alert_is_posted_once_and_again_when_it_is_over(tmp_path: Path) -> None:
+    folder = samples.write(tmp_path / "sales", samples.logs(range(6), range(6)))
+    whole = (folder / "offsets" / "5").read_bytes()
+    (folder / "offsets" / "5").write_bytes(b"v1\n{")
+    with receiver() as (url, posted), serving(tmp_path, notify=url) as server:
+        server.examined()
+        wait_until(lambda: posted)
+        time.sleep(1.2)
+        assert [(one["event"], one["name"]) for one in posted] == [("error-finding", "sales")]
+        assert posted[0]["path"] == str(folder)
+        assert "sales: error-finding" in posted[0]["text"]
+        (folder / "offsets" / "5").write_bytes(whole)
+        samples.write(folder, {"offsets/6": samples.offset_entry(6, samples.kafka_offset(6))})
+        # It is examined again in five minutes; a server that starts anew examines at once.
+    with receiver() as (url, posted), serving(tmp_path, notify=url) as server:
+        server.examined()
+        time.sleep(1.2)
+        assert [one for one in posted if one["event"] == "error-finding"] == []
+
+
+def test_a_receiver_that_fails_holds_up_nothing(tmp_path: Path) -> None:
+    samples.write(tmp_path / "sales", {**samples.logs(range(3), range(3)), "offsets/2": b""})
+    warned: list[str] = []
+    with (
+        receiver(500) as (url, posted),
+        serving(tmp_path, notify=url, warn=warned.append) as server,
+    ):
+        server.examined()
+        wait_until(lambda: warned)
+        assert len(posted) == 3
+        assert "did not take an alert" in warned[0]
+        assert "s3cr3t-token-x" not in warned[0]
+        assert server.get("/api/health").json["fault"] is None
+    with receiver(302) as (url, posted), serving(tmp_path, notify=url, warn=warned.append):
+        wait_until(lambda: len(warned) > 1)
