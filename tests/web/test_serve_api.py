@@ -300,3 +300,35 @@ def test_charts_come_out_of_the_installed_package(root: Path) -> None:
         page = server.get("/").body.decode()
         assert "http://" not in page
         assert "https://" not in page
+
+
+def test_metrics_are_for_prometheus(root: Path) -> None:
+    samples.write(root / "gone", {"offsets/0": b"", "metadata": b"{"})
+    with serving(root) as server:
+        server.examined(3)
+        answer = server.get("/metrics")
+        assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+        lines = answer.body.decode().splitlines()
+        where = f'checkpoint="{root}/sales"'
+        assert f"floodmark_checkpoint_committed_batch{{{where}}} 10" in lines
+        assert f"floodmark_checkpoint_in_flight{{{where}}} 1" in lines
+        assert any(line.startswith("floodmark_state_size_bytes{" + where) for line in lines)
+
+
+def test_sources_are_not_asked_unless_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("floodmark.api.lagging.lag", lambda *_, **__: pytest.fail("it was asked"))
+    with serving(root) as server:
+        cards = server.examined(2)
+        time.sleep(1.1)
+        assert cards["sales"]["lag"]["records"] is None
+        assert server.get("/api/fleet").json["asks_lag"] is False
+
+
+def test_a_broker_that_does_not_answer_is_said_in_the_card(root: Path) -> None:
+    """Nothing listens at that port; the page and the other cards go on."""
+    with serving(root, bootstrap_servers="127.0.0.1:1") as server:
+        cards = server.wait_for(lambda cards: cards and cards["sales"]["lag"]["problem"])
+        assert "127.0.0.1:1" in cards["sales"]["lag"]["problem"]
+        assert cards["sales"]["health"] != "unknown"
+        answer = server.get(f"/api/checkpoints/{cards['sales']['id']}").json
+        assert "127.0.0.1:1" in answer["lag"]["sources"][0]["error"]

@@ -49,7 +49,7 @@ def lag(
     places = SourcePlaces(sources, bootstrap_servers, table, None, input)
     files, checkpoint = _loaded(path, storage, source_kinds)
     asked_ms = time.time_ns() // 1_000_000
-    config = _client_config(kafka_config)
+    config = client_settings(kafka_config)
     questions = _questions(files, checkpoint, places, storage, config, timeout, asked_ms)
     return Lag(
         public_url(str(path)),
@@ -121,7 +121,8 @@ def _questions(
     ]
 
 
-def _client_config(given: str | Path | Mapping[str, str] | None) -> Mapping[str, str]:
+def client_settings(given: str | Path | Mapping[str, str] | None) -> Mapping[str, str]:
+    """What a Kafka client logs in with, from a file or a mapping, checked."""
     from floodmark.connectors.kafka.client_config import client_config, parse_client_config
 
     if given is None:

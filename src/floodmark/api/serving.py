@@ -19,7 +19,8 @@ from floodmark.errors import CannotRead, NoAnswer, WrongUse
 from floodmark.storage.files import Files, local_path, open_files
 
 if TYPE_CHECKING:
-    from floodmark.changes.verbs.carrying_out import Change
+    from floodmark.changes.apply import Change
+    from floodmark.connectors.behind import Lag
     from floodmark.web.answers import PlanAnswer
     from floodmark.web.watch import AskLag
 
@@ -28,6 +29,7 @@ _DAY_MS = 86_400_000
 _SHORTEST_TOKEN = 16
 _ROOT_SECONDS = 10.0
 _PLAN_LINES = 400
+_LAG_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,9 @@ def serve(
     no_history: bool = False,
     keep_days: float = 14.0,
     notify: str | None = None,
+    sources: bool = False,
+    bootstrap_servers: str | None = None,
+    kafka_config: str | None = None,
     storage: Storage | None = None,
     ready: Callable[[Served], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
@@ -61,7 +66,9 @@ def serve(
     """Serves a page and JSON about every checkpoint below the roots, until it is stopped.
 
     It listens on this machine only; another `host` needs a `token_file`. Nothing is changed.
-    Ctrl-C stops it, or `stop` once it is set; `ready` is called when it listens.
+    With `sources` it asks what the notes of starts name how far each stream is behind; with
+    `bootstrap_servers` it asks Kafka there. `ready` is called when it listens; Ctrl-C stops it,
+    or `stop` once it is set.
     """
     require_web_extra()
     token = _token(host, token_file)
@@ -81,15 +88,14 @@ def serve(
     from floodmark.web.notify import Notifier
     from floodmark.web.watch import Fleet, WatchOptions
 
+    ask = _lag_asker(sources, bootstrap_servers, kafka_config, storage)
     notifier = Notifier(notify, warn) if notify is not None else None
     kept_in = None if no_history else Path(history) if history else default_history()
     with _listening(host, port) as listener:
         kept = History(kept_in, int(keep_days * _DAY_MS))
-        fleet = Fleet(
-            places, WatchOptions(interval, patience=patience), kept, notifier, _ask_lag(storage)
-        )
+        fleet = Fleet(places, WatchOptions(interval, patience=patience), kept, notifier, ask)
         names = (*several_of(allow_host), *_own_names(host))
-        app = make_app(AppParts(fleet, Keys(token), names, _plan_maker(storage), None, _version()))
+        app = make_app(AppParts(fleet, Keys(token), names, _plan_maker(storage), _version()))
         fleet.start()
         try:
             _run(
@@ -310,5 +316,32 @@ def _planned(verb: str, path: str, storage: Storage | None) -> tuple[Change, str
     return change, f"floodmark rewind {place} --to-batch {batch} --execute"
 
 
-def _ask_lag(storage: Storage | None) -> AskLag | None:
-    return None
+def _lag_asker(
+    sources: bool,
+    bootstrap_servers: str | None,
+    kafka_config: str | None,
+    storage: Storage | None,
+) -> AskLag | None:
+    """None where nobody is to be asked: a checkpoint alone must not make us call a stranger."""
+    if not sources and bootstrap_servers is None:
+        if kafka_config is not None:
+            raise WrongUse(
+                "--kafka-config: nothing is asked",
+                do="Say where Kafka is: --kafka HOST:PORT, or --sources.",
+            )
+        return None
+    from floodmark.api.lagging import client_settings, lag
+
+    config = client_settings(kafka_config)
+
+    def ask(path: str) -> Lag:
+        return lag(
+            path,
+            sources=sources,
+            bootstrap_servers=bootstrap_servers,
+            kafka_config=config,
+            timeout=_LAG_SECONDS,
+            storage=storage,
+        )
+
+    return ask

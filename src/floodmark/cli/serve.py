@@ -63,6 +63,23 @@ from floodmark.cli.words import echo
     metavar="URL",
     help="Post JSON there when a stream stalls, falls behind, or gets an error finding.",
 )
+@click.option(
+    "--sources",
+    is_flag=True,
+    help="Ask whatever the notes of starts name how far each stream is behind, brokers too.",
+)
+@click.option(
+    "--bootstrap-servers",
+    "--kafka",
+    "bootstrap_servers",
+    metavar="HOST:PORT",
+    help="Ask Kafka there.",
+)
+@click.option(
+    "--kafka-config",
+    metavar="FILE",
+    help="How to log in there: KEY=VALUE lines, as for --command-config of Kafka's own tools.",
+)
 @options.storage
 def command(roots: tuple[str, ...], storage: dict[str, Any], **named: Any) -> None:
     """Serve a page and JSON about every checkpoint below the ROOTs, until Ctrl-C.

@@ -1,66 +1,61 @@
-"""How far behind its sources a stream is, by source and partition."""
+"""How far behind its sources a stream is, as a card and a page show it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 
+from floodmark.connectors.behind import Lag, SourceLag, longest, soonest, total
 from floodmark.fleet.card import CardLag
 from floodmark.fleet.retention import Overtaking, PartSample
 
 _MOST_PARTS = 256
 
 
-@dataclass(frozen=True)
-class StreamPart:
-    part: str
-    position: int | None
-    end: int | None
-    earliest: int | None
-
-
-@dataclass(frozen=True)
-class StreamSourceLag:
-    id: str
-    kind: str
-    records: int | None
-    bytes: int | None
-    ms: int | None
-    parts: tuple[StreamPart, ...] = ()
-    problem: str | None = None
-    """Why the source does not tell, in words."""
-
-
-@dataclass(frozen=True)
-class StreamLag:
-    at_ms: int
-    sources: tuple[StreamSourceLag, ...]
-    problem: str | None = None
-
-
-def card_lag(lag: StreamLag, overtaken: Overtaking | None = None) -> CardLag:
+def card_lag(lag: Lag, overtaken: Overtaking | None = None) -> CardLag:
     """All sources together; a source that does not tell makes the sum unknown."""
-    problems = [one.problem for one in lag.sources if one.problem]
-    times = [one.ms for one in lag.sources if one.ms is not None]
+    if not lag.sources:
+        return CardLag(problem="The stream has no source.")
+    errors = [source.error for source in lag.sources if source.error]
+    left = soonest(source.retention_left_ms for source in lag.sources)
     return CardLag(
-        _sum(one.records for one in lag.sources),
-        _sum(one.bytes for one in lag.sources),
-        max(times, default=None),
-        overtaken.ms if overtaken else None,
-        lag.problem or (problems[0] if problems else None),
+        total(source.behind.records for source in lag.sources),
+        total(source.behind.bytes for source in lag.sources),
+        longest(source.behind.ms for source in lag.sources),
+        left if overtaken is None or overtaken.ms is None else overtaken.ms,
+        errors[0] if errors else None,
     )
 
 
-def _sum(values: Iterable[int | None]) -> int | None:
-    known = list(values)
-    return sum(one for one in known if one is not None) if known and None not in known else None
-
-
-def part_samples(lag: StreamLag) -> tuple[PartSample, ...]:
+def part_samples(lag: Lag) -> tuple[PartSample, ...]:
+    """For the history: those parts whose place is a number."""
     found = (
-        PartSample(lag.at_ms, source.id, part.part, part.position, part.end, part.earliest)
+        PartSample(
+            lag.time_ms,
+            source.id,
+            part.part,
+            part.position,
+            _whole(part.end),
+            _whole(part.earliest),
+        )
         for source in lag.sources
         for part in source.parts[:_MOST_PARTS]
-        if part.position is not None
+        if _whole(part.position) is not None
     )
     return tuple(found)
+
+
+def shown_lag(lag: Lag) -> Lag:
+    """With as many partitions as a page shows."""
+    return replace(lag, sources=tuple(_shown(source) for source in lag.sources))
+
+
+def _shown(source: SourceLag) -> SourceLag:
+    left_out = len(source.parts) - _MOST_PARTS
+    if left_out <= 0:
+        return source
+    note = f"{left_out:,} more partitions are counted and not shown."
+    return replace(source, parts=source.parts[:_MOST_PARTS], notes=(*source.notes, note))
+
+
+def _whole(value: object) -> int | None:
+    return value if type(value) is int else None

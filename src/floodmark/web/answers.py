@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from floodmark.connectors.behind import Lag
 from floodmark.fleet.card import FleetCard
 from floodmark.fleet.detail import CheckpointDetail
 from floodmark.fleet.retention import Overtaking
-from floodmark.fleet.stream_lag import StreamLag
 from floodmark.web.history import BatchSample, Sample
 from floodmark.web.watch import RootStatus
 
@@ -32,7 +32,9 @@ class CheckpointAnswer:
     now_ms: int
     card: FleetCard
     detail: CheckpointDetail
-    lag: StreamLag | None
+    lag: Lag | None
+    """As `floodmark lag --json` gives it; None: the sources were not asked, or see the problem."""
+    lag_problem: str | None
     overtaking: Overtaking | None
 
 

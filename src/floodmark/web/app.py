@@ -24,6 +24,8 @@ from floodmark.errors import FloodmarkError
 from floodmark.fleet.anatomy import Anatomy
 from floodmark.fleet.card import bounded
 from floodmark.fleet.next_steps import PLANNED
+from floodmark.fleet.stream_lag import shown_lag
+from floodmark.metrics.exposition import CONTENT_TYPE
 from floodmark.secret_text import redacted
 from floodmark.storage.load import load
 from floodmark.web.answers import (
@@ -37,6 +39,7 @@ from floodmark.web.answers import (
     Up,
 )
 from floodmark.web.guard import COOKIE, Guard, Keys
+from floodmark.web.metrics import metrics_text
 from floodmark.web.pages import Pages
 from floodmark.web.reading import Reader, stamp_of
 from floodmark.web.watch import Fleet, Watched
@@ -72,7 +75,6 @@ class AppParts:
     keys: Keys
     hosts: tuple[str, ...]
     make_plan: MakePlan
-    metrics: Callable[[Fleet], str] | None = None
     version: str = ""
 
 
@@ -115,14 +117,15 @@ def _add_api(app: FastAPI, parts: AppParts) -> None:
         def answer() -> tuple[str, bytes]:
             fleet.refresh(one)
             stamp = stamp_of(one.files, one.glimpse)
-            tag = (
-                f'"{hash((stamp, one.card.revision, one.lag and one.lag.at_ms)) & (1 << 64) - 1:x}"'
-            )
+            facts = (stamp, one.card.revision, one.lag and one.lag.time_ms, one.lag_problem)
+            tag = f'"{hash(facts) & (1 << 64) - 1:x}"'
             if request.headers.get("if-none-match") == tag:
                 return tag, b""
             found = reader.detail(one.id, one.files, stamp)
             now = int(time.time() * 1000)
-            body = CheckpointAnswer(now, one.card, found, one.lag, fleet.overtaken(one))
+            lag = one.lag and shown_lag(one.lag)
+            overtaken = fleet.overtaken(one)
+            body = CheckpointAnswer(now, one.card, found, lag, one.lag_problem, overtaken)
             return tag, _text(body)
 
         tag, body = await _in_pool(one, answer)
@@ -209,13 +212,10 @@ def _add_api(app: FastAPI, parts: AppParts) -> None:
         cards, _, revision = fleet.cards()
         return _json(Up(len(cards), revision, fleet.fault))
 
-    if parts.metrics is not None:
-        metrics = parts.metrics
-
-        @app.get("/metrics", response_class=Response, tags=["fleet"])
-        def get_metrics() -> Response:
-            """For Prometheus."""
-            return Response(metrics(fleet), media_type="text/plain; version=0.0.4; charset=utf-8")
+    @app.get("/metrics", response_class=Response, tags=["fleet"])
+    def get_metrics() -> Response:
+        """For Prometheus."""
+        return Response(metrics_text(fleet), media_type=CONTENT_TYPE)
 
 
 def _fleet_answer(fleet: Fleet, since: int) -> FleetAnswer:

@@ -25,8 +25,9 @@ class Examined:
     findings: FindingCounts
     batch_times: tuple[int, ...] | None
     """The batches' own times, of a copy: there the files' times tell nothing."""
-    watermark_ms: int | None = None
     committed: int | None = None
+    operators: tuple[tuple[int, int, int], ...] = ()
+    """(operator, partitions, bytes) of the state."""
 
 
 def examine(files: Files) -> Examined:
@@ -62,6 +63,6 @@ def examine(files: Files) -> Examined:
         len(checkpoint.files),
         findings,
         times,
-        checkpoint.watermark_ms,
         checkpoint.committed_batch,
+        tuple((one.operator, one.partitions, one.bytes) for one in operators),
     )

@@ -16,12 +16,13 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
+from floodmark.connectors.behind import Lag
 from floodmark.errors import FloodmarkError, NotThere
 from floodmark.fleet.alerts import Alert, changes, troubles
-from floodmark.fleet.card import FleetCard, bounded, group_of, name_of, pulse_fields
+from floodmark.fleet.card import CardLag, FleetCard, bounded, group_of, name_of, pulse_fields
 from floodmark.fleet.pulse import StreamHealth, pulse, span
 from floodmark.fleet.retention import Overtaking, overtaking
-from floodmark.fleet.stream_lag import StreamLag, card_lag, part_samples
+from floodmark.fleet.stream_lag import card_lag, part_samples
 from floodmark.secret_text import redacted
 from floodmark.storage.files import Files
 from floodmark.storage.glimpse import Glimpse, glimpse
@@ -37,8 +38,9 @@ _PRUNE_SECONDS = 3600
 _RETENTION_LOOK_MS = 6 * 3_600_000
 _STEPS_SHOWN = 30
 _LAGS_KEPT = 8
+_LAG_SHARE = 0.03
 _LONGEST_PATH = 2000
-AskLag = Callable[[str], StreamLag]
+AskLag = Callable[[str], Lag]
 """A checkpoint's path → how far behind it is. Raises FloodmarkError where that is not known."""
 
 
@@ -84,8 +86,11 @@ class Watched:
     examined: Examined | None = None
     examined_at: float = 0.0
     examined_batch: int | None = None
-    lag: StreamLag | None = None
+    lag: Lag | None = None
+    lag_problem: str | None = None
     lag_asked: float = 0.0
+    lag_cost: float = 0.0
+    """Seconds of processor that the last question took."""
     lags: deque[int] = field(default_factory=lambda: deque(maxlen=_LAGS_KEPT))
     checked: float = field(default_factory=time.monotonic)
     queued: bool = False
@@ -93,7 +98,7 @@ class Watched:
     troubles: dict[str, str] = field(default_factory=dict)
     sampled_ms: int = 0
     kept_batch: int | None = None
-    overtaken: tuple[StreamLag, Overtaking | None] | None = None
+    overtaken: tuple[Lag, Overtaking | None] | None = None
     """Of the last answer of the sources, when retention overtakes the stream."""
 
 
@@ -144,6 +149,10 @@ class Fleet:
     def find(self, id_: str) -> Watched | None:
         return self._watched.get(id_)
 
+    def watched(self) -> list[Watched]:
+        with self._lock:
+            return list(self._watched.values())
+
     def cards(self, since: int = 0) -> tuple[list[FleetCard], list[str], int]:
         """Those that changed after a revision, those that are gone, and the revision now."""
         with self._lock:
@@ -187,11 +196,13 @@ class Fleet:
             if due and root.looking_since is None:
                 root.looking_since = now
                 root.workers.add(lambda root=root: self._discover(root))  # type: ignore[misc]
+        lag_every = self._lag_every()
         for one in list(self._watched.values()):
             if not one.queued:
                 one.queued = True
                 one.root.workers.add(lambda one=one: self._look(one))  # type: ignore[misc]
-            if self._ask_lag and now - one.lag_asked >= self.options.lag_every and one.glimpse:
+            asked = one.lag_asked and now - one.lag_asked < lag_every
+            if self._ask_lag and one.glimpse and not asked:
                 one.lag_asked = now
                 one.root.askers.add(lambda one=one: self._ask(one))  # type: ignore[misc]
         self._judge_all()
@@ -257,19 +268,27 @@ class Fleet:
 
     def _ask(self, one: Watched) -> None:
         assert self._ask_lag is not None
-        at_ms = int(time.time() * 1000)
+        began = time.thread_time()
         try:
-            one.lag = self._ask_lag(one.files.root)
+            one.lag, one.lag_problem = self._ask_lag(one.files.root), None
         except FloodmarkError as error:
-            one.lag = StreamLag(at_ms, (), error.what)
+            one.lag, one.lag_problem = None, error.what
         except Exception as error:  # a client's own complaint
-            one.lag = StreamLag(at_ms, (), redacted(f"{type(error).__name__}: {error}"))
+            one.lag, one.lag_problem = None, redacted(f"{type(error).__name__}: {error}")
+        one.lag_cost = time.thread_time() - began
+        if one.lag is None:
+            return
         records = card_lag(one.lag).records
         if records is not None:
             one.lags.append(records)
         parts = part_samples(one.lag)
         if parts:
             self.history.add_parts(one.id, parts)
+
+    def _lag_every(self) -> float:
+        """So seldom that asking takes a small share of one processor."""
+        cost = sum(one.lag_cost for one in self._watched.values())
+        return max(self.options.lag_every, cost / _LAG_SHARE)
 
     def _judge_all(self) -> None:
         now_ms, now = int(time.time() * 1000), time.monotonic()
@@ -305,7 +324,9 @@ class Fleet:
                 "problem": problem,
                 "checked_ms": checked_ms,
             }
-        lag = card_lag(one.lag, self.overtaken(one)) if one.lag else one.card.lag
+        lag = (
+            card_lag(one.lag, self.overtaken(one)) if one.lag else CardLag(problem=one.lag_problem)
+        )
         times = _times(found, examined)
         beat = pulse(
             times, now_ms, found.planned_ms if found.in_flight is not None else None, lag.records
@@ -340,7 +361,7 @@ class Fleet:
         if one.lag is None:
             return None
         if one.overtaken is None or one.overtaken[0] is not one.lag:
-            parts = self.history.parts(one.id, one.lag.at_ms - _RETENTION_LOOK_MS)
+            parts = self.history.parts(one.id, one.lag.time_ms - _RETENTION_LOOK_MS)
             one.overtaken = one.lag, overtaking(parts) if parts else None
         return one.overtaken[1]
 

@@ -46,12 +46,13 @@ function lack(where, words) { put(at(where), words ? h("p", {}, words) : null); 
 
 function draw() {
   const { card, detail, lag, overtaking } = now;
+  const problem = now.lag_problem;
   const moment = now.now_ms;
-  once("hero", [card, detail.query_id, detail.last_start, lag], () => drawHero(card, detail));
+  once("hero", [card, detail.query_id, detail.last_start], () => drawHero(card, detail));
   once("now", [detail.protocol, detail.restart], () => drawProtocol(detail));
   once("batches", [detail.batches, detail.marks, detail.lacks], () => drawBatches(detail, moment));
   once("progress", [detail.progress], () => drawProgress(detail));
-  once("sources", [detail.sources, lag, overtaking], () => drawSources(detail, lag, overtaking));
+  once("sources", [detail.sources, lag, problem, overtaking], () => drawSources(detail, lag, problem, overtaking));
   once("time", [detail.batches, detail.progress, detail.watermark_ms], () => drawTime(detail));
   once("state", [detail.heat_maps, detail.restart_load], () => drawState(detail));
   once("findings", [detail.findings, detail.findings_left_out], () => drawFindings(detail));
@@ -139,15 +140,17 @@ function drawProgress(detail) {
   for (const title of at("progress-views").querySelectorAll("h3")) title.hidden = !lines.length && title.textContent === "Rows";
 }
 
-function drawSources(detail, lag, overtaking) {
-  lack("lag-note", lag ? lag.problem : "The sources are not asked, so the lag is not known. `floodmark serve --sources` asks those that the notes of starts name; --bootstrap-servers HOST:PORT says where Kafka is.");
+function drawSources(detail, lag, problem, overtaking) {
+  lack("lag-note", problem || (lag ? null : [h("span", {}, "The sources are not asked, so the lag is not known. "), h("code", {}, "floodmark serve --sources"), " asks those that the notes of starts name, ", h("code", {}, "--kafka HOST:PORT"), " asks Kafka there."]));
   const facts = [];
-  if (lag && !lag.problem) {
+  if (lag) {
     const total = now.card.lag;
-    facts.push(fact("Records behind", number(total.records)));
+    facts.push(fact("Records behind", number(total.records), `after batch ${number(lag.batch)}`));
     if (total.bytes !== null) facts.push(fact("Bytes behind", bytes(total.bytes)));
-    if (total.ms !== null) facts.push(fact("Time behind", span(total.ms)));
-    if (overtaking) facts.push(fact("Retention", overtaking.ms === null ? "far" : overtaking.lost ? "overtaken" : span(overtaking.ms), overtaking.words));
+    if (total.ms !== null) facts.push(fact("Time behind", span(total.ms), "age of the oldest unread"));
+    const left = lag.sources.map((one) => one.retention_left_ms).filter((n) => n !== null);
+    if (left.length) facts.push(fact("Retention leaves", span(Math.min(...left)), "at least, to what is not read"));
+    if (overtaking) facts.push(fact("Retention overtakes", overtaking.ms === null ? "not in sight" : overtaking.lost ? "already" : `in ${span(overtaking.ms)}`, overtaking.words));
   }
   put(at("lag-facts"), facts.length ? h("dl", { class: "fact-row" }, facts) : null);
   const answers = new Map((lag ? lag.sources : []).map((one) => [one.id, one]));
@@ -160,7 +163,7 @@ function drawSource(source, answer) {
   const positions = new Map(source.parts.map((p) => [p.part, p]));
   return h("article", { class: "source" },
     h("header", {}, h("h3", {}, `Source ${source.id}`, " ", h("span", { class: "tag" }, source.shown_as)), h("p", { class: "sub" }, source.reached)),
-    answer && answer.problem ? h("p", { class: "notice bad" }, answer.problem) : null,
+    answer && answer.error ? h("p", { class: "notice bad" }, answer.error) : null,
     answer && answer.notes ? answer.notes.map((words) => h("p", { class: "sub" }, words)) : null,
     names.length ? h("div", { class: "table-frame", tabindex: 0, role: "region", "aria-label": `Partitions of source ${source.id}` }, h("table", { class: "parts" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Partition"), h("th", { scope: "col", class: "number" }, "Earliest"), h("th", { scope: "col", class: "number" }, "Stream"), h("th", { scope: "col", class: "number" }, "End"), h("th", { scope: "col", class: "number" }, "Behind"), h("th", { scope: "col" }, "Where it stands"))),
@@ -171,7 +174,7 @@ function drawSource(source, answer) {
 
 function partRow(name, part, known) {
   const numeric = part && [part.position, part.end].every((n) => typeof n === "number");
-  const behind = numeric ? Math.max(part.end - part.position, 0) : null;
+  const behind = part && typeof part.records === "number" ? part.records : numeric ? Math.max(part.end - part.position, 0) : null;
   return h("tr", {}, h("th", { scope: "row" }, name),
     h("td", { class: "number" }, part ? value(part.earliest) : "–"),
     h("td", { class: "number" }, part && part.position !== null ? value(part.position) : known ? value(known.position) : "–"),
