@@ -199,3 +199,14 @@ class KafkaServer(Server):
             "group.initial.rebalance.delay.ms": 0,
             "auto.create.topics.enable": "false",
         }
+
+
+def consumer_groups(jars: tuple[Path, ...], *arguments: str) -> str:
+    """What kafka-consumer-groups prints."""
+    name = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+    done = subprocess.run(
+        java(jars, name, *arguments), capture_output=True, text=True, timeout=READY_WITHIN
+    )
+    if done.returncode:
+        raise RuntimeError(f"kafka-consumer-groups failed:\n{done.stdout}{done.stderr}")
+    return done.stdout

@@ -18,6 +18,7 @@ from floodmark.storage.files import open_files
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.checkpoint.model import Checkpoint
+    from floodmark.connectors.behind import GroupCommit
     from floodmark.connectors.lag import LagQuestion
     from floodmark.storage.files import Files
 
@@ -32,6 +33,7 @@ def lag(
     kafka_config: str | Path | Mapping[str, str] | None = None,
     table: str | None = None,
     input: str | None = None,
+    commit_to_group: str | None = None,
     timeout: float = 15.0,
     source_kinds: Mapping[str, str] | None = None,
     storage: Storage | None = None,
@@ -41,6 +43,9 @@ def lag(
     Kafka is asked at `bootstrap_servers`, with the settings of `kafka_config` (a file or a
     mapping); `sources` has whatever the notes of the last start name asked. A source that does not
     answer within `timeout` seconds says so in its `error`; the others are asked all the same.
+
+    `commit_to_group` writes the offsets into a Kafka consumer group without members, for other
+    tools to see. They expire there: the broker keeps them for `offsets.retention.minutes`.
     """
     from floodmark.connectors.lag import done_batch, tell_lags
 
@@ -50,6 +55,9 @@ def lag(
     files, checkpoint = _loaded(path, storage, source_kinds)
     asked_ms = time.time_ns() // 1_000_000
     config = client_settings(kafka_config)
+    group = None
+    if commit_to_group is not None:
+        group = _commit(checkpoint, commit_to_group, bootstrap_servers, config, timeout, asked_ms)
     questions = _questions(files, checkpoint, places, storage, config, timeout, asked_ms)
     return Lag(
         public_url(str(path)),
@@ -57,7 +65,37 @@ def lag(
         checkpoint.in_flight_batch,
         asked_ms,
         tell_lags(questions),
+        group,
     )
+
+
+def _commit(
+    checkpoint: Checkpoint,
+    group: str,
+    bootstrap_servers: str | None,
+    config: Mapping[str, str],
+    timeout: float,
+    now_ms: int,
+) -> GroupCommit:
+    from floodmark.connectors.kafka.admin import Admin
+    from floodmark.connectors.kafka.group import (
+        AdminGroups,
+        check_name,
+        commit_to_group,
+        group_offsets,
+    )
+    from floodmark.connectors.lag import next_positions
+
+    check_name(group)
+    if bootstrap_servers is None:
+        # Something is written there: a note, which anybody may have made, does not choose where.
+        raise WrongUse(
+            "--commit-to-group needs the brokers that it writes to",
+            do="Name them: --kafka HOST:PORT.",
+        )
+    groups = AdminGroups(Admin(bootstrap_servers, config, timeout))
+    offsets = group_offsets(next_positions(checkpoint))
+    return commit_to_group(groups, group, offsets, checkpoint.query_id, now_ms)
 
 
 def _loaded(

@@ -36,6 +36,12 @@ _NOT_ANSWERED = CannotRead.status
     "--sources", is_flag=True, help="Ask whatever the notes of the last start name, brokers too."
 )
 @click.option(
+    "--commit-to-group",
+    metavar="NAME",
+    help="Write the offsets into this Kafka consumer group, for other tools to see. A group that "
+    "has members is refused.",
+)
+@click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     default=15.0,
@@ -53,6 +59,7 @@ def command(
     table: str | None,
     input: str | None,
     sources: bool,
+    commit_to_group: str | None,
     timeout: float,
     source_kinds: dict[str, str],
     storage: dict[str, Any],
@@ -61,7 +68,7 @@ def command(
     """Say how far a stream is behind its sources: in records, bytes and time.
 
     Counted from the end of the last finished batch, as the sources answer now. Exits 3 where one
-    that can be asked has not answered.
+    that can be asked has not answered, 4 where --commit-to-group is refused.
     """
     found = api.lag(
         checkpoint,
@@ -70,6 +77,7 @@ def command(
         kafka_config=kafka_config,
         table=table,
         input=input,
+        commit_to_group=commit_to_group,
         timeout=timeout,
         source_kinds=source_kinds,
         storage=storage,
@@ -88,6 +96,14 @@ def text(found: Lag) -> str:
     parts += [_source(source) for source in found.sources]
     if not found.sources:
         parts.append("The stream has no source.")
+    group = found.committed_group
+    if group is not None:
+        number = sum(map(len, group.offsets.values()))
+        parts.append(
+            f"{count(number, 'offset')} committed to group {group.group} at {group.place}. The "
+            "broker forgets them in time: commit again, or let `floodmark run --commit-to-group` "
+            "do it."
+        )
     return "\n\n".join(parts)
 
 

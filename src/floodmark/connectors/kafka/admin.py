@@ -7,8 +7,8 @@ nobody waits for it longer than the user allows.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from floodmark.checkpoint.outside import Bounds
 from floodmark.errors import CannotRead, FloodmarkError, WrongUse
@@ -16,7 +16,9 @@ from floodmark.errors import CannotRead, FloodmarkError, WrongUse
 READ_COMMITTED = "read_committed"
 _RETENTION = ("retention.ms", "retention.bytes", "cleanup.policy")
 _UNKNOWN_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "TOPIC_EXCEPTION", "_UNKNOWN_TOPIC", "INVALID_TOPIC")
+_UNSETTLED = ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS")
 _FETCHED_BYTES = 65_536
+_Answer = TypeVar("_Answer")
 
 Place = tuple[str, int]
 """Topic and partition."""
@@ -195,14 +197,26 @@ class Admin:
     def silent(self, error: Exception) -> FloodmarkError:
         if isinstance(error, FloodmarkError):
             return error
-        why = code_of(error)
-        late = isinstance(error, TimeoutError) or why in ("_TIMED_OUT", "_TRANSPORT", "")
-        said = f"within {self._timeout:g} s" if late else f": {_words(error)}"
+        if isinstance(error, TimeoutError) or code_of(error) in ("_TIMED_OUT", "_TRANSPORT", ""):
+            return CannotRead(
+                f"Kafka at {self.bootstrap} does not answer within {self._timeout:g} s",
+                do="Check the address, the network and --kafka-config; --timeout SECONDS waits "
+                "longer.",
+            )
         return CannotRead(
-            f"Kafka at {self.bootstrap} does not answer {said}".replace(" :", ":"),
-            "" if late else "It answers, and refuses.",
-            "Check the address, the network and --kafka-config; --timeout SECONDS waits longer.",
+            f"Kafka at {self.bootstrap} refuses: {_words(error)} ({code_of(error)})",
+            do="Check who --kafka-config logs in as, and what that user may do.",
         )
+
+    def settled(self, ask: Callable[[], _Answer]) -> _Answer:
+        """Asks again while the cluster is still finding out who has to answer."""
+        while True:
+            try:
+                return ask()
+            except Exception as error:
+                if code_of(error) not in _UNSETTLED or time.monotonic() > self._until:
+                    raise
+                time.sleep(0.1)
 
 
 def _time(message: Any) -> int | None:
