@@ -9,7 +9,8 @@ import urllib.request
 
 import pytest
 
-from floodmark.engine.run.health import Health, answering
+from floodmark.engine.run.answering import answering
+from floodmark.engine.run.health import Health
 from floodmark.errors import WrongUse
 
 
@@ -75,7 +76,7 @@ def test_the_answers_over_http() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with answering(health, "127.0.0.1", port):
+    with answering(health.reply, "127.0.0.1", port, "health"):
         assert asked(port, "/livez")[0] == 200
         assert asked(port, "/readyz")[0] == 503, "nothing runs yet"
         health.state("sales", "running")
@@ -85,7 +86,7 @@ def test_the_answers_over_http() -> None:
         assert asked(port, "/other")[0] == 404
         with (
             pytest.raises(WrongUse, match="cannot listen"),
-            answering(health, "127.0.0.1", port),
+            answering(health.reply, "127.0.0.1", port, "health"),
         ):
             pass
 

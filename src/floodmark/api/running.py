@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of e
     from floodmark.engine.code.bisect import BisectReport as BisectReport
     from floodmark.engine.demo.story import Story as Story
     from floodmark.engine.demo.story import StoryBatch as StoryBatch
+    from floodmark.engine.run.listeners import Listener
     from floodmark.engine.run.stream import RunReport
 
 
@@ -33,6 +34,9 @@ def run(
     spark_log: str | None = None,
     health_port: int | None = None,
     health_host: str = "127.0.0.1",
+    metrics_port: int | None = None,
+    metrics_host: str = "127.0.0.1",
+    commit_to_group: str | None = None,
     arguments: Iterable[str] = (),
     query: str | int | None = None,
     py_files: str | Iterable[str] = (),
@@ -48,12 +52,16 @@ def run(
     run whose JVM has died needs a new process: only the command starts that.
     `bisecting` is the command that a failure proposes for the record that is to blame.
     """
+    from floodmark.connectors.kafka.group import check_name
     from floodmark.engine.app.script_run import run_script_application
     from floodmark.engine.app.source import read_source
     from floodmark.engine.pipelines.application import application_file, load_application
     from floodmark.engine.pipelines.start_positions import Start, read_start
+    from floodmark.engine.run.answering import answering
     from floodmark.engine.run.carried import take_carried
-    from floodmark.engine.run.health import Health, answering
+    from floodmark.engine.run.group import GroupListener
+    from floodmark.engine.run.health import Health
+    from floodmark.engine.run.metrics import RunMetrics
     from floodmark.engine.run.output import unbreakable_output
     from floodmark.engine.run.restarting import RestartPolicy
     from floodmark.engine.run.runtime import RunOptions, run_application
@@ -70,9 +78,19 @@ def run(
     log = _log_file(spark_log, source.stem, carried.log)
     with contextlib.ExitStack() as closing:
         closing.enter_context(unbreakable_output())
-        health = Health() if health_port is not None else None
-        if health is not None and health_port is not None:
-            closing.enter_context(answering(health, health_host, health_port))
+        listeners: list[Listener] = []
+        if health_port is not None:
+            health = Health()
+            listeners.append(health)
+            closing.enter_context(answering(health.reply, health_host, health_port, "health"))
+        if metrics_port is not None:
+            metrics = RunMetrics()
+            listeners.append(metrics)
+            served = answering(metrics.reply, metrics_host, metrics_port, "metrics")
+            port = closing.enter_context(served)
+            metrics.address = f"http://{metrics_host}:{port}/metrics"
+        if commit_to_group is not None:
+            listeners.append(GroupListener(check_name(commit_to_group)))
         closing.enter_context(_kept_if_it_tells(log, spark_log is None))
         request = RunOptions(
             wanted,
@@ -85,7 +103,7 @@ def run(
             log,
             stdout_to_stderr,
             carried,
-            health,
+            tuple(listeners),
             bisecting,
         )
         read = read_source(source)

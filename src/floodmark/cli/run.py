@@ -57,6 +57,20 @@ from floodmark.cli.words import echo
     "--health-host", default="127.0.0.1", show_default=True, help="The address of --health-port."
 )
 @click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    help="Answer Prometheus there: /metrics.",
+)
+@click.option(
+    "--metrics-host", default="127.0.0.1", show_default=True, help="The address of --metrics-port."
+)
+@click.option(
+    "--commit-to-group",
+    metavar="NAME",
+    help="Keep the committed offsets in this Kafka consumer group, for other tools to see; "
+    "{pipeline} in it is the pipeline's name. A group that has members is refused.",
+)
+@click.option(
     "--bisect",
     is_flag=True,
     help="Run nothing; name the record that the batch in flight fails at, by trials on a fork.",
@@ -83,6 +97,9 @@ def command(
     spark_log: str | None,
     health_port: int | None,
     health_host: str,
+    metrics_port: int | None,
+    metrics_host: str,
+    commit_to_group: str | None,
     bisect: bool,
     bisect_sink: bool,
     script: dict[str, Any],
@@ -132,6 +149,9 @@ def command(
             progress=progress,
             health_port=health_port,
             health_host=health_host,
+            metrics_port=metrics_port,
+            metrics_host=metrics_host,
+            commit_to_group=commit_to_group,
             stdout_to_stderr=as_json,
             bisecting=_bisecting(),
             **common,

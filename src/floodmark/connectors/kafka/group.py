@@ -53,14 +53,22 @@ def check_name(group: str) -> str:
 
 
 def group_offsets(positions: Iterable[SourceOffset]) -> dict[Place, int]:
-    """Of every Kafka source; where two read one partition, the one that is further behind."""
+    """Of every Kafka source of a stream."""
+    return furthest_behind(
+        source.offset
+        for source in positions
+        if source.kind == KIND.name and source.offset is not None
+    )
+
+
+def furthest_behind(offsets: Iterable[Any]) -> dict[Place, int]:
+    """Of a partition that two sources read, the one that is further behind."""
     found: dict[Place, int] = {}
-    for source in positions:
-        if source.kind == KIND.name and source.offset is not None:
-            for topic, partitions in parse_kafka_offset(source.offset).items():
-                for number, at in partitions.items():
-                    place = (topic, number)
-                    found[place] = min(at, found.get(place, at))
+    for offset in offsets:
+        for topic, partitions in parse_kafka_offset(offset).items():
+            for number, at in partitions.items():
+                place = (topic, number)
+                found[place] = min(at, found.get(place, at))
     return found
 
 

@@ -17,6 +17,7 @@ from floodmark.engine.app.source import ScriptText
 from floodmark.engine.app.supervised import Supervision, Supervisor
 from floodmark.engine.app.watch import Watch
 from floodmark.engine.run.failure import sentence_of
+from floodmark.engine.run.listeners import ToldView
 from floodmark.engine.run.runtime import RunOptions
 from floodmark.engine.run.signals import StopSignals
 from floodmark.engine.run.stream import PipelineReport, RunReport
@@ -52,6 +53,7 @@ def run_script_application(
         request.trigger,
         request.progress,
         request.carried,
+        request.listeners,
     )
     own = running_session() is None
     with contextlib.ExitStack() as closing:
@@ -62,7 +64,7 @@ def run_script_application(
             )
         )
         closing.enter_context(stop.listening())
-        shown = closing.enter_context(view or PlainView([what.name]))
+        shown = closing.enter_context(ToldView(view or PlainView([what.name]), request.listeners))
         supervisor = Supervisor(what, shown, stop)
         patches = closing.enter_context(Patches())
         supervisor.attach(patches)

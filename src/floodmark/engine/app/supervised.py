@@ -22,6 +22,7 @@ from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.watch import is_watched
 from floodmark.engine.run.carried import Carried
 from floodmark.engine.run.failure import Failure, failure_of
+from floodmark.engine.run.listeners import Listener
 from floodmark.engine.run.progress import ProgressFile, ProgressReader
 from floodmark.engine.run.signals import StopSignals
 from floodmark.engine.run.stopping import finish
@@ -48,6 +49,7 @@ class Supervision:
     progress: Path | None = None
     carried: Carried = field(default_factory=Carried)
     """What earlier processes of this run did: a script that failed begins in a new one."""
+    listeners: tuple[Listener, ...] = ()
 
 
 @dataclass
@@ -141,6 +143,10 @@ class Supervisor:
         origin = CodeOrigin(shown, self.what.application, self.what.fingerprint, None)
         try:
             prepared = prepare(writer, checkpoint, origin, self.what.allowed)
+            before = self.what.carried.streams.get(shown)
+            for listener in self.what.listeners:
+                restarts = before.restarts if before else 0
+                listener.begins(shown, prepared.starting, self.view, restarts)
             launched = begin(prepared, None, original)
         except FloodmarkError as error:
             self.refused = self.refused or error
@@ -158,8 +164,7 @@ class Supervisor:
             self._progress_file(shown, prepared.starting.location),
             next_batch(saved),
         )
-        if shown in self.what.carried.streams:
-            before = self.what.carried.streams[shown]
+        if before is not None:
             stream.batches, stream.rows = before.batches, before.rows
             stream.last_batch, stream.restarts = before.last_batch, before.restarts
         with self._lock:
@@ -213,9 +218,17 @@ class Supervisor:
                     self._drained = time.monotonic()
                 for stream in self._going():
                     self._read(stream)
+                    self._tell_busy(stream)
+            for listener in self.what.listeners:
+                listener.turned()
             if self._drained and time.monotonic() - self._drained > _ENDS_WITHIN_SECONDS:
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
                 return
+
+    def _tell_busy(self, stream: _Running) -> None:
+        for listener in self.what.listeners:
+            status = stream.launched.query._jsq.status()
+            listener.busy(stream.name, bool(status.isTriggerActive()))
 
     def _going(self) -> list[_Running]:
         with self._lock:

@@ -6,19 +6,15 @@ none is stalled. Both answer with the same JSON document.
 
 from __future__ import annotations
 
-import contextlib
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from statistics import median
-from types import TracebackType
 
+from floodmark.engine.run.answering import Reply
+from floodmark.engine.run.listeners import Listener
 from floodmark.engine.run.progress import BatchProgress
-from floodmark.engine.run.view import View
-from floodmark.errors import WrongUse
 from floodmark.wire import dumps
 
 # Looks before a start wait for brokers and storage; longer than this nothing keeps the loop.
@@ -56,7 +52,7 @@ class _Pipeline:
         self.began = now
 
 
-class Health:
+class Health(Listener):
     """What the run tells of itself; read by the thread that answers probes."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -65,11 +61,13 @@ class Health:
         self._pipelines: dict[str, _Pipeline] = {}
 
     def turned(self) -> None:
-        """The run's loop goes round."""
         self._turned = self._clock()
 
     def state(self, pipeline: str, words: str) -> None:
         self._of(pipeline).state = words
+
+    def batch(self, batch: BatchProgress) -> None:
+        self.committed(batch.pipeline)
 
     def committed(self, pipeline: str) -> None:
         one, now = self._of(pipeline), self._clock()
@@ -78,7 +76,6 @@ class Health:
         one.committed = one.busy_since = now
 
     def busy(self, pipeline: str, is_busy: bool) -> None:
-        """Whether a batch is being planned or run now."""
         one = self._of(pipeline)
         if not is_busy:
             one.busy_since = None
@@ -96,6 +93,12 @@ class Health:
         ready = alive and bool(found) and all(_gets_on(one) for one in found)
         return HealthReport(alive, ready, found)
 
+    def reply(self, path: str) -> Reply:
+        report = self.report()
+        good = {"/livez": report.alive, "/readyz": report.ready}.get(path)
+        status = 404 if good is None else 200 if good else 503
+        return Reply(status, "application/json", dumps(report))
+
     def _judged(self, name: str, one: _Pipeline, now: float) -> PipelineHealth:
         usual = median(one.intervals) if one.intervals else None
         patience = max(_STALLED_AFTER_SECONDS, _STALLED_AFTER_INTERVALS * (usual or 0.0))
@@ -110,68 +113,3 @@ class Health:
 
 def _gets_on(one: PipelineHealth) -> bool:
     return one.state in ("running", "finished") and not one.stalled
-
-
-class HealthView:
-    """A view that also tells the health what it shows."""
-
-    def __init__(self, view: View, health: Health) -> None:
-        self._view = view
-        self._health = health
-
-    def __enter__(self) -> HealthView:
-        self._view.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._view.__exit__(kind, error, trace)
-
-    def say(self, pipeline: str, words: str) -> None:
-        self._view.say(pipeline, words)
-
-    def state(self, pipeline: str, words: str) -> None:
-        self._health.state(pipeline, words)
-        self._view.state(pipeline, words)
-
-    def batch(self, batch: BatchProgress) -> None:
-        self._health.committed(batch.pipeline)
-        self._view.batch(batch)
-
-
-@contextlib.contextmanager
-def answering(health: Health, host: str, port: int) -> Iterator[None]:
-    """Serves the probes from a thread of its own."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            report = health.report()
-            good = {"/livez": report.alive, "/readyz": report.ready}.get(self.path)
-            body = dumps(report).encode()
-            self.send_response(404 if good is None else 200 if good else 503)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *arguments: object) -> None:
-            return
-
-    try:
-        server = ThreadingHTTPServer((host, port), Handler)
-    except OSError as error:
-        raise WrongUse(
-            f"--health-port {port}: cannot listen on {host}: {error.strerror or error}",
-            do="Choose a free port, or another --health-host.",
-        ) from None
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, name="floodmark-health", daemon=True).start()
-    try:
-        yield
-    finally:
-        server.shutdown()
-        server.server_close()

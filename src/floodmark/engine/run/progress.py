@@ -30,6 +30,8 @@ class SourceProgress:
     end: Any
     """Offsets as JSON data."""
     rows: int
+    latest: Any = None
+    """The newest offset that Spark saw when it planned the batch; None where it tells none."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ def _source(value: Mapping[str, Any]) -> SourceProgress:
         _offset(value.get("startOffset")),
         _offset(value.get("endOffset")),
         int(value.get("numInputRows", 0)),
+        _offset(value.get("latestOffset")),
     )
 
 

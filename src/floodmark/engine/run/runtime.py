@@ -24,7 +24,7 @@ from floodmark.engine.pipelines.start_positions import Start
 from floodmark.engine.run.carried import Carried, NewJvmNeeded
 from floodmark.engine.run.ending import stopped
 from floodmark.engine.run.failure import Failure, FailureKind, failure_of, in_flight
-from floodmark.engine.run.health import Health, HealthView
+from floodmark.engine.run.listeners import Listener, ToldView
 from floodmark.engine.run.progress import ProgressFile, ProgressReader
 from floodmark.engine.run.restarting import GiveUp, RestartPolicy, decide, may_pass
 from floodmark.engine.run.signals import StopSignals
@@ -72,7 +72,7 @@ class RunOptions:
     stdout_to_stderr: bool = False
     carried: Carried = field(default_factory=Carried)
     """What this run did before its JVM died."""
-    health: Health | None = None
+    listeners: tuple[Listener, ...] = ()
     bisecting: str | None = None
     """The command that looks for the record that a batch fails at."""
 
@@ -106,7 +106,7 @@ def run_application(
             if running is None:
                 stop.when_stuck = partial(kill, spark)
             shown = view or choose_view([one.name for one in pipelines])
-            with HealthView(shown, options.health) if options.health else shown as shown:
+            with ToldView(shown, options.listeners) as shown:
                 run = _Run(spark, sessions, streams, options, shown, stop)
                 return run.to_the_end()
         finally:
@@ -173,7 +173,7 @@ class _Run:
                 if is_gone(self._spark):
                     raise _EngineGone
                 self._turn()
-                self._tell_health()
+                self._tell_listeners()
                 self._stop.wait(_POLL_SECONDS)
         except Exception as error:
             if isinstance(error, _EngineGone) or is_gone(self._spark, error):
@@ -189,15 +189,13 @@ class _Run:
                     stream.lines.close()
         return RunReport(tuple(stream.report() for stream in self._streams))
 
-    def _tell_health(self) -> None:
-        health = self._wish.health
-        if health is None:
-            return
-        health.turned()
-        for stream in self._streams:
-            if stream.launched is not None:
-                status = stream.launched.query._jsq.status()
-                health.busy(stream.name, bool(status.isTriggerActive()))
+    def _tell_listeners(self) -> None:
+        for listener in self._wish.listeners:
+            listener.turned()
+            for stream in self._streams:
+                if stream.launched is not None:
+                    status = stream.launched.query._jsq.status()
+                    listener.busy(stream.name, bool(status.isTriggerActive()))
 
     def _start_all(self) -> None:
         """All are looked at before the first is started: a refusal leaves nothing half done."""
@@ -246,6 +244,8 @@ class _Run:
     def _begin(self, stream: PipelineRun, prepared: Prepared) -> None:
         for warning in prepared.warnings:
             self._view.say(stream.name, warning)
+        for listener in self._wish.listeners:
+            listener.begins(stream.name, prepared.starting, self._view, stream.restarts)
         stream.launched = begin(prepared, stream.name)
         for warning in stream.launched.warnings[len(prepared.warnings) :]:
             self._view.say(stream.name, warning)

@@ -11,6 +11,8 @@ from types import TracebackType
 from typing import Any
 
 from floodmark.checkpoint.outside import Bounds
+from floodmark.connectors.kafka.group import HeldOffset, has_members
+from floodmark.connectors.kafka.live import SERVERS
 from floodmark.errors import CannotRead
 
 _PREFIX = "kafka."
@@ -22,9 +24,10 @@ _CONSUMER_ONLY = ("group.id", "enable.auto.commit", "auto.offset.reset")
 class Broker:
     """Raises CannotRead where the cluster does not answer, or does not let us in."""
 
-    def __init__(self, spark: Any, client: Any) -> None:
+    def __init__(self, spark: Any, client: Any, bootstrap: str = "") -> None:
         self._spark = spark
         self._client = client
+        self.bootstrap = bootstrap
 
     @staticmethod
     def connect(spark: Any, options: Mapping[str, str]) -> Broker:
@@ -41,7 +44,7 @@ class Broker:
             client = spark._jvm.org.apache.kafka.clients.admin.AdminClient.create(conf)
         except (Py4JError, TypeError) as error:  # TypeError: there is no such class in the JVM
             raise CannotRead(_words(error)) from None
-        return Broker(spark, client)
+        return Broker(spark, client, options.get(SERVERS, ""))
 
     def __enter__(self) -> Broker:
         return self
@@ -102,6 +105,56 @@ class Broker:
         except Py4JJavaError as error:
             raise CannotRead(_words(error)) from None
         return {place: int(answer.get(key).offset()) for place, key in keys.items()}
+
+    def members(self, group: str) -> list[str]:
+        """Who reads as this group now; none where there is no such group."""
+        from py4j.protocol import Py4JJavaError
+
+        wanted = self._spark._jvm.java.util.ArrayList()
+        wanted.add(group)
+        try:
+            answer = self._client.describeConsumerGroups(wanted).describedGroups().get(group)
+            found = answer.get().members()
+        except Py4JJavaError as error:
+            if "GroupIdNotFound" in _words(error):
+                return []
+            raise CannotRead(_words(error)) from None
+        return [f"{one.clientId()} at {one.host()}" for one in found]
+
+    def held(self, group: str) -> dict[tuple[str, int], HeldOffset]:
+        """What the group has committed."""
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            listed = self._client.listConsumerGroupOffsets(group)
+            answer = listed.partitionsToOffsetAndMetadata().get()
+        except Py4JJavaError as error:
+            if "GroupIdNotFound" in _words(error):
+                return {}
+            raise CannotRead(_words(error)) from None
+        return {
+            (str(place.topic()), int(place.partition())): HeldOffset(
+                int(at.offset()), str(at.metadata())
+            )
+            for place, at in dict(answer).items()
+            if at is not None
+        }
+
+    def commit(self, group: str, offsets: Mapping[tuple[str, int], HeldOffset]) -> None:
+        from py4j.protocol import Py4JJavaError
+
+        jvm = self._spark._jvm
+        wanted = jvm.java.util.HashMap()
+        for (topic, number), at in offsets.items():
+            place = jvm.org.apache.kafka.common.TopicPartition(topic, number)
+            held = jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata(at.offset, at.metadata)
+            wanted.put(place, held)
+        try:
+            self._client.alterConsumerGroupOffsets(group, wanted).all().get()
+        except Py4JJavaError as error:
+            if "UnknownMemberId" in _words(error):
+                raise has_members(group, self.bootstrap, []) from None
+            raise CannotRead(_words(error)) from None
 
 
 def _words(error: BaseException) -> str:

@@ -1,0 +1,55 @@
+"""Answers HTTP requests beside a run, from a thread of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+
+from floodmark.errors import WrongUse
+
+
+class Reply(NamedTuple):
+    status: int
+    content_type: str
+    body: str
+
+
+@contextlib.contextmanager
+def answering(reply: Callable[[str], Reply], host: str, port: int, option: str) -> Iterator[int]:
+    """`reply` is given the path that is asked for. Yields the port, also where 0 chose one."""
+
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 10  # a client that says nothing keeps no thread
+
+        def do_GET(self) -> None:
+            found = reply(self.path)
+            body = found.body.encode()
+            self.send_response(found.status)
+            self.send_header("Content-Type", found.content_type)
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("X-Content-Type-Options", "nosniff")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            return
+
+    try:
+        server = ThreadingHTTPServer((host, port), Handler)
+    except (OSError, OverflowError) as error:
+        words = getattr(error, "strerror", None) or error
+        raise WrongUse(
+            f"--{option}-port {port}: cannot listen on {host}: {words}",
+            do=f"Choose a free port, or another --{option}-host.",
+        ) from None
+    server.daemon_threads = True
+    name = f"floodmark-{option}"
+    threading.Thread(target=server.serve_forever, name=name, daemon=True).start()
+    try:
+        yield int(server.server_address[1])
+    finally:
+        server.shutdown()
+        server.server_close()
