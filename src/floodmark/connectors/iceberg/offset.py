@@ -25,6 +25,7 @@ _MORE = frozenset({"snapshot_timestamp_ms", "snapshot_total_rows"})
 class Iceberg(SourceKind):
     name = "iceberg"
     start_files = ("offsets/0",)
+    tells_lag = True
     no_option = (
         "Iceberg's only starting option is a time (stream-from-timestamp), which is coarser than "
         "this offset."

@@ -1,0 +1,129 @@
+"""How far a stream is behind its Iceberg table: snapshots, files, bytes, rows, by its metadata."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.connectors.behind import Behind, PartLag, SourceLag, total
+from floodmark.connectors.iceberg.table_metadata import (
+    APPEND,
+    FOLDER,
+    IcebergTable,
+    TableSnapshot,
+    newest_names,
+    parse_table_metadata,
+)
+from floodmark.connectors.lag import LagQuestion
+from floodmark.errors import CannotRead, NoAnswer
+from floodmark.storage.files import Files
+
+_MAX_AGE = ("history.expire.max-snapshot-age-ms", 5 * 86_400_000)
+_BEFORE_FIRST = -1
+
+
+def lag(question: LagQuestion) -> SourceLag:
+    source = question.source.position
+    place = question.places.table or question.source.options.get("path")
+    if not place or "/" not in place:
+        named = f" It is called {place}, which only a catalog resolves." if place else ""
+        raise CannotRead(
+            f"The Iceberg table was not asked: nothing says in which folder it is.{named}",
+            do="--table PATH names the folder that holds its metadata/.",
+        )
+    if source.offset is None:
+        raise CannotRead("No batch is finished, and nothing tells where the stream begins.")
+    table, notes = _read(question.opened(place), place)
+    snapshot, position = _position(source.offset)
+    later = table.since(None if snapshot == _BEFORE_FIRST else snapshot)
+    if later is None:
+        raise NoAnswer(
+            f"The stream stands at snapshot {snapshot}, which {place} does not have in its line "
+            "any more: it was expired, rolled back, or this is another table."
+        )
+    at = table.snapshots.get(snapshot)
+    unread = [*_rest(at, position, source.offset.get("scan_all_files") is True), *later]
+    read, skipped = _appended(unread)
+    if skipped:
+        what = "1 snapshot" if skipped == 1 else f"{skipped:,} snapshots"
+        notes.append(f"{what} that append nothing are not counted: Spark skips them or stops.")
+    if any(one.added_files and one.added_records is None for one in read):
+        notes.append("A snapshot is read in part: how many rows of it are left is not known.")
+    behind = _behind(read, question.now_ms)
+    left = _left(question, table, at, behind)
+    end = table.current.id if table.current else None
+    part = PartLag(place, snapshot, end, _oldest(table), behind.records, behind.ms, left)
+    return SourceLag(source.id, source.kind, behind, (part,), left, None, place, tuple(notes))
+
+
+def _read(files: Files, place: str) -> tuple[IcebergTable, list[str]]:
+    names = newest_names(files.level(FOLDER).files)
+    if not names:
+        raise NoAnswer(f"{place} is not an Iceberg table: it has no {FOLDER}/*.metadata.json.")
+    found = [
+        parse_table_metadata(name, files.read(RelativePath(f"{FOLDER}/{name}"))) for name in names
+    ]
+    notes = []
+    if len(names) > 1:
+        notes.append(
+            f"{len(names)} metadata files have the highest number: the newer one was read, and "
+            "only the catalog knows which counts."
+        )
+    return max(found, key=lambda one: one[0])[1], notes
+
+
+def _position(offset: Any) -> tuple[int, int]:
+    snapshot, position = offset.get("snapshot_id"), offset.get("position")
+    if type(snapshot) is not int or type(position) is not int:
+        raise CannotRead("The offset has no snapshot and position.")
+    return snapshot, position
+
+
+def _rest(at: TableSnapshot | None, position: int, whole: bool) -> list[TableSnapshot]:
+    """What of the snapshot that the stream stands in is not read."""
+    if at is None:
+        return []
+    files, rows, size = at.added_files, at.added_records, at.added_bytes
+    if whole:
+        files, rows, size = at.total_files, at.total_records, at.total_bytes
+    if files is not None and position >= files:
+        return []
+    if position > 0:
+        rows = size = None  # a summary tells no file's own
+    left = None if files is None else files - max(0, position)
+    return [replace(at, operation=APPEND, added_files=left, added_records=rows, added_bytes=size)]
+
+
+def _appended(snapshots: list[TableSnapshot]) -> tuple[list[TableSnapshot], int]:
+    read = [one for one in snapshots if one.operation == APPEND]
+    return read, len(snapshots) - len(read)
+
+
+def _behind(read: list[TableSnapshot], now_ms: int) -> Behind:
+    return Behind(
+        total(one.added_records for one in read),
+        total(one.added_bytes for one in read),
+        max(0, now_ms - read[0].time_ms) if read else 0,
+        len(read),
+        total(one.added_files for one in read),
+    )
+
+
+def _left(
+    question: LagQuestion, table: IcebergTable, at: TableSnapshot | None, behind: Behind
+) -> int | None:
+    """Spark needs the snapshot that it stands in; the current one is never expired."""
+    if at is None or at == table.current or not behind.versions:
+        return None
+    name, usual = _MAX_AGE
+    try:
+        age = int(table.properties.get(name, usual))
+    except ValueError:
+        return None
+    return max(0, at.time_ms + age - question.now_ms)
+
+
+def _oldest(table: IcebergTable) -> int | None:
+    oldest = min(table.snapshots.values(), key=lambda one: one.time_ms, default=None)
+    return None if oldest is None else oldest.id

@@ -1,0 +1,114 @@
+"""An Iceberg table's metadata: its snapshots, and what each of them added. Pure.
+
+Every change writes `metadata/<n>-<uuid>.metadata.json` (or `v<n>.metadata.json`) anew, with all
+snapshots that are not expired; a snapshot's summary counts what it added.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from floodmark.errors import MalformedFile
+
+FOLDER = "metadata"
+_NAME = re.compile(r"v?(\d{1,18})(?:-[^/]*)?(?:\.gz)?\.metadata\.json(?:\.gz)?")
+_LONGEST = 256 << 20
+APPEND = "append"
+
+
+@dataclass(frozen=True)
+class TableSnapshot:
+    id: int
+    parent: int | None
+    time_ms: int
+    operation: str
+    added_files: int | None
+    added_records: int | None
+    added_bytes: int | None
+    total_files: int | None
+    total_records: int | None
+    total_bytes: int | None
+
+
+@dataclass(frozen=True)
+class IcebergTable:
+    current: TableSnapshot | None
+    snapshots: Mapping[int, TableSnapshot]
+    properties: Mapping[str, str]
+
+    def since(self, snapshot: int | None) -> list[TableSnapshot] | None:
+        """The current line of snapshots after one, oldest first; None where it is not in it."""
+        found: list[TableSnapshot] = []
+        at, seen = self.current, set()
+        while at is not None and at.id != snapshot and at.id not in seen:
+            found.append(at)
+            seen.add(at.id)
+            at = None if at.parent is None else self.snapshots.get(at.parent)
+        reached = snapshot is None if at is None else at.id == snapshot
+        return found[::-1] if reached else None
+
+
+def newest_names(names: Iterable[str]) -> list[str]:
+    """The metadata files with the highest number; more than one after a commit that failed."""
+    numbered = [(int(match[1]), name) for name in names if (match := _NAME.fullmatch(name))]
+    newest = max((number for number, _ in numbered), default=-1)
+    return sorted(name for number, name in numbered if number == newest)
+
+
+def parse_table_metadata(name: str, data: bytes) -> tuple[int, IcebergTable]:
+    """When it was written, and what it says."""
+    try:
+        text = _unpacked(data) if ".gz" in name else data
+        value = json.loads(text)
+        if not isinstance(value, dict):
+            raise MalformedFile(f"{name} is no JSON object")
+        snapshots = {one.id: one for one in map(_snapshot, value.get("snapshots") or ())}
+        properties = value.get("properties") or {}
+        current = snapshots.get(_whole(value.get("current-snapshot-id")) or -1)
+        written = _whole(value.get("last-updated-ms")) or 0
+        return written, IcebergTable(current, snapshots, dict(properties))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OSError, EOFError):
+        raise MalformedFile(f"{name} is not an Iceberg table's metadata") from None
+
+
+def _unpacked(data: bytes) -> bytes:
+    import io
+
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        found = file.read(_LONGEST + 1)
+    if len(found) > _LONGEST:
+        raise ValueError("too large")
+    return found
+
+
+def _snapshot(value: Any) -> TableSnapshot:
+    summary = value.get("summary") or {}
+    return TableSnapshot(
+        int(value["snapshot-id"]),
+        _whole(value.get("parent-snapshot-id")),
+        int(value["timestamp-ms"]),
+        str(summary.get("operation", "")),
+        *(
+            _whole(summary.get(name))
+            for name in (
+                "added-data-files",
+                "added-records",
+                "added-files-size",
+                "total-data-files",
+                "total-records",
+                "total-files-size",
+            )
+        ),
+    )
+
+
+def _whole(value: Any) -> int | None:
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        return None
