@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         state_changes,
         undo,
         upgrade,
+        watch,
     )
     from floodmark.checkpoint.model import Checkpoint
     from floodmark.engine.pipelines.pipeline import pipeline
@@ -105,6 +106,7 @@ _WHERE = {
     "state_changes": "floodmark.api",
     "undo": "floodmark.api",
     "upgrade": "floodmark.api",
+    "watch": "floodmark.api",
 }
 
 __all__ = [
@@ -153,6 +155,7 @@ __all__ = [
     "state_changes",
     "undo",
     "upgrade",
+    "watch",
 ]
 
 

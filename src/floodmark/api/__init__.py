@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
     from floodmark.api.running import bisect, demo, run
     from floodmark.api.serving import Served, serve
     from floodmark.api.upgrading import copy, upgrade
+    from floodmark.api.watching import watch
 
 _WHERE = {
     "OpenCheckpoint": "floodmark.api.reading",
@@ -89,6 +90,7 @@ _WHERE = {
     "state_changes": "floodmark.api.reading",
     "undo": "floodmark.api.applying",
     "upgrade": "floodmark.api.upgrading",
+    "watch": "floodmark.api.watching",
 }
 
 __all__ = [
@@ -140,6 +142,7 @@ __all__ = [
     "state_changes",
     "undo",
     "upgrade",
+    "watch",
 ]
 
 

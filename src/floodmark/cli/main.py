@@ -27,6 +27,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "diff": ("diff", "Compare two checkpoints, or two batches of one."),
         "scan": ("scan", "Find every checkpoint below a folder."),
         "lag": ("lag", "Say how far a stream is behind its sources."),
+        "watch": ("watch", "Watch a stream live in the terminal, with small plots."),
         "serve": ("serve", "Show every stream below a folder on a page, live."),
     },
     "Running": {

@@ -1,0 +1,260 @@
+"""`floodmark watch`"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import options
+from floodmark.cli.lag import in_words, retention_words
+from floodmark.cli.words import (
+    ago,
+    clock,
+    count,
+    duration,
+    echo,
+    shown,
+    size,
+    style,
+    table,
+    width,
+    wrapped,
+)
+from floodmark.fleet.pulse import span
+from floodmark.visible import one_line
+
+if TYPE_CHECKING:
+    from floodmark.connectors.behind import SourceLag
+    from floodmark.fleet.sighting import Sighting
+
+_BARS, _PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-=+*%#"
+_PLOTTED = 40
+_KEPT = 600
+_COLOURS = {"on-time": ("green",), "late": ("yellow",), "stalled": ("red",), "unknown": ("red",)}
+
+
+@click.command("watch")
+@click.argument("checkpoint", metavar="CP")
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0, min_open=True),
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often to look.",
+)
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="Look N times.")
+@click.option("--once", is_flag=True, help="Look once.")
+@click.option(
+    "--bootstrap-servers",
+    "--kafka",
+    "bootstrap_servers",
+    metavar="HOST:PORT",
+    help="Ask Kafka there for the lag.",
+)
+@click.option("--kafka-config", metavar="FILE", help="How to log in there: KEY=VALUE lines.")
+@click.option("--table", metavar="PATH", help="The Delta or Iceberg table, if no notes name it.")
+@click.option("--input", metavar="PATH", help="A file source's folder, if no notes name it.")
+@click.option(
+    "--sources", is_flag=True, help="Ask whatever the notes of the last start name, brokers too."
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a broker may take to answer.",
+)
+@options.source_kinds
+@options.storage
+@options.as_json
+def command(
+    checkpoint: str,
+    interval: float,
+    count: int | None,
+    once: bool,
+    bootstrap_servers: str | None,
+    kafka_config: str | None,
+    table: str | None,
+    input: str | None,
+    sources: bool,
+    timeout: float,
+    source_kinds: dict[str, str],
+    storage: dict[str, Any],
+    as_json: bool,
+) -> int:
+    """Watch a stream in the terminal: batches, lag, watermark, what a restart does.
+
+    Ctrl-C ends it. Where stdout is no terminal, each look is printed below the last; with --json
+    each is one line.
+    """
+    seen = api.watch(
+        checkpoint,
+        interval=interval,
+        count=count,
+        once=once,
+        sources=sources,
+        bootstrap_servers=bootstrap_servers,
+        kafka_config=kafka_config,
+        table=table,
+        input=input,
+        timeout=timeout,
+        source_kinds=source_kinds,
+        storage=storage,
+    )
+    first = next(seen)  # what is wrong with the checkpoint is said as by any other verb
+    try:
+        if as_json:
+            _as_json(chain([first], seen))
+        elif once or not _is_live():
+            _as_lines(chain([first], seen))
+        else:
+            _live(chain([first], seen))
+    except KeyboardInterrupt:
+        return 0  # it is the way to end it
+    return 0
+
+
+def _is_live() -> bool:
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _as_json(seen: Iterable[Sighting]) -> None:
+    from floodmark import wire
+
+    for look in seen:
+        echo(wire.dumps(look, None))
+        sys.stdout.flush()
+
+
+def _as_lines(seen: Iterable[Sighting]) -> None:
+    history = History()
+    for number, look in enumerate(seen):
+        history.add(look)
+        echo(("\n" if number else "") + frame(look, history))
+        sys.stdout.flush()
+
+
+def _live(seen: Iterator[Sighting]) -> None:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    history = History()
+    console = Console(highlight=False)
+    text, foot = "", style("Ctrl-C ends it.", "dim")
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        Live(console=console, screen=True, auto_refresh=False) as live,
+    ):
+        for look in seen:
+            history.add(look)
+            text = frame(look, history)
+            live.update(Text.from_ansi(shown(f"{text}\n\n{foot}")), refresh=True)
+    console.print(Text.from_ansi(shown(text)))  # the last look stays when the screen goes
+
+
+class History:
+    """How the lag of each source went, as far as it was watched."""
+
+    def __init__(self) -> None:
+        self.lags: dict[str, list[int | None]] = {}
+
+    def add(self, look: Sighting) -> None:
+        for source in look.lag.sources if look.lag else ():
+            behind = source.behind
+            values = (behind.records, behind.files, behind.versions)
+            known = next((value for value in values if value is not None), None)
+            self.lags.setdefault(source.id, []).append(known)
+            del self.lags[source.id][:-_KEPT]
+
+
+def frame(look: Sighting, history: History) -> str:
+    """One look as text, with small plots."""
+    head = f"{style(one_line(look.path), 'bold')}   {clock(look.time_ms)}"
+    if look.problem is not None:
+        return "\n".join([head, "", *wrapped("  ", look.problem, 96, 2)])
+    if look.pulse is not None:
+        health = look.pulse.health.value
+        head += f"   {style(health, *_COLOURS.get(health, ()))}"
+        head = "\n".join([head, *wrapped("  ", look.pulse.words, 96, 2)])
+    rows = [*_batches(look), *_facts(look)]
+    sources = look.lag.sources if look.lag else ()
+    lags = [line for source in sources for line in _lag(source, history)]
+    parts = [head, table(rows), "\n".join(lags), "\n".join(wrapped("  ", look.restart, 96, 2))]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _batches(look: Sighting) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    planned = "no batch yet" if look.latest_batch is None else f"batch {look.latest_batch}"
+    if look.in_flight_batch is not None:
+        since = look.in_flight_since_ms
+        age = "" if since is None else f", planned {ago(since, look.time_ms)}"
+        flying = style(f"batch {look.in_flight_batch}", "yellow")
+        rows.append(("in flight", flying, f"no commit{age}"))
+    done = "none" if look.committed_batch is None else f"batch {look.committed_batch}"
+    rows.append(("committed", done, f"newest planned: {planned}"))
+    took = [one.duration_ms for one in look.batches]
+    known = [value for value in took if value is not None]
+    if known:
+        words = f"{span(known[-1])} last, {span(median(known))} median"
+        rows.append(("time", plot(took), words))
+    read = [value for value in look.records if value is not None]
+    if read:
+        words = f"{count(read[-1], 'record')} last, {sum(read):,} in all that is plotted"
+        rows.append(("read", plot(look.records), words))
+    return rows
+
+
+def _facts(look: Sighting) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    if look.watermark_ms is not None:
+        behind = duration(max(0, look.time_ms - look.watermark_ms))
+        rows.append(("watermark", clock(look.watermark_ms), f"{behind} behind the clock"))
+    if look.bytes is not None:
+        state = f"{size(look.state_bytes)} of it state" if look.state_bytes else "no state"
+        rows.append(("size", size(look.bytes), state))
+    return rows
+
+
+def _lag(source: SourceLag, history: History) -> list[str]:
+    head = f"  source {source.id}   {source.kind}"
+    if source.error is not None:
+        return [head, *wrapped("    ", source.error, 96, 4)]
+    lines = [f"{head}   {plot(history.lags.get(source.id, ()))}   {in_words(source)}"]
+    if source.lost:
+        lines.append("    " + style(f"{source.lost:,} are gone before they were read", "red"))
+    if source.retention_left_ms is not None:
+        lines.append(f"    {retention_words(source.retention_left_ms)}")
+    return lines
+
+
+def plot(values: Sequence[int | None], most: int = _PLOTTED) -> str:
+    """The newest values as bars of text; a gap where one is not known."""
+    newest = list(values)[-min(most, max(8, width(100) - 60)) :]
+    known = [value for value in newest if value is not None]
+    if not known:
+        return ""
+    bars, top = _bars(), max(known)
+    return "".join(
+        " " if value is None else bars[0 if top <= 0 else min(7, value * 8 // (top + 1))]
+        for value in newest
+    )
+
+
+def _bars() -> str:
+    try:
+        _BARS.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return _PLAIN_BARS
+    return _BARS

@@ -1,0 +1,106 @@
+"""One look at a checkpoint, as `watch` shows it: batches, pulse, lag, what a restart does. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.timeline import Status, restart
+from floodmark.connectors.behind import Lag
+from floodmark.connectors.registry import about
+from floodmark.errors import FloodmarkError
+from floodmark.fleet.batch_bars import BatchBar, batch_bars
+from floodmark.fleet.progress_lines import ProgressLine
+from floodmark.fleet.pulse import Pulse, pulse
+from floodmark.screen import fields_text
+
+LAST = 60
+"""Batches that one look has."""
+
+
+@dataclass(frozen=True)
+class Sighting:
+    path: str
+    time_ms: int
+    query_id: str | None = None
+    latest_batch: int | None = None
+    committed_batch: int | None = None
+    in_flight_batch: int | None = None
+    in_flight_since_ms: int | None = None
+    pulse: Pulse | None = None
+    batches: tuple[BatchBar, ...] = ()
+    """The newest ones, oldest first."""
+    records: tuple[int | None, ...] = ()
+    """What each of them reads: by a progress line, or by its offsets; None: not known."""
+    watermark_ms: int | None = None
+    state_bytes: int | None = None
+    bytes: int | None = None
+    restart: str = ""
+    """What Spark does if the query starts now."""
+    lag: Lag | None = None
+    problem: str | None = None
+    """Why the checkpoint cannot be read now; then nothing else is known."""
+
+    __repr__ = fields_text
+
+
+def sighting(
+    checkpoint: Checkpoint,
+    progress: Mapping[int, ProgressLine],
+    lag: Lag | None,
+    now_ms: int,
+) -> Sighting:
+    bars = batch_bars(checkpoint, progress, LAST)
+    flying = next((one for one in bars if one.status is Status.IN_FLIGHT), None)
+    since = flying.planned_ms if flying else None
+    commits = [one.committed_ms for one in bars if one.committed_ms is not None]
+    waiting = None
+    if lag is not None and len(lag.sources) == 1:
+        waiting = lag.sources[0].behind.records
+    known = checkpoint.complete
+    return Sighting(
+        checkpoint.path,
+        now_ms,
+        checkpoint.query_id,
+        checkpoint.latest_batch,
+        checkpoint.committed_batch,
+        checkpoint.in_flight_batch,
+        since,
+        pulse(sorted(commits), now_ms, since, waiting),
+        bars,
+        _records(checkpoint, bars),
+        checkpoint.watermark_ms or None,
+        sum(one.bytes for one in checkpoint.state_operators) if known else None,
+        checkpoint.bytes if known else None,
+        restart(checkpoint).words,
+        lag,
+    )
+
+
+def _records(checkpoint: Checkpoint, bars: tuple[BatchBar, ...]) -> tuple[int | None, ...]:
+    counted = {
+        after: _between(checkpoint, before, after)
+        for before, after in pairwise(sorted(checkpoint.offsets))
+        if after == before + 1
+    }
+    return tuple(one.rows if one.rows is not None else counted.get(one.batch) for one in bars)
+
+
+def _between(checkpoint: Checkpoint, before: int, after: int) -> int | None:
+    """How many records a batch reads, where the offsets of all its sources count them."""
+    starts = {one.id: one for one in checkpoint.sources_of(before)}
+    found = 0
+    for source in checkpoint.sources_of(after):
+        kind, start = about(source), starts.get(source.id)
+        if not kind.has_topics or start is None:
+            return None
+        try:
+            number = kind.count(start.offset, source.offset)
+        except FloodmarkError:
+            return None
+        if number is None or number < 0:
+            return None
+        found += number
+    return found
