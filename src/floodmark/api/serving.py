@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from floodmark.api.arguments import Storage, several_of
 from floodmark.errors import CannotRead, NoAnswer, WrongUse
 from floodmark.storage.files import Files, local_path, open_files
+from floodmark.visible import visible
 
 if TYPE_CHECKING:
     from floodmark.changes.apply import Change
@@ -199,10 +200,8 @@ def _open_root(root: str, storage: Storage | None) -> Files:
     try:
         pool.submit(look).result(_ROOT_SECONDS)
     except TookTooLong:
-        print(
-            f"floodmark: {place.root} does not answer yet; it is shown as soon as it does",
-            file=sys.stderr,
-        )
+        words = f"floodmark: {place.root} does not answer yet; it is shown as soon as it does"
+        print(visible(words), file=sys.stderr)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
     return place

@@ -137,7 +137,7 @@ def _as_json(seen: Iterable[Sighting]) -> None:
 
 
 def _as_lines(seen: Iterable[Sighting]) -> None:
-    history = History()
+    history = WatchedLags()
     for number, look in enumerate(seen):
         history.add(look)
         echo(("\n" if number else "") + frame(look, history))
@@ -149,7 +149,7 @@ def _live(seen: Iterator[Sighting]) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    history = History()
+    history = WatchedLags()
     console = Console(highlight=False)
     text, foot = "", style("Ctrl-C ends it.", "dim")
     with (
@@ -163,7 +163,7 @@ def _live(seen: Iterator[Sighting]) -> None:
     console.print(Text.from_ansi(shown(text)))  # the last look stays when the screen goes
 
 
-class History:
+class WatchedLags:
     """How the lag of each source went, as far as it was watched."""
 
     def __init__(self) -> None:
@@ -178,7 +178,7 @@ class History:
             del self.lags[source.id][:-_KEPT]
 
 
-def frame(look: Sighting, history: History) -> str:
+def frame(look: Sighting, history: WatchedLags) -> str:
     """One look as text, with small plots."""
     head = f"{style(one_line(look.path), 'bold')}   {clock(look.time_ms)}"
     if look.problem is not None:
@@ -227,7 +227,7 @@ def _facts(look: Sighting) -> list[tuple[str, ...]]:
     return rows
 
 
-def _lag(source: SourceLag, history: History) -> list[str]:
+def _lag(source: SourceLag, history: WatchedLags) -> list[str]:
     head = f"  source {source.id}   {source.kind}"
     if source.error is not None:
         return [head, *wrapped("    ", source.error, 96, 4)]
