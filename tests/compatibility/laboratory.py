@@ -12,10 +12,15 @@ from typing import Any
 
 from compatibility.changes import Change
 from compatibility.queries import OLD, put_events
+from floodmark.diagnosis.held import gather_held
 from floodmark.engine.code.checking import compare
 from floodmark.engine.code.rehearse import rehearse
+from floodmark.engine.code.skeleton_checkpoint import skeleton_checkpoint
 from floodmark.engine.start.launch import start
 from floodmark.rules.judging import judge_restart
+from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.held_checkpoint import HeldCheckpoint
+from floodmark.rules.restarts.outline_file import outline_text, parse_outline
 from floodmark.rules.restarts.reason import Judgement
 from floodmark.rules.restarts.rehearsal import Rehearsal
 from floodmark.storage.files import open_files
@@ -33,6 +38,10 @@ _QUICK = {
 class Outcome:
     judgement: Judgement
     rehearsal: Rehearsal
+    outlined: Judgement
+    """The same from the checkpoint's outline alone."""
+    skeleton: Rehearsal | None = None
+    """On a checkpoint that is made of the outline."""
 
     @property
     def agrees(self) -> bool:
@@ -69,7 +78,7 @@ class Laboratory:
                 put_events(folder / source, 3)
         return folder, checkpoint
 
-    def judge(self, change: Change) -> Outcome:
+    def judge(self, change: Change, skeleton: bool = False) -> Outcome:
         folder, checkpoint = self.old(change.old)
         with _spoilt(change.spoil, folder, checkpoint) as place:
             before = digest(place)
@@ -79,12 +88,38 @@ class Laboratory:
                 writer = writer.trigger(**OLD[change.old].trigger)
             files = open_files(str(place))
             loaded = load(files)
-            judgement = judge_restart(compare(writer, files, loaded))
+            comparison = compare(writer, files, loaded)
+            judgement = judge_restart(comparison)
+            text = outline_text(gather_held(files, loaded))
+            assert outline_text(gather_held(files, load(files))) == text
+            held = parse_outline(text.encode(), "outline")
+            outlined, made = _judged_by(held, comparison), None
+            if skeleton:
+                with skeleton_checkpoint(held) as place_of_it:
+                    made = rehearse(writer, place_of_it, load(place_of_it), empty=True)
             rehearsal = rehearse(writer, files, loaded)
             after = digest(place)
             touched = {path for path in {*before, *after} if before.get(path) != after.get(path)}
             assert touched == set()
-        return Outcome(judgement, rehearsal)
+        return Outcome(judgement, rehearsal, outlined, made)
+
+
+def _judged_by(held: HeldCheckpoint, comparison: Comparison) -> Judgement:
+    """The same new code, drawn once, under an outline of the checkpoint."""
+    last = held.last
+    return judge_restart(
+        Comparison(
+            held.checkpoint,
+            held.held,
+            comparison.new,
+            last,
+            comparison.fingerprint,
+            None,
+            seen=held.seen,
+            windows={} if last and last.tree else held.windows,
+            tables=comparison.tables,
+        )
+    )
 
 
 @contextmanager

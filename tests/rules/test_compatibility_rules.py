@@ -11,7 +11,7 @@ from broken.meeting import join, meeting, operator, schema, source
 from compatibility.changes import ALL
 from floodmark.checkpoint.plan.tree import Input, PlanTree
 from floodmark.checkpoint.start_note import last_start
-from floodmark.engine.code.checking import held_operators, seen_windows
+from floodmark.diagnosis.held import held_operators, seen_windows
 from floodmark.rules.judging import judge_restart
 from floodmark.rules.registry import rules_of
 from floodmark.rules.restarts.comparison import SCHEMA_CHECK

@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
     from floodmark.api.arguments import Storage, missing_for_state
     from floodmark.api.backups import backup, check_backups, restore, snapshots
     from floodmark.api.deploying import deploy
-    from floodmark.api.judging import accepted_rules, check, doctor, explain, lint
+    from floodmark.api.judging import accepted_rules, check, doctor, explain, lint, outline
     from floodmark.api.lagging import lag
     from floodmark.api.migrating import bootstrap, migrate, skeleton
     from floodmark.api.proving import replay
@@ -73,6 +73,7 @@ _WHERE = {
     "missing_state": "floodmark.api.reading",
     "offsets": "floodmark.api.reading",
     "open": "floodmark.api.reading",
+    "outline": "floodmark.api.judging",
     "read_state": "floodmark.api.reading",
     "repair": "floodmark.api.repairing",
     "repartition": "floodmark.api.rewriting_state",
@@ -125,6 +126,7 @@ __all__ = [
     "missing_state",
     "offsets",
     "open",
+    "outline",
     "read_state",
     "repair",
     "repartition",

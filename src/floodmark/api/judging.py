@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of e
     from floodmark.checkpoint.evidence import Evidence
     from floodmark.checkpoint.outside import SourcePlaces
     from floodmark.rules.finding import Finding, Rule
+    from floodmark.rules.restarts.held_checkpoint import HeldCheckpoint
     from floodmark.rules.restarts.reason import Judgement
 
 
@@ -120,19 +121,19 @@ def check(
 ) -> Judgement:
     """Whether the code of `APP.py[:NAME]` can go on with a checkpoint, and why not.
 
+    In place of the checkpoint its outline will do: a file that `floodmark.outline` made.
     It uses the Spark session of this process or starts one, and changes neither the checkpoint
     nor anything of the application's. `arguments` are a script's own; `spark_log` is the file
     for Spark's log, `-` for standard error; by default it is kept if something fails.
     """
     if adopt and old is None and old_ref is None:
         raise WrongUse("--adopt needs the old code", do="Give it: --old OLD.py, or --old-ref REV.")
-    from floodmark.engine.code.checking import CheckOptions, check_application
+    from floodmark.engine.code.checking import CheckOptions, check_application, check_outline
     from floodmark.engine.code.rehearse import DEFAULT_CAP
     from floodmark.engine.spark.session import log_to
     from floodmark.storage.load import load
 
-    files = open_files(str(path), storage)
-    checkpoint = structured(load(files))
+    outlined = _outline_at(str(path))
     with log_to(spark_log, "check") as log:
         request = CheckOptions(
             settings or {},
@@ -148,7 +149,52 @@ def check(
             accepted_rules(several_of(accept)),
             script_options(arguments, query, py_files, script_limit),
         )
+        if outlined is not None:
+            return check_outline(outlined, str(application), request)
+        files = open_files(str(path), storage)
+        checkpoint = structured(load(files))
         return check_application(files, checkpoint, str(application), request)
+
+
+def _outline_at(path: str) -> HeldCheckpoint | None:
+    """The outline that a file of this machine holds; None where the path is no file."""
+    from pathlib import Path
+
+    place = Path(path.removeprefix("file://"))
+    if not place.is_file():
+        return None
+    from floodmark.changes.saved_plan import bytes_of
+    from floodmark.rules.restarts.outline_file import parse_outline
+
+    return parse_outline(bytes_of(str(place)), path)
+
+
+def outline(path: str, *, out: str | None = None, storage: Storage | None = None) -> str:
+    """What a checkpoint is, without its data, as JSON text for `check`; `out` is a file for it."""
+    from floodmark.diagnosis.held import gather_held
+    from floodmark.rules.restarts.outline_file import outline_text
+    from floodmark.storage.load import load
+
+    files = open_files(str(path), storage)
+    text = outline_text(gather_held(files, structured(load(files))))
+    if out is not None:
+        write_text(str(out), text)
+    return text
+
+
+def write_text(path: str, text: str) -> None:
+    """A file that the user names, whole or not at all; its folder is made."""
+    from pathlib import Path
+
+    place = Path(path)
+    beside = place.with_name(f".{place.name}.new")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(place)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise WrongUse(f"{path} cannot be written: {error.strerror}") from None
 
 
 def accepted_rules(names: Iterable[str]) -> frozenset[str]:

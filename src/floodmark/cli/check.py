@@ -10,7 +10,7 @@ import click
 
 from floodmark import api
 from floodmark.addresses import public_url
-from floodmark.cli import options
+from floodmark.cli import ci_reports, options
 from floodmark.cli.words import echo, style, wrapped
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _COLOURS = {"same": "green", "compatible": "green", "unknown": "yellow"}
 
 
 @click.command("check", cls=options.TakesScript)
-@click.argument("checkpoint", metavar="CP")
+@click.argument("checkpoint", metavar="CP|OUTLINE")
 @click.argument("application", metavar="APP.py[:NAME]")
 @options.settings
 @click.option("--old", metavar="OLD.py[:P]", help="The code that made the checkpoint.")
@@ -61,6 +61,7 @@ _COLOURS = {"same": "green", "compatible": "green", "unknown": "yellow"}
 )
 @options.script
 @options.spark
+@ci_reports.option()
 @options.storage
 @options.as_json
 def command(
@@ -78,10 +79,13 @@ def command(
     script: dict[str, Any],
     master: str | None,
     conf: tuple[str, ...],
+    form: str | None,
     storage: dict[str, Any],
     as_json: bool,
 ) -> int:
     """Say whether changed code can go on with a checkpoint: what changed, and what to do.
+
+    In place of CP an outline of it will do, which `floodmark outline` writes.
 
     APP.py is any PySpark script or notebook, or a file of pipelines; a script's own arguments
     follow two dashes. floodmark runs it, but no query starts and nothing is written: checkpoint,
@@ -89,8 +93,10 @@ def command(
     """
     from floodmark.api.arguments import parse_settings
 
+    ci_reports.refuse_two_forms(form, as_json)
+    is_document = as_json or form is not None
     # stdout belongs to the document: what pipelines print goes to stderr.
-    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+    with contextlib.redirect_stdout(sys.stderr) if is_document else contextlib.nullcontext():
         judgement = api.check(
             checkpoint,
             application,
@@ -106,11 +112,13 @@ def command(
             master=master,
             conf=conf,
             storage=storage,
-            stdout_to_stderr=as_json,
+            stdout_to_stderr=is_document,
             **script,
         )
     if as_json:
         options.show_json(judgement)
+    elif form is not None:
+        ci_reports.show(ci_reports.of_judgement(judgement, application), form)
     else:
         echo(text(judgement, checkpoint, application))
     return 0 if judgement.verdict.is_yes else 1

@@ -8,7 +8,7 @@ import click
 
 from floodmark.addresses import public_url
 from floodmark.api import judging
-from floodmark.cli import options
+from floodmark.cli import ci_reports, options
 from floodmark.cli.words import echo
 
 
@@ -47,6 +47,7 @@ def _share(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
 )
 @click.option("--table", metavar="PATH", help="The Delta table that is read, if no notes name it.")
 @click.option("--sink", metavar="PATH", help="Compare with the sink's Delta table or folder.")
+@ci_reports.option()
 @options.storage
 @options.as_json
 def command(
@@ -57,6 +58,7 @@ def command(
     bootstrap_servers: str | None,
     table: str | None,
     sink: str | None,
+    form: str | None,
     storage: dict[str, Any],
     as_json: bool,
 ) -> int:
@@ -66,6 +68,7 @@ def command(
     """
     from floodmark.rules.finding import is_bad
 
+    ci_reports.refuse_two_forms(form, as_json)
     share = 1.0 if read_data else read_data_subset
     place = public_url(checkpoint)
     places = (sources, bootstrap_servers, table, sink)
@@ -73,6 +76,8 @@ def command(
     found = diagnosis.findings
     if as_json:
         options.show_json({"findings": found})
+    elif form is not None:
+        ci_reports.show(found, form)
     else:
         from floodmark.cli import findings
         from floodmark.cli.words import style, wrapped

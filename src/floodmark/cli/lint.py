@@ -5,18 +5,13 @@ from __future__ import annotations
 import click
 
 from floodmark import api
-from floodmark.cli import options
+from floodmark.cli import ci_reports, options
 from floodmark.cli.words import echo
 
 
 @click.command("lint")
 @click.argument("paths", metavar="FILE|DIR…", nargs=-1, required=True)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "sarif", "github"]),
-    help="sarif for code scanning, github for a workflow's annotations.",
-)
+@ci_reports.option("text", "json")
 @options.as_json
 def command(paths: tuple[str, ...], form: str | None, as_json: bool) -> int:
     """Say what will hurt in streaming code, without running it: Python files and notebooks.
@@ -27,16 +22,12 @@ def command(paths: tuple[str, ...], form: str | None, as_json: bool) -> int:
     from floodmark.cli import findings
     from floodmark.rules.finding import is_bad
 
-    if as_json and form not in (None, "json"):
-        raise click.UsageError(f"--json and --format {form} ask for two forms: give one of them")
+    ci_reports.refuse_two_forms(form, as_json)
     found = api.lint(paths)
     if as_json or form == "json":
         options.show_json({"findings": found})
-    elif form == "sarif":
-        options.show_json(findings.sarif(found))
-    elif form == "github":
-        if found:
-            echo(findings.github(found), commands=True)
+    elif form in ci_reports.FORMS:
+        ci_reports.show(found, form)
     elif found:
         echo(findings.text(found))
         echo(f"\n{findings.summary(found)}.")

@@ -158,6 +158,16 @@ def operator_outline(
     )
 
 
+def operator_schemas(files: Files, checkpoint: Checkpoint, operator: int) -> dict[str, StateSchema]:
+    """The schema of each store of an operator after the last committed batch."""
+    listed = _listing(files, checkpoint, operator)
+    number = checkpoint.committed_batch or 0
+    metadata = _metadata(files, listed, operator, number)
+    found = {file.store for file in state_files(listed) if file.operator == operator}
+    declared = {info.store_name for info in metadata.stores} if metadata else ()
+    return _schemas(files, listed, operator, store_names(found, declared), metadata, number)[0]
+
+
 def _listing(files: Files, checkpoint: Checkpoint, operator: int) -> tuple[FileInfo, ...]:
     if checkpoint.complete:
         prefix = f"{STATE}/{operator}/"

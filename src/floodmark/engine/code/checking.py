@@ -11,17 +11,17 @@ from typing import Any
 from floodmark.checkpoint.conf_keys import PROVIDER_CLASS, SHUFFLE_PARTITIONS, STATE_FORMAT
 from floodmark.checkpoint.layout import batch_id
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.outline import OperatorOutline, Outline
-from floodmark.checkpoint.start_note import LastStart, last_start
+from floodmark.checkpoint.outline import Outline
+from floodmark.checkpoint.start_note import LastStart
 from floodmark.connectors.files.file_log import COMPACT, SINK_LOG
-from floodmark.connectors.files.live import seen_file
 from floodmark.connectors.files.offset import FILE_SINKS
-from floodmark.connectors.registry import about
+from floodmark.diagnosis.held import gather_held
 from floodmark.engine.app.git_revision import at_revision
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.code.outline import described, outline
 from floodmark.engine.code.query import read_query, read_sources
-from floodmark.engine.code.rehearse import DEFAULT_CAP, capped, places_of, rehearse
+from floodmark.engine.code.rehearse import DEFAULT_CAP, capped, rehearse
+from floodmark.engine.code.skeleton_checkpoint import skeleton_checkpoint
 from floodmark.engine.code.source_tables import read_tables
 from floodmark.engine.pipelines.building import built
 from floodmark.engine.spark.hadoop import checkpoint_files
@@ -31,16 +31,15 @@ from floodmark.errors import FloodmarkError, WrongUse
 from floodmark.redaction import Redaction, is_plain_setting
 from floodmark.rules.judging import judge_restart
 from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.held_checkpoint import HeldCheckpoint
 from floodmark.rules.restarts.reason import Judgement
 from floodmark.secret_text import names_secret
-from floodmark.statestore.open import open_state, operator_outline
-from floodmark.statestore.view import StateView
 from floodmark.storage.files import Files, WritableFiles
+from floodmark.storage.load import load
 from floodmark.storage.starts import acting_note
 
 _LAID_OUT = (SHUFFLE_PARTITIONS, PROVIDER_CLASS, STATE_FORMAT)
 # `migrate` has options of its own for these.
-_TIME_WINDOW = '"spark.timeWindow":true'
 
 
 @dataclass(frozen=True)
@@ -69,6 +68,23 @@ def check_application(
     files: WritableFiles, checkpoint: Checkpoint, target: str, request: CheckOptions
 ) -> Judgement:
     """The verdict on an application's pipeline under a checkpoint."""
+    return _judged(target, request, checkpoint, files)
+
+
+def check_outline(held: HeldCheckpoint, target: str, request: CheckOptions) -> Judgement:
+    """The same from an outline alone; a rehearsal runs on a checkpoint that is made of it."""
+    if request.adopt:
+        raise WrongUse("--adopt needs the checkpoint", do="Give it instead of its outline.")
+    return _judged(target, request, held.checkpoint, None, held)
+
+
+def _judged(
+    target: str,
+    request: CheckOptions,
+    checkpoint: Checkpoint,
+    files: WritableFiles | None,
+    outlined: HeldCheckpoint | None = None,
+) -> Judgement:
     with contextlib.ExitStack() as closing:
         if not request.rehearse:
             closing.enter_context(short_lived_jvm())
@@ -90,14 +106,23 @@ def check_application(
                     given, request.settings, request.conf, request.script, (checkpoint.path,)
                 )
                 old = made.last_start
-                if request.adopt:
+                if request.adopt and files is not None:
                     adopt(files, checkpoint, made, request.old or f"{target}@{request.old_ref}")
-        comparison = compare(found.writer, files, checkpoint, found.fingerprint, old)
+        if outlined is not None or files is None:
+            assert outlined is not None
+            comparison = compare_held(found.writer, outlined, found.fingerprint, old)
+        else:
+            comparison = compare(found.writer, files, checkpoint, found.fingerprint, old)
         comparison = replace(comparison, application=_as_given(target, request))
         if request.rehearse:
             with capped(request.cap_rows):
                 writer = found.again()
-            rehearsal = rehearse(writer, files, checkpoint, request.empty_sources)
+            if outlined is not None:
+                with skeleton_checkpoint(outlined) as made_of_it:
+                    rehearsal = rehearse(writer, made_of_it, load(made_of_it), empty=True)
+            else:
+                assert files is not None
+                rehearsal = rehearse(writer, files, checkpoint, request.empty_sources)
             comparison = replace(comparison, rehearsal=rehearsal)
         return judge_restart(comparison, request.accept)
 
@@ -197,77 +222,41 @@ def compare(
     fingerprint: str | None = None,
     old: LastStart | None = None,
 ) -> Comparison:
-    """What the rules judge. The new code's state is drawn with what the checkpoint pins.
+    """What the rules judge of new code on a checkpoint."""
+    held = gather_held(files, checkpoint, look=old is None or old.tree is None)
+    return compare_held(writer, held, fingerprint, old)
 
-    `old` is the code that made the checkpoint, where somebody has it; else a note tells.
+
+def compare_held(
+    writer: Any,
+    held: HeldCheckpoint,
+    fingerprint: str | None = None,
+    old: LastStart | None = None,
+) -> Comparison:
+    """The same for a checkpoint that was read, or outlined, before.
+
+    The new code's state is drawn with what the checkpoint pins. `old` is the code that made the
+    checkpoint, where somebody has it; else a note tells.
     """
+    checkpoint = held.checkpoint
     # How many partitions there are does not show in a schema, and two hundred take their time.
     pins = {key: value for key, value in checkpoint.conf.items() if key != SHUFFLE_PARTITIONS}
-    last = old or last_start(acting_note(files, checkpoint.committed_batch))
+    last = old or held.last
     drawn = outline(writer, pins, redaction=last.redaction if last else None)
-    held = held_operators(files, checkpoint)
-    # A plan tells more of windows than a key does.
-    windows = {} if last and last.tree else seen_windows(files, checkpoint, held)
     return Comparison(
         checkpoint,
-        held,
+        held.held,
         drawn,
         last,
         fingerprint,
-        sink_batch(writer._spark, drawn),
-        places=places_of(files.root),
-        seen=seen_files(files, checkpoint),
-        windows=windows,
+        # An outline is of an earlier time: by now the sink may well be further.
+        None if held.is_outline else sink_batch(writer._spark, drawn),
+        places=held.places,
+        seen=held.seen,
+        # A plan tells more of windows than a key does.
+        windows={} if last and last.tree else held.windows,
         tables=read_tables(writer._spark, read_sources(writer), last),
     )
-
-
-def seen_files(files: Files, checkpoint: Checkpoint) -> dict[int, str]:
-    found = {
-        at: seen_file(files, checkpoint, source.id)
-        for at, source in enumerate(checkpoint.sources)
-        if about(source).lists_files
-    }
-    return {at: path for at, path in found.items() if path is not None}
-
-
-def seen_windows(
-    files: Files, checkpoint: Checkpoint, held: tuple[OperatorOutline, ...]
-) -> dict[int, int]:
-    """How many microseconds the windows in each operator's state last, by one of its keys."""
-    found = {}
-    for operator in held:
-        if any(_TIME_WINDOW in one.key_json for one in operator.stores.get("default", ())):
-            try:
-                length = _window_in(open_state(files, checkpoint, operator.operator))
-            except FloodmarkError:
-                continue  # damage is the doctor's to tell
-            if length is not None:
-                found[operator.operator] = length
-    return found
-
-
-def _window_in(view: StateView) -> int | None:
-    for partition in view.partitions:
-        for batch in view.partition_batches(partition):
-            key = batch.column(1)[0]
-            names = [field.name for field in key.type]
-            window = key["window"] if "window" in names else None
-            if window is None or not window.is_valid:
-                return None
-            return int(window["end"].value) - int(window["start"].value)
-    return None
-
-
-def held_operators(files: Files, checkpoint: Checkpoint) -> tuple[OperatorOutline, ...]:
-    found = []
-    for operator in checkpoint.state_operators:
-        try:
-            found.append(operator_outline(files, checkpoint, operator.operator))
-        except FloodmarkError:
-            # Damage is the doctor's to tell; here it is a schema that nobody knows.
-            found.append(OperatorOutline(operator.operator, operator.name, {}))
-    return tuple(found)
 
 
 def sink_batch(spark: Any, drawn: Outline) -> int | None:

@@ -29,6 +29,7 @@ from floodmark.checkpoint.operators import parse_operator_metadata
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.state_chain import StoreChain
 from floodmark.connectors.delta.offset import is_schema_log
+from floodmark.diagnosis.held import places_of
 from floodmark.engine.code.empty_leaves import EmptyLeaves, frame_of, replace_leaves
 from floodmark.engine.code.outline import clone_session
 from floodmark.engine.code.query import Query, read_query
@@ -39,7 +40,7 @@ from floodmark.rules.restarts.rehearsal import Rehearsal
 from floodmark.rules.restarts.source_matching import plain_path
 from floodmark.secret_text import redacted
 from floodmark.storage.copying import copy_file
-from floodmark.storage.files import Files, WritableFiles, local_path, open_files
+from floodmark.storage.files import Files, WritableFiles, open_files
 
 _ENOUGH_SECONDS = 600.0
 _POLL_SECONDS = 0.05
@@ -72,15 +73,6 @@ def rehearse(writer: Any, files: Files, checkpoint: Checkpoint, empty: bool = Fa
             "Tell the project which sources the query reads.",
         )
     return found
-
-
-def places_of(root: str) -> tuple[str, ...]:
-    """Where a checkpoint lies, in full and with its links followed."""
-    local = local_path(root)
-    if local is None:
-        return (root,)
-    # Spark writes a path as it was given; its links may be resolved by whoever looks.
-    return str(Path(local).absolute()), str(Path(local).resolve())
 
 
 @contextlib.contextmanager

@@ -29,13 +29,11 @@ from floodmark.changes.state_rewriter import StateRewriter
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.plan.tree import Expression, PlanTree, hidden_expression
 from floodmark.checkpoint.start_note import LastStart, last_start
+from floodmark.diagnosis.held import held_operators, seen_files, seen_windows
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.code.checking import (
     described_code,
-    held_operators,
     old_code,
-    seen_files,
-    seen_windows,
 )
 from floodmark.engine.code.drawing import ApplicationCode, Drawing, drawing
 from floodmark.engine.code.source_tables import read_tables

@@ -1,0 +1,30 @@
+"""`floodmark outline`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import options
+from floodmark.cli.words import echo
+
+
+@click.command("outline")
+@click.argument("checkpoint", metavar="CP")
+@click.option("-o", "--out", metavar="FILE", help="Where to write it. [default: stdout]")
+@options.storage
+def command(checkpoint: str, out: str | None, storage: dict[str, Any]) -> int:
+    """Write down what a checkpoint is, without any of its data: for `check`, beside the code.
+
+    Sources, plan, state schemas, settings and versions, as JSON in one order. It has no
+    positions and no rows, so it changes only when the checkpoint becomes another. `floodmark
+    check OUTLINE APP.py` then judges code where the checkpoint cannot be reached.
+    """
+    text = api.outline(checkpoint, out=out, storage=storage)
+    if out is None:
+        echo(text.rstrip("\n"))
+    else:
+        echo(f"{checkpoint} is outlined in {out}.", err=True)
+    return 0

@@ -1,0 +1,103 @@
+"""Gathers what the rules of compatibility ask of a checkpoint; starts nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.outline import OperatorOutline
+from floodmark.connectors.files.live import seen_file
+from floodmark.connectors.registry import about
+from floodmark.errors import FloodmarkError
+from floodmark.rules.restarts.held_checkpoint import HeldCheckpoint
+from floodmark.state.shapes.schema import StateSchema
+from floodmark.statestore.open import open_state, operator_outline, operator_schemas
+from floodmark.statestore.view import StateView
+from floodmark.storage.files import Files, local_path
+from floodmark.storage.starts import acting_note
+
+_TIME_WINDOW = '"spark.timeWindow":true'
+
+
+def gather_held(files: Files, checkpoint: Checkpoint, look: bool = True) -> HeldCheckpoint:
+    """Sources, plan, state schemas and settings of a checkpoint.
+
+    Without `look` no state is read: the plan of the old code tells of its windows.
+    """
+    held = held_operators(files, checkpoint)
+    note = acting_note(files, checkpoint.committed_batch)
+    # A plan tells more of windows than a key does, and costs no look into the state.
+    known = not look or (note is not None and note.get("tree") is not None)
+    return HeldCheckpoint(
+        checkpoint,
+        held,
+        note,
+        places_of(files.root),
+        seen_files(files, checkpoint),
+        {} if known else seen_windows(files, checkpoint, held),
+        {one.operator: _schemas(files, checkpoint, one.operator) for one in held},
+    )
+
+
+def _schemas(files: Files, checkpoint: Checkpoint, operator: int) -> dict[str, StateSchema]:
+    try:
+        return operator_schemas(files, checkpoint, operator)
+    except FloodmarkError:
+        return {}  # damage is the doctor's to tell
+
+
+def places_of(root: str) -> tuple[str, ...]:
+    """Where a checkpoint lies, in full and with its links followed."""
+    local = local_path(root)
+    if local is None:
+        return (root,)
+    # Spark writes a path as it was given; its links may be resolved by whoever looks.
+    return str(Path(local).absolute()), str(Path(local).resolve())
+
+
+def seen_files(files: Files, checkpoint: Checkpoint) -> dict[int, str]:
+    found = {
+        at: seen_file(files, checkpoint, source.id)
+        for at, source in enumerate(checkpoint.sources)
+        if about(source).lists_files
+    }
+    return {at: path for at, path in found.items() if path is not None}
+
+
+def seen_windows(
+    files: Files, checkpoint: Checkpoint, held: tuple[OperatorOutline, ...]
+) -> dict[int, int]:
+    """How many microseconds the windows in each operator's state last, by one of its keys."""
+    found = {}
+    for operator in held:
+        if any(_TIME_WINDOW in one.key_json for one in operator.stores.get("default", ())):
+            try:
+                length = _window_in(open_state(files, checkpoint, operator.operator))
+            except FloodmarkError:
+                continue  # damage is the doctor's to tell
+            if length is not None:
+                found[operator.operator] = length
+    return found
+
+
+def _window_in(view: StateView) -> int | None:
+    for partition in view.partitions:
+        for batch in view.partition_batches(partition):
+            key = batch.column(1)[0]
+            names = [field.name for field in key.type]
+            window = key["window"] if "window" in names else None
+            if window is None or not window.is_valid:
+                return None
+            return int(window["end"].value) - int(window["start"].value)
+    return None
+
+
+def held_operators(files: Files, checkpoint: Checkpoint) -> tuple[OperatorOutline, ...]:
+    found = []
+    for operator in checkpoint.state_operators:
+        try:
+            found.append(operator_outline(files, checkpoint, operator.operator))
+        except FloodmarkError:
+            # Damage is the doctor's to tell; here it is a schema that nobody knows.
+            found.append(OperatorOutline(operator.operator, operator.name, {}))
+    return tuple(found)

@@ -1,0 +1,148 @@
+"""A checkpoint made of an outline, for a rehearsal: logs, schemas and settings, and not one row.
+
+It has one partition, whatever the real one has: Spark compares schemas, operators and settings,
+for which one is enough.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from floodmark.checkpoint.commits import CommitEntry, parse_commit, render_commit, with_state_ids
+from floodmark.checkpoint.conf_keys import (
+    ROW_CHECKSUMS,
+    SHUFFLE_PARTITIONS,
+    STATE_CODEC,
+)
+from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, STATE, store_folder
+from floodmark.checkpoint.offsets import render_offsets, with_conf
+from floodmark.checkpoint.outline import OperatorOutline
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.rules.restarts.held_checkpoint import HeldCheckpoint
+from floodmark.state.files.rocksdb_write import numbered
+from floodmark.state.shapes.schema import StateSchema, render_schema
+from floodmark.statestore.write import StoreFormat, write_store
+from floodmark.storage.files import WritableFiles, open_files
+
+_FAMILIES = 3
+"""The version of state schemas that has column families, in files of their own folder."""
+_VERSION = 2
+"""Of the state: two batches are committed."""
+
+
+@contextlib.contextmanager
+def skeleton_checkpoint(held: HeldCheckpoint) -> Iterator[WritableFiles]:
+    """A folder with such a checkpoint, which is gone afterwards."""
+    with tempfile.TemporaryDirectory(
+        prefix="floodmark-skeleton-", ignore_cleanup_errors=True
+    ) as made:
+        files = open_files(str(Path(made).resolve() / "checkpoint"))
+        if held.checkpoint.latest_batch is None:
+            files.write(METADATA, _id())
+        else:
+            _write(held, files)
+        yield files
+
+
+def _write(held: HeldCheckpoint, files: WritableFiles) -> None:
+    checkpoint = held.checkpoint
+    files.write(METADATA, _id())
+    entry = checkpoint.latest_entry
+    assert entry is not None
+    entry = with_conf(entry, {SHUFFLE_PARTITIONS: "1"})
+    ids: dict[int, tuple[tuple[str, ...], ...]] = {}
+    for operator in held.held:
+        unique = operator.operator in (_commit(held).state_unique_ids)
+        ids |= _operator(
+            held, operator, files, entry.metadata.conf if entry.metadata else {}, unique
+        )
+    commit = parse_commit(f'v{_commit(held).version}\n{{"nextBatchWatermarkMs":0}}'.encode())
+    for batch in range(_VERSION):
+        files.write(RelativePath(f"{OFFSETS}/{batch}"), render_offsets(entry))
+        mine = with_state_ids(commit, ids) if ids else commit
+        files.write(RelativePath(f"{COMMITS}/{batch}"), render_commit(mine))
+
+
+def _commit(held: HeldCheckpoint) -> CommitEntry:
+    found = next(iter(held.checkpoint.commits.values()), None)
+    return found or CommitEntry(1, 0, {}, {}, "")
+
+
+def _operator(
+    held: HeldCheckpoint,
+    operator: OperatorOutline,
+    files: WritableFiles,
+    conf: Mapping[str, str],
+    unique: bool,
+) -> dict[int, tuple[tuple[str, ...], ...]]:
+    """Its schemas, what it says of itself, and an empty state; the ids that a commit names."""
+    number = operator.operator
+    described = {one.operator: one for one in held.checkpoint.state_operators}
+    provider = described[number].provider if number in described else "hdfs"
+    schemas = held.schemas.get(number, {})
+    stores = []
+    names = []
+    for store, schema in schemas.items():
+        path = _write_schema(files, number, store, schema)
+        info: dict[str, Any] = {
+            "storeName": store,
+            "numColsPrefixKey": operator.prefix_columns,
+            "numPartitions": 1,
+        }
+        if path is not None:
+            info["stateSchemaFilePaths"] = [path]
+        stores.append(info)
+        names.append(str(uuid.uuid4()))
+        families = [one.name for one in schema.families] if schema.version == _FAMILIES else []
+        style = StoreFormat(
+            provider,
+            conf.get(STATE_CODEC, "lz4"),
+            conf.get(ROW_CHECKSUMS, "false").lower() == "true",
+            numbered(families) if provider == "rocksdb" else {},
+            frozenset(name for name in families if name.startswith("$")),
+        )
+        for version in range(1, _VERSION + 1):
+            folder = store_folder(number, 0, store)
+            write_store(files, folder, version, (), style, names[-1] if unique else None)
+    if operator.name is not None:
+        _write_metadata(files, operator, stores)
+    return {number: (tuple(names),)} if unique else {}
+
+
+def _write_schema(
+    files: WritableFiles, operator: int, store: str, schema: StateSchema
+) -> str | None:
+    """The full path of the file, where the operator's metadata has to name it."""
+    if schema.version != _FAMILIES:
+        path = f"{store_folder(operator, 0, store)}/_metadata/schema"
+        files.write(RelativePath(path), render_schema(schema))
+        return None
+    path = f"{STATE}/{operator}/_stateSchema/{store}/0_{uuid.uuid4()}"
+    files.write(RelativePath(path), render_schema(schema))
+    return f"file:{files.root}/{path}"
+
+
+def _write_metadata(
+    files: WritableFiles, operator: OperatorOutline, stores: list[dict[str, Any]]
+) -> None:
+    dated = any("stateSchemaFilePaths" in one for one in stores)
+    fields: dict[str, Any] = {
+        "operatorInfo": {"operatorId": operator.operator, "operatorName": operator.name},
+        "stateStoreInfo": stores,
+    }
+    if dated:
+        fields["operatorPropertiesJson"] = operator.properties_json
+    text = json.dumps(fields, separators=(",", ":"))
+    name, version = ("v2/0", 2) if dated else ("metadata", 1)
+    path = f"{STATE}/{operator.operator}/_metadata/{name}"
+    files.write(RelativePath(path), f"v{version}\n{text}".encode())
+
+
+def _id() -> bytes:
+    return json.dumps({"id": str(uuid.uuid4())}).encode()

@@ -1,0 +1,350 @@
+"""An outline: what a checkpoint is, without its data, as a JSON file to be kept beside the code.
+
+It has sources, plan, state schemas, settings and versions, in one order and without positions, so
+that it changes only when the checkpoint becomes another. `check` judges by it as by the
+checkpoint itself: it is read back into what the rules ask. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from floodmark.addresses import public_url
+from floodmark.checkpoint.commits import CommitEntry
+from floodmark.checkpoint.layout import STATE, FileInfo
+from floodmark.checkpoint.model import Checkpoint, Kind
+from floodmark.checkpoint.offsets import OffsetEntry, parse_offset_metadata
+from floodmark.checkpoint.operators import OperatorMetadata, StateStoreInfo
+from floodmark.checkpoint.outline import FamilyOutline, OperatorOutline
+from floodmark.checkpoint.query import QueryMetadata
+from floodmark.connectors.registry import about
+from floodmark.connectors.source import SourceOffset
+from floodmark.errors import MalformedFile, UnknownVersion
+from floodmark.redaction import noted_conf, noted_options
+from floodmark.rules.restarts.held_checkpoint import HeldCheckpoint
+from floodmark.state.shapes.schema import ColumnFamily, StateSchema
+from floodmark.wire import compact_json
+
+KIND, VERSION = "checkpoint-outline", 1
+_NOTED = (
+    "spark_version",
+    "sources",
+    "sink",
+    "sink_options",
+    "output_mode",
+    "trigger",
+    "schema_json",
+    "conf",
+    "code_fingerprint",
+    "tree",
+    "salt",
+)
+_ELSEWHERE = "/elsewhere"
+_SOMETHING = "something"
+_PROVIDER_FILE = {"hdfs": "delta", "rocksdb": "zip"}
+
+
+def outline_text(held: HeldCheckpoint) -> str:
+    """The outline of a checkpoint: small, in one order, without data and secrets."""
+    checkpoint = held.checkpoint
+    document = {
+        "floodmark": KIND,
+        "version": VERSION,
+        "checkpoint": public_url(checkpoint.path),
+        "begun": checkpoint.latest_batch is not None,
+        "in_flight": checkpoint.in_flight_batch is not None,
+        "logs": {
+            "offsets": checkpoint.offset_log_version,
+            "commits": checkpoint.commit_log_version,
+            "sparse": _is_sparse(checkpoint),
+        },
+        "settings": dict(sorted(checkpoint.conf.items())),
+        "sources": [_source(held, at, one) for at, one in enumerate(checkpoint.sources)],
+        "state": [_operator(held, one) for one in held.held],
+        "last_start": _start(held.note),
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _is_sparse(checkpoint: Checkpoint) -> bool:
+    """The entry before the newest is missing, as async progress tracking leaves it."""
+    latest = checkpoint.latest_batch or 0
+    return latest > 0 and latest - 1 not in checkpoint.offset_ids
+
+
+def _source(held: HeldCheckpoint, at: int, source: SourceOffset) -> dict[str, Any]:
+    found = {"id": source.id, "kind": source.kind, "reads": _what_it_reads(source)}
+    if at in held.seen:
+        folders = held.seen[at].rpartition("/")[0].split("/")
+        # Folders that are columns have values of the data in their names.
+        kept = next((n for n, one in enumerate(folders) if "=" in one), len(folders))
+        found["files_in"] = public_url("/".join(folders[:kept]))
+    return found
+
+
+def _what_it_reads(source: SourceOffset) -> Any:
+    """Topics and their partitions, or a table's id: what stays the same from batch to batch."""
+    kind, offset = about(source), source.offset
+    if not isinstance(offset, dict):
+        return None
+    if kind.has_topics:
+        return {
+            topic: sorted(partitions, key=lambda one: (len(one), one))
+            for topic, partitions in sorted(offset.items())
+            if isinstance(partitions, dict)
+        }
+    return str(offset.get("reservoirId")) if kind.names_table else None
+
+
+def _operator(held: HeldCheckpoint, operator: OperatorOutline) -> dict[str, Any]:
+    number, checkpoint = operator.operator, held.checkpoint
+    described = {one.operator: one for one in checkpoint.state_operators}
+    commit = checkpoint.latest_commit
+    found = described.get(number)
+    return {
+        "operator": number,
+        "name": operator.name,
+        "provider": found.provider if found else None,
+        "partitions": found.partitions if found else None,
+        "unique_ids": bool(commit and commit.state_unique_ids.get(number)),
+        "moved": _is_moved(held, number),
+        "prefix_columns": operator.prefix_columns,
+        "properties": _readable(operator.properties_json),
+        "window_us": held.windows.get(number),
+        "stores": {
+            store: _store(held.schemas.get(number, {}).get(store))
+            for store in sorted(operator.stores)
+        },
+    }
+
+
+def _store(schema: StateSchema | None) -> dict[str, Any]:
+    families = schema.families if schema else ()
+    return {
+        "schema_version": schema.version if schema else None,
+        "families": [
+            {
+                "name": one.name,
+                "key": _readable(one.key_json),
+                "value": _readable(one.value_json),
+                "encoding": _readable(one.encoding_json),
+                "user_key": _readable(one.user_key_json),
+                "ids": None if one.key_id is None else [one.key_id, one.value_id],
+            }
+            for one in families
+        ],
+    }
+
+
+def _is_moved(held: HeldCheckpoint, operator: int) -> bool:
+    from floodmark.rules.restarts.source_matching import plain_path
+
+    metadata = held.checkpoint.operators.get(operator)
+    here = tuple(plain_path(place) + "/" for place in (held.checkpoint.path, *held.places))
+    paths = [path for store in (metadata.stores if metadata else ()) for path in store.schema_paths]
+    return any(not plain_path(path).startswith(here) for path in paths)
+
+
+def _start(note: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Of the note only what is compared; its writer may be a stranger: nothing else is kept."""
+    if note is None:
+        return None
+    kept = {name: note[name] for name in _NOTED if name in note}
+    for name, clean in (("conf", noted_conf), ("sink_options", noted_options)):
+        if isinstance(kept.get(name), dict):
+            kept[name] = dict(sorted(clean(_texts(kept[name])).items()))
+    sources = kept.get("sources")
+    if isinstance(sources, list):
+        kept["sources"] = [_noted_source(one) for one in sources if isinstance(one, dict)]
+    if isinstance(kept.get("schema_json"), str):
+        kept["schema_json"] = _readable(kept["schema_json"])
+    return kept
+
+
+def _noted_source(source: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "kind": source.get("kind"),
+        "options": dict(sorted(noted_options(_texts(source.get("options"))).items())),
+        "schema_ddl": source.get("schema_ddl"),
+        "name": source.get("name"),
+    }
+
+
+def _texts(value: Any) -> dict[str, str]:
+    return {str(k): str(v) for k, v in value.items()} if isinstance(value, dict) else {}
+
+
+def _readable(text: str | None) -> Any:
+    """JSON in JSON as such, where it comes back as the same text."""
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if not isinstance(value, str) and compact_json(value) == text else text
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else compact_json(value)
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else _text(value)
+
+
+def is_outline(data: bytes) -> bool:
+    """Whether a file says of itself that it is an outline."""
+    return f'"{KIND}"'.encode() in data[:200]
+
+
+def parse_outline(data: bytes, path: str) -> HeldCheckpoint:
+    """What the rules ask of a checkpoint, from its outline."""
+    try:
+        document = json.loads(data)
+        if not isinstance(document, dict) or document.get("floodmark") != KIND:
+            raise MalformedFile(f"{path} is not an outline of a checkpoint")
+        version = document.get("version")
+        if version != VERSION:
+            raise UnknownVersion(f"outline {version}", f"outline {VERSION}")
+        return _held(document)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise MalformedFile(
+            f"{path} is not an outline that can be read: {type(error).__name__}",
+            "It was changed by hand, or cut.",
+            "Make it again: floodmark outline CP -o FILE",
+        ) from None
+
+
+def _held(document: Mapping[str, Any]) -> HeldCheckpoint:
+    sources, state = document["sources"], document["state"]
+    note = document.get("last_start")
+    if note is not None:
+        note = {**note, "schema_json": _text(note.get("schema_json", ""))}
+    return HeldCheckpoint(
+        _checkpoint(document),
+        tuple(_held_operator(one) for one in state),
+        note,
+        (),
+        {
+            at: f"{one['files_in']}/{_SOMETHING}"
+            for at, one in enumerate(sources)
+            if isinstance(one.get("files_in"), str)
+        },
+        {one["operator"]: one["window_us"] for one in state if one.get("window_us") is not None},
+        {one["operator"]: _schemas(one) for one in state},
+        is_outline=True,
+    )
+
+
+def _checkpoint(document: Mapping[str, Any]) -> Checkpoint:
+    sources, state, logs = document["sources"], document["state"], document["logs"]
+    path = str(document["checkpoint"])
+    if not document["begun"]:
+        return Checkpoint(path, Kind.STRUCTURED_STREAMING, (), metadata=_ID)
+    planned = (0, 2) if logs["sparse"] else (0, 1)
+    committed = planned[:1] if document["in_flight"] else planned
+    conf = {str(key): str(value) for key, value in document["settings"].items()}
+    text = compact_json({"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": conf})
+    entry = OffsetEntry(
+        int(logs["offsets"] or 1),
+        parse_offset_metadata(text),
+        tuple((str(one["id"]), _offset(one)) for one in sources),
+    )
+    ids = {one["operator"]: (("0",),) for one in state if one.get("unique_ids")}
+    commit = CommitEntry(int(logs["commits"] or 1), 0, ids, {}, "")
+    return Checkpoint(
+        path,
+        Kind.STRUCTURED_STREAMING,
+        tuple(_state_files(state)),
+        True,
+        _ID,
+        planned,
+        committed if logs["commits"] is not None else (),
+        dict.fromkeys(planned, entry),
+        dict.fromkeys(committed, commit) if logs["commits"] is not None else {},
+        {one["operator"]: _metadata(one) for one in state if one.get("name") is not None},
+        said_kinds={str(one["id"]): str(one["kind"]) for one in sources},
+    )
+
+
+_ID = QueryMetadata("00000000-0000-0000-0000-000000000000", "")
+
+
+def _offset(source: Mapping[str, Any]) -> str | None:
+    """An offset of the source's form, at no position."""
+    reads = source["reads"]
+    if isinstance(reads, dict):
+        return compact_json({topic: dict.fromkeys(own, 0) for topic, own in reads.items()})
+    if isinstance(reads, str):
+        return compact_json(
+            {
+                "sourceVersion": 1,
+                "reservoirId": reads,
+                "reservoirVersion": 0,
+                "index": -1,
+                "isStartingVersion": False,
+            }
+        )
+    known = about(SourceOffset(str(source["id"]), str(source["kind"]), None, None))
+    return compact_json({"logOffset": 0}) if known.lists_files else None
+
+
+def _state_files(state: Iterable[Mapping[str, Any]]) -> Iterator[FileInfo]:
+    """One file for the last partition tells provider and number of partitions."""
+    for one in state:
+        partitions, kind = one.get("partitions"), _PROVIDER_FILE.get(one.get("provider") or "")
+        if isinstance(partitions, int) and partitions > 0 and kind is not None:
+            yield FileInfo(f"{STATE}/{int(one['operator'])}/{partitions - 1}/1.{kind}", 0)
+
+
+def _schemas(one: Mapping[str, Any]) -> dict[str, StateSchema]:
+    return {
+        store: StateSchema(
+            int(fields["schema_version"]), tuple(_family(family) for family in fields["families"])
+        )
+        for store, fields in one["stores"].items()
+        if fields["schema_version"] is not None
+    }
+
+
+def _family(fields: Mapping[str, Any]) -> ColumnFamily:
+    ids = fields["ids"] or (None, None)
+    return ColumnFamily(
+        str(fields["name"]),
+        _text(fields["key"]),
+        _text(fields["value"]),
+        ids[0],
+        ids[1],
+        _text_or_none(fields["encoding"]),
+        _text_or_none(fields["user_key"]),
+    )
+
+
+def _held_operator(one: Mapping[str, Any]) -> OperatorOutline:
+    return OperatorOutline(
+        int(one["operator"]),
+        one["name"],
+        {
+            store: tuple(
+                FamilyOutline(family.name, family.key_json, family.value_json, family.encoding_json)
+                for family in schema.families
+            )
+            for store, schema in _schemas(one).items()
+        },
+        int(one["prefix_columns"]),
+        _text(one["properties"]),
+    )
+
+
+def _metadata(one: Mapping[str, Any]) -> OperatorMetadata:
+    paths = (_ELSEWHERE,) if one["moved"] else ()
+    stores = tuple(
+        StateStoreInfo(store, int(one["prefix_columns"]), int(one["partitions"] or 0), paths)
+        for store in one["stores"]
+    )
+    return OperatorMetadata(
+        1, int(one["operator"]), str(one["name"]), stores, _text(one["properties"]), ""
+    )
