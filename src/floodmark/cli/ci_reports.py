@@ -106,7 +106,7 @@ def gitlab(found: Sequence[Finding]) -> list[dict[str, Any]]:
 
 def junit(found: Sequence[Finding]) -> str:
     """JUnit's XML: a finding is a test case, which fails unless it is advice."""
-    from xml.sax.saxutils import escape, quoteattr
+    from html import escape
 
     from floodmark.visible import visible
 
@@ -114,14 +114,14 @@ def junit(found: Sequence[Finding]) -> str:
     cases = []
     for one in found:
         where = one.path if one.line is None else f"{one.path}:{one.line}"
-        name, path = (quoteattr(visible(text)) for text in (f"{one.rule} ({one.code})", where))
+        name, path = (escape(visible(text)) for text in (f"{one.rule} ({one.code})", where))
         words = visible(f"{one.what}\n{one.why}\n{one.do}")
         told = (
-            f"<failure message={quoteattr(visible(one.what))}>{escape(words)}</failure>"
+            f'<failure message="{escape(visible(one.what))}">{escape(words)}</failure>'
             if one in bad
             else f"<system-out>{escape(words)}</system-out>"
         )
-        cases.append(f"  <testcase classname={path} name={name}>{told}</testcase>")
+        cases.append(f'  <testcase classname="{path}" name="{name}">{told}</testcase>')
     if not found:
         cases.append('  <testcase classname="floodmark" name="no findings"/>')
     count = max(len(found), 1)
