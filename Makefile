@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick lint bench soak services golden rule clean java
+.PHONY: help setup demo test quick lint bench soak services pictures golden rule clean java
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -30,6 +30,7 @@ demo: setup java ## Run a stream, kill it in the middle of a batch, see it come 
 
 services: setup java ## Fetch the real servers that the integration tests start
 	@$(BIN)/python scripts/services.py
+	@$(BIN)/python scripts/browser.py
 
 lint: setup ## Style, types, the walls between the layers, and known weaknesses
 	@$(BIN)/ruff check .
@@ -50,6 +51,9 @@ bench: setup java services ## Measure what the README claims, side by side
 
 soak: setup java services ## The long campaigns; docs/reliability.md keeps their last numbers
 	@$(BIN)/python -m pytest -m soak --override-ini addopts= -q -s
+
+pictures: setup ## Take the pictures of docs/serving.md anew
+	@$(BIN)/python scripts/screenshots.py
 
 golden: setup java ## Make tests/golden anew, with every Spark version
 	@$(BIN)/python scripts/make_golden.py

@@ -126,6 +126,16 @@ def test_files_differences_and_plans(root: Path) -> None:
         assert (root / "sales" / "offsets" / "11").exists()
 
 
+def test_what_floodmark_changed_is_marked(root: Path) -> None:
+    floodmark.rewind(str(root / "sales"), to_batch=7, execute=True)
+    with serving(root) as server:
+        server.examined(2)
+        found = [mark for mark in detail(server)["marks"] if mark["kind"] == "floodmark"]
+        assert [(mark["batch"], mark["words"]) for mark in found] == [
+            (8, "floodmark rewind: finished")
+        ]
+
+
 @pytest.mark.parametrize("place", sorted(GOLDEN.glob("*/checkpoint")), ids=lambda p: p.parent.name)
 def test_every_golden_checkpoint_is_shown(place: Path, server_of_golden: Server) -> None:
     name = f"{place.parent.name}/checkpoint"

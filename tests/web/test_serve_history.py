@@ -111,6 +111,18 @@ def test_an_alert_is_posted_once_and_again_when_it_is_over(tmp_path: Path) -> No
         assert [one for one in posted if one["event"] == "error-finding"] == []
 
 
+def test_a_stream_that_stalls_and_goes_on(tmp_path: Path) -> None:
+    """Its last batch was planned long ago, by its own usual interval, and is not committed."""
+    folder = samples.write(tmp_path / "sales", samples.sales(12))
+    with receiver() as (url, posted), serving(tmp_path, notify=url):
+        wait_until(lambda: posted)
+        assert [(one["event"], one["name"]) for one in posted] == [("stalled", "sales")]
+        assert "A batch is planned for" in posted[0]["words"]
+        samples.write(folder, {"commits/11": samples.commit_entry()})
+        wait_until(lambda: len(posted) > 1)
+        assert posted[1]["event"] == "stalled-over"
+
+
 def test_a_receiver_that_fails_holds_up_nothing(tmp_path: Path) -> None:
     samples.write(tmp_path / "sales", {**samples.logs(range(3), range(3)), "offsets/2": b""})
     warned: list[str] = []

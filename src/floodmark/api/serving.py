@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import socket
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -31,6 +30,8 @@ _SHORTEST_TOKEN = 16
 _ROOT_SECONDS = 10.0
 _PLAN_LINES = 400
 _LAG_SECONDS = 5.0
+LAG_EVERY = 20.0
+"""Seconds between two questions to the sources of a stream."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def serve(
         raise WrongUse(f"--patience {patience:g}: no time to answer in", do="Give 1 or more.")
     if not keep_days > 0:
         raise WrongUse(f"--keep-days {keep_days:g}: nothing would be kept", do="Give 1 or more.")
-    places = [_open_root(root, storage) for root in several_of(roots)]
+    places = [_open_root(root, storage, warn) for root in several_of(roots)]
     if not places:
         raise WrongUse("no root to serve", do="Name a folder: floodmark serve data/checkpoints")
 
@@ -94,7 +95,13 @@ def serve(
     kept_in = None if no_history else Path(history) if history else default_history()
     with _listening(host, port) as listener:
         kept = History(kept_in, int(keep_days * _DAY_MS))
-        fleet = Fleet(places, WatchOptions(interval, patience=patience), kept, notifier, ask)
+        fleet = Fleet(
+            places,
+            WatchOptions(interval, patience=patience, lag_every=LAG_EVERY),
+            kept,
+            notifier,
+            ask,
+        )
         names = (*several_of(allow_host), *_own_names(host))
         app = make_app(AppParts(fleet, Keys(token), names, _plan_maker(storage), _version()))
         fleet.start()
@@ -182,7 +189,7 @@ def _own_names(host: str) -> tuple[str, ...]:
     return () if is_loopback(host) else (socket.gethostname(),)
 
 
-def _open_root(root: str, storage: Storage | None) -> Files:
+def _open_root(root: str, storage: Storage | None, warn: Callable[[str], None]) -> Files:
     """A root that is not there is said at once; one that is slow is not waited for."""
     from concurrent.futures import ThreadPoolExecutor
     from concurrent.futures import TimeoutError as TookTooLong
@@ -200,8 +207,7 @@ def _open_root(root: str, storage: Storage | None) -> Files:
     try:
         pool.submit(look).result(_ROOT_SECONDS)
     except TookTooLong:
-        words = f"floodmark: {place.root} does not answer yet; it is shown as soon as it does"
-        print(visible(words), file=sys.stderr)
+        warn(visible(f"{place.root} does not answer yet; it is shown as soon as it does"))
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
     return place

@@ -1,4 +1,4 @@
-"""Progress lines that `run` and `start` keep, read back. Pure.
+"""Progress lines that `run` keeps, read back. Pure.
 
 The file lies in the checkpoint, so a stranger may have written it: what is no number is left out.
 """

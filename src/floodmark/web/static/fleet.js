@@ -120,7 +120,7 @@ function makeRow(card) {
           h("span", { class: "sub" }, card.usual_ms !== null ? `usual ≤ ${span(card.usual_ms)}` : "usual not known yet")]
         : h("span", { class: "dim" }, card.committed_batch === null ? "none yet" : "–")),
     h("td", { class: "wide", "data-label": "Rhythm" }, spark(card)),
-    h("td", { class: "number", "data-label": "Batches / min" }, card.batches_per_minute === null ? "–" : number(card.batches_per_minute),
+    h("td", { class: "number rate", "data-label": "Batches / min" }, card.batches_per_minute === null ? "–" : number(card.batches_per_minute),
       card.committed_batch !== null ? h("span", { class: "sub" }, `batch ${number(card.committed_batch)}`) : null),
     h("td", { class: "number", "data-label": "Lag" }, lagCell(card.lag)),
     h("td", { class: "number", "data-label": "State" }, card.state_bytes === null ? h("span", { class: "dim" }, "–") : bytes(card.state_bytes),

@@ -1,5 +1,5 @@
 // Charts by plotly, in the page's own colours.
-import { at } from "./dom.js";
+import { at, h, put } from "./dom.js";
 import { bytes, clock, number, span } from "./words.js";
 
 const drawn = new Map();
@@ -23,7 +23,7 @@ function base(more) {
     margin: { l: 48, r: 12, t: 18, b: 36 }, bargap: 0, hovermode: "closest",
     font: { family: getComputedStyle(document.body).fontFamily, color: ink, size: 12 },
     hoverlabel: { bgcolor: look("--raised"), bordercolor: look("--line"), font: { color: look("--ink"), size: 12 }, align: "left" },
-    legend: { orientation: "h", traceorder: "normal", x: 0, y: 1.14, font: { color: ink, size: 11 } }, showlegend: false,
+    showlegend: false,
     xaxis: { ...axis }, yaxis: { ...axis, rangemode: "tozero" },
   };
   const { xaxis, yaxis, ...rest } = more;
@@ -39,9 +39,25 @@ function show(id, make) {
 
 addEventListener("themechange", () => { for (const [id, make] of drawn) if (at(id)) show(id, make); });
 
+// Names and colours of what a chart draws, above it: plotly's own would cover a narrow one.
+function legend(id, items) {
+  let where = at(`${id}-legend`);
+  if (!where) {
+    where = h("ul", { id: `${id}-legend`, class: "chart-legend" });
+    at(id).before(where);
+  }
+  put(where, items.map(([words, name, kind]) => {
+    const swatch = h("i", { class: kind || "", "aria-hidden": "true" });
+    swatch.style.setProperty("--swatch", `var(${name})`);
+    return h("li", {}, swatch, words);
+  }));
+}
+
 export function clear(id) {
   drawn.delete(id);
   const where = at(id);
+  const beside = at(`${id}-legend`);
+  if (beside) beside.remove();
   if (where && window.Plotly) window.Plotly.purge(where);
   if (where) { where.replaceChildren(); where.hidden = true; }
 }
@@ -101,18 +117,20 @@ const PHASES = ["latestOffset", "queryPlanning", "getBatch", "walCommit", "addBa
 export function phaseChart(id, lines) {
   if (!lines.length) { clear(id); return; }
   reveal(id);
+  legend(id, PHASES.map((phase, i) => [phase, `--phase-${i + 1}`]));
   show(id, () => ({
     traces: PHASES.map((phase, i) => ({
       type: "bar", name: phase, x: lines.map((l) => l.batch), y: lines.map((l) => (l.phases_ms[phase] || 0) / 1000),
       marker: { color: look(`--phase-${i + 1}`) }, hovertemplate: `batch %{x}<br>${phase} %{y:.3f} s<extra></extra>`,
     })),
-    layout: { barmode: "stack", bargap: 0.18, showlegend: true, xaxis: { title: { text: "batch" }, tickformat: ",d" }, yaxis: { title: { text: "seconds" } }, margin: { l: 48, r: 12, t: 44, b: 40 } },
+    layout: { barmode: "stack", bargap: 0.18, xaxis: { title: { text: "batch" }, tickformat: ",d" }, yaxis: { title: { text: "seconds" } }, margin: { l: 48, r: 12, t: 10, b: 40 } },
   }));
 }
 
 export function rowsChart(id, lines) {
   if (!lines.some((l) => l.rows !== null)) { clear(id); return; }
   reveal(id);
+  legend(id, [["rows in", "--phase-5", "line"], lines.some((l) => l.rows_out !== null) ? ["rows out", "--phase-1", "dash"] : null, lines.some((l) => l.late_rows) ? ["late rows dropped, scale at the right", "--stalled"] : null].filter(Boolean));
   show(id, () => {
     const line = (name, field, color, extra) => ({
       type: "scatter", mode: "lines+markers", name, x: lines.map((l) => l.batch), y: lines.map((l) => l[field]),
@@ -121,10 +139,10 @@ export function rowsChart(id, lines) {
     const traces = [line("rows in", "rows", look("--phase-5"))];
     if (lines.some((l) => l.rows_out !== null)) traces.push(line("rows out", "rows_out", look("--phase-1"), { dash: "dash" }));
     const late = lines.some((l) => l.late_rows);
-    if (late) traces.unshift({ type: "bar", name: "late rows dropped (right)", x: lines.map((l) => l.batch), y: lines.map((l) => l.late_rows), yaxis: "y2", marker: { color: look("--stalled"), opacity: 0.55 }, width: 0.5, hovertemplate: "%{y:,} late rows dropped<extra></extra>" });
+    if (late) traces.unshift({ type: "bar", name: "late rows dropped", x: lines.map((l) => l.batch), y: lines.map((l) => l.late_rows), yaxis: "y2", marker: { color: look("--stalled"), opacity: 0.55 }, width: 0.5, hovertemplate: "%{y:,} late rows dropped<extra></extra>" });
     const most = Math.max(...lines.map((l) => l.late_rows || 0), 1);
     const right = late ? { yaxis2: { overlaying: "y", side: "right", range: [0, most * 3], showgrid: false, fixedrange: true, tickfont: { color: look("--stalled"), size: 11 }, tickformat: ",d", nticks: 3 } } : {};
-    return { traces, layout: { ...right, showlegend: true, hovermode: "x unified", xaxis: { title: { text: "batch" }, tickformat: ",d" }, margin: { l: 48, r: late ? 40 : 12, t: 40, b: 40 } } };
+    return { traces, layout: { ...right, hovermode: "x unified", xaxis: { title: { text: "batch" }, tickformat: ",d" }, margin: { l: 48, r: late ? 40 : 12, t: 10, b: 40 } } };
   });
 }
 
@@ -143,13 +161,14 @@ export function timeChart(id, bars, lines) {
   const known = bars.filter((b) => b.watermark_ms && b.planned_ms);
   if (!known.length) { clear(id); return; }
   reveal(id);
+  legend(id, [["watermark behind the clock", "--accent", "line"], lines.some((l) => l.event_time_max_ms) ? ["newest event behind the clock", "--phase-1", "dash"] : null].filter(Boolean));
   show(id, () => {
     const most = Math.max(...known.map((b) => b.planned_ms - b.watermark_ms));
     const [unit, size] = most > 7.2e6 ? ["hours", 3.6e6] : most > 1.2e5 ? ["minutes", 6e4] : ["seconds", 1000];
     const traces = [{ type: "scatter", mode: "lines", name: "watermark behind the clock", x: known.map((b) => b.planned_ms), y: known.map((b) => (b.planned_ms - b.watermark_ms) / size), line: { color: look("--accent"), width: 2, shape: "hv" }, customdata: known.map((b) => [b.batch, clock(b.watermark_ms)]), hovertemplate: `batch %{customdata[0]}<br>watermark %{customdata[1]}<br>%{y:.2f} ${unit} behind<extra></extra>` }];
     const seen = lines.filter((l) => l.event_time_max_ms && l.time_ms);
     if (seen.length) traces.push({ type: "scatter", mode: "lines", name: "newest event behind the clock", x: seen.map((l) => l.time_ms), y: seen.map((l) => (l.time_ms - l.event_time_max_ms) / size), line: { color: look("--phase-1"), width: 2, dash: "dot" }, hovertemplate: `newest event %{y:.2f} ${unit} behind<extra></extra>` });
-    return { traces, layout: { showlegend: traces.length > 1, xaxis: { type: "date" }, yaxis: { title: { text: `${unit} behind` } }, margin: { l: 48, r: 12, t: traces.length > 1 ? 40 : 18, b: 36 } } };
+    return { traces, layout: { xaxis: { type: "date" }, yaxis: { title: { text: `${unit} behind` } }, margin: { l: 48, r: 12, t: 10, b: 36 } } };
   });
 }
 
