@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from floodmark.api.arguments import Storage, several_of
 from floodmark.errors import CannotRead, NoAnswer, WrongUse
 from floodmark.storage.files import Files, local_path, open_files
-from floodmark.visible import visible
 
 if TYPE_CHECKING:
     from floodmark.changes.apply import Change
@@ -207,7 +206,7 @@ def _open_root(root: str, storage: Storage | None, warn: Callable[[str], None]) 
     try:
         pool.submit(look).result(_ROOT_SECONDS)
     except TookTooLong:
-        warn(visible(f"{place.root} does not answer yet; it is shown as soon as it does"))
+        warn(f"{place.root} does not answer yet; it is shown as soon as it does")
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
     return place
