@@ -14,7 +14,8 @@ from floodmark.changes.matching.shapes import Aggregate, OperatorShape, StoreSha
 from floodmark.errors import FloodmarkError, NotCarried, WrongUse
 from floodmark.state.rows.ddl import struct_json
 from floodmark.state.rows.types import Struct, arrow_type, parse_struct
-from floodmark.state.shapes.reshape import Reshaping, recipe_from_json
+from floodmark.state.shapes.reshape import Reshaping
+from floodmark.statestore.rewrite.target_json import recipe_from_json
 from floodmark.wire import to_wire
 
 INITIAL: dict[str, tuple[Any, ...]] = {

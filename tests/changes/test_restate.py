@@ -23,6 +23,7 @@ from floodmark.changes.in_use import Clock
 from floodmark.changes.plan import render_plan, seal
 from floodmark.changes.plan_parsing import parse_plan
 from floodmark.changes.state_rewriter import StateRewriter
+from floodmark.changes.steps import RewriteState
 from floodmark.checkpoint.commits import parse_commit
 from floodmark.errors import (
     EditedPlan,
@@ -262,7 +263,9 @@ def test_a_step_of_an_earlier_release_is_read_and_not_carried_out(tmp_path: Path
     plan = api.repartition(old, str(new), partitions=6).plan
     earlier = {"operator": 0, "batch": 1, "version": 2, "partitions": 6, "provider": "rocksdb"}
     steps = tuple(
-        replace(step, how={**earlier, "unique_ids": None}) if step.how is not None else step
+        replace(step, how={**earlier, "unique_ids": None})
+        if isinstance(step, RewriteState)
+        else step
         for step in plan.steps
     )
     saved = tmp_path / "plan.json"

@@ -25,24 +25,27 @@ from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
 from floodmark.changes.journal import Record, Stage
 from floodmark.changes.plan import (
-    COPY,
-    DELETE,
     EMPTY,
-    RESTORE,
-    REWRITE,
-    SINK,
     UNCHANGED,
-    WRITE,
     Plan,
     Precondition,
-    Step,
     digest_of,
     plan_to_json,
     render_plan,
     seal,
-    write,
 )
 from floodmark.changes.saved_plan import save_plan
+from floodmark.changes.steps import (
+    SINK,
+    CopyFile,
+    DeleteFile,
+    RestoreFile,
+    RewriteState,
+    Step,
+    TakeSnapshot,
+    WriteFile,
+    write,
+)
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.cli.main import run
 from floodmark.errors import (
@@ -139,14 +142,14 @@ def blocked(cp: Path, plan: Plan) -> None:
 
 
 EVIL_STEPS = {
-    "undo-deletes": Step(COPY, "../home/thesis.txt", "x"),
-    "undo-writes": Step(WRITE, "../home/.ssh/authorized_keys", "x", text="", replaces=True),
-    "absolute": Step(WRITE, "/tmp/../{home}/.bashrc", "x", text="evil"),
-    "inside-and-out": Step(DELETE, "offsets/../../home/thesis.txt", "x", replaces=True),
-    "empties-all": Step(REWRITE, "", "x", how={}),
-    "copies-in": Step(COPY, "offsets/9", "x", origin="../home/thesis.txt"),
-    "no-sink-log": Step(WRITE, ".ssh/authorized_keys", "x", text="evil", place=SINK),
-    "out-of-the-sink": Step(DELETE, "_spark_metadata/../thesis.txt", "x", place=SINK),
+    "undo-deletes": CopyFile("../home/thesis.txt", "x", "offsets/0"),
+    "undo-writes": WriteFile("../home/.ssh/authorized_keys", "x", text="", replaces=True),
+    "absolute": WriteFile("/tmp/../{home}/.bashrc", "x", text="evil"),
+    "inside-and-out": DeleteFile("offsets/../../home/thesis.txt", "x", replaces=True),
+    "empties-all": RewriteState("", "x", how={}),
+    "copies-in": CopyFile("offsets/9", "x", origin="../home/thesis.txt"),
+    "no-sink-log": WriteFile(".ssh/authorized_keys", "x", text="evil", place=SINK),
+    "out-of-the-sink": DeleteFile("_spark_metadata/../thesis.txt", "x", place=SINK),
 }
 
 
@@ -182,7 +185,7 @@ def test_a_forged_journal_leads_nowhere(
 def test_a_journal_changes_the_place_that_it_lies_in(
     stage: Stage, cp: Path, bait: Bait, tmp_path: Path
 ) -> None:
-    steps = [Step(WRITE, "thesis.txt", "x", text="evil", size=4), Step(DELETE, ".ssh/x", "x")]
+    steps = [WriteFile("thesis.txt", "x", text="evil", size=4), DeleteFile(".ssh/x", "x")]
     empty = (Precondition(EMPTY, "x"),)
     forge(cp, steps, stage, verb="convert", target=str(bait.folder), preconditions=empty)
     if stage is Stage.BEGUN:
@@ -227,7 +230,7 @@ def test_a_journal_is_resumed_where_the_user_says_so(cp: Path, capsys: Any) -> N
 def test_a_journal_reads_and_changes_elsewhere_only_what_was_named(
     cp: Path, bait: Bait, tmp_path: Path
 ) -> None:
-    copied = Step(COPY, "state/x", "x", origin="thesis.txt", size=len(SECRET))
+    copied = CopyFile("state/x", "x", origin="thesis.txt", size=len(SECRET))
     blocked(cp, forge(cp, [copied], verb="copy", origin=str(bait.folder)))
     with pytest.raises(Refused, match="reads from") as refused:
         api.resume(str(cp), carrying=GO)
@@ -237,7 +240,7 @@ def test_a_journal_reads_and_changes_elsewhere_only_what_was_named(
     assert not leaked(cp)
     shutil.rmtree(cp / "_floodmark")
     (cp / "offsets/99").unlink()
-    trim = Step(DELETE, "_spark_metadata/4", "x", replaces=True, place=SINK)
+    trim = DeleteFile("_spark_metadata/4", "x", replaces=True, place=SINK)
     plan = forge(cp, [trim], sink=str(bait.folder))
     blocked(cp, plan)
     samples.write(cp, {f"{journal.kept_folder(plan)}/sink/_spark_metadata/4": b"evil"})
@@ -266,7 +269,7 @@ def test_the_same_command_goes_on_only_with_its_own_plan(
     digest = hashlib.sha256(SECRET).hexdigest()
     repo.write(backup.object_path(digest), SECRET)
     snapshot = backup.snapshots(repo)[-1].id
-    stolen = Step(RESTORE, "state/x", "x", backup.object_path(digest), size=len(SECRET))
+    stolen = RestoreFile("state/x", "x", backup.object_path(digest), size=len(SECRET))
     origin, options = str(tmp_path / "repo"), {"snapshot": snapshot}
     blocked(cp, forge(cp, [stolen], verb="restore", origin=origin, options=options))
     with pytest.raises(Unfinished):
@@ -336,15 +339,15 @@ def evil_plans(cp: Path, home: Path) -> dict[str, bytes]:
 
     found = {
         "out": render_plan(made("repair", write("../home/.bashrc", b"evil", "x"))),
-        "deletes-out": render_plan(made("repair", Step(DELETE, "../home/thesis.txt", "x"))),
+        "deletes-out": render_plan(made("repair", DeleteFile("../home/thesis.txt", "x"))),
         "reads-out": render_plan(
-            made("copy", Step(COPY, "x", "x", origin="../home/thesis.txt"), target=f"{cp}-new")
+            made("copy", CopyFile("x", "x", origin="../home/thesis.txt"), target=f"{cp}-new")
         ),
         "backup": render_plan(made("backup", target=f"{cp}-repo")),
         "undo": render_plan(made("undo")),
-        "snapshot": render_plan(made("repair", Step("snapshot", str(home), "x"))),
+        "snapshot": render_plan(made("repair", TakeSnapshot(str(home), "x"))),
         "block": render_plan(made("repair", block="../../home/x")),
-        "sink": render_plan(made("repair", Step(DELETE, "_spark_metadata/1", "x", place=SINK))),
+        "sink": render_plan(made("repair", DeleteFile("_spark_metadata/1", "x", place=SINK))),
         "deep": b"[" * 200_000,
         "surrogate": edited(title="a").replace(b'"a"', b'"\\ud800"'),
     }

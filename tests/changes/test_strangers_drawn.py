@@ -7,6 +7,7 @@ is, and nothing of it gets into any other place.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import shutil
@@ -27,22 +28,8 @@ from floodmark import api
 from floodmark.changes import journal
 from floodmark.changes.apply import Carrying
 from floodmark.changes.fingerprint import BLOCK
-from floodmark.changes.plan import (
-    COPY,
-    DELETE,
-    EMPTY,
-    RESTORE,
-    REWRITE,
-    SINK,
-    TARGET,
-    UNCHANGED,
-    WRITE,
-    Plan,
-    Precondition,
-    Step,
-    plan_to_json,
-    seal,
-)
+from floodmark.changes.plan import EMPTY, UNCHANGED, Plan, Precondition, plan_to_json, seal
+from floodmark.changes.steps import OPERATIONS, SINK, TARGET, Step
 from floodmark.errors import FloodmarkError
 from floodmark.storage import repository as backup
 from floodmark.storage.files import open_files
@@ -102,7 +89,7 @@ links = st.builds(
 )
 steps = st.fixed_dictionaries(
     {
-        "do": st.sampled_from([WRITE, WRITE, COPY, DELETE, DELETE, RESTORE]),
+        "do": st.sampled_from(["write", "write", "copy", "delete", "delete", "restore"]),
         "path": st.one_of(paths, inside),
         "why": st.just("x"),
         "origin": st.one_of(st.none(), inside, paths, st.just("objects/aa/../../../home/x")),
@@ -112,8 +99,16 @@ steps = st.fixed_dictionaries(
         "place": st.sampled_from([TARGET, TARGET, SINK]),
     }
 ) | st.fixed_dictionaries(
-    {"do": st.just(REWRITE), "path": paths, "why": st.just("x"), "how": st.just({})}
+    {"do": st.just("rewrite-state"), "path": paths, "why": st.just("x"), "how": st.just({})}
 )
+
+
+def made_step(drawn: dict[str, Any]) -> Step:
+    kind = OPERATIONS[drawn["do"]]
+    names = {one.name for one in dataclasses.fields(kind)} & drawn.keys()
+    return kind(**{name: drawn[name] for name in names})
+
+
 plans = st.fixed_dictionaries(
     {
         "verb": st.sampled_from(VERBS),
@@ -176,7 +171,7 @@ class World:
             drawn["verb"],
             "t",
             *places,
-            tuple(Step(**step) for step in made),
+            tuple(map(made_step, made)),
             (condition,),
             "",
             "x",

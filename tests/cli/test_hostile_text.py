@@ -17,7 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from floodmark.changes.plan import Plan, Precondition, Step, plan_to_json, seal
+from floodmark.changes.plan import Plan, Precondition, plan_to_json, seal
+from floodmark.changes.steps import DeleteFile
 from floodmark.cli.main import run
 from floodmark.state.files.framing import compress, decompress
 from floodmark.storage.files import open_files
@@ -178,7 +179,7 @@ def plant_own_files(cp: Path, text: str) -> None:
             text,
             text,
             text,
-            (Step("delete", f"offsets/{text}", text),),
+            (DeleteFile(f"offsets/{text}", text),),
             (Precondition("origin-unchanged", text),),
             "",
             text,
@@ -277,7 +278,7 @@ def test_html_of_a_notebook(tmp_path: Path) -> None:
 
 def test_a_strangers_plan_and_repository(tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
-    step = Step("delete", EVIL, EVIL)
+    step = DeleteFile(EVIL, EVIL)
     fields = ("rewind", EVIL, EVIL, EVIL, (step,), (), "", EVIL, 1)
     plan.write_text(json.dumps(plan_to_json(seal(Plan(*fields)))))
     require_safe("apply", plan)

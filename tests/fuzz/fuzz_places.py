@@ -160,8 +160,12 @@ def _with_history(place: Path, golden: Template) -> list[Template]:
         ("upgrade", noted, ["upgrade", where[CHECKPOINT], where[NEW]]),
         ("restore", backup, ["restore", str(place / REPO), where[NEW]]),
         ("compact", noted, ["compact", where[CHECKPOINT], "--keep", "1"]),
+        ("repartition", noted, ["repartition", where[CHECKPOINT], where[NEW], "--partitions", "3"]),
+        ("convert", noted, ["convert", where[CHECKPOINT], where[NEW], "--provider", "rocksdb"]),
     ):
         planned = _made(place, tree, [*command, *saved])
+        if name in ("repartition", "convert") and PLAN not in planned:
+            continue  # it has no state, or RocksDB keeps it already
         assert PLAN in planned, (golden.name, command)
         found.append(Template(f"{golden.name} {name} plan", planned, has_plan=True))
     done = _made(place, noted, [*rewind, "--execute"])

@@ -27,17 +27,11 @@ from floodmark.changes.named_places import (
     require_named_origin,
     require_named_sink,
 )
-from floodmark.changes.plan import (
-    FOLDER_MODE,
-    REWRITE,
-    Plan,
-    plan_to_json,
-    refuse_unaccepted,
-    seal,
-)
+from floodmark.changes.plan import FOLDER_MODE, Plan, plan_to_json, refuse_unaccepted, seal
 from floodmark.changes.plan_text import change_text
 from floodmark.changes.same_change import recorded
 from floodmark.changes.saved_plan import read_plan
+from floodmark.changes.steps import RewriteState
 from floodmark.changes.undo import (
     forget,
     is_unfinished,
@@ -186,7 +180,7 @@ def _execute(plan: Plan, carrying: Carrying) -> Change:
 
 
 def _rewriter(plan: Plan) -> Rewriter | None:
-    if not any(step.do == REWRITE for step in plan.steps):
+    if not any(isinstance(step, RewriteState) for step in plan.steps):
         return None
     from floodmark.changes.state_rewriter import StateRewriter
 

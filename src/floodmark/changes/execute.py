@@ -23,17 +23,15 @@ from floodmark.changes import journal
 from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.in_use import Clock, refuse_in_use
 from floodmark.changes.journal import Record, Stage
-from floodmark.changes.plan import (
-    COPY,
-    DELETE,
-    EMPTY,
-    NOT_IN_USE,
-    RESTORE,
-    REWRITE,
+from floodmark.changes.plan import EMPTY, NOT_IN_USE, Plan
+from floodmark.changes.steps import (
     SINK,
-    WRITE,
-    Plan,
+    CopyFile,
+    DeleteFile,
+    RestoreFile,
+    RewriteState,
     Step,
+    WriteFile,
 )
 from floodmark.checkpoint.layout import NOTES
 from floodmark.checkpoint.relative_path import RelativePath
@@ -79,10 +77,13 @@ class PlanPlaces:
 class Rewriter(Protocol):
     """Makes an operator's state anew: in this process, or as a job of an engine."""
 
-    def rewrite(self, step: Step, places: PlanPlaces) -> None:
+    def require(self, step: RewriteState, places: PlanPlaces) -> None:
+        """Refuses a step that does not fit the old state, before anything is touched."""
+
+    def rewrite(self, step: RewriteState, places: PlanPlaces) -> None:
         """May be done twice, as after a crash: it leaves what doing it once does."""
 
-    def check(self, step: Step, places: PlanPlaces) -> None:
+    def check(self, step: RewriteState, places: PlanPlaces) -> None:
         """Reads back what `rewrite` has left, and raises where it is not the same rows."""
 
 
@@ -104,12 +105,13 @@ def carry_out(
     """`read_data` compares what was copied by its content, and not by its size alone."""
     clock = clock or Clock()
     target = places.target
-    if rewriter is None and any(step.do == REWRITE for step in plan.steps):
+    if rewriter is None and any(isinstance(step, RewriteState) for step in plan.steps):
         raise WrongUse(
             f"`{plan.verb}` rewrites state, and nothing was given that does",
             do="Carry it out with the command that made the plan, or with `floodmark apply`.",
         )
-    _require_targets(plan)
+    for step in _rewrites(plan):
+        _ = step.target  # what an earlier release planned of state is refused
     record = journal.read_record(target, plan)
     if record is not None and record.plan.digest != plan.digest:
         raise journal.unfinished(target, record)
@@ -117,6 +119,9 @@ def carry_out(
         journal.unblock(target, plan)
         return Outcome(plan, "It was carried out already; there was nothing left to do.")
     journal.refuse_unfinished(target, apart_from=plan)
+    for step in _rewrites(plan):
+        assert rewriter is not None
+        rewriter.require(step, places)
     resumed = (
         record is not None and record.stage is Stage.BEGUN and journal.is_blocked(target, plan)
     )
@@ -290,7 +295,7 @@ def _do_steps(
 
 
 def _each(plan: Plan, places: PlanPlaces, rewriter: Rewriter | None) -> Iterator[Step]:
-    steps = [step for step in plan.steps if step.do != REWRITE]
+    steps = [step for step in plan.steps if not isinstance(step, RewriteState)]
     if not (places.target.reads_cost and not plan.in_place):
         for step in steps:
             yield _do(step, places)
@@ -299,50 +304,48 @@ def _each(plan: Plan, places: PlanPlaces, rewriter: Rewriter | None) -> Iterator
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             yield from pool.map(lambda step: _do(step, places), steps)
     # One after the other: each uses what memory and what processors there are.
-    for step in _rewrites(plan):
+    for rewriting in _rewrites(plan):
         assert rewriter is not None
-        rewriter.rewrite(step, places)
-        yield step
+        rewriter.rewrite(rewriting, places)
+        yield rewriting
 
 
-def _require_targets(plan: Plan) -> None:
-    """What an earlier release planned of state is refused before anything is touched."""
-    for step in _rewrites(plan):
-        _ = step.target
-
-
-def _rewrites(plan: Plan) -> list[Step]:
-    return [step for step in plan.steps if step.do == REWRITE]
+def _rewrites(plan: Plan) -> list[RewriteState]:
+    return [step for step in plan.steps if isinstance(step, RewriteState)]
 
 
 def _do(step: Step, places: PlanPlaces) -> Step:
     files = places.of(step)
-    if step.do == WRITE:
+    if isinstance(step, WriteFile):
         restore_file(files, step.path, step.data, step.mode)
-    elif step.do == COPY:
-        copy_file(places.origin, step.origin or step.path, files, step.path)
-    elif step.do == RESTORE:
+    elif isinstance(step, CopyFile):
+        copy_file(places.origin, step.origin, files, step.path)
+    elif isinstance(step, RestoreFile):
         # Never a link: whatever befalls the checkpoint, the repository stays as it is.
-        data = fetch_object(places.origin, step.origin or "", step.path)
+        data = fetch_object(places.origin, step.origin, step.path)
         restore_file(files, step.path, data, step.mode)
-    elif step.do == DELETE:
+    elif isinstance(step, DeleteFile):
         files.delete([RelativePath(step.path)])
     return step
 
 
 def verify(plan: Plan, places: PlanPlaces, rewriter: Rewriter | None = None) -> None:
     """What the steps say is what is there."""
-    for step in _rewrites(plan):
+    for rewriting in _rewrites(plan):
         assert rewriter is not None
-        rewriter.check(step, places)
+        rewriter.check(rewriting, places)
     for files, place in ((places.target, "target"), (places.sink, SINK)):
-        steps = [step for step in plan.steps if step.place == place and step.do != REWRITE]
+        steps = [
+            step
+            for step in plan.steps
+            if step.place == place and not isinstance(step, RewriteState)
+        ]
         if files is None or not steps:
             continue
         sizes = {file.path: file.size for file in files.list().files}
         final = {step.path: step for step in steps}
         for path, step in final.items():
-            if step.do == DELETE:
+            if isinstance(step, DeleteFile):
                 if path in sizes:
                     raise StoppedMidway(
                         f"{path} is there again", "A query still writes here.", _AGAIN
@@ -350,7 +353,7 @@ def verify(plan: Plan, places: PlanPlaces, rewriter: Rewriter | None = None) -> 
             elif sizes.get(path) != step.size:
                 found = f"{sizes[path]} bytes" if path in sizes else "missing"
                 raise StoppedMidway(f"{path} is {found}, not {step.size} bytes", "", _AGAIN)
-        written = {path: step for path, step in final.items() if step.do == WRITE}
+        written = {path: step for path, step in final.items() if isinstance(step, WriteFile)}
         for path, data in files.read_many(map(RelativePath, written)).items():
             if data != written[path].data:
                 raise StoppedMidway(f"{path} does not hold what was written", "", _AGAIN)

@@ -10,7 +10,8 @@ import os
 import shlex
 
 from floodmark.addresses import has_secret
-from floodmark.changes.plan import SINK, Plan
+from floodmark.changes.plan import Plan
+from floodmark.changes.steps import SINK
 from floodmark.checkpoint.relative_path import shown
 from floodmark.connectors.files.file_log import SINK_LOG
 from floodmark.errors import Refused, WrongUse

@@ -1,95 +1,26 @@
 """A change as data: what will be written, copied and deleted, why, and what must hold first.
 
-A plan is made by a planner, printed, saved, compared, and carried out by `apply`. Its
+A planner makes a plan; it is printed, saved, compared, and carried out by `apply`. Its
 digest tells a plan that was edited by hand; its fingerprint tells a checkpoint that has
 moved since. Nothing in here touches storage.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
-from floodmark.errors import EditedPlan, WouldLose
+from floodmark.changes.steps import Step, step_to_json
+from floodmark.errors import WouldLose
 from floodmark.screen import fields_text
-from floodmark.statestore.rewrite.target import StateTarget
 from floodmark.wire import json_text, to_wire
 
 # The package's own names lead to every layer above; its version is all that is wanted.
 RELEASE: str = import_module("floodmark").__version__
 FORMAT = 1
-WRITE, COPY, DELETE, RESTORE = "write", "copy", "delete", "restore"
-REWRITE = "rewrite-state"
-TARGET, SINK = "target", "sink"
-"""The file sink's log, in its output folder."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """One file, or one operator's state. Done twice, it leaves what doing it once does."""
-
-    do: str
-    path: str
-    why: str
-    origin: str | None = None
-    """copy: the file's path in the origin."""
-    text: str | None = None
-    """write: the content, where it is text."""
-    base64: str | None = None
-    """write: the content, where it is not."""
-    size: int | None = None
-    """The bytes that the file has when the step is done."""
-    replaces: bool = False
-    """The path holds something now, which is kept until `floodmark forget`."""
-    place: str = TARGET
-    """`sink` for the file sink's log, which lies with the output."""
-    mode: int | None = None
-    """restore: who could read the file when it was stored, where storage has modes."""
-    how: StateTarget | Mapping[str, Any] | None = None
-    """rewrite-state: what the state is to be. All below `path` is its work. A mapping is what an
-    earlier floodmark wrote: it can be taken back, and not carried out."""
-
-    @property
-    def target(self) -> StateTarget:
-        if isinstance(self.how, StateTarget):
-            return self.how
-        raise EditedPlan(
-            f"{self.path}: an earlier floodmark made this plan",
-            "It told its steps about state in another way.",
-            "Nothing was changed by this command. Plan again.",
-        )
-
-    @property
-    def data(self) -> bytes:
-        if self.text is not None:
-            return self.text.encode()
-        return base64.b64decode(self.base64 or "")
-
-
-def write(path: str, data: bytes, why: str, replaces: bool = False, place: str = TARGET) -> Step:
-    try:
-        text: str | None = data.decode("utf-8")
-    except UnicodeDecodeError:
-        text = None
-    encoded = None if text is not None else base64.b64encode(data).decode("ascii")
-    return Step(WRITE, path, why, None, text, encoded, len(data), replaces=replaces, place=place)
-
-
-def copy(path: str, why: str, size: int, origin: str | None = None) -> Step:
-    return Step(COPY, path, why, origin=origin or path, size=size)
-
-
-def delete(path: str, why: str, place: str = TARGET) -> Step:
-    return Step(DELETE, path, why, replaces=True, place=place)
-
-
-def rewrite(target: StateTarget, why: str) -> Step:
-    """An operator's state, made anew."""
-    return Step(REWRITE, f"state/{target.operator}", why, how=target)
 
 
 @dataclass(frozen=True)
@@ -186,18 +117,9 @@ def seal(plan: Plan) -> Plan:
 
 
 def _content(plan: Plan) -> dict[str, Any]:
-    value: dict[str, Any] = to_wire(plan)
-    value["steps"] = [_short(step) for step in value["steps"]]
+    value: dict[str, Any] = to_wire(replace(plan, steps=()))
+    value["steps"] = [step_to_json(step) for step in plan.steps]
     return value
-
-
-def _short(step: dict[str, Any]) -> dict[str, Any]:
-    """Without what is not said: a plan may have very many steps."""
-    return {
-        key: value
-        for key, value in step.items()
-        if value is not None and (key, value) not in (("place", TARGET), ("replaces", False))
-    }
 
 
 def digest_of(content: dict[str, Any]) -> str:

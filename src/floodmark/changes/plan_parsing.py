@@ -9,29 +9,30 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
-from floodmark.changes.plan import (
-    COPY,
-    DELETE,
-    FORMAT,
-    RELEASE,
-    RESTORE,
-    REWRITE,
+from floodmark.changes.plan import FORMAT, RELEASE, Consequence, Plan, Precondition, digest_of
+from floodmark.changes.steps import (
+    OPERATIONS,
     SINK,
     TARGET,
-    WRITE,
-    Consequence,
-    Plan,
-    Precondition,
+    CopyFile,
+    DeleteFile,
+    RestoreFile,
+    RewriteState,
     Step,
-    digest_of,
+    TakeSnapshot,
+    WriteFile,
 )
+from floodmark.checkpoint.layout import STATE
 from floodmark.checkpoint.relative_path import RelativePath, shown
 from floodmark.connectors.files.file_log import SINK_LOG
 from floodmark.errors import EditedPlan, MalformedFile, UnsafePath
-from floodmark.statestore.rewrite.target import StateTarget, target_from_json
+from floodmark.statestore.rewrite.target import StateTarget
+from floodmark.statestore.rewrite.target_json import target_from_json
 from floodmark.storage.repository import OBJECTS
 
 _SAVED = "A changing verb saves one with --out PLAN.json."
@@ -41,8 +42,7 @@ _VERBS = frozenset(
         *("bootstrap", "leave-dstreams", "repair", "compact", "undo", "forget"),
     }
 )
-SNAPSHOT = "snapshot"
-_STEPS = frozenset({WRITE, COPY, DELETE, RESTORE, REWRITE, SNAPSHOT})
+_OPERATOR = re.compile(rf"{STATE}/\d{{1,9}}")
 _LARGEST = 2**63
 _DEEPEST = 100
 """What is nested deeper than any plan would end whoever walks it."""
@@ -89,6 +89,12 @@ def plan_from_json(value: Any, origin: str = "plan") -> Plan:
             f"{origin}: the plan leads out of its place: {error.what}",
             error.why,
             "Nothing was changed. No command makes such a plan: do not trust where it came from.",
+        ) from None
+    except MalformedFile as error:
+        raise EditedPlan(
+            f"{origin}: not a plan that a command has made",
+            f"In it, {shown(error.what)}.",
+            f"Nothing was changed. {_SAVED}",
         ) from None
     except (_Odd, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise EditedPlan(
@@ -146,7 +152,7 @@ def _plan(value: dict[str, Any]) -> Plan:
             step.place == TARGET or plan.sink is not None,
             "a step is about a sink, and none is named",
         )
-        if step.do == SNAPSHOT:
+        if isinstance(step, TakeSnapshot):
             _need(
                 plan.verb == "backup" and step.path == plan.target, "a snapshot is made elsewhere"
             )
@@ -163,40 +169,62 @@ def _consequence(value: Any) -> Consequence:
 
 def _step(value: Any) -> Step:
     _need(isinstance(value, dict), "a step is no object")
-    how = value.get("how")
-    if isinstance(how, Mapping) and "parts" in how:
-        value = {**value, "how": target_from_json(how)}
-    step = Step(**value)
-    _need(step.do in _STEPS, f"a step does {shown(step.do)}")
-    _need(isinstance(step.why, str), "a step says no reason")
-    _need(step.place in (TARGET, SINK), "a step is about neither the target nor the sink")
-    _need(isinstance(step.replaces, bool), "`replaces` is neither true nor false")
-    _need(step.size is None or _is_number(step.size), "`size` is no number")
-    _need(step.mode is None or (_is_number(step.mode) and step.mode <= 0o777), "`mode` is none")
-    _need(step.how is None or isinstance(step.how, (StateTarget, Mapping)), "`how` is no object")
-    _need((step.do == REWRITE) == (step.how is not None), "`how` is missing, or too much")
-    for text in (step.text, step.base64, step.origin):
-        _need(text is None or _is_text(text), "the content of a step is no text")
-    if step.base64 is not None:
-        base64.b64decode(step.base64, validate=True)
-    if step.do != SNAPSHOT:
-        _check_paths(step)
+    do = value.get("do")
+    _need(isinstance(do, str) and do in OPERATIONS, f"a step does {shown(do)}")
+    kind = OPERATIONS[do]
+    given = {name: item for name, item in value.items() if name != "do"}
+    odd = sorted(given.keys() - {one.name for one in fields(kind)})
+    _need(not odd, f"a step that does `{do}` has {shown(odd[0] if odd else None)}")
+    _need(_is_text(given.get("path")) and _is_text(given.get("why")), "a step says no reason")
+    place = given.get("place", TARGET)
+    _need(place in (TARGET, SINK), "a step is about neither the target nor the sink")
+    _need(isinstance(given.get("replaces", False), bool), "`replaces` is neither true nor false")
+    for name in ("size", "mode"):
+        _need(given.get(name) is None or _is_number(given[name]), f"`{name}` is no number")
+    _need((given.get("mode") or 0) <= 0o777, "`mode` is none")
+    for name in ("text", "base64", "origin"):
+        _need(given.get(name) is None or _is_text(given[name]), "the content of a step is no text")
+    if kind is RewriteState:
+        given["how"] = _how(given.get("how"), given["path"])
+    step = kind(**given)
+    _check_content(step)
+    if not isinstance(step, TakeSnapshot):
+        _check_path(step)
     return step
 
 
-def _check_paths(step: Step) -> None:
-    path = RelativePath(step.path)
-    if step.place == SINK:
-        _need(step.do in (WRITE, COPY, DELETE), "a step does to a sink what none does")
-        if not path.startswith(f"{SINK_LOG}/"):
-            raise UnsafePath(f"{path} is not in the file sink's log", f"That is {SINK_LOG}.")
-    if step.origin is not None:
+def _how(value: Any, path: str) -> StateTarget | Mapping[str, Any]:
+    _need(isinstance(value, dict), "`how` is no object")
+    _need(_OPERATOR.fullmatch(path), f"state is rewritten in {shown(path)}")
+    if "parts" not in value:
+        return dict(value)  # an earlier floodmark's: it can be taken back
+    target = target_from_json(value)
+    _need(path == f"{STATE}/{target.operator}", "`how` is about another operator")
+    return target
+
+
+def _check_content(step: Step) -> None:
+    if isinstance(step, WriteFile):
+        _need((step.text is None) != (step.base64 is None), "what is written has no content")
+        base64.b64decode(step.base64 or "", validate=True)
+    if isinstance(step, (CopyFile, RestoreFile)):
+        _need(step.origin is not None, "content comes from nowhere")
         origin = RelativePath(step.origin)
         _need(
-            step.do != RESTORE or origin.startswith(f"{OBJECTS}/"),
+            isinstance(step, CopyFile) or origin.startswith(f"{OBJECTS}/"),
             "content comes from elsewhere than a repository",
         )
-    _need(step.do != RESTORE or step.origin is not None, "content comes from nowhere")
+
+
+def _check_path(step: Step) -> None:
+    path = RelativePath(step.path)
+    if step.place == SINK:
+        _need(
+            isinstance(step, (WriteFile, CopyFile, DeleteFile)),
+            "a step does to a sink what none does",
+        )
+        if not path.startswith(f"{SINK_LOG}/"):
+            raise UnsafePath(f"{path} is not in the file sink's log", f"That is {SINK_LOG}.")
 
 
 def _each(value: Any, make: Callable[[Any], Any]) -> tuple[Any, ...]:

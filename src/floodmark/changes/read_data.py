@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 from floodmark.changes.carry.needed_state import needed_state
 from floodmark.changes.carry.origin import Origin
-from floodmark.changes.plan import COPY, RESTORE, Plan, Step
+from floodmark.changes.plan import Plan
+from floodmark.changes.steps import CopyFile, RestoreFile
 from floodmark.checkpoint.conf_keys import ROW_CHECKSUMS
 from floodmark.checkpoint.layout import StateFile
 from floodmark.checkpoint.relative_path import RelativePath
@@ -78,7 +79,7 @@ def compare_contents(plan: Plan, origin: Files, target: Files) -> int:
     steps = {step.path: step for step in plan.steps}
     count = 0
     for step in steps.values():
-        if step.do not in (COPY, RESTORE):
+        if not isinstance(step, (CopyFile, RestoreFile)):
             continue
         if _sha256(target.read(RelativePath(step.path))) != _wanted(step, origin):
             raise StoppedMidway(
@@ -91,12 +92,10 @@ def compare_contents(plan: Plan, origin: Files, target: Files) -> int:
     return count
 
 
-def _wanted(step: Step, origin: Files) -> str:
-    path = step.origin or step.path
-    # A repository names each content by its SHA-256.
-    return (
-        path.rsplit("/", 1)[-1] if step.do == RESTORE else _sha256(origin.read(RelativePath(path)))
-    )
+def _wanted(step: CopyFile | RestoreFile, origin: Files) -> str:
+    if isinstance(step, RestoreFile):
+        return step.origin.rsplit("/", 1)[-1]  # a repository names a content by its SHA-256
+    return _sha256(origin.read(RelativePath(step.origin)))
 
 
 def _sha256(data: bytes) -> str:

@@ -10,7 +10,8 @@ from floodmark.changes import journal
 from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.journal import Stage
 from floodmark.changes.named_places import same_place
-from floodmark.changes.plan import WRITE, Plan, plan_to_json
+from floodmark.changes.plan import Plan, plan_to_json
+from floodmark.changes.steps import WriteFile
 from floodmark.checkpoint.layout import METADATA
 from floodmark.checkpoint.query import parse_metadata
 from floodmark.errors import MalformedFile
@@ -78,7 +79,7 @@ def _deeds(plan: Plan) -> dict[str, Any]:
 
 def _without_id(step: dict[str, Any]) -> str | None:
     text: str | None = step.get("text")
-    if step["do"] != WRITE or step["path"] != METADATA or text is None:
+    if step["do"] != WriteFile.do or step["path"] != METADATA or text is None:
         return text
     try:
         return text.replace(parse_metadata(text.encode()).id, "")

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from floodmark.changes.execute import PlanPlaces
-from floodmark.changes.plan import Step
+from floodmark.changes.steps import RewriteState
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import WrongUse
 from floodmark.statestore.rewrite.old_rows import OldState, old_state
+from floodmark.statestore.rewrite.preflight import require_fits
 from floodmark.statestore.rewrite.target import StateTarget
 from floodmark.statestore.rewrite.writing import Given, Written, check_state, write_state
 from floodmark.storage.files import Files
@@ -25,7 +26,7 @@ class StateRewriter:
     _written: dict[str, Written] = field(default_factory=dict)
     _checkpoint: Checkpoint | None = None
 
-    def rewrite(self, step: Step, places: PlanPlaces) -> None:
+    def require(self, step: RewriteState, places: PlanPlaces) -> None:
         target = step.target
         if self.given is None and any(part.given for part in target.parts):
             raise WrongUse(
@@ -33,9 +34,12 @@ class StateRewriter:
                 "They are not in the plan, and making them needs Spark.",
                 "Carry it out with the verb itself and --execute.",
             )
-        self._written[step.path] = self.write(target, places)
+        require_fits(target, self.old_state(target, places.origin))
 
-    def check(self, step: Step, places: PlanPlaces) -> None:
+    def rewrite(self, step: RewriteState, places: PlanPlaces) -> None:
+        self._written[step.path] = self.write(step.target, places)
+
+    def check(self, step: RewriteState, places: PlanPlaces) -> None:
         self.read_back(self._written[step.path], places)
 
     def write(self, target: StateTarget, places: PlanPlaces) -> Written:

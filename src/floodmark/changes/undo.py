@@ -19,20 +19,8 @@ from floodmark.changes.execute import Outcome, PlanPlaces, kept_path, sweep, tol
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.in_use import Clock, refuse_in_use
 from floodmark.changes.journal import Record, Stage
-from floodmark.changes.plan import (
-    COPY,
-    DELETE,
-    NOT_IN_USE,
-    REWRITE,
-    SINK,
-    TARGET,
-    UNCHANGED,
-    Consequence,
-    Plan,
-    Precondition,
-    Step,
-    seal,
-)
+from floodmark.changes.plan import NOT_IN_USE, UNCHANGED, Consequence, Plan, Precondition, seal
+from floodmark.changes.steps import SINK, TARGET, CopyFile, DeleteFile, RewriteState, Step
 from floodmark.checkpoint.layout import COMMITS, OFFSETS, batch_id
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.text import several
@@ -62,14 +50,14 @@ def plan_undo(target: Files, location: str, accept: Sequence[str] = ()) -> Plan:
     since = _since(target, record)
     kept = _kept(target, plan)
     back = tuple(
-        Step(COPY, step.path, "as it was before", origin=kept_path(plan, step), place=step.place)
+        CopyFile(step.path, "as it was before", origin=kept_path(plan, step), place=step.place)
         for step in plan.steps
         if kept_path(plan, step) in kept
     )
     away = tuple(
-        Step(DELETE, step.path, f"`{plan.verb}` has made it", place=step.place)
+        DeleteFile(step.path, f"`{plan.verb}` has made it", place=step.place)
         for step in plan.steps
-        if step.do != DELETE and not step.replaces
+        if not isinstance(step, DeleteFile) and not step.replaces
     )
     made = _undo_plan(record, location, (*back, *away), fingerprint(target))
     if plan.in_place:
@@ -156,7 +144,9 @@ def _since(target: Files, record: Record) -> _Since:
         return _Since()
     plan = record.plan
     there = _log_files(target)
-    removed = {step.path for step in plan.steps if step.place == TARGET and step.do == DELETE}
+    removed = {
+        step.path for step in plan.steps if step.place == TARGET and isinstance(step, DeleteFile)
+    }
     if removed & there or not plan.in_place:
         raise StalePlan(
             f"{target.root} has moved since the `{record.plan.verb}`",
@@ -266,9 +256,9 @@ def _put_back(plan: Plan, places: PlanPlaces) -> None:
         files = places.of(step)
         if kept_path(plan, step) in kept:
             copy_file(places.target, kept_path(plan, step), files, step.path)
-        elif step.do == REWRITE:
+        elif isinstance(step, RewriteState):
             files.delete(RelativePath(file.path) for file in files.list(step.path).files)
-        elif step.do != DELETE and not step.replaces:
+        elif not isinstance(step, DeleteFile) and not step.replaces:
             made = [step.path, *([sidecar(step.path)] if step.place == TARGET else [])]
             files.delete(map(RelativePath, made))
 
@@ -302,9 +292,9 @@ def plan_forget(target: Files, location: str) -> Plan:
     journals = {journal.path_of(record.plan) for record in records}
     sizes = {file.path: file.size for file in target.list(journal.FOLDER).files}
     steps = (
-        *(Step(DELETE, file.path, "kept by an earlier change", size=file.size) for file in kept),
+        *(DeleteFile(file.path, "kept by an earlier change", size=file.size) for file in kept),
         *(
-            Step(DELETE, path, "the change's journal", size=sizes.get(path))
+            DeleteFile(path, "the change's journal", size=sizes.get(path))
             for path in sorted(journals)
         ),
     )

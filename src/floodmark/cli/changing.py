@@ -16,7 +16,8 @@ from floodmark.visible import one_line
 
 if TYPE_CHECKING:
     from floodmark.changes.apply import Carrying, Change
-    from floodmark.changes.plan import Plan, Step
+    from floodmark.changes.plan import Plan
+    from floodmark.changes.steps import Step
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _SHOWN = 4

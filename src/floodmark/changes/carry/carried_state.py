@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from floodmark.changes.carry.needed_state import needed_state
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.carry.rehome import is_operator_metadata, moved_operator_metadata
-from floodmark.changes.plan import Step, copy, write
+from floodmark.changes.steps import Step, copy, write
 from floodmark.checkpoint.conf_keys import STATE_CODEC
 from floodmark.checkpoint.layout import StateFile, batch_id
 from floodmark.checkpoint.state_chain import StoreChain

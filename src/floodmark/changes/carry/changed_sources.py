@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from floodmark.changes.plan import COPY, WRITE, Step, copy, write
+from floodmark.changes.steps import CopyFile, Step, WriteFile, content_of, copy, write
 from floodmark.checkpoint.layout import OFFSETS, SOURCES
 from floodmark.checkpoint.offsets import OffsetEntry, parse_offsets, render_offsets
 from floodmark.connectors.delta.offset import is_schema_log
@@ -70,8 +70,7 @@ def with_sources(steps: Sequence[Step], change: SourceChange, read: Read) -> Ite
     for step in steps:
         parts = step.path.split("/", 2)
         if parts[0] == OFFSETS:
-            content = step.data if step.do == WRITE else read(step.origin or step.path)
-            entry = entry_of(parse_offsets(content), change)
+            entry = entry_of(parse_offsets(content_of(step, read)), change)
             yield write(step.path, render_offsets(entry), f"{step.why}; for the new code's sources")
         elif parts[0] != SOURCES:
             yield step
@@ -106,9 +105,10 @@ def _moved(step: Step, old: str, new: str) -> Step:
     if old == new:
         return step
     path = f"{SOURCES}/{new}/{step.path.split('/', 2)[2]}"
-    if step.do == COPY:
+    if isinstance(step, CopyFile):
         assert step.size is not None
         return copy(path, step.why, step.size, step.origin)
+    assert isinstance(step, WriteFile)
     data = step.data
     if is_schema_log(step.path):
         # The source's own path stands in it, and Delta compares it.

@@ -17,10 +17,10 @@ from floodmark.changes import consequences, journal
 from floodmark.changes.carry.sink_log import SinkPlace, trim_sink_log
 from floodmark.changes.consequences import Again, Consequences, Sink, sink_of
 from floodmark.changes.named_places import not_named
-from floodmark.changes.plan import Step
 from floodmark.changes.repair.sink import KnownSink, known_sink
 from floodmark.changes.sources.gone_input import gone_input
 from floodmark.changes.sources.out_of_reach import Reach, require_reach
+from floodmark.changes.steps import Step
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, STATE, batch_id
 from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.query import parse_metadata

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from floodmark.changes.carry.checkpoint_files import sidecar
 from floodmark.changes.carry.rehome import Moves, moved_sink_log
-from floodmark.changes.plan import SINK, Step, delete, write
+from floodmark.changes.steps import SINK, Step, delete, write
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.files.file_log import COMPACT, SINK_LOG, log_id
 from floodmark.storage.files import Files

@@ -10,7 +10,7 @@ from floodmark.changes.carry.checkpoint_files import belongs
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.carry.rehome import moved_schema_log
 from floodmark.changes.carry.resume_point import Course
-from floodmark.changes.plan import Step, copy, write
+from floodmark.changes.steps import Step, copy, write
 from floodmark.checkpoint.layout import SOURCES, START_FILE, names_in, source_ids
 from floodmark.connectors.delta.offset import is_schema_log
 from floodmark.connectors.files.file_log import (

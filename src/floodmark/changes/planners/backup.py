@@ -24,17 +24,14 @@ from floodmark.changes.plan import (
     FOLDER_MODE,
     NEEDED,
     NOT_IN_USE,
-    RESTORE,
     SAME_QUERY,
     SNAPSHOT_THERE,
     UNCHANGED,
     Plan,
     Precondition,
-    Step,
-    delete,
-    write,
 )
 from floodmark.changes.sources.out_of_reach import ANOTHER_QUERY
+from floodmark.changes.steps import RestoreFile, Step, TakeSnapshot, delete, write
 from floodmark.checkpoint.layout import (
     COMMITS,
     METADATA,
@@ -113,9 +110,7 @@ def plan_backup(files: Files, location: str, repository: str, options: dict[str,
     after = "no batch yet" if committed is None else f"batch {committed}"
     count, size = len(checkpoint.files), checkpoint.bytes
     standing = fingerprint(files)
-    step = Step(
-        "snapshot", repository, f"{count:,} files, {size:,} bytes; only new content is written"
-    )
+    step = TakeSnapshot(repository, f"{count:,} files, {size:,} bytes; only new content is written")
     return Plan(
         "backup",
         f"A snapshot of the checkpoint, whole up to {after}",
@@ -213,7 +208,9 @@ def plan_restore(
 def restores(plan: Plan, snapshot: Snapshot) -> bool:
     """True where a plan restores what the snapshot has, and nothing else of the repository."""
     contents = {(file.path, object_path(file.sha256)) for file in snapshot.files}
-    return all((step.path, step.origin) in contents for step in plan.steps if step.do == RESTORE)
+    return all(
+        (step.path, step.origin) in contents for step in plan.steps if isinstance(step, RestoreFile)
+    )
 
 
 def _fresh_identity(sizes: dict[str, int]) -> Step:
@@ -273,8 +270,7 @@ def _restoring(
             step = write(file.path, data, "paths inside lead to this place", file.path in sizes)
             yield replace(step, mode=file.mode)
             continue
-        yield Step(
-            RESTORE,
+        yield RestoreFile(
             file.path,
             f"as of {snapshot.id}",
             object_path(file.sha256),

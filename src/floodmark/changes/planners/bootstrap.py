@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from floodmark.changes.carry.origin import fresh_identity
-from floodmark.changes.plan import EMPTY, Plan, Precondition, Step, rewrite, write
+from floodmark.changes.plan import EMPTY, Plan, Precondition
 from floodmark.changes.planners.migrate import Drawn, describing, goal_of, unique_ids_of
+from floodmark.changes.steps import Step, rewrite, write
 from floodmark.checkpoint.commits import CommitEntry, render_commit, with_state_ids
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, SOURCES
 from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_offset

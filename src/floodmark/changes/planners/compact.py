@@ -14,7 +14,8 @@ from floodmark.changes.carry.checkpoint_files import sidecar, with_checksums
 from floodmark.changes.carry.origin import Origin, unnamed_sink
 from floodmark.changes.carry.rehome import is_operator_metadata
 from floodmark.changes.carry.sink_log import SinkPlace
-from floodmark.changes.plan import SINK, Plan, Step, delete
+from floodmark.changes.plan import Plan
+from floodmark.changes.steps import SINK, Step, delete
 from floodmark.checkpoint.conf_keys import RETAINED_BATCHES
 from floodmark.checkpoint.evidence import main_file
 from floodmark.checkpoint.layout import (
@@ -70,7 +71,7 @@ def plan_compact(origin: Origin, keep: int, sink: SinkPlace | None = None) -> Pl
         **_superseded(origin),
         **_leftovers(origin),
     }
-    steps = [
+    steps: list[Step] = [
         delete(name, why)
         for path, why in gone.items()
         for name in with_checksums(path, origin.sizes)

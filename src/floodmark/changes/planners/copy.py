@@ -18,7 +18,8 @@ from floodmark.changes.carry.rehome import (
 )
 from floodmark.changes.carry.sink_log import SinkPlace, rehome_sink_log
 from floodmark.changes.named_places import not_named
-from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
+from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition
+from floodmark.changes.steps import Step, copy, write
 from floodmark.checkpoint.layout import METADATA, SOURCES
 from floodmark.checkpoint.start_note import STARTS
 from floodmark.connectors.delta.offset import is_schema_log

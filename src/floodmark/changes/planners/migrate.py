@@ -19,10 +19,11 @@ from floodmark.changes.carry.resume_point import Course, UpgradeOptions, choose_
 from floodmark.changes.matching.aggregates import aggregations, with_columns
 from floodmark.changes.matching.operators import Matching, MatchOptions, OperatorMatch, match
 from floodmark.changes.matching.shapes import Aggregate, OperatorShape, StoreShape
-from floodmark.changes.plan import Plan, Step, rewrite, write
+from floodmark.changes.plan import Plan
 from floodmark.changes.planners.rewritten_state import log_step
 from floodmark.changes.planners.state_layout import StateLayout, provider_of
 from floodmark.changes.planners.upgrade import plan_upgrade
+from floodmark.changes.steps import Step, rewrite, write
 from floodmark.checkpoint.conf_keys import (
     MERGE_VERSION,
     ROW_CHECKSUMS,

@@ -12,18 +12,7 @@ from dataclasses import dataclass
 
 from floodmark.changes.consequences import goes_on
 from floodmark.changes.fingerprint import Fingerprint
-from floodmark.changes.plan import (
-    NEEDED,
-    NOT_IN_USE,
-    RESTORE,
-    UNCHANGED,
-    Consequence,
-    Plan,
-    Precondition,
-    Step,
-    delete,
-    write,
-)
+from floodmark.changes.plan import NEEDED, NOT_IN_USE, UNCHANGED, Consequence, Plan, Precondition
 from floodmark.changes.repair import (
     descriptions,
     falling_back,
@@ -35,6 +24,7 @@ from floodmark.changes.repair import (
 )
 from floodmark.changes.repair.backups import Backup
 from floodmark.changes.repair.patient import Patient
+from floodmark.changes.steps import RestoreFile, Step, delete, write
 from floodmark.checkpoint.layout import COMMITS, OFFSETS, batch_id
 from floodmark.rules.mend import Mend
 from floodmark.storage.repository import object_path
@@ -149,13 +139,13 @@ def _in_flight(patient: Patient) -> tuple[Consequence, ...]:
 
 def _steps(patient: Patient) -> tuple[Step, ...]:
     before, files = patient.before, patient.files
-    written = []
+    written: list[Step] = []
     for path, data in sorted(files.written.items()):
         why, replaces = patient.reasons[path], path in before
         stored = patient.restored.get(path)
         if stored is not None:
             origin = object_path(stored.sha256)
-            written.append(Step(RESTORE, path, why, origin, size=stored.size, replaces=replaces))
+            written.append(RestoreFile(path, why, origin, size=stored.size, replaces=replaces))
         else:
             written.append(write(path, data, why, replaces))
     # Writes first: taken back, a checksum that was there before must not go with its new file.

@@ -16,8 +16,7 @@ from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.errors import NoAnswer, WrongUse
 from floodmark.statestore.rewrite.spread import BY_ALL_KEYS, require_hashed_by_all_keys
 from floodmark.statestore.rewrite.stores import require_rewritable
-
-MOST_PARTITIONS = 1_000_000
+from floodmark.statestore.rewrite.target import MOST_PARTITIONS
 
 
 def require_number(partitions: int) -> None:

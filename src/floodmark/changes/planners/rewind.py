@@ -20,8 +20,9 @@ from floodmark.changes.carry.origin import Origin, fresh_identity, unnamed_sink
 from floodmark.changes.carry.resume_point import require_committed
 from floodmark.changes.carry.sink_log import SinkPlace, Trim, trim_sink_log
 from floodmark.changes.consequences import Again
-from floodmark.changes.plan import NEEDED, Plan, Step, delete, write
+from floodmark.changes.plan import NEEDED, Plan
 from floodmark.changes.sources.out_of_reach import SKIPS
+from floodmark.changes.steps import Step, delete, write
 from floodmark.checkpoint.layout import (
     COMMITS,
     METADATA,

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from floodmark.changes.carry.needed_state import computed_again, needed_state, whole_in_flight
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.carry.resume_point import Course, UpgradeOptions, choose_course
-from floodmark.changes.plan import Plan, Step, rewrite, write
+from floodmark.changes.plan import Plan
 from floodmark.changes.planners.upgrade import plan_upgrade
+from floodmark.changes.steps import Step, content_of, rewrite, write
 from floodmark.checkpoint.commits import StateIds, parse_commit, render_commit, with_state_ids
 from floodmark.checkpoint.conf_keys import STATE_CODEC
 from floodmark.checkpoint.layout import COMMITS, JOIN_STORES, OFFSETS, STATE
@@ -132,17 +133,13 @@ def log_step(
     """An entry of the logs, with other settings and with the unique ids of the new state."""
     folder = step.path.partition("/")[0]
     if folder == OFFSETS and conf:
-        entry = with_conf(parse_offsets(_content(origin, step)), conf)
+        entry = with_conf(parse_offsets(content_of(step, origin.read)), conf)
         return write(step.path, render_offsets(entry), f"{step.why}, with the new settings")
     return _commit(origin, course, step, ids) if folder == COMMITS else step
 
 
-def _content(origin: Origin, step: Step) -> bytes:
-    return origin.read(step.origin) if step.origin is not None else step.data
-
-
 def _commit(origin: Origin, course: Course, step: Step, ids: StateIds | None) -> Step:
-    entry = parse_commit(_content(origin, step))
+    entry = parse_commit(content_of(step, origin.read))
     mine: StateIds | None = ids
     if ids is not None and step.path != f"{COMMITS}/{course.number}":
         mine = {}  # no state of that batch is carried over
@@ -164,7 +161,7 @@ def _described(
         if turn.partitions is None:
             yield step
         else:
-            written = with_partitions(_content(origin, step), turn.partitions)
+            written = with_partitions(content_of(step, origin.read), turn.partitions)
             yield write(step.path, written, f"{turn.partitions} partitions")
     elif "_metadata" in parts or parts[1] == "_stateSchema" or int(parts[0]) not in anew:
         yield step

@@ -27,7 +27,8 @@ from floodmark.changes.carry.source_files import (
 )
 from floodmark.changes.carry.topics import map_entry, require_topics
 from floodmark.changes.consequences import Renumbering
-from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition, Step, copy, write
+from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition
+from floodmark.changes.steps import Step, copy, write
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, START_FILE
 from floodmark.checkpoint.offsets import render_offsets, with_offset
 from floodmark.checkpoint.start_note import last_start

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from floodmark.changes.carry.checkpoint_files import sidecar, with_checksums
-from floodmark.changes.plan import Step
 from floodmark.changes.repair.sink import KnownSink
+from floodmark.changes.steps import Step
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.model import Checkpoint

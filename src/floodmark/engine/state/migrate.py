@@ -15,7 +15,7 @@ from floodmark.changes.matching.aggregates import aggregations
 from floodmark.changes.matching.fields import ColumnOptions
 from floodmark.changes.matching.operators import MatchOptions
 from floodmark.changes.matching.shapes import OperatorShape
-from floodmark.changes.plan import REWRITE, Plan, Step
+from floodmark.changes.plan import Plan
 from floodmark.changes.planners.migrate import (
     Drawn,
     Kept,
@@ -26,6 +26,7 @@ from floodmark.changes.planners.migrate import (
 )
 from floodmark.changes.planners.state_layout import StateLayout
 from floodmark.changes.state_rewriter import StateRewriter
+from floodmark.changes.steps import RewriteState
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.plan.tree import Expression, PlanTree, hidden_expression
 from floodmark.checkpoint.start_note import LastStart, last_start
@@ -115,10 +116,13 @@ class MigrationPlan:
     carrying: Carrying
     rewriter: StateRewriter = field(default_factory=StateRewriter)
 
-    def rewrite(self, step: Step, places: PlanPlaces) -> None:
+    def require(self, step: RewriteState, places: PlanPlaces) -> None:
+        self.rewriter.require(step, places)
+
+    def rewrite(self, step: RewriteState, places: PlanPlaces) -> None:
         self.rewriter.rewrite(step, places)
 
-    def check(self, step: Step, places: PlanPlaces) -> None:
+    def check(self, step: RewriteState, places: PlanPlaces) -> None:
         self.rewriter.check(step, places)
 
     def plan(self, origin: Origin, stack: contextlib.ExitStack) -> Plan:
@@ -182,7 +186,7 @@ class MigrationPlan:
         code: MigrationCode,
         stack: contextlib.ExitStack,
     ) -> None:
-        goals = [step.target for step in plan.steps if step.do == REWRITE]
+        goals = [step.target for step in plan.steps if isinstance(step, RewriteState)]
         if not any(part.given for goal in goals for part in goal.parts):
             return
         places: dict[tuple[int, str], str] = {}

@@ -53,23 +53,6 @@ class Recipe:
         )
 
 
-def recipe_from_json(value: Mapping[str, Any]) -> Recipe:
-    return Recipe(
-        tuple(_column(item) for item in value["key"]),
-        tuple(_column(item) for item in value["value"]),
-        value.get("merge"),
-    )
-
-
-def _column(value: Mapping[str, Any]) -> Column:
-    return Column(
-        value["name"],
-        tuple(value.get("source", ())),
-        value.get("fill"),
-        tuple(_column(item) for item in value.get("inner", ())),
-    )
-
-
 @dataclass(frozen=True)
 class Reshaping:
     """A recipe with the schemas that its columns must have in the end."""

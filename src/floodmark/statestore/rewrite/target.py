@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from floodmark.checkpoint.layout import JOIN_STORES
 from floodmark.state.rows.layout import Layout
 from floodmark.state.shapes.operators import Reading, Shape
-from floodmark.state.shapes.reshape import Recipe, recipe_from_json
+from floodmark.state.shapes.reshape import Recipe
 from floodmark.state.shapes.schema import ColumnFamily
 from floodmark.statestore.write import ROCKSDB
-from floodmark.wire import to_wire
+
+MOST_PARTITIONS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -101,21 +101,6 @@ class StateTarget:
             return None
         mine = self.unique_ids[partition]
         return mine[JOIN_STORES.index(store)] if len(mine) > 1 else mine[0]
-
-
-def target_to_json(target: StateTarget) -> dict[str, Any]:
-    value: dict[str, Any] = to_wire(target)
-    return value
-
-
-def target_from_json(value: Mapping[str, Any]) -> StateTarget:
-    parts = tuple(
-        Part(**{**part, "recipe": recipe_from_json(part["recipe"]) if part["recipe"] else None})
-        for part in value["parts"]
-    )
-    ids = value.get("unique_ids")
-    unique = tuple(tuple(stores) for stores in ids) if ids is not None else None
-    return StateTarget(**{**value, "parts": parts, "unique_ids": unique})
 
 
 def layout_of(target: StateTarget, part: Part) -> Layout:

@@ -121,7 +121,7 @@ def _write_one(
         store_folder(goal.operator, partition, store),
         goal.version,
         sources.rows(place),
-        _style(goal, store),
+        format_of(goal, store),
         goal.unique_id(partition, store),
     )
 
@@ -136,10 +136,10 @@ def _write_again(
     partition, store = place
     folder = store_folder(goal.operator, partition, store)
     rows = before.rows(place), after.rows(place)
-    return write_change(target, folder, goal.version + 1, *rows, _style(goal, store))
+    return write_change(target, folder, goal.version + 1, *rows, format_of(goal, store))
 
 
-def _style(goal: StateTarget, store: str) -> StoreFormat:
+def format_of(goal: StateTarget, store: str) -> StoreFormat:
     families = goal.families(store)
     internal = frozenset(name for name in families if name.startswith("$"))
     return StoreFormat(
@@ -166,7 +166,7 @@ def _source(
     found = moved()
     if part.recipe is None or part.recipe.merge is None:
         return found
-    return lambda partition: _merged(goal, part, found(partition))
+    return lambda partition: merged_rows(goal, part, found(partition))
 
 
 class _MovedHere:
@@ -207,7 +207,7 @@ def require_same_rows(
             )
 
 
-def _merged(goal: StateTarget, part: Part, rows: Iterator[Records]) -> Iterator[Records]:
+def merged_rows(goal: StateTarget, part: Part, rows: Iterator[Records]) -> Iterator[Records]:
     """Keys that became one are in one partition, which is looked at as a whole."""
     import pyarrow as pa
 
