@@ -35,7 +35,7 @@ from floodmark.rules.finding import Finding, Rule, Severity""",
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason""",
     "start": """from floodmark.rules.finding import Finding, Rule, Severity
-from floodmark.rules.starts.situation import Situation""",
+from floodmark.rules.start_inputs.situation import Situation""",
 }
 _RULE = '''"""{title}."""
 

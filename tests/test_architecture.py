@@ -33,7 +33,7 @@ KINDS_BY_NAME = {
     "rules/start/kafka_offset_gone.py": "a rule about Kafka",
     "rules/start/kafka_topic_missing.py": "a rule about Kafka",
     "rules/start/kafka_unreachable.py": "a rule about Kafka",
-    "rules/starts/tables.py": "what the rules about Delta are given",
+    "rules/start_inputs/tables.py": "what the rules about Delta are given",
     "rules/code/facts.py": "lint reads format() in code",
     # Words that happen to be a kind's name.
     "changes/read_data.py": "a state file's kind, .delta",

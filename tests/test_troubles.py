@@ -18,7 +18,7 @@ from broken.meeting import PARTITIONS, meeting, operator
 from floodmark import api
 from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
-from floodmark.checkpoint.outside import Outside, TableLog
+from floodmark.checkpoint.live_answers import LiveAnswers, TableLog
 from floodmark.rules.judging import judge_restart
 from floodmark.rules.restarts.reason import Verdict
 from rules.examples import diagnose, example, golden, home
@@ -164,10 +164,10 @@ def test_two_jobs_on_one_checkpoint_are_found(tmp_path: Path) -> None:
 @trouble(9)
 def test_a_source_that_has_forgotten_what_comes_next_is_found() -> None:
     kafka, delta = golden("4.2/kafka"), golden("4.2/delta")
-    found = diagnose(kafka, outside=Outside(kafka={"0": {}}))
+    found = diagnose(kafka, outside=LiveAnswers(kafka={"0": {}}))
     assert "kafka-offset-out-of-range" in {item.rule for item in found}
     gone = TableLog("s3://lake/in", None, 900, 950)
-    (rule,) = {item.rule for item in diagnose(delta, outside=Outside(tables={"0": gone}))}
+    (rule,) = {item.rule for item in diagnose(delta, outside=LiveAnswers(tables={"0": gone}))}
     assert rule == "delta-version-gone"
 
 

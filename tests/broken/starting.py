@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import samples
-from floodmark.checkpoint.outside import Bounds, Outside, TableLog
+from floodmark.checkpoint.live_answers import Bounds, LiveAnswers, TableLog
 from floodmark.connectors.source import SourceOffset
-from floodmark.rules.starts.situation import Situation, StartingSource
+from floodmark.rules.start_inputs.situation import Situation, StartingSource
 
 TOPICS = {"orders": {"0": 5, "1": 9}}
 KAFKA = StartingSource(
@@ -36,7 +36,7 @@ DELTA = StartingSource(
 )
 BOUNDS = {0: Bounds(0, 20), 1: Bounds(0, 20)}
 TABLE = TableLog("/lake/orders", "a1b2", 5, 9)
-OUTSIDE = Outside(kafka={"0": {"orders": BOUNDS}}, tables={"1": TABLE}, inputs={"2": ()})
+OUTSIDE = LiveAnswers(kafka={"0": {"orders": BOUNDS}}, tables={"1": TABLE}, inputs={"2": ()})
 FILES = StartingSource("2", "csv", {"path": "/in"}, SourceOffset("2", "file", 3, None))
 SOUND = Situation(
     "sales",

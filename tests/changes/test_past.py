@@ -13,7 +13,7 @@ import samples
 from floodmark import api
 from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
-from floodmark.checkpoint.outside import Bounds
+from floodmark.checkpoint.live_answers import Bounds
 from floodmark.engine.pipelines.start_positions import read_start
 from floodmark.errors import BatchPurged, NoAnswer, WouldLose, WrongUse
 

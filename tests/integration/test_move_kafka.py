@@ -15,7 +15,7 @@ from floodmark import api
 from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
 from floodmark.changes.sources.kafka_cluster import reach
-from floodmark.checkpoint.outside import Bounds
+from floodmark.checkpoint.live_answers import Bounds
 from floodmark.connectors.kafka.live import Cluster
 from floodmark.connectors.kafka.offset import parse_kafka_initial, parse_kafka_offset
 from floodmark.errors import CannotRead, WouldLose, WrongUse

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from floodmark.checkpoint.layout import FileInfo
-from floodmark.checkpoint.outside import Outside
+from floodmark.checkpoint.live_answers import LiveAnswers
 from floodmark.diagnosis.gather import gather
 from floodmark.rules.finding import Finding
 from floodmark.rules.registry import examine
@@ -68,7 +68,7 @@ def diagnose(
     root: str = "held",
     mtimes: Mapping[str, int] | None = None,
     share: float | None = None,
-    outside: Outside | None = None,
+    outside: LiveAnswers | None = None,
 ) -> tuple[Finding, ...]:
     evidence = gather(AgedFiles(tree, root, mtimes or {}), share)
     return examine(replace(evidence, outside=outside))

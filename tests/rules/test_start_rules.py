@@ -8,13 +8,13 @@ import pytest
 
 from broken.starting import KAFKA, SOUND, outside, situation
 from floodmark import api
-from floodmark.checkpoint.outside import Bounds, TableLog
+from floodmark.checkpoint.live_answers import Bounds, TableLog
 from floodmark.connectors.source import SourceOffset
 from floodmark.engine.start.before_start import allowed_rules, refuse
 from floodmark.errors import NotReachable, Refused, WrongUse
 from floodmark.rules.pipeline.misspelt_checkpoint_option import is_misspelt
 from floodmark.rules.registry import all_rules, find_rule, rules_of, start_checks
-from floodmark.rules.starts.situation import Situation, StartingSource
+from floodmark.rules.start_inputs.situation import Situation, StartingSource
 from rules.examples import BROKEN, example
 
 RULES = [known.rule for known in rules_of("start")]

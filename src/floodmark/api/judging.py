@@ -21,7 +21,7 @@ from floodmark.storage.files import open_files
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.checkpoint.evidence import Evidence
-    from floodmark.checkpoint.outside import SourcePlaces
+    from floodmark.checkpoint.live_answers import SourcePlaces
     from floodmark.rules.finding import Finding, Rule
     from floodmark.rules.restarts.held_checkpoint import HeldCheckpoint
     from floodmark.rules.restarts.reason import Judgement
@@ -67,7 +67,7 @@ def diagnose(
     sink: str | None = None,
 ) -> Diagnosis:
     """The doctor's findings, and what it did not look at."""
-    from floodmark.checkpoint.outside import SourcePlaces
+    from floodmark.checkpoint.live_answers import SourcePlaces
     from floodmark.rules.registry import examine
 
     places = SourcePlaces(sources, bootstrap_servers, table, sink)
@@ -87,7 +87,7 @@ def _evidence(
     if places.asks:
         from floodmark.changes.sources.asking import ask
         from floodmark.storage.noted_places import opener
-        from floodmark.storage.starts import latest_note
+        from floodmark.storage.start_notes import latest_note
 
         note = latest_note(files)
         named = [str(path), places.table, places.sink]

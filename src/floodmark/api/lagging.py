@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from floodmark.addresses import public_url
 from floodmark.api.arguments import Storage, structured
 from floodmark.api.reading import with_kinds
-from floodmark.checkpoint.outside import SourcePlaces
+from floodmark.checkpoint.live_answers import SourcePlaces
 from floodmark.connectors.behind import Lag
 from floodmark.errors import CannotRead, MalformedFile, NoAnswer, WrongUse
 from floodmark.secret_text import remember_all
@@ -137,7 +137,7 @@ def _questions(
     from floodmark.connectors.lag import LagQuestion, next_positions
     from floodmark.connectors.live import SourceToAsk
     from floodmark.storage.noted_places import opener
-    from floodmark.storage.starts import latest_note
+    from floodmark.storage.start_notes import latest_note
 
     note = latest_note(files)
     named = [files.root, places.table, places.input]

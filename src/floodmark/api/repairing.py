@@ -38,12 +38,12 @@ def repair(
     from floodmark.changes.plan import seal
     from floodmark.changes.planners.repair import RepairOptions, mend, plan_repair
     from floodmark.changes.repair.backups import Backup
-    from floodmark.changes.repair.patient import Patient
     from floodmark.changes.repair.sink import known_sink
+    from floodmark.changes.repair.working_copy import WorkingCopy
     from floodmark.storage.files import open_files
     from floodmark.storage.noted_places import opener
     from floodmark.storage.repository import snapshots
-    from floodmark.storage.starts import latest_note
+    from floodmark.storage.start_notes import latest_note
 
     if read_data:
         require_state_extra()
@@ -61,10 +61,10 @@ def repair(
     if repository is not None:
         stored = open_backups(repository, how.storage)
         backup = Backup(stored, reversed(snapshots(stored)))
-    patient = Patient(files, _doctor, known, read_data, opened)
-    mend(patient, backup)
+    work = WorkingCopy(files, _doctor, known, read_data, opened)
+    mend(work, backup)
     options = RepairOptions(several_of(accept), sink, read_data, repository)
-    plan = seal(plan_repair(patient, location, standing, options))
+    plan = seal(plan_repair(work, location, standing, options))
     return kept(apply_if_asked(plan, how), how, out)
 
 
@@ -96,7 +96,7 @@ def compact(
     from floodmark.changes.plan import seal
     from floodmark.changes.planners.compact import plan_compact, retained
     from floodmark.storage.files import open_files
-    from floodmark.storage.starts import latest_note
+    from floodmark.storage.start_notes import latest_note
 
     how = carrying_of(carrying, execute, wait, storage, accept=accept, watch=watch)
     location = absolute(path)

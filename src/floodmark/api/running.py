@@ -58,10 +58,10 @@ def run(
     from floodmark.engine.pipelines.application import application_file, load_application
     from floodmark.engine.pipelines.start_positions import Start, read_start
     from floodmark.engine.run.answering import answering
-    from floodmark.engine.run.carried import take_carried
     from floodmark.engine.run.group import GroupListener
     from floodmark.engine.run.health import Health
     from floodmark.engine.run.metrics import RunMetrics
+    from floodmark.engine.run.new_process import take_carried
     from floodmark.engine.run.output import unbreakable_output
     from floodmark.engine.run.restarting import RestartPolicy
     from floodmark.engine.run.runtime import RunOptions, run_application
@@ -121,7 +121,7 @@ def run_as_command(command: list[str], application: str, **options: Any) -> RunR
     Where the JVM has died and is to start again, the process becomes the command once more.
     """
     from floodmark.engine.app.script_run import ScriptExit
-    from floodmark.engine.run.carried import NewJvmNeeded, start_anew
+    from floodmark.engine.run.new_process import NewJvmNeeded, start_anew
 
     folder = Path.cwd()
     try:

@@ -50,7 +50,7 @@ def upgrade(
     `py_files` and `script_limit` are for an `app` that is a script.
     """
     from floodmark.changes.apply import to_new_place
-    from floodmark.changes.carry.resume_point import UpgradeOptions, choose_course
+    from floodmark.changes.carry.resume_point import UpgradeOptions, choose_resume_point
     from floodmark.changes.carry.topics import parse_topics
     from floodmark.changes.named_places import absolute
     from floodmark.changes.planners.upgrade import plan_upgrade
@@ -89,7 +89,7 @@ def upgrade(
             checked = check_sources(origin.checkpoint, declared, app, dict(request.map_topic))
         kafka = ask_for_upgrade(origin, request)
         made = plan_upgrade(origin, absolute(new), kafka.request)
-        course = choose_course(origin.checkpoint, kafka.request)
+        course = choose_resume_point(origin.checkpoint, kafka.request)
         read = read_state(origin, course.after) if how.read_data else ()
         opened = opener([origin.files.root], how.storage)
         gone = require_input(origin, kafka.request, course, opened)

@@ -27,7 +27,7 @@ from floodmark.checkpoint.text import several
 from floodmark.errors import FloodmarkError, NoAnswer, StalePlan, StoppedMidway
 from floodmark.storage.copying import copy_file, drop_empty_folders
 from floodmark.storage.files import Files, WritableFiles
-from floodmark.storage.starts import latest_note
+from floodmark.storage.start_notes import latest_note
 from floodmark.wire import compact_json
 
 

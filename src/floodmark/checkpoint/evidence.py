@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from floodmark.checkpoint.conf_keys import PROVIDER_CLASS, STATE_CODEC
-from floodmark.checkpoint.derived import derived_commit
+from floodmark.checkpoint.derived_entries import derived_commit
 from floodmark.checkpoint.layout import (
     COMMITS,
     NOTES,
@@ -23,8 +23,8 @@ from floodmark.checkpoint.layout import (
     batch_id,
     is_temporary,
 )
+from floodmark.checkpoint.live_answers import LiveAnswers
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.outside import Outside
 from floodmark.checkpoint.state_chain import StateIndex, Steps, StoreChain, next_batch
 from floodmark.checkpoint.timeline import is_sparse_by_design
 from floodmark.connectors.source import SourceOffset
@@ -84,7 +84,7 @@ class Evidence:
     """State files were read in full."""
     strays: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """State files, or folders of RocksDB stores, with keys of another partition: how."""
-    outside: Outside | None = None
+    outside: LiveAnswers | None = None
     """What the sources and the sink say, where they were asked."""
     starts: tuple[NotedStart, ...] = ()
     """The starts that floodmark has noted, oldest first."""

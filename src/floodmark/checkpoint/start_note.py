@@ -1,7 +1,7 @@
 """What a start of the query ran with: `_floodmark/starts/<n>.json`, and which of them counts.
 
 Spark keeps neither code nor plan nor sink in a checkpoint. This is the one place that says
-what the last start ran; `storage/starts.py` reads the files for it.
+what the last start ran; `storage/start_notes.py` reads the files for it.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
+from floodmark.checkpoint.live_answers import SourcePlaces
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.outside import SourcePlaces
 from floodmark.connectors.behind import SourceLag
 from floodmark.connectors.live import Open, SourceToAsk
 from floodmark.connectors.registry import about, kind_named

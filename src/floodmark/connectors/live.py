@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
+from floodmark.checkpoint.live_answers import Bounds, LiveAnswers, SourcePlaces, TableLog
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.outside import Bounds, Outside, SourcePlaces, TableLog
 from floodmark.connectors.registry import kind_named
 from floodmark.connectors.source import SourceOffset
 from floodmark.errors import FloodmarkError
@@ -58,7 +58,7 @@ class PlaceAtTime:
 class Live(NamedTuple):
     """What a kind's `live` module can be asked."""
 
-    ask: Callable[[Question], Outside]
+    ask: Callable[[Question], LiveAnswers]
     """What the real thing still has."""
     place_at: (
         Callable[[SourceOffset, int, Mapping[str, str], SourcePlaces, Open], PlaceAtTime] | None
@@ -83,7 +83,7 @@ def ask_sources(
     ask_kafka: AskKafka,
     opened: Open,
     done: int | None = None,
-) -> Outside:
+) -> LiveAnswers:
     """What every source that can be asked answers; one that does not is in `silent`."""
     kafka: dict[str, Mapping[str, Mapping[int, Bounds]]] = {}
     tables: dict[str, TableLog] = {}
@@ -101,4 +101,4 @@ def ask_sources(
         kafka |= found.kafka
         tables |= found.tables
         inputs |= found.inputs
-    return Outside(kafka, tables, inputs, silent)
+    return LiveAnswers(kafka, tables, inputs, silent)

@@ -14,7 +14,7 @@ from floodmark.state.shapes.schema import StateSchema
 from floodmark.statestore.open import open_state, operator_outline, operator_schemas
 from floodmark.statestore.view import StateView
 from floodmark.storage.files import Files, local_path
-from floodmark.storage.starts import acting_note
+from floodmark.storage.start_notes import acting_note
 
 _TIME_WINDOW = '"spark.timeWindow":true'
 

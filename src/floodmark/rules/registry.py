@@ -17,7 +17,7 @@ from floodmark.checkpoint.layout import STATE
 from floodmark.errors import WrongUse
 from floodmark.rules.finding import Finding, Rule, in_order
 from floodmark.rules.mend import Mend
-from floodmark.rules.starts.situation import Situation
+from floodmark.rules.start_inputs.situation import Situation
 
 FAMILIES = ("checkpoint", "pipeline", "compatibility", "start")
 _FORMER_NAMES = {

@@ -156,7 +156,7 @@ def _noted_kinds(
     entry = offsets.get(max(offsets, default=-1))
     if entry is None or not any(file.path.startswith(f"{NOTES}/starts/") for file in listed):
         return MappingProxyType({})
-    from floodmark.storage.starts import acting_note
+    from floodmark.storage.start_notes import acting_note
 
     note = acting_note(files, commit_ids[-1] if commit_ids else None) or {}
     noted = note.get("sources")

@@ -1,8 +1,8 @@
 from broken.damage import Tree
-from floodmark.checkpoint.outside import Outside, TableLog
+from floodmark.checkpoint.live_answers import LiveAnswers, TableLog
 
 FROM = "4.2/delta"
-OUTSIDE = Outside(tables={"0": TableLog("s3://lake/orders", None, 900, 950)})
+OUTSIDE = LiveAnswers(tables={"0": TableLog("s3://lake/orders", None, 900, 950)})
 
 
 def damage(tree: Tree) -> None:

@@ -1,8 +1,8 @@
 from broken.damage import Tree
-from floodmark.checkpoint.outside import Outside
+from floodmark.checkpoint.live_answers import LiveAnswers
 
 FROM = "3.5/in-flight"
-OUTSIDE = Outside(inputs={"0": ("file:///in/2.json",)})
+OUTSIDE = LiveAnswers(inputs={"0": ("file:///in/2.json",)})
 
 
 def damage(tree: Tree) -> None:

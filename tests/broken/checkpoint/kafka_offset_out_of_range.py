@@ -1,8 +1,8 @@
 from broken.damage import Tree
-from floodmark.checkpoint.outside import Outside
+from floodmark.checkpoint.live_answers import LiveAnswers
 
 FROM = "4.2/kafka"
-OUTSIDE = Outside(kafka={"0": {}})
+OUTSIDE = LiveAnswers(kafka={"0": {}})
 
 
 def damage(tree: Tree) -> None:

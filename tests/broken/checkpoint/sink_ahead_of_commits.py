@@ -1,8 +1,8 @@
 from broken.damage import Tree
-from floodmark.checkpoint.outside import Outside, SinkLog
+from floodmark.checkpoint.live_answers import LiveAnswers, SinkLog
 
 FROM = "3.5/sales-hdfs"
-OUTSIDE = Outside(sink=SinkLog("s3://lake/totals", "delta", 40))
+OUTSIDE = LiveAnswers(sink=SinkLog("s3://lake/totals", "delta", 40))
 
 
 def damage(tree: Tree) -> None:

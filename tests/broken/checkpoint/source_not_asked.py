@@ -1,8 +1,8 @@
 from broken.damage import Tree
-from floodmark.checkpoint.outside import Outside
+from floodmark.checkpoint.live_answers import LiveAnswers
 
 FROM = "4.2/kafka"
-OUTSIDE = Outside(silent={"0": "nothing says where its brokers are"})
+OUTSIDE = LiveAnswers(silent={"0": "nothing says where its brokers are"})
 
 
 def damage(tree: Tree) -> None:

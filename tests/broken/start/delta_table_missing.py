@@ -1,4 +1,4 @@
 from broken.starting import outside
-from floodmark.checkpoint.outside import TableLog
+from floodmark.checkpoint.live_answers import TableLog
 
 SITUATION = outside(tables={"1": TableLog("/lake/orders", None, -1, -1)})

@@ -1,4 +1,4 @@
 from broken.starting import outside
-from floodmark.checkpoint.outside import Bounds
+from floodmark.checkpoint.live_answers import Bounds
 
 SITUATION = outside(kafka={"0": {"orders": {0: Bounds(8, 20), 1: Bounds(0, 20)}}})

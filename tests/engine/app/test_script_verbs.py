@@ -21,7 +21,7 @@ import pytest
 
 from floodmark.cli.main import run
 from floodmark.storage.files import open_files
-from floodmark.storage.starts import latest_note
+from floodmark.storage.start_notes import latest_note
 
 pytestmark = pytest.mark.spark
 

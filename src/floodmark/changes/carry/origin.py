@@ -26,7 +26,7 @@ from floodmark.connectors.files.offset import FILE_SINKS
 from floodmark.errors import MalformedFile, NotACheckpoint, Refused
 from floodmark.storage.files import Files, Listing
 from floodmark.storage.load import Entries, load_listed
-from floodmark.storage.starts import latest_note
+from floodmark.storage.start_notes import latest_note
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ class UpgradeOptions:
 
 
 @dataclass(frozen=True)
-class Course:
+class ResumePoint:
     after: int | None
     """The batch after whose end the new stream begins; None: from the very beginning."""
     number: int | None
@@ -62,7 +62,7 @@ class Course:
         return done if self.in_flight is None else done + 1
 
 
-def choose_course(checkpoint: Checkpoint, options: UpgradeOptions) -> Course:
+def choose_resume_point(checkpoint: Checkpoint, options: UpgradeOptions) -> ResumePoint:
     latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
     _refuse_lost_offsets(checkpoint)
     if latest is None:
@@ -94,22 +94,22 @@ def _refuse_lost_offsets(checkpoint: Checkpoint) -> None:
         )
 
 
-def _from_batch(checkpoint: Checkpoint, options: UpgradeOptions, batch: int) -> Course:
+def _from_batch(checkpoint: Checkpoint, options: UpgradeOptions, batch: int) -> ResumePoint:
     latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
     assert latest is not None
     require_committed(checkpoint, batch, "--from-batch")
     if batch == committed:
         return _after_commit(checkpoint, options, latest, batch)
     highest = max(latest, committed or 0)
-    return Course(batch, 0 if options.restart_numbering else highest, None, highest)
+    return ResumePoint(batch, 0 if options.restart_numbering else highest, None, highest)
 
 
 def _after_commit(
     checkpoint: Checkpoint, options: UpgradeOptions, latest: int, committed: int
-) -> Course:
+) -> ResumePoint:
     if latest == committed or options.drop_in_flight:
         number = 0 if options.restart_numbering else latest
-        return Course(committed, number, None, latest)
+        return ResumePoint(committed, number, None, latest)
     between = [batch for batch in checkpoint.offset_ids if committed < batch < latest]
     if between:
         raise WouldLose(
@@ -121,10 +121,10 @@ def _after_commit(
     require_entry(checkpoint, latest)
     # Async progress tracking leaves numbers out: the batch in flight keeps its own.
     number = 0 if options.restart_numbering else latest - 1
-    return Course(committed, number, latest, latest)
+    return ResumePoint(committed, number, latest, latest)
 
 
-def _without_commits(checkpoint: Checkpoint, options: UpgradeOptions, latest: int) -> Course:
+def _without_commits(checkpoint: Checkpoint, options: UpgradeOptions, latest: int) -> ResumePoint:
     require_entry(checkpoint, latest)
     if latest == 0:
         if options.drop_in_flight:
@@ -132,15 +132,15 @@ def _without_commits(checkpoint: Checkpoint, options: UpgradeOptions, latest: in
                 f"{checkpoint.path}: without its first batch there is nothing to go on from",
                 do="Start the new stream with an empty checkpoint.",
             )
-        return Course(None, None, 0, 0)
+        return ResumePoint(None, None, 0, 0)
     # Spark 2.1 wrote no commits: it takes every batch before the newest as done.
     before = latest - 1
     require_entry(checkpoint, before)
     if options.drop_in_flight:
         number = 0 if options.restart_numbering else latest
-        return Course(before, number, None, latest, has_commit=False)
+        return ResumePoint(before, number, None, latest, has_commit=False)
     number = 0 if options.restart_numbering else before
-    return Course(before, number, latest, latest, has_commit=False)
+    return ResumePoint(before, number, latest, latest, has_commit=False)
 
 
 def require_committed(checkpoint: Checkpoint, batch: int, option: str) -> None:

@@ -31,7 +31,7 @@ from floodmark.errors import FloodmarkError
 from floodmark.storage.files import Files
 from floodmark.storage.load import Entries, load
 from floodmark.storage.repository import Snapshot, fetch
-from floodmark.storage.starts import latest_note
+from floodmark.storage.start_notes import latest_note
 
 Opened = Callable[[str], Files]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from floodmark.changes.carry.checkpoint_files import belongs
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.carry.rehome import moved_schema_log
-from floodmark.changes.carry.resume_point import Course
+from floodmark.changes.carry.resume_point import ResumePoint
 from floodmark.changes.steps import Step, copy, write
 from floodmark.checkpoint.layout import SOURCES, START_FILE, names_in, source_ids
 from floodmark.connectors.delta.offset import is_schema_log
@@ -31,7 +31,7 @@ NEVER_READ = 2**62
 
 
 def carry_sources(
-    origin: Origin, course: Course, topics: Mapping[str, str], location: str
+    origin: Origin, course: ResumePoint, topics: Mapping[str, str], location: str
 ) -> Iterator[Step]:
     """The sources' own files, for a stream whose offsets are carried over."""
     checkpoint = origin.checkpoint
@@ -64,7 +64,7 @@ def _carried(
     return copy(path, "where the stream began" if path.endswith("/0") else "", origin.size(path))
 
 
-def _carry_file_log(origin: Origin, source: str, course: Course) -> Iterator[Step]:
+def _carry_file_log(origin: Origin, source: str, course: ResumePoint) -> Iterator[Step]:
     """The list of seen files: its newest compaction, and every entry that it needs beside it."""
     checkpoint = origin.checkpoint
     read_source_log(origin.files, checkpoint, source)  # it must be whole, or files are read twice

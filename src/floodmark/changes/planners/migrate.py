@@ -15,7 +15,7 @@ from floodmark.changes.carry.changed_sources import SourceChange, with_sources
 from floodmark.changes.carry.needed_state import computed_again, whole_in_flight
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.carry.rehome import is_operator_metadata, moved_operator_metadata
-from floodmark.changes.carry.resume_point import Course, UpgradeOptions, choose_course
+from floodmark.changes.carry.resume_point import ResumePoint, UpgradeOptions, choose_resume_point
 from floodmark.changes.matching.aggregates import aggregations, with_columns
 from floodmark.changes.matching.operators import Matching, MatchOptions, OperatorMatch, match
 from floodmark.changes.matching.shapes import Aggregate, OperatorShape, StoreShape
@@ -201,7 +201,7 @@ def plan_migrate(
 ) -> Plan:
     _refuse_partitions(migration)
     base = _for_its_sources(plan_upgrade(origin, new, request), migration.sources, origin)
-    course = choose_course(origin.checkpoint, request)
+    course = choose_resume_point(origin.checkpoint, request)
     drawn = drawn.over(migration.layout.partitions)
     conf = _new_conf(origin, migration, old)
     had_ids = any(store.at.unique_ids for one in old for store in one.stores)
@@ -312,7 +312,7 @@ def _new_conf(origin: Origin, migration: Migration, old: Sequence[Kept]) -> dict
 def _goals(
     origin: Origin,
     new: str,
-    course: Course,
+    course: ResumePoint,
     migration: Migration,
     matching: Matching,
     old: Sequence[Kept],

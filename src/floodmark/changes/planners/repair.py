@@ -15,7 +15,7 @@ from floodmark.changes.fingerprint import Fingerprint
 from floodmark.changes.plan import NEEDED, NOT_IN_USE, UNCHANGED, Consequence, Plan, Precondition
 from floodmark.changes.repair import (
     descriptions,
-    falling_back,
+    earlier_batch,
     identity,
     log_entries,
     small_files,
@@ -23,14 +23,14 @@ from floodmark.changes.repair import (
     state_files,
 )
 from floodmark.changes.repair.backups import Backup
-from floodmark.changes.repair.patient import Patient
+from floodmark.changes.repair.working_copy import WorkingCopy
 from floodmark.changes.steps import RestoreFile, Step, delete, write
 from floodmark.checkpoint.layout import COMMITS, OFFSETS, batch_id
 from floodmark.rules.mend import Mend
 from floodmark.storage.repository import object_path
 from floodmark.wire import to_wire
 
-_MENDS: tuple[Callable[[Patient], bool], ...] = (
+_MENDS: tuple[Callable[[WorkingCopy], bool], ...] = (
     small_files.cure,
     identity.identity,
     small_files.tidy,
@@ -46,7 +46,7 @@ _MENDS: tuple[Callable[[Patient], bool], ...] = (
     descriptions.settings,
     descriptions.torn,
     state_files.pass_over,
-    falling_back.fall_back,
+    earlier_batch.fall_back,
 )
 _MOST_ROUNDS = 4
 _TOLD = 20
@@ -60,49 +60,49 @@ class RepairOptions:
     backup: str | None = None
 
 
-def mend(patient: Patient, backup: Backup | None = None) -> None:
+def mend(work: WorkingCopy, backup: Backup | None = None) -> None:
     """Everything that can be mended, in the overlay."""
-    mends: Sequence[Callable[[Patient], bool]] = _MENDS
+    mends: Sequence[Callable[[WorkingCopy], bool]] = _MENDS
     if backup is not None:
         mends = (backup.restore, *_MENDS)
     for _ in range(_MOST_ROUNDS):
         done = False
         for each in mends:
-            if patient.found(Mend.STATE) and not patient.read_data:
+            if work.found(Mend.STATE) and not work.read_data:
                 # Where to go back to is decided by what can be read, not by names.
-                patient.read_data = True
-                patient.look()
-            if patient.findings and each(patient):
+                work.read_data = True
+                work.look()
+            if work.findings and each(work):
                 done = True
-                patient.look()
+                work.look()
         if not done:
             return
 
 
-def _title(patient: Patient, mends: bool) -> str:
+def _title(work: WorkingCopy, mends: bool) -> str:
     if mends:
         return "Mend the checkpoint"
-    if patient.findings:
+    if work.findings:
         return "`repair` cannot mend what is wrong here"
-    left_open = patient.evidence.left_open
+    left_open = work.evidence.left_open
     return "Nothing to repair: the checkpoint is sound" + (f". {left_open}" if left_open else "")
 
 
 def plan_repair(
-    patient: Patient,
+    work: WorkingCopy,
     location: str,
     standing: Fingerprint,
     options: RepairOptions,
 ) -> Plan:
     backup = options.backup
-    steps = (*_steps(patient), *patient.sink_steps)
-    left = [f"Not repaired: {item.rule} ({item.code}). {item.what}" for item in patient.findings]
-    notes = (*patient.notes, *left[:_TOLD])
-    if (steps or notes) and patient.evidence.left_open:
-        notes = (*notes, patient.evidence.left_open)
+    steps = (*_steps(work), *work.sink_steps)
+    left = [f"Not repaired: {item.rule} ({item.code}). {item.what}" for item in work.findings]
+    notes = (*work.notes, *left[:_TOLD])
+    if (steps or notes) and work.evidence.left_open:
+        notes = (*notes, work.evidence.left_open)
     return Plan(
         "repair",
-        _title(patient, bool(steps)),
+        _title(work, bool(steps)),
         backup or location,
         location,
         steps,
@@ -112,37 +112,37 @@ def plan_repair(
         ),
         standing.digest,
         standing.words,
-        _block(patient),
+        _block(work),
         {
             "accept": list(options.accept),
-            NEEDED: sorted({risk.name for risk in patient.risks}),
-            "repeats": [to_wire(repeat) for risk in patient.risks for repeat in risk.repeats],
-            "emits_again": [to_wire(risk.emitted) for risk in patient.risks if risk.emitted],
+            NEEDED: sorted({risk.name for risk in work.risks}),
+            "repeats": [to_wire(repeat) for risk in work.risks for repeat in risk.repeats],
+            "emits_again": [to_wire(risk.emitted) for risk in work.risks if risk.emitted],
             "sink": options.sink,
             "backup": backup,
         },
         notes,
         (
-            *(Consequence(f"--accept {risk.name}", risk.words, True) for risk in patient.risks),
-            *(_in_flight(patient) if steps else ()),
+            *(Consequence(f"--accept {risk.name}", risk.words, True) for risk in work.risks),
+            *(_in_flight(work) if steps else ()),
         ),
-        sink=patient.sink.place if patient.sink_steps else None,
+        sink=work.sink.place if work.sink_steps else None,
     )
 
 
-def _in_flight(patient: Patient) -> tuple[Consequence, ...]:
+def _in_flight(work: WorkingCopy) -> tuple[Consequence, ...]:
     """The batch that Spark runs again as after any crash, where no risk tells of it."""
-    batch = patient.checkpoint.in_flight_batch
-    told = {batch for risk in patient.risks for each in risk.repeats for batch in each.batches}
-    return () if batch is None or batch in told else goes_on(batch, patient.sink.sink)
+    batch = work.checkpoint.in_flight_batch
+    told = {batch for risk in work.risks for each in risk.repeats for batch in each.batches}
+    return () if batch is None or batch in told else goes_on(batch, work.sink.sink)
 
 
-def _steps(patient: Patient) -> tuple[Step, ...]:
-    before, files = patient.before, patient.files
+def _steps(work: WorkingCopy) -> tuple[Step, ...]:
+    before, files = work.before, work.files
     written: list[Step] = []
     for path, data in sorted(files.written.items()):
-        why, replaces = patient.reasons[path], path in before
-        stored = patient.restored.get(path)
+        why, replaces = work.reasons[path], path in before
+        stored = work.restored.get(path)
         if stored is not None:
             origin = object_path(stored.sha256)
             written.append(RestoreFile(path, why, origin, size=stored.size, replaces=replaces))
@@ -150,17 +150,17 @@ def _steps(patient: Patient) -> tuple[Step, ...]:
             written.append(write(path, data, why, replaces))
     # Writes first: taken back, a checksum that was there before must not go with its new file.
     removed = [
-        delete(path, patient.reasons[path])
+        delete(path, work.reasons[path])
         for path in sorted(files.removed, reverse=True)
         if path in before
     ]
     return (*written, *removed)
 
 
-def _block(patient: Patient) -> int:
+def _block(work: WorkingCopy) -> int:
     numbers = [
         number
-        for path in patient.before
+        for path in work.before
         if path.startswith((f"{OFFSETS}/", f"{COMMITS}/"))
         and (number := batch_id(path.split("/", 1)[1])) is not None
     ]

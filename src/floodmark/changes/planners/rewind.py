@@ -38,7 +38,7 @@ from floodmark.connectors.files.offset import FILE_SINKS, parse_log_offset
 from floodmark.connectors.registry import about
 from floodmark.connectors.source import parse_offset_text
 from floodmark.errors import NoAnswer, WouldLose, WrongUse
-from floodmark.storage.starts import start_batches
+from floodmark.storage.start_notes import start_batches
 
 
 @dataclass(frozen=True)

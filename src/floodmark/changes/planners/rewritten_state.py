@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from floodmark.changes.carry.needed_state import computed_again, needed_state, whole_in_flight
 from floodmark.changes.carry.origin import Origin
-from floodmark.changes.carry.resume_point import Course, UpgradeOptions, choose_course
+from floodmark.changes.carry.resume_point import ResumePoint, UpgradeOptions, choose_resume_point
 from floodmark.changes.plan import Plan
 from floodmark.changes.planners.upgrade import plan_upgrade
 from floodmark.changes.steps import Step, content_of, rewrite, write
@@ -60,7 +60,7 @@ class OperatorToRewrite:
         return all(store.is_keyless for store in self.stores)
 
 
-def operators_of(origin: Origin, course: Course) -> tuple[OperatorToRewrite, ...]:
+def operators_of(origin: Origin, course: ResumePoint) -> tuple[OperatorToRewrite, ...]:
     """Every operator's state at the batch that the new stream begins after."""
     checkpoint = origin.checkpoint
     if not checkpoint.state_operators:
@@ -86,12 +86,16 @@ def operators_of(origin: Origin, course: Course) -> tuple[OperatorToRewrite, ...
     )
 
 
-def course_of(origin: Origin) -> Course:
-    return choose_course(origin.checkpoint, UpgradeOptions())
+def course_of(origin: Origin) -> ResumePoint:
+    return choose_resume_point(origin.checkpoint, UpgradeOptions())
 
 
 def plan_rewritten(
-    origin: Origin, new: str, course: Course, operators: tuple[OperatorToRewrite, ...], turn: Turn
+    origin: Origin,
+    new: str,
+    course: ResumePoint,
+    operators: tuple[OperatorToRewrite, ...],
+    turn: Turn,
 ) -> Plan:
     anew = {one.number: one for one in operators if turn.partitions is None or not one.is_keyless}
     base = plan_upgrade(origin, new, UpgradeOptions())
@@ -114,7 +118,7 @@ def plan_rewritten(
 
 def _carried(
     origin: Origin,
-    course: Course,
+    course: ResumePoint,
     turn: Turn,
     step: Step,
     anew: Mapping[int, OperatorToRewrite],
@@ -128,7 +132,7 @@ def _carried(
 
 
 def log_step(
-    origin: Origin, course: Course, step: Step, conf: Mapping[str, str], ids: StateIds | None
+    origin: Origin, course: ResumePoint, step: Step, conf: Mapping[str, str], ids: StateIds | None
 ) -> Step:
     """An entry of the logs, with other settings and with the unique ids of the new state."""
     folder = step.path.partition("/")[0]
@@ -138,7 +142,7 @@ def log_step(
     return _commit(origin, course, step, ids) if folder == COMMITS else step
 
 
-def _commit(origin: Origin, course: Course, step: Step, ids: StateIds | None) -> Step:
+def _commit(origin: Origin, course: ResumePoint, step: Step, ids: StateIds | None) -> Step:
     entry = parse_commit(content_of(step, origin.read))
     mine: StateIds | None = ids
     if ids is not None and step.path != f"{COMMITS}/{course.number}":
@@ -170,7 +174,7 @@ def _described(
 def _ids(
     origin: Origin,
     new: str,
-    course: Course,
+    course: ResumePoint,
     turn: Turn,
     operators: Iterable[OperatorToRewrite],
     anew: Mapping[int, OperatorToRewrite],
@@ -209,7 +213,7 @@ def _count(operator: OperatorToRewrite) -> int:
 
 def _rewrites(
     origin: Origin,
-    course: Course,
+    course: ResumePoint,
     turn: Turn,
     operators: Iterable[OperatorToRewrite],
     ids: StateIds | None,
@@ -228,7 +232,7 @@ def _rewrites(
 
 def _target(
     origin: Origin,
-    course: Course,
+    course: ResumePoint,
     turn: Turn,
     operator: OperatorToRewrite,
     ids: StateIds | None,

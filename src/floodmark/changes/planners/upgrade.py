@@ -16,7 +16,7 @@ from floodmark.changes.carry.carried_state import (
     describing_files,
 )
 from floodmark.changes.carry.origin import Origin, fresh_identity, sink_left_ahead
-from floodmark.changes.carry.resume_point import Course, UpgradeOptions, choose_course
+from floodmark.changes.carry.resume_point import ResumePoint, UpgradeOptions, choose_resume_point
 from floodmark.changes.carry.source_files import (
     Placed,
     carry_sources,
@@ -34,11 +34,11 @@ from floodmark.checkpoint.offsets import render_offsets, with_offset
 from floodmark.checkpoint.start_note import last_start
 from floodmark.errors import WouldLose, WrongUse
 from floodmark.redaction import shown_servers
-from floodmark.storage.starts import latest_note
+from floodmark.storage.start_notes import latest_note
 
 
 def plan_upgrade(origin: Origin, new: str, options: UpgradeOptions) -> Plan:
-    course = choose_course(origin.checkpoint, options)
+    course = choose_resume_point(origin.checkpoint, options)
     if options.map_topic:
         newest = course.after if course.in_flight is None else course.in_flight
         assert newest is not None
@@ -59,7 +59,7 @@ def _plan(
     origin: Origin,
     new: str,
     options: UpgradeOptions,
-    course: Course,
+    course: ResumePoint,
     steps: tuple[Step, ...],
     block: int,
     notes: tuple[str, ...],
@@ -96,7 +96,7 @@ def _options(options: UpgradeOptions) -> dict[str, object]:
     }
 
 
-def _refuse_renumbered_state(origin: Origin, options: UpgradeOptions, course: Course) -> None:
+def _refuse_renumbered_state(origin: Origin, options: UpgradeOptions, course: ResumePoint) -> None:
     if not origin.checkpoint.state_operators:
         return
     if options.restart_numbering:
@@ -124,7 +124,7 @@ def _identity(origin: Origin, options: UpgradeOptions, always_new: bool = False)
     return copy(METADATA, "the same query id: sinks still know its batches", origin.size(METADATA))
 
 
-def _logs(origin: Origin, options: UpgradeOptions, course: Course) -> Iterator[Step]:
+def _logs(origin: Origin, options: UpgradeOptions, course: ResumePoint) -> Iterator[Step]:
     if course.after is not None and course.number is not None:
         before = course.after - 1
         if course.number > 0:
@@ -159,7 +159,7 @@ def _entry(origin: Origin, options: UpgradeOptions, batch: int, number: int, why
     return write(f"{OFFSETS}/{number}", render_offsets(mapped), f"{why}, {how}")
 
 
-def _commit(origin: Origin, course: Course) -> Step:
+def _commit(origin: Origin, course: ResumePoint) -> Step:
     why = "everything up to here is done"
     path = f"{COMMITS}/{course.after}"
     if course.has_commit:
@@ -167,7 +167,7 @@ def _commit(origin: Origin, course: Course) -> Step:
     return write(f"{COMMITS}/{course.number}", b"v1\n{}", "Spark 2.1 kept no commits; " + why)
 
 
-def _state(origin: Origin, course: Course, new: str) -> Iterator[Step]:
+def _state(origin: Origin, course: ResumePoint, new: str) -> Iterator[Step]:
     if not origin.checkpoint.state_operators:
         _refuse_lost_state(origin, course)
         return
@@ -185,7 +185,7 @@ def _state(origin: Origin, course: Course, new: str) -> Iterator[Step]:
                 yield step
 
 
-def _refuse_lost_state(origin: Origin, course: Course) -> None:
+def _refuse_lost_state(origin: Origin, course: ResumePoint) -> None:
     """The logs do not tell whether a query keeps state; the notes of its last start do."""
     note = latest_note(origin.files)
     begun = (note or {}).get("next_batch")
@@ -201,7 +201,7 @@ def _refuse_lost_state(origin: Origin, course: Course) -> None:
         )
 
 
-def _notes(course: Course) -> tuple[str, ...]:
+def _notes(course: ResumePoint) -> tuple[str, ...]:
     notes = []
     if course.in_flight is not None:
         notes.append(
@@ -218,7 +218,7 @@ def _notes(course: Course) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _begin_anew(origin: Origin, new: str, options: UpgradeOptions, course: Course) -> Plan:
+def _begin_anew(origin: Origin, new: str, options: UpgradeOptions, course: ResumePoint) -> Plan:
     """With an empty state, Spark begins at batch 0: only the sources can be told their place."""
     if course.after is None:
         raise WrongUse(
@@ -245,7 +245,7 @@ def _begin_anew(origin: Origin, new: str, options: UpgradeOptions, course: Cours
 
 
 def _consequences(
-    origin: Origin, options: UpgradeOptions, course: Course
+    origin: Origin, options: UpgradeOptions, course: ResumePoint
 ) -> tuple[Consequence, ...]:
     told = _numbered(origin, options, course)
     if not (options.without_state or options.restart_numbering):
@@ -253,7 +253,9 @@ def _consequences(
     return (consequences.by_time(), *told) if options.moved_offsets else told
 
 
-def _numbered(origin: Origin, options: UpgradeOptions, course: Course) -> tuple[Consequence, ...]:
+def _numbered(
+    origin: Origin, options: UpgradeOptions, course: ResumePoint
+) -> tuple[Consequence, ...]:
     sink = origin.sink
     in_flight = course.in_flight
     if options.without_state or options.restart_numbering:

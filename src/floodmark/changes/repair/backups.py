@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from floodmark.changes.repair.patient import Patient
+from floodmark.changes.repair.working_copy import WorkingCopy
 from floodmark.checkpoint.evidence import main_file
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, STATE
 from floodmark.checkpoint.relative_path import RelativePath
@@ -28,55 +28,55 @@ class Backup:
         self.repository = repository
         self.snapshots = tuple(snapshots)
 
-    def restore(self, patient: Patient) -> bool:
-        wanted = _wanted(patient)
+    def restore(self, work: WorkingCopy) -> bool:
+        wanted = _wanted(work)
         if not wanted:
             return False
-        lost_all = bool(patient.found(Mend.LOST_STATE))
+        lost_all = bool(work.found(Mend.LOST_STATE))
         done = False
         for snapshot in self.snapshots:
             stored = {file.path: file for file in snapshot.files}
-            mine = [path for path in wanted if path in stored and path not in patient.restored]
-            if lost_all and not any(path.startswith(_STATE) for path in patient.restored):
+            mine = [path for path in wanted if path in stored and path not in work.restored]
+            if lost_all and not any(path.startswith(_STATE) for path in work.restored):
                 mine += [path for path in stored if path.startswith(_STATE)]
-            if mine and self._is_of(patient, snapshot, stored):
+            if mine and self._is_of(work, snapshot, stored):
                 for path in mine:
                     data = fetch(self.repository, stored[path])
-                    if not patient.has(path) or data != patient.files.read(RelativePath(path)):
-                        patient.restore(stored[path], data, f"as of snapshot {snapshot.id}")
+                    if not work.has(path) or data != work.files.read(RelativePath(path)):
+                        work.restore(stored[path], data, f"as of snapshot {snapshot.id}")
                         done = True
         return done
 
-    def _is_of(self, patient: Patient, snapshot: Snapshot, stored: dict[str, Stored]) -> bool:
+    def _is_of(self, work: WorkingCopy, snapshot: Snapshot, stored: dict[str, Stored]) -> bool:
         """Same query, and every entry that both can read is the same."""
-        query_id = patient.checkpoint.query_id
-        if METADATA not in patient.evidence.faults and query_id not in (None, snapshot.query_id):
+        query_id = work.checkpoint.query_id
+        if METADATA not in work.evidence.faults and query_id not in (None, snapshot.query_id):
             return False
         sound = [
             path
             for path in stored
             if path.startswith(_LOGS)
-            and patient.has(path)
-            and path not in patient.evidence.faults
-            and path not in patient.evidence.disagreeing
+            and work.has(path)
+            and path not in work.evidence.faults
+            and path not in work.evidence.disagreeing
         ]
-        here = patient.files.read_many(map(RelativePath, sound))
+        here = work.files.read_many(map(RelativePath, sound))
         try:
             return all(here[path] == fetch(self.repository, stored[path]) for path in sound)
         except FloodmarkError:
             return False
 
 
-def _wanted(patient: Patient) -> list[str]:
+def _wanted(work: WorkingCopy) -> list[str]:
     """Every file that a finding is about, and those that a state needs and lacks."""
-    evidence = patient.evidence
-    paths = {item.path for item in patient.findings}
+    evidence = work.evidence
+    paths = {item.path for item in work.findings}
     paths |= evidence.faults.keys() | evidence.unusable | evidence.disagreeing
     paths |= {f"{need.folder}/{name}" for need in evidence.needs for name in need.missing}
-    gaps = patient.found(Mend.OFFSET_ENTRY)
+    gaps = work.found(Mend.OFFSET_ENTRY)
     paths |= {f"{OFFSETS}/{item.path.split('/')[1]}" for item in gaps}
-    paths |= {main_file(item.path) or item.path for item in patient.found(Mend.LONE_SIDE_FILE)}
-    checkpoint = patient.checkpoint
+    paths |= {main_file(item.path) or item.path for item in work.found(Mend.LONE_SIDE_FILE)}
+    checkpoint = work.checkpoint
     latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
     if latest is not None and committed is not None:
         # A file's name may be any number: only so many before the newest are wanted.
@@ -84,15 +84,15 @@ def _wanted(patient: Patient) -> list[str]:
         paths |= {f"{OFFSETS}/{batch}" for batch in range(first, committed + 1)}
         first = max(committed + 1, latest - _MOST)
         paths |= {f"{COMMITS}/{batch}" for batch in range(first, latest)}
-    if patient.found(Mend.SEEN_FILES):
+    if work.found(Mend.SEEN_FILES):
         for source in evidence.seen_files:
-            paths |= _entries(patient, source)
+            paths |= _entries(work, source)
     return sorted(paths)
 
 
-def _entries(patient: Patient, source: str) -> set[str]:
-    newest = patient.evidence.seen_files[source]
+def _entries(work: WorkingCopy, source: str) -> set[str]:
+    newest = work.evidence.seen_files[source]
     names = range(max(0, newest - 100), newest + 100)
     return {f"sources/{source}/{n}{end}" for n in names for end in ("", COMPACT)} - set(
-        patient.evidence.sizes
+        work.evidence.sizes
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from floodmark.changes.carry.rehome import is_operator_metadata, moved_operator_metadata
-from floodmark.changes.repair.patient import SAME_QUERY, Patient
+from floodmark.changes.repair.working_copy import SAME_QUERY, WorkingCopy
 from floodmark.checkpoint.conf_keys import PROVIDER_CLASS, SHUFFLE_PARTITIONS, STATE_CODEC
 from floodmark.checkpoint.layout import OFFSETS
 from floodmark.checkpoint.relative_path import RelativePath
@@ -13,24 +13,24 @@ from floodmark.rules.mend import Mend
 from floodmark.wire import compact_json
 
 
-def schema_paths(patient: Patient) -> bool:
+def schema_paths(work: WorkingCopy) -> bool:
     """Absolute paths that lead to where the checkpoint was copied from."""
-    if not patient.found(Mend.SCHEMA_PATHS):
+    if not work.found(Mend.SCHEMA_PATHS):
         return False
-    for path in patient.evidence.sizes:
+    for path in work.evidence.sizes:
         if is_operator_metadata(path) and not path.rsplit("/", 1)[1].startswith("."):
             data = moved_operator_metadata(
-                patient.files.read(RelativePath(path)), patient.evidence.places[0]
+                work.files.read(RelativePath(path)), work.evidence.places[0]
             )
-            patient.write(path, data, "the paths of its schemas lead to this place")
+            work.write(path, data, "the paths of its schemas lead to this place")
     return True
 
 
-def partition_count(patient: Patient) -> bool:
+def partition_count(work: WorkingCopy) -> bool:
     """Version 2 entries of a query's first run do not say how many partitions the state has."""
-    if not patient.found(Mend.PARTITION_COUNT):
+    if not work.found(Mend.PARTITION_COUNT):
         return False
-    checkpoint = patient.checkpoint
+    checkpoint = work.checkpoint
     latest = checkpoint.latest_batch
     assert latest is not None
     count = max(operator.partitions for operator in checkpoint.state_operators)
@@ -40,42 +40,42 @@ def partition_count(patient: Patient) -> bool:
         if entry is None or entry.metadata is None or SHUFFLE_PARTITIONS in entry.metadata.conf:
             continue
         why = f"pins the number of partitions that the state has: {count}"
-        _say(patient, batch, SHUFFLE_PARTITIONS, str(count), why)
+        _say(work, batch, SHUFFLE_PARTITIONS, str(count), why)
     return True
 
 
-def settings(patient: Patient) -> bool:
+def settings(work: WorkingCopy) -> bool:
     """Entries that disagree on a setting, where the state files tell which of them is right."""
-    if not any(item.repairable for item in patient.found(Mend.SETTINGS)):
+    if not any(item.repairable for item in work.found(Mend.SETTINGS)):
         return False
     for key in (STATE_CODEC, PROVIDER_CLASS):
-        value = patient.evidence.written_with(key)
-        for batch, entry in patient.checkpoint.offsets.items():
+        value = work.evidence.written_with(key)
+        for batch, entry in work.checkpoint.offsets.items():
             said = entry.metadata.conf.get(key) if entry.metadata else None
             if None not in (value, said) and value != said:
                 short = str(value).rpartition(".")[2]
                 why = f"the state files are {short}'s, as other entries say"
-                _say(patient, batch, key, str(value), why)
+                _say(work, batch, key, str(value), why)
     return True
 
 
-def _say(patient: Patient, batch: int, key: str, value: str, why: str) -> None:
+def _say(work: WorkingCopy, batch: int, key: str, value: str, why: str) -> None:
     """One setting of an entry; the rest of it stays as Spark wrote it."""
     path = f"{OFFSETS}/{batch}"
     # An entry may have no source at all: then its second line is the last.
-    head, line, *rest = patient.files.read(RelativePath(path)).decode().split("\n", 2)
+    head, line, *rest = work.files.read(RelativePath(path)).decode().split("\n", 2)
     fields = json.loads(line)
     fields.setdefault("conf", {})[key] = value
-    patient.write(path, "\n".join((head, compact_json(fields), *rest)).encode(), why)
+    work.write(path, "\n".join((head, compact_json(fields), *rest)).encode(), why)
 
 
-def torn(patient: Patient) -> bool:
+def torn(work: WorkingCopy) -> bool:
     """Schemas and operator metadata that Spark cannot read and writes anew where there are none."""
-    found = [item.path for item in patient.found(Mend.DESCRIPTION) if item.repairable]
+    found = [item.path for item in work.found(Mend.DESCRIPTION) if item.repairable]
     for path in found:
-        patient.remove(path, "it cannot be read: the next start writes it again")
+        work.remove(path, "it cannot be read: the next start writes it again")
     if found:
-        patient.risk(
+        work.risk(
             SAME_QUERY,
             f"{', '.join(found)}: the next start compares nothing and writes down what then runs. "
             "That has to be the query that wrote the state: a changed one would misread it.",

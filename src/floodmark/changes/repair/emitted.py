@@ -9,35 +9,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from floodmark.changes.repair.patient import REPEATS, Emitted, Patient
 from floodmark.changes.repair.spans import in_words, repeats_of
+from floodmark.changes.repair.working_copy import REPEATS, Emitted, WorkingCopy
 from floodmark.connectors.delta.sink import rows_of_batches
 from floodmark.errors import FloodmarkError
 
 
-def risk_repeats(patient: Patient, what: str, sinks: str, after: int, spent: Sequence[int]) -> None:
+def risk_repeats(
+    work: WorkingCopy, what: str, sinks: str, after: int, spent: Sequence[int]
+) -> None:
     """The batches `spent`, the last ones after `after`, run again: that has to be accepted.
 
     `what` happens to them, and which `sinks` then get their rows a second time.
     """
-    repeats = repeats_of(patient, after, spent)
-    emitted = emitted_again(patient, spent)
+    repeats = repeats_of(work, after, spent)
+    emitted = emitted_again(work, spent)
     words = f"{what}{in_words(repeats)}: {sinks}"
     if emitted is not None:
         words = f"{words} {emitted.words}"
-    patient.risk(REPEATS, words, repeats, emitted)
+    work.risk(REPEATS, words, repeats, emitted)
 
 
-def emitted_again(patient: Patient, batches: Sequence[int]) -> Emitted | None:
+def emitted_again(work: WorkingCopy, batches: Sequence[int]) -> Emitted | None:
     """None for a query without state: its output comes from what it reads alone."""
-    rows = _logged_rows(patient, batches)
-    if rows is None and not patient.keeps_state:
+    rows = _logged_rows(work, batches)
+    if rows is None and not work.keeps_state:
         return None
     return Emitted(tuple(batches), rows)
 
 
-def _logged_rows(patient: Patient, batches: Sequence[int]) -> int | None:
-    sink, query_id = patient.sink, patient.checkpoint.query_id
+def _logged_rows(work: WorkingCopy, batches: Sequence[int]) -> int | None:
+    sink, query_id = work.sink, work.checkpoint.query_id
     if not sink.by_query or not sink.log_is_read or query_id is None:
         return None
     assert sink.files is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from floodmark.changes.repair.patient import Patient
+from floodmark.changes.repair.working_copy import WorkingCopy
 from floodmark.checkpoint.layout import SOURCES, names_in
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.text import decode
@@ -49,29 +49,27 @@ class SeenList:
         return ends and entry < min(self.lost) and not missing_ids(kept)
 
 
-def seen_list(patient: Patient, source: str, last: int) -> SeenList:
+def seen_list(work: WorkingCopy, source: str, last: int) -> SeenList:
     """`last`: the entry that the newest batch ends with."""
     folder = f"{SOURCES}/{source}"
-    names = names_in(patient.checkpoint.files, folder)
+    names = names_in(work.checkpoint.files, folder)
     torn = {
         number
         for name in names
-        if (fault := patient.evidence.faults.get(f"{folder}/{name}"))
+        if (fault := work.evidence.faults.get(f"{folder}/{name}"))
         and not fault.newer
         and (number := log_id(name)) is not None
     }
-    newest = patient.evidence.seen_files.get(source, -1)
+    newest = work.evidence.seen_files.get(source, -1)
     gone = {*missing_ids(names), *range(newest + 1, min(last, newest + _MOST) + 1)}
-    files = [
-        file for name in names_to_read(names) for file in readable(patient, f"{folder}/{name}")
-    ]
+    files = [file for name in names_to_read(names) for file in readable(work, f"{folder}/{name}")]
     return SeenList(source, names, tuple(files), frozenset(torn | gone))
 
 
-def readable(patient: Patient, path: str) -> tuple[SourceFile, ...]:
+def readable(work: WorkingCopy, path: str) -> tuple[SourceFile, ...]:
     """The lines of an entry that are whole."""
     try:
-        lines = decode(patient.files.read(RelativePath(path))).split("\n")[1:]
+        lines = decode(work.files.read(RelativePath(path))).split("\n")[1:]
     except FloodmarkError:
         return ()
     name = path.rsplit("/", 1)[1]
@@ -89,13 +87,13 @@ def readable(patient: Patient, path: str) -> tuple[SourceFile, ...]:
     )
 
 
-def unlisted(patient: Patient, seen: SeenList) -> int | None:
+def unlisted(work: WorkingCopy, seen: SeenList) -> int | None:
     """How many files lie where the others did, old enough to have been seen, and are not named."""
     root = _common_folder([file.readable_path for file in seen.files])
     if root is None:
         return None
     try:
-        listing = patient.opened(root).list(most=_MOST_LISTED)
+        listing = work.opened(root).list(most=_MOST_LISTED)
     except FloodmarkError:
         return None
     if not listing.complete:
@@ -105,7 +103,7 @@ def unlisted(patient: Patient, seen: SeenList) -> int | None:
     until = max(
         (
             entry.metadata.batch_timestamp_ms
-            for entry in patient.checkpoint.offsets.values()
+            for entry in work.checkpoint.offsets.values()
             if entry.metadata
         ),
         default=0,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from floodmark.changes.repair.patient import CHANGES, Patient
+from floodmark.changes.repair.batch_numbers import use_numbers_again
 from floodmark.changes.repair.state_files import sink_may_have
-from floodmark.changes.repair.telling_the_sink import new_number_space
+from floodmark.changes.repair.working_copy import CHANGES, WorkingCopy
 from floodmark.checkpoint.evidence import log_entry, main_file, side_file
 from floodmark.checkpoint.layout import COMMITS, OFFSETS, STATE
 from floodmark.checkpoint.relative_path import RelativePath
@@ -14,79 +14,79 @@ from floodmark.rules.mend import Mend
 _ONE_BIT = "as it was: its side file tells which bit flipped"
 
 
-def cure(patient: Patient) -> bool:
+def cure(work: WorkingCopy) -> bool:
     """Puts flipped bits back, where the side file tells which they were."""
-    for path, data in patient.evidence.cures.items():
-        patient.write(path, data, _ONE_BIT)
-    return bool(patient.evidence.cures)
+    for path, data in work.evidence.cures.items():
+        work.write(path, data, _ONE_BIT)
+    return bool(work.evidence.cures)
 
 
-def tidy(patient: Patient) -> bool:
+def tidy(work: WorkingCopy) -> bool:
     """What was left over by a crash, or by whoever removed the file it belonged to."""
     done = False
-    if patient.found(Mend.LEFTOVERS):
-        for file in patient.evidence.leftovers:
-            patient.remove(file.path, "left over by a write that was stopped")
+    if work.found(Mend.LEFTOVERS):
+        for file in work.evidence.leftovers:
+            work.remove(file.path, "left over by a write that was stopped")
         done = True
-    if patient.found(Mend.FIRST_START):
-        for path in patient.evidence.sizes:
+    if work.found(Mend.FIRST_START):
+        for path in work.evidence.sizes:
             if path.startswith((f"{OFFSETS}/", f"{COMMITS}/", f"{STATE}/")):
-                patient.remove(path, "no batch is planned, and Spark wants these folders empty")
+                work.remove(path, "no batch is planned, and Spark wants these folders empty")
         done = True
-    for finding in patient.found(Mend.LONE_SIDE_FILE):
-        patient.remove(finding.path, "the side file of a file that is not there")
-        forget_lost_batch(patient, finding.path)
+    for finding in work.found(Mend.LONE_SIDE_FILE):
+        work.remove(finding.path, "the side file of a file that is not there")
+        forget_lost_batch(work, finding.path)
         done = True
     return done
 
 
-def forget_lost_batch(patient: Patient, side: str) -> None:
+def forget_lost_batch(work: WorkingCopy, side: str) -> None:
     """An entry whose side file is left was planned once: the sink may have that number."""
     entry = log_entry(main_file(side) or "")
-    latest = patient.checkpoint.latest_batch
+    latest = work.checkpoint.latest_batch
     if entry is None or entry[0] != OFFSETS or entry[1] != (-1 if latest is None else latest) + 1:
         return
     batch = entry[1]
-    if batch not in patient.checkpoint.commit_ids and sink_may_have(patient, batch):
-        new_number_space(patient, batch, [batch])
+    if batch not in work.checkpoint.commit_ids and sink_may_have(work, batch):
+        use_numbers_again(work, batch, [batch])
 
 
-def side_files(patient: Patient) -> bool:
+def side_files(work: WorkingCopy) -> bool:
     done = False
-    broken = patient.evidence.unusable | patient.evidence.faults.keys()
-    for finding in patient.found(Mend.SIDE_FILE):
+    broken = work.evidence.unusable | work.evidence.faults.keys()
+    for finding in work.found(Mend.SIDE_FILE):
         path, side = finding.path, side_file(finding.path)
-        if path in broken or path in patient.evidence.cures:
+        if path in broken or path in work.evidence.cures:
             continue
-        data = patient.files.read(RelativePath(path))
-        if not is_itself_damaged(patient.files.read(RelativePath(side)), data):
-            patient.risk(
+        data = work.files.read(RelativePath(path))
+        if not is_itself_damaged(work.files.read(RelativePath(side)), data):
+            work.risk(
                 CHANGES,
                 f"{path} is not what Spark wrote, and it reads well. It is taken as it is: if "
                 "nobody changed it on purpose, its content is damaged.",
             )
-        patient.write(side, side_file_of(data), f"the checksums of {path}, recreated")
+        work.write(side, side_file_of(data), f"the checksums of {path}, recreated")
         done = True
     return done
 
 
-def checksums(patient: Patient) -> bool:
+def checksums(work: WorkingCopy) -> bool:
     """Spark's own `<file>.crc` where it, and not the file, is wrong: without one Spark warns."""
     done = False
-    evidence = patient.evidence
-    for finding in patient.found(Mend.CHECKSUM):
+    evidence = work.evidence
+    for finding in work.found(Mend.CHECKSUM):
         path = finding.path
         if path.endswith(".crc"):
-            patient.remove(path, "a checksum that cannot be read: without it Spark only warns")
+            work.remove(path, "a checksum that cannot be read: without it Spark only warns")
             done = True
-        elif path not in evidence.faults and _vouched_for(patient, path):
-            patient.remove(f"{path}.crc", f"it is wrong: Hadoop's checksums vouch for {path}")
+        elif path not in evidence.faults and _vouched_for(work, path):
+            work.remove(f"{path}.crc", f"it is wrong: Hadoop's checksums vouch for {path}")
             done = True
     return done
 
 
-def _vouched_for(patient: Patient, path: str) -> bool:
+def _vouched_for(work: WorkingCopy, path: str) -> bool:
     side = side_file(path)
-    if not patient.has(side):
+    if not work.has(side):
         return False
-    return agrees(patient.files.read(RelativePath(side)), patient.files.read(RelativePath(path)))
+    return agrees(work.files.read(RelativePath(side)), work.files.read(RelativePath(path)))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from floodmark.changes.repair.falling_back import go_back
-from floodmark.changes.repair.patient import CHANGES, REPEATS, STREAM, Patient, Repeat
+from floodmark.changes.repair.earlier_batch import go_back
 from floodmark.changes.repair.seen_list import SeenList, readable, seen_list, unlisted
+from floodmark.changes.repair.working_copy import CHANGES, REPEATS, STREAM, Repeat, WorkingCopy
 from floodmark.checkpoint.layout import OFFSETS
 from floodmark.connectors.files.file_log import (
     COMPACT,
@@ -25,88 +25,88 @@ _TOLD = 5
 _RATE_STEP_MS = 1000
 
 
-def seen_files(patient: Patient) -> bool:
+def seen_files(work: WorkingCopy) -> bool:
     """Entries of a file source's log that are gone or torn."""
-    lists = [seen_list(patient, source, last) for source, last in _file_sources(patient)]
+    lists = [seen_list(work, source, last) for source, last in _file_sources(work)]
     broken = [seen for seen in lists if seen.lost]
     if not broken:
         return False
-    batch = _batch_before(patient, broken)
-    if batch is not None and _go_back(patient, broken, batch):
+    batch = _batch_before(work, broken)
+    if batch is not None and _go_back(work, broken, batch):
         return True
     for seen in broken:
         for entry in sorted(seen.lost):
-            _write_entry(patient, seen, entry)
-        _say_what_it_means(patient, seen)
+            _write_entry(work, seen, entry)
+        _say_what_it_means(work, seen)
     return True
 
 
-def _file_sources(patient: Patient) -> Iterator[tuple[str, int]]:
+def _file_sources(work: WorkingCopy) -> Iterator[tuple[str, int]]:
     """(source, the entry of its list that the newest batch ends with)."""
-    newest = max(patient.evidence.positions, default=None)
+    newest = max(work.evidence.positions, default=None)
     if newest is not None:
-        yield from _ends(patient, newest).items()
+        yield from _ends(work, newest).items()
 
 
-def _ends(patient: Patient, batch: int) -> dict[str, int]:
+def _ends(work: WorkingCopy, batch: int) -> dict[str, int]:
     """File source → the entry of its list that a batch ends with."""
     found = {}
-    for place in patient.evidence.positions.get(batch, ()):
+    for place in work.evidence.positions.get(batch, ()):
         if about(place).lists_files and place.offset is not None:
             with contextlib.suppress(MalformedFile):
                 found[place.id] = parse_log_offset(place.offset)
     return found
 
 
-def _batch_before(patient: Patient, broken: list[SeenList]) -> int | None:
+def _batch_before(work: WorkingCopy, broken: list[SeenList]) -> int | None:
     """The newest whole batch that needs none of the lost entries, if going there is the smaller
     harm: where nothing committed is left behind, or where a state would take files twice.
     """
-    checkpoint = patient.checkpoint
+    checkpoint = work.checkpoint
     if not checkpoint.commit_ids:
         return -1 if checkpoint.offset_ids == (0,) else None
     for batch in reversed(checkpoint.commit_ids):
         if batch != checkpoint.committed_batch and not checkpoint.state_operators:
             return None
-        ends = _ends(patient, batch)
-        known = batch in checkpoint.commits and f"{OFFSETS}/{batch}" not in patient.evidence.faults
+        ends = _ends(work, batch)
+        known = batch in checkpoint.commits and f"{OFFSETS}/{batch}" not in work.evidence.faults
         before = all(seen.source in ends and seen.is_whole_to(ends[seen.source]) for seen in broken)
-        if known and before and patient.evidence.is_whole(batch + 1):
+        if known and before and work.evidence.is_whole(batch + 1):
             return batch
     return None
 
 
-def _go_back(patient: Patient, broken: list[SeenList], batch: int) -> bool:
+def _go_back(work: WorkingCopy, broken: list[SeenList], batch: int) -> bool:
     """Without the entries that later batches took, their files are new, and read once more."""
-    ends = _ends(patient, batch)
-    if not go_back(patient, batch, same_range=False):
+    ends = _ends(work, batch)
+    if not go_back(work, batch, same_range=False):
         return False
     for seen in broken:
         # Where the entry is gone, its checksums may be left: they would block the new one.
         for name in {*seen.names, *map(str, seen.lost)}:
             number = log_id(name)
             if number is not None and number > ends.get(seen.source, -1):
-                patient.remove(f"{seen.folder}/{name}", "its files are taken again")
+                work.remove(f"{seen.folder}/{name}", "its files are taken again")
     return True
 
 
-def _write_entry(patient: Patient, seen: SeenList, entry: int) -> None:
+def _write_entry(work: WorkingCopy, seen: SeenList, entry: int) -> None:
     compacted = (entry + 1) % compact_interval(seen.names) == 0
     path = f"{seen.folder}/{entry}{COMPACT if compacted else ''}"
-    files = readable(patient, path) if patient.has(path) else ()
+    files = readable(work, path) if work.has(path) else ()
     if compacted:
-        files = _with_earlier(patient, seen, entry, files)
+        files = _with_earlier(work, seen, entry, files)
     said = f"with the {len(files)} files that can be told" if files else "with no file in it"
-    patient.write(path, render_log(files), f"Spark reads the whole list: the entry again, {said}")
+    work.write(path, render_log(files), f"Spark reads the whole list: the entry again, {said}")
 
 
-def _say_what_it_means(patient: Patient, seen: SeenList) -> None:
+def _say_what_it_means(work: WorkingCopy, seen: SeenList) -> None:
     """Counted by the files that still lie in the input folder and that no entry names."""
     source = seen.source
-    mended = seen_list(patient, source, max(seen.lost))
-    repeat = Repeat(source, "files", unlisted(patient, mended), (), STREAM)
+    mended = seen_list(work, source, max(seen.lost))
+    repeat = Repeat(source, "files", unlisted(work, mended), (), STREAM)
     names = ", ".join(str(entry) for entry in sorted(seen.lost)[:_TOLD])
-    patient.risk(
+    work.risk(
         REPEATS,
         f"Files that only the lost entries of sources/{source} ({names}) named are new to the "
         f"source: those that are still in the input folder are read a second time, at most "
@@ -116,32 +116,32 @@ def _say_what_it_means(patient: Patient, seen: SeenList) -> None:
 
 
 def _with_earlier(
-    patient: Patient, seen: SeenList, entry: int, own: tuple[SourceFile, ...]
+    work: WorkingCopy, seen: SeenList, entry: int, own: tuple[SourceFile, ...]
 ) -> tuple[SourceFile, ...]:
     """A compaction holds everything before it, which may still lie there entry by entry."""
     told = {file.text: file for file in own}
     for name in seen.names:
         number = log_id(name)
         if number is not None and number < entry:
-            told |= {file.text: file for file in readable(patient, f"{seen.folder}/{name}")}
+            told |= {file.text: file for file in readable(work, f"{seen.folder}/{name}")}
     return tuple(sorted(told.values(), key=lambda file: file.batch_id))
 
 
-def start_files(patient: Patient) -> bool:
+def start_files(work: WorkingCopy) -> bool:
     """Where a source began. Kafka reads it only while no batch is planned; a rate source counts
     its seconds from it, and what it counted tells when that was.
     """
     done = False
-    begun = {one.id for one in patient.checkpoint.sources if about(one).begins_once}
-    for finding in patient.found(Mend.SOURCE_START):
+    begun = {one.id for one in work.checkpoint.sources if about(one).begins_once}
+    for finding in work.found(Mend.SOURCE_START):
         source = finding.path.split("/")[1]
-        start = patient.evidence.rate_starts.get(source)
+        start = work.evidence.rate_starts.get(source)
         if source in begun:
-            patient.remove(finding.path, "batches are planned: where Kafka began is not read again")
+            work.remove(finding.path, "batches are planned: where Kafka began is not read again")
             done = True
         elif start is not None:
-            patient.write(finding.path, f"v1\n{start}".encode(), "by its batches: time and seconds")
-            patient.risk(
+            work.write(finding.path, f"v1\n{start}".encode(), "by its batches: time and seconds")
+            work.risk(
                 CHANGES,
                 f"{finding.path} is derived: source {source} began up to {_RATE_STEP_MS} ms "
                 "before, so the times in its rows are later by as much. Their values are as "

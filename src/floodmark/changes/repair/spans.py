@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from floodmark.changes.repair.patient import SINK, Patient, Repeat
 from floodmark.changes.repair.seen_list import seen_list, unlisted
+from floodmark.changes.repair.working_copy import SINK, Repeat, WorkingCopy
 from floodmark.checkpoint.layout import SOURCES
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.files.file_log import files_between
@@ -15,9 +15,9 @@ from floodmark.connectors.source import SourceOffset
 from floodmark.errors import FloodmarkError
 
 
-def repeats_of(patient: Patient, after: int, spent: Sequence[int]) -> tuple[Repeat, ...]:
+def repeats_of(work: WorkingCopy, after: int, spent: Sequence[int]) -> tuple[Repeat, ...]:
     """What a sink gets again that has the batches `spent`, the last ones after `after`."""
-    positions = patient.evidence.positions
+    positions = work.evidence.positions
     until = spent[-1]
     known = [batch for batch in positions if batch <= until]
     if not known:
@@ -26,7 +26,7 @@ def repeats_of(patient: Patient, after: int, spent: Sequence[int]) -> tuple[Repe
     begun = {source.id: source for source in positions.get(after, ())}
     found = []
     for source in positions[last]:
-        unit, count = _count(patient, begun.get(source.id), source, after, last >= until)
+        unit, count = _count(work, begun.get(source.id), source, after, last >= until)
         found.append(Repeat(source.id, unit, count, tuple(spent), SINK))
     return tuple(found)
 
@@ -38,15 +38,15 @@ def in_words(repeats: Sequence[Repeat]) -> str:
 
 
 def _count(
-    patient: Patient, begun: SourceOffset | None, ended: SourceOffset, after: int, is_end: bool
+    work: WorkingCopy, begun: SourceOffset | None, ended: SourceOffset, after: int, is_end: bool
 ) -> tuple[str, int | None]:
     """`is_end` is False where the entry of the last batch is lost: `ended` is an earlier one's."""
     kind, first = about(ended), after < 0
     try:
         if kind.lists_files and (first or (begun and begun.offset is not None)):
-            return kind.unit, _files(patient, None if first else begun, ended, is_end)
+            return kind.unit, _files(work, None if first else begun, ended, is_end)
         if is_end:
-            count = kind.count(_begin(patient, begun, ended, first), ended.offset)
+            count = kind.count(_begin(work, begun, ended, first), ended.offset)
             return (kind.unit if count is not None else "records"), count
     except FloodmarkError:
         pass
@@ -54,27 +54,27 @@ def _count(
 
 
 def _begin(
-    patient: Patient, begun: SourceOffset | None, ended: SourceOffset, first: bool
+    work: WorkingCopy, begun: SourceOffset | None, ended: SourceOffset, first: bool
 ) -> object:
     if not first:
         return None if begun is None else begun.offset
     kind = about(ended)
     path = RelativePath(f"{SOURCES}/{ended.id}/0")
-    return kind.first_offset(patient.files.read(path) if kind.begins_once else None)
+    return kind.first_offset(work.files.read(path) if kind.begins_once else None)
 
 
 def _files(
-    patient: Patient, begun: SourceOffset | None, ended: SourceOffset, is_end: bool
+    work: WorkingCopy, begun: SourceOffset | None, ended: SourceOffset, is_end: bool
 ) -> int | None:
     after = None if begun is None else parse_log_offset(begun.offset)
     end = parse_log_offset(ended.offset)
-    seen = seen_list(patient, ended.id, end)
+    seen = seen_list(work, ended.id, end)
     if not is_end:
         # The list is written before the batch's entry: what stands behind was planned by it.
-        end = max([end, patient.evidence.seen_files.get(ended.id, end), *seen.lost])
+        end = max([end, work.evidence.seen_files.get(ended.id, end), *seen.lost])
     count = len(files_between(seen.files, after, end))
     lowest = -1 if after is None else after
     if not any(lowest < entry <= end for entry in seen.lost):
         return count
-    lost = unlisted(patient, seen)
+    lost = unlisted(work, seen)
     return None if lost is None else count + lost

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from floodmark.changes.repair.patient import Patient
+from floodmark.changes.repair.working_copy import WorkingCopy
 
 
-def pass_over(patient: Patient) -> bool:
+def pass_over(work: WorkingCopy) -> bool:
     """Where the next start's state can be rebuilt without them, damaged files only stand in
     the way.
     """
-    evidence = patient.evidence
+    evidence = work.evidence
     next_batch = evidence.next_batch
     if not evidence.unusable or next_batch is None or not evidence.is_whole(next_batch):
         return False
-    if unfinished_and_damaged(patient):
+    if unfinished_and_damaged(work):
         return False
     for path in sorted(evidence.unusable):
         why = (
@@ -21,29 +21,29 @@ def pass_over(patient: Patient) -> bool:
             if path in evidence.needed
             else "damaged, and the next start does not need it"
         )
-        patient.remove(path, why)
+        work.remove(path, why)
     return True
 
 
-def unfinished_and_damaged(patient: Patient) -> bool:
+def unfinished_and_damaged(work: WorkingCopy) -> bool:
     """The in-flight batch has left its state, some of it damaged, and the sink may have it.
 
     A sink that has a batch does not compute it again: nobody would write that state anew.
     """
-    batch = patient.checkpoint.in_flight_batch
-    if batch is None or not sink_may_have(patient, batch):
+    batch = work.checkpoint.in_flight_batch
+    if batch is None or not sink_may_have(work, batch):
         return False
     version = batch + 1
     return any(
-        file.version == version and file.path in patient.evidence.unusable
-        for file in patient.checkpoint.state_files
+        file.version == version and file.path in work.evidence.unusable
+        for file in work.checkpoint.state_files
     )
 
 
-def sink_may_have(patient: Patient, batch: int) -> bool:
+def sink_may_have(work: WorkingCopy, batch: int) -> bool:
     """A sink gets a batch only when every store has written its state."""
-    checkpoint = patient.checkpoint
-    if not patient.sink.may_have(checkpoint.query_id, batch):
+    checkpoint = work.checkpoint
+    if not work.sink.may_have(checkpoint.query_id, batch):
         return False
     if batch in checkpoint.commit_ids or not checkpoint.state_operators:
         return True

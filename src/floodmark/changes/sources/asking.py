@@ -7,7 +7,7 @@ from typing import Any
 
 from floodmark.changes.repair.sink import known_sink
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.outside import Outside, SinkLog, SourcePlaces
+from floodmark.checkpoint.live_answers import LiveAnswers, SinkLog, SourcePlaces
 from floodmark.checkpoint.start_note import source_options
 from floodmark.connectors.delta.table_log import is_delta_table
 from floodmark.connectors.files.file_log import SINK_LOG
@@ -23,7 +23,7 @@ def ask(
     note: Mapping[str, Any] | None,
     places: SourcePlaces,
     opened: Open,
-) -> Outside:
+) -> LiveAnswers:
     """For `doctor`: everything that answers; what does not is said, and stops nothing."""
     batch = evidence.begins_after
     newest = max(evidence.positions, default=-1)
@@ -36,7 +36,7 @@ def ask(
     done = None if batch is not None else -1
     found = ask_sources(files, evidence.checkpoint, asked, cluster_bounds, opened, done)
     sink = _sink(evidence, note, places, opened)
-    return Outside(found.kafka, found.tables, found.inputs, found.silent, sink)
+    return LiveAnswers(found.kafka, found.tables, found.inputs, found.silent, sink)
 
 
 def _with_places(options: dict[str, str], places: SourcePlaces) -> dict[str, str]:

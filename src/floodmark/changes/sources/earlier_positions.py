@@ -12,14 +12,14 @@ from typing import Any
 
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.sources.out_of_reach import Reach
+from floodmark.checkpoint.live_answers import SourcePlaces
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.outside import SourcePlaces
 from floodmark.checkpoint.text import moment
 from floodmark.connectors.live import PlaceAtTime, live_of
 from floodmark.connectors.source import SourceOffset
 from floodmark.errors import NoAnswer, WouldLose
 from floodmark.storage.noted_places import opener
-from floodmark.storage.starts import latest_note
+from floodmark.storage.start_notes import latest_note
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from urllib.parse import quote
 
 from floodmark.changes.carry.origin import Origin
-from floodmark.changes.carry.resume_point import Course, UpgradeOptions
+from floodmark.changes.carry.resume_point import ResumePoint, UpgradeOptions
 from floodmark.changes.sources.out_of_reach import Reach, require_reach
 from floodmark.checkpoint.layout import SOURCES
 from floodmark.checkpoint.model import Checkpoint
@@ -29,7 +29,7 @@ THEN = "Spark then goes on without them, and says nothing."
 
 
 def require_input(
-    origin: Origin, request: UpgradeOptions, course: Course, opened: Opened
+    origin: Origin, request: UpgradeOptions, course: ResumePoint, opened: Opened
 ) -> tuple[str, ...]:
     """Whether an upgrade finds the input files of batches that are planned again; notes of it."""
     if course.after == course.highest or course.in_flight is not None:

@@ -10,19 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from floodmark.changes.carry.origin import Origin
-from floodmark.changes.carry.resume_point import UpgradeOptions, choose_course
+from floodmark.changes.carry.resume_point import UpgradeOptions, choose_resume_point
 from floodmark.changes.sources.cluster_by_time import by_batch_time, by_record_time
 from floodmark.changes.sources.earlier_positions import noted_options
 from floodmark.changes.sources.out_of_reach import Reach, require_reach
+from floodmark.checkpoint.live_answers import Bounds
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.outside import Bounds
 from floodmark.connectors.kafka.live import Cluster
 from floodmark.connectors.kafka.offset import parse_kafka_offset
 from floodmark.connectors.kafka.reach import Topics, added_partitions, shortfalls
 from floodmark.connectors.registry import about
 from floodmark.connectors.source import SourceOffset
 from floodmark.errors import WrongUse
-from floodmark.storage.starts import latest_note
+from floodmark.storage.start_notes import latest_note
 
 Notes = tuple[str, ...]
 
@@ -61,7 +61,7 @@ def ask_kafka(
     if request.by_time:
         # The planned range is one of the old cluster's offsets: it cannot be run again.
         request = replace(request, drop_in_flight=True)
-    course = choose_course(checkpoint, request)
+    course = choose_resume_point(checkpoint, request)
     batch = course.after if course.after is not None else course.in_flight
     assert batch is not None
     sources = [s for s in checkpoint.sources_of(batch) if about(s).has_topics]

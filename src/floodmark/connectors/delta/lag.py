@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from floodmark.checkpoint.outside import TableLog
+from floodmark.checkpoint.live_answers import TableLog
 from floodmark.connectors.behind import Behind, PartLag, SourceLag, soonest, total
 from floodmark.connectors.delta import table_log
 from floodmark.connectors.delta.offset import DeltaOffset, parse_delta_offset

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from floodmark.checkpoint.outside import Outside, SourcePlaces, TableLog
+from floodmark.checkpoint.live_answers import LiveAnswers, SourcePlaces, TableLog
 from floodmark.checkpoint.text import moment
 from floodmark.connectors.delta import table_log
 from floodmark.connectors.delta.offset import BASE_INDEXES, DeltaOffset, parse_delta_offset
@@ -19,10 +19,10 @@ _COMMITS_LOOKED_AT = 20
 _BEFORE_FIRST_FILE = -1
 
 
-def ask(question: Question) -> Outside:
+def ask(question: Question) -> LiveAnswers:
     """The versions that the table's log holds, and files that the next batch lacks."""
     source = question.source
-    return Outside(tables={source.position.id: _table(source, question.opened)})
+    return LiveAnswers(tables={source.position.id: _table(source, question.opened)})
 
 
 def _table(source: SourceToAsk, opened: Open) -> TableLog:

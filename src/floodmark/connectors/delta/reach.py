@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from floodmark.checkpoint.outside import TableLog
+from floodmark.checkpoint.live_answers import TableLog
 from floodmark.connectors.delta.offset import DeltaOffset
 
 

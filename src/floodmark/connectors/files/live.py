@@ -5,8 +5,8 @@ from __future__ import annotations
 from urllib.parse import unquote
 
 from floodmark.checkpoint.layout import SOURCES, names_in
+from floodmark.checkpoint.live_answers import LiveAnswers
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.outside import Outside
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.files.file_log import (
     SourceFile,
@@ -25,11 +25,11 @@ from floodmark.storage.files import Files
 _FILES_LOOKED_AT = 2000
 
 
-def ask(question: Question) -> Outside:
+def ask(question: Question) -> LiveAnswers:
     """The files that the next batch reads and that are gone."""
     position = question.source.position
     gone = _inputs(question.files, question.checkpoint, position, question.opened, question.done)
-    return Outside(inputs={position.id: gone})
+    return LiveAnswers(inputs={position.id: gone})
 
 
 def read_source_log(files: Files, checkpoint: Checkpoint, source: str) -> tuple[SourceFile, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from floodmark.checkpoint.outside import Bounds
+from floodmark.checkpoint.live_answers import Bounds
 from floodmark.connectors.kafka.live import Cluster
 from floodmark.errors import WrongUse
 

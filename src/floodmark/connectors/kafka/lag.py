@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from floodmark.checkpoint.outside import Bounds
+from floodmark.checkpoint.live_answers import Bounds
 from floodmark.checkpoint.relative_path import shown
 from floodmark.connectors.behind import Behind, PartLag, SourceLag, longest, soonest, total
 from floodmark.connectors.kafka.admin import Admin, Place, TopicRetention

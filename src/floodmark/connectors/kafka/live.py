@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from floodmark.checkpoint.outside import Bounds, Outside, SourcePlaces
+from floodmark.checkpoint.live_answers import Bounds, LiveAnswers, SourcePlaces
 from floodmark.checkpoint.relative_path import shown
 from floodmark.checkpoint.text import moment
 from floodmark.connectors.kafka.offset import parse_kafka_offset
@@ -19,13 +19,13 @@ SERVERS = "kafka.bootstrap.servers"
 _PATIENCE_SECONDS = 15.0
 
 
-def ask(question: Question) -> Outside:
+def ask(question: Question) -> LiveAnswers:
     """The bounds of the topics that the source reads, of those that are there."""
     source = question.source
     offset = source.position.offset
     known = () if offset is None else parse_kafka_offset(offset)
     topics = tuple(sorted({*known, *subscribed_topics(source.options)}))
-    return Outside(kafka={source.position.id: question.ask_kafka(source.options, topics)})
+    return LiveAnswers(kafka={source.position.id: question.ask_kafka(source.options, topics)})
 
 
 def cluster_bounds(

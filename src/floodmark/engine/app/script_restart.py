@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 
 from floodmark.engine.app.supervised import Supervisor
-from floodmark.engine.run.carried import Carried, CarriedStream, NewJvmNeeded
 from floodmark.engine.run.ending import stopped
 from floodmark.engine.run.failure import Failure, FailureKind
+from floodmark.engine.run.new_process import Carried, CarriedStream, NewJvmNeeded
 from floodmark.engine.run.restarting import GiveUp, decide, may_pass
 from floodmark.engine.run.runtime import RunOptions
 from floodmark.engine.run.stream import PipelineReport

@@ -20,9 +20,9 @@ from floodmark.engine.app.caught import given_to_start, location_of
 from floodmark.engine.app.limit import ScriptEnded
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.watch import is_watched
-from floodmark.engine.run.carried import Carried
 from floodmark.engine.run.failure import Failure, failure_of
 from floodmark.engine.run.listeners import Listener
+from floodmark.engine.run.new_process import Carried
 from floodmark.engine.run.progress import ProgressFile, ProgressReader
 from floodmark.engine.run.signals import StopSignals
 from floodmark.engine.run.stopping import finish

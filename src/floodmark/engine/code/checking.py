@@ -36,7 +36,7 @@ from floodmark.rules.restarts.reason import Judgement
 from floodmark.secret_text import names_secret
 from floodmark.storage.files import Files, WritableFiles
 from floodmark.storage.load import load
-from floodmark.storage.starts import acting_note
+from floodmark.storage.start_notes import acting_note
 
 _LAID_OUT = (SHUFFLE_PARTITIONS, PROVIDER_CLASS, STATE_FORMAT)
 # `migrate` has options of its own for these.

@@ -17,7 +17,7 @@ from floodmark.engine.app.source import read_source
 from floodmark.errors import FloodmarkError, WrongUse
 from floodmark.redaction import Redaction, is_hidden
 from floodmark.storage.files import Files
-from floodmark.storage.starts import acting_note
+from floodmark.storage.start_notes import acting_note
 
 _GIVE = "Name the code: --app APP.py[:NAME]"
 _CODE = (".py", ".ipynb")

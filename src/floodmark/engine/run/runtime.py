@@ -21,10 +21,10 @@ from floodmark.engine.pipelines.building import call_pipeline
 from floodmark.engine.pipelines.parameters import refuse_unknown
 from floodmark.engine.pipelines.pipeline import Pipeline
 from floodmark.engine.pipelines.start_positions import Start
-from floodmark.engine.run.carried import Carried, NewJvmNeeded
 from floodmark.engine.run.ending import stopped
 from floodmark.engine.run.failure import Failure, FailureKind, failure_of, in_flight
 from floodmark.engine.run.listeners import Listener, ToldView
+from floodmark.engine.run.new_process import Carried, NewJvmNeeded
 from floodmark.engine.run.progress import ProgressFile, ProgressReader
 from floodmark.engine.run.restarting import GiveUp, RestartPolicy, decide, may_pass
 from floodmark.engine.run.signals import StopSignals

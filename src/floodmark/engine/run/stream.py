@@ -9,8 +9,8 @@ from typing import Any
 from floodmark.addresses import public_url
 from floodmark.engine.pipelines.application import Application
 from floodmark.engine.pipelines.pipeline import Pipeline
-from floodmark.engine.run.carried import CarriedStream
 from floodmark.engine.run.failure import Failure
+from floodmark.engine.run.new_process import CarriedStream
 from floodmark.engine.run.progress import BatchProgress, ProgressFile, ProgressReader
 from floodmark.engine.start.launch import CodeOrigin, Launched
 from floodmark.engine.start.lease import leave_behind

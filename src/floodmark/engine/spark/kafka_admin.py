@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
-from floodmark.checkpoint.outside import Bounds
+from floodmark.checkpoint.live_answers import Bounds
 from floodmark.connectors.kafka.group import HeldOffset, has_members
 from floodmark.connectors.kafka.live import SERVERS
 from floodmark.errors import CannotRead

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from floodmark.checkpoint.layout import SOURCES
+from floodmark.checkpoint.live_answers import Bounds, LiveAnswers
 from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.checkpoint.outside import Bounds, Outside
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.live import SourceToAsk, ask_sources
 from floodmark.connectors.registry import about, kind_named
@@ -46,7 +46,7 @@ def _first(start: QueryToStart, planned: SourceOffset) -> SourceOffset:
 
 def ask_before_start(
     start: QueryToStart, begins: Mapping[str, SourceOffset], allowed: frozenset[str]
-) -> Outside:
+) -> LiveAnswers:
     """What the real sources have; a source that does not answer is in `silent`."""
 
     def ask_kafka(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from floodmark.checkpoint.layout import NOTES, START_FILE
-from floodmark.checkpoint.outside import Outside
+from floodmark.checkpoint.live_answers import LiveAnswers
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.registry import about
 from floodmark.connectors.source import SourceOffset
@@ -24,7 +24,7 @@ from floodmark.engine.start.query_to_start import QueryToStart
 from floodmark.errors import FloodmarkError, NotReachable, Refused, WrongUse
 from floodmark.rules.finding import Finding, Severity
 from floodmark.rules.registry import find_rule, names_to_allow, start_checks
-from floodmark.rules.starts.situation import LeaseHolder, Situation, StartingSource
+from floodmark.rules.start_inputs.situation import LeaseHolder, Situation, StartingSource
 
 _Answer = TypeVar("_Answer")
 IN_USE = "checkpoint-in-use"
@@ -66,7 +66,7 @@ def _situation(start: QueryToStart, allowed: frozenset[str], warnings: list[str]
         lambda: positions(start), {}, "where the next batch begins", warnings
     )
     outside = _gathered(
-        lambda: ask_before_start(start, begins, allowed), Outside(), "the sources", warnings
+        lambda: ask_before_start(start, begins, allowed), LiveAnswers(), "the sources", warnings
     )
     for source, why in outside.silent.items():
         position = begins.get(source)

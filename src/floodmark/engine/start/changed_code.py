@@ -22,7 +22,7 @@ from floodmark.rules.registry import find_rule
 from floodmark.rules.restarts.differences import differences, untold
 from floodmark.rules.restarts.reason import Reason, Verdict
 from floodmark.storage.load import load
-from floodmark.storage.starts import acting_note
+from floodmark.storage.start_notes import acting_note
 
 _STOPPING = (Verdict.NEEDS_MIGRATION, Verdict.NEEDS_NEW_CHECKPOINT)
 _UNNOTED = "last-start-unknown"

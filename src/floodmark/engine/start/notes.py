@@ -16,7 +16,7 @@ from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import KIND, STARTS, packed_tree
 from floodmark.redaction import Redaction
 from floodmark.storage.files import WritableFiles
-from floodmark.storage.starts import note_numbers
+from floodmark.storage.start_notes import note_numbers
 from floodmark.wire import dumps
 
 KEPT = 100

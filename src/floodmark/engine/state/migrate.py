@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from floodmark.changes.apply import Carrying
 from floodmark.changes.carry.origin import Origin
-from floodmark.changes.carry.resume_point import UpgradeOptions, choose_course
+from floodmark.changes.carry.resume_point import UpgradeOptions, choose_resume_point
 from floodmark.changes.execute import PlanPlaces
 from floodmark.changes.matching.aggregates import aggregations
 from floodmark.changes.matching.fields import ColumnOptions
@@ -57,7 +57,7 @@ from floodmark.rules.restarts.comparison import Comparison
 from floodmark.state.shapes.operators import Reading, Shape
 from floodmark.statestore.open import open_state
 from floodmark.statestore.rewrite.target import Part, StateTarget
-from floodmark.storage.starts import acting_note
+from floodmark.storage.start_notes import acting_note
 
 _UNNOTED = "last-start-unknown"
 
@@ -152,7 +152,7 @@ class MigrationPlan:
         comparison = compared(origin, found, last, asked)
         starts = read_starts(asked.start, found, comparison.held_sources)
         comparison = told_sources(comparison, starts, asked.accept)
-        course = choose_course(origin.checkpoint, self.request)
+        course = choose_resume_point(origin.checkpoint, self.request)
         sources = source_change(
             SourceRequest(origin, comparison, found, course, starts, asked.accept)
         )
@@ -346,14 +346,14 @@ def _note(
     redaction: Redaction,
 ) -> bytes | None:
     """What the new checkpoint was made from: `check NEW` and the next change ask for it."""
-    number = choose_course(origin.checkpoint, request).number
+    number = choose_resume_point(origin.checkpoint, request).number
     return None if number is None else note_of(found.outline, asked.app, number, redaction)
 
 
 def old_operators(
     origin: Origin, request: UpgradeOptions, tree: PlanTree | None
 ) -> tuple[Kept, ...]:
-    course = choose_course(origin.checkpoint, request)
+    course = choose_resume_point(origin.checkpoint, request)
     if course.after is None:
         raise NoAnswer(
             f"{origin.location}: no batch is committed, so there is no state to carry over",

@@ -14,7 +14,7 @@ from typing import Any
 
 from floodmark.changes.carry.changed_sources import KeptSource, NewSource, SourceChange
 from floodmark.changes.carry.origin import Origin
-from floodmark.changes.carry.resume_point import Course
+from floodmark.changes.carry.resume_point import ResumePoint
 from floodmark.checkpoint.layout import SOURCES
 from floodmark.connectors.registry import about, family
 from floodmark.engine.code.drawing import Drawing
@@ -183,7 +183,7 @@ class SourceRequest:
     origin: Origin
     comparison: Comparison
     found: Drawing
-    course: Course
+    course: ResumePoint
     starts: SourceStarts
     accept: frozenset[str]
 

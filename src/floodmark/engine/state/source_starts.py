@@ -7,7 +7,7 @@ from typing import Any
 
 from floodmark.changes.carry.changed_sources import NewSource
 from floodmark.changes.carry.source_files import NEVER_READ
-from floodmark.checkpoint.outside import Bounds
+from floodmark.checkpoint.live_answers import Bounds
 from floodmark.connectors.delta import table_log
 from floodmark.connectors.delta.offset import parse_delta_offset
 from floodmark.connectors.files.file_log import SourceFile, render_log

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.checkpoint.derived import derived_commit
+from floodmark.checkpoint.derived_entries import derived_commit
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend

@@ -10,8 +10,8 @@ from floodmark.connectors.delta.offset import parse_delta_offset
 from floodmark.connectors.delta.reach import DeltaTrouble, shortfall
 from floodmark.errors import MalformedFile
 from floodmark.rules.finding import Finding, Rule, Severity
-from floodmark.rules.starts.situation import Situation
-from floodmark.rules.starts.tables import shortfalls
+from floodmark.rules.start_inputs.situation import Situation
+from floodmark.rules.start_inputs.tables import shortfalls
 
 RULE = Rule(
     "FM147",

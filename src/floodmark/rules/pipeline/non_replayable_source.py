@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.rules.code.facts import Code
 from floodmark.rules.finding import Finding, Rule, Severity
-from floodmark.rules.starts.situation import Situation
+from floodmark.rules.start_inputs.situation import Situation
 
 RULE = Rule(
     "FM207",

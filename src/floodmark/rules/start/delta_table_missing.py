@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from floodmark.connectors.delta.reach import DeltaTrouble
 from floodmark.rules.finding import Finding, Rule, Severity
-from floodmark.rules.starts.situation import Situation
-from floodmark.rules.starts.tables import shortfalls
+from floodmark.rules.start_inputs.situation import Situation
+from floodmark.rules.start_inputs.tables import shortfalls
 
 RULE = Rule(
     "FM408",

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from floodmark.connectors.kafka.reach import KafkaTrouble, shortfalls
 from floodmark.rules.finding import Finding, Rule, Severity
-from floodmark.rules.starts.situation import Situation
-from floodmark.rules.starts.topics import needed_topics
+from floodmark.rules.start_inputs.situation import Situation
+from floodmark.rules.start_inputs.topics import needed_topics
 
 RULE = Rule(
     "FM407",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.conf_keys import PROVIDER_CLASS, SHUFFLE_PARTITIONS
 from floodmark.rules.finding import Finding, Rule, Severity
-from floodmark.rules.starts.situation import Situation
+from floodmark.rules.start_inputs.situation import Situation
 
 RULE = Rule(
     "FM403",

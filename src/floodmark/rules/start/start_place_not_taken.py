@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.layout import START_FILE
 from floodmark.rules.finding import Finding, Rule, Severity
-from floodmark.rules.starts.situation import Situation
+from floodmark.rules.start_inputs.situation import Situation
 
 RULE = Rule(
     "FM411",

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from floodmark.checkpoint.live_answers import LiveAnswers
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.outside import Outside
 from floodmark.connectors.source import SourceOffset
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -50,7 +50,7 @@ class Situation:
     """The writer's own checkpointLocation, resolved as `location` is."""
     conf: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """Of the keys that the checkpoint pins: what the session sets, defaults left out."""
-    outside: Outside = field(default_factory=Outside)
+    outside: LiveAnswers = field(default_factory=LiveAnswers)
     holder: LeaseHolder | None = None
     handed_over: tuple[int, ...] = ()
     """Versions of Delta tables that an upgrade handed over, for a stream with no batch yet."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from floodmark.connectors.kafka.offset import parse_kafka_offset
 from floodmark.errors import MalformedFile
-from floodmark.rules.starts.situation import StartingSource
+from floodmark.rules.start_inputs.situation import StartingSource
 
 
 def needed_topics(source: StartingSource) -> Mapping[str, Mapping[int, int]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from floodmark.connectors.delta.offset import parse_delta_offset
 from floodmark.connectors.delta.reach import DeltaShortfall, shortfall
 from floodmark.errors import MalformedFile
-from floodmark.rules.starts.situation import Situation
+from floodmark.rules.start_inputs.situation import Situation
 
 
 def shortfalls(situation: Situation) -> Iterator[DeltaShortfall]:

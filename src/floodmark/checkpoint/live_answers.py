@@ -41,7 +41,7 @@ class SinkLog:
 
 
 @dataclass(frozen=True)
-class Outside:
+class LiveAnswers:
     kafka: Mapping[str, Mapping[str, Mapping[int, Bounds]]] = field(
         default_factory=lambda: _NOTHING
     )

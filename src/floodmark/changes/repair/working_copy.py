@@ -96,7 +96,7 @@ class Risk:
         )
 
 
-class Patient:
+class WorkingCopy:
     def __init__(
         self,
         files: Files,

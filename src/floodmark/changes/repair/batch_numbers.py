@@ -6,49 +6,49 @@ from floodmark.changes.carry.origin import fresh_identity
 from floodmark.changes.carry.sink_log import trim_sink_log
 from floodmark.changes.named_places import not_named
 from floodmark.changes.repair.emitted import risk_repeats
-from floodmark.changes.repair.patient import Patient
+from floodmark.changes.repair.working_copy import WorkingCopy
 from floodmark.checkpoint.layout import METADATA
 from floodmark.connectors.files.offset import FILE_SINKS
 
 
-def new_number_space(patient: Patient, first: int, spent: list[int]) -> bool:
+def use_numbers_again(work: WorkingCopy, first: int, spent: list[int]) -> bool:
     """Batches from `first` on are planned again, of which the sink may have those that are spent.
 
     False where a file sink's log cannot be taken back.
     """
     batch = first - 1
     names = f"batch {spent[0]}" + (f" to {spent[-1]}" if len(spent) > 1 else "")
-    sink = patient.sink
+    sink = work.sink
     if sink.by_number and sink.files is not None:
         trim = trim_sink_log(sink.files, batch)
         if trim.words:
-            patient.note(f"Going back to batch {batch} is not possible: {trim.words}.")
+            work.note(f"Going back to batch {batch} is not possible: {trim.words}.")
             return False
         if trim.steps and not sink.named:
             unnamed = not_named(sink.place or "")
-            patient.note(f"Going back to batch {batch} changes the sink's log, too. {unnamed}")
+            work.note(f"Going back to batch {batch} changes the sink's log, too. {unnamed}")
             return False
-        patient.sink_steps = trim.steps
-        patient.note(f"The file sink's log is taken back too: no reader of it sees {names} twice.")
+        work.sink_steps = trim.steps
+        work.note(f"The file sink's log is taken back too: no reader of it sees {names} twice.")
         return True
     why = f"a new query id: a sink that has {names} would skip it, and its state with it"
-    patient.write(METADATA, fresh_identity(), why)
+    work.write(METADATA, fresh_identity(), why)
     if sink.replaces:
-        patient.note("The Delta table is in complete mode: each batch replaces its content.")
+        work.note("The Delta table is in complete mode: each batch replaces its content.")
         return True
     risk_repeats(
-        patient,
+        work,
         f"{names[0].upper()}{names[1:]} is read again",
-        f"a sink that has these records gets them a second time.{_file_sink(patient, spent[-1])}",
+        f"a sink that has these records gets them a second time.{_file_sink(work, spent[-1])}",
         batch,
         spent,
     )
     return True
 
 
-def _file_sink(patient: Patient, until: int) -> str:
+def _file_sink(work: WorkingCopy, until: int) -> str:
     """Of a sink that nobody named: a file sink goes by numbers, and would lose records."""
-    if patient.sink.kind not in (None, *FILE_SINKS):
+    if work.sink.kind not in (None, *FILE_SINKS):
         return ""
     return (
         " A sink that writes files (csv, json, parquet, …) SKIPS every batch up to "
