@@ -1,1 +1,1 @@
-"""A planner a verb: a checkpoint and options in, a plan out."""
+"""One planner for each verb: it takes a checkpoint and options, and returns a plan."""

@@ -1,7 +1,7 @@
-"""`backup` and `restore`: snapshots of a checkpoint, also of one that a query is writing.
+"""Plans `backup` and `restore`: snapshots of a checkpoint, even while a query writes it.
 
-Commits are listed first: whatever is listed after them holds all that those commits
-need, unless maintenance removed it meanwhile, in which case it is begun again.
+Commits are listed first. What is listed after them has everything that those commits need,
+unless Spark's maintenance removed a file meanwhile: then the listing begins again.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from floodmark.storage.repository import Snapshot, object_path
 
 
 def consistent(files: Files) -> Checkpoint:
-    """The checkpoint as of its newest commit that everything needed is there for."""
+    """The checkpoint at its newest commit whose files are all there."""
     commits = _numbers(files, COMMITS)
     listing = without_blocks(files, files.list())
     if any(is_dstreams_checkpoint(file.path) for file in listing.files):
@@ -94,7 +94,7 @@ def _numbers(files: Files, log: str) -> list[int]:
 
 
 def _is_of(file: FileInfo, committed: int, commits: list[int]) -> bool:
-    """Nothing that came after the commits were listed, but the plan of the batch in flight."""
+    """False for what came after the commits were listed; the batch in flight belongs to it."""
     folder, _, name = file.path.partition("/")
     if folder == COMMITS:
         return batch_id(name) in commits
@@ -127,7 +127,7 @@ def plan_backup(files: Files, location: str, repository: str, options: dict[str,
 
 
 def refuse_another_query(files: Files, plan: Plan) -> None:
-    """A query may go on between plan and snapshot; it may not be another one's by then."""
+    """The query may run between plan and snapshot, but the checkpoint must still be its own."""
     found = _query_id(files)
     planned = plan.options.get("query_id")
     if found != planned:
@@ -228,7 +228,7 @@ def _refuse_other_content(
     if not any(belongs(file.path) for file in there):
         raise NotEmpty(
             f"{target.root} holds {there[0].path}, and no checkpoint",
-            "What is no part of a checkpoint would lie among it.",
+            "Its files would be mixed with those of the checkpoint.",
             "Name the checkpoint's own folder, or one that does not exist yet.",
         )
     found = _query_id(target)
@@ -251,7 +251,7 @@ def _there(target: Files) -> tuple[FileInfo, ...]:
 
 
 def _notes_of_starts(target: Files, there: tuple[FileInfo, ...]) -> tuple[FileInfo, ...]:
-    """Starts after the snapshot will not have been: their notes would tell of other code."""
+    """Notes of starts after the snapshot go: they describe code that did not make this state."""
     return target.list(STARTS).files if there else ()
 
 

@@ -1,7 +1,7 @@
-"""`bootstrap NEW --app APP.py --state TABLE`: a first checkpoint that has state already.
+"""Plans `bootstrap`: a first checkpoint that already has state.
 
-Batch 0 is written as one that read nothing: Spark goes on with batch 1, from the state that
-batch 0 left, and asks each source where it begins.
+Batch 0 is written as a batch that read nothing. Spark then runs batch 1 from the state of
+batch 0, and asks each source where it begins.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class FirstBatch:
-    """What Spark wrote down of the batch without rows, and where the sources begin."""
+    """What Spark wrote about the batch without rows, and where the sources begin."""
 
     offsets: OffsetEntry
     commit: CommitEntry

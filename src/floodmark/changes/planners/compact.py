@@ -1,7 +1,7 @@
-"""`compact CP`: fewer files, and not one that a start or a way back needs.
+"""Plans `compact`: removes files that no start and no rewind needs.
 
-Spark cleans up only while a query runs, by whoever holds a partition just then; what it did not
-get to stays for ever. This removes what Spark's own retention would have, and what nothing names.
+Spark removes old files only while a query runs, and leaves some of them for ever. This removes
+what Spark's own retention would remove, and files that nothing names.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _KEPT = "The files are kept until `floodmark forget CP`, which frees their space
 
 
 def retained(asked: int | None, note: Mapping[str, Any] | None) -> int:
-    """How many batches stay: as asked, as the last start was set, or Spark's default."""
+    """How many batches stay: the option, the setting of the last start, or Spark's default."""
     if asked is not None:
         if asked < 1:
             raise WrongUse(
@@ -104,7 +104,7 @@ def plan_compact(origin: Origin, keep: int, sink: SinkPlace | None = None) -> Pl
 
 
 def _old_entries(origin: Origin, oldest: int) -> dict[str, str]:
-    """As Spark's own purge: everything strictly below the newest less the setting."""
+    """As Spark's own purge does: entries below the newest batch minus the setting."""
     checkpoint = origin.checkpoint
     newest = {checkpoint.latest_batch, checkpoint.committed_batch}
     # A start opens the entry before the newest, whatever the setting says.
@@ -146,7 +146,7 @@ def _old_state(origin: Origin, oldest: int) -> dict[str, str]:
 
 
 def _whole(origin: Origin, kept: list[int]) -> Iterator[StoreChain]:
-    """What the oldest batch that stays needs; the newest one's state must be whole, too.
+    """What the oldest batch that stays needs. The state of the newest batch must be whole, too.
 
     A checkpoint that is not whole may need files that look superfluous.
     """
@@ -162,7 +162,7 @@ def _whole(origin: Origin, kept: list[int]) -> Iterator[StoreChain]:
 
 
 def _unnamed_tables(origin: Origin, folder: str, files: list[StateFile]) -> dict[str, str]:
-    """SSTs and logs that no snapshot names any more, or never did."""
+    """SSTs and logs that no snapshot names."""
     prefixes = (f"{folder}/SSTs/", f"{folder}/logs/")
     there = [
         path
@@ -179,7 +179,7 @@ def _unnamed_tables(origin: Origin, folder: str, files: list[StateFile]) -> dict
 
 
 def _superseded(origin: Origin) -> dict[str, str]:
-    """Entries of file sources that a compaction holds, and operator metadata nobody reads."""
+    """Entries of file sources that a compaction contains, and operator metadata not read."""
     checkpoint = origin.checkpoint
     gone: dict[str, str] = {}
     lists = {source.id for source in checkpoint.sources if about(source).lists_files}

@@ -1,7 +1,7 @@
-"""`convert CP NEW --provider rocksdb|hdfs`: the same state, kept by the other provider.
+"""Plans `convert`: the same state, kept by the other provider.
 
-With `--state-format` also from state whose files are named by version to state with
-unique ids, which RocksDB has since Spark 4.0, and back.
+`--state-format` also changes how the files are named: by version, or by version and unique id,
+which RocksDB has since Spark 4.0.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.plan import Plan
 from floodmark.changes.planners.rewritten_state import (
-    Turn,
+    StateRewrite,
     course_of,
     operators_of,
     plan_rewritten,
@@ -47,7 +47,7 @@ def plan_convert(origin: Origin, new: str, provider: str, state_format: int | No
         raise NoAnswer(
             f"{origin.checkpoint.path} keeps its state in {WORDS[provider]} already, in "
             f"format {2 if ids else 1}",
-            "There is nothing to write anew.",
+            "There is nothing to rewrite.",
             "`floodmark copy` makes a copy of it.",
         )
     for one in operators:
@@ -57,7 +57,7 @@ def plan_convert(origin: Origin, new: str, provider: str, state_format: int | No
         new,
         course,
         operators,
-        Turn(
+        StateRewrite(
             "convert",
             f"A new checkpoint with its state in {WORDS[provider]}"
             + (", with unique ids" if ids else ""),

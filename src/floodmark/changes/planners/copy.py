@@ -1,4 +1,4 @@
-"""`copy CP DEST`: a fork, or a move to other storage, with the paths inside made right."""
+"""Plans `copy`: the checkpoint at another place, with the paths inside corrected."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def plan_copy(
     new_identity: bool = False,
     sink: SinkPlace | None = None,
 ) -> Plan:
-    """`sink` is the file sink's output, where it lies now."""
+    """`sink` is the file sink's output folder."""
     led = tuple(rehome_sink_log(sink[1], moves)) if sink and moves else ()
     steps = (*_steps(origin, dest, moves, new_identity), *led)
     if moves and not any("files are where --rehome says" in step.why for step in steps):
         raise WrongUse(
             f"--rehome {moves[0][0]}: no file that this checkpoint knows lies there",
-            "Input files stand in its file sources' logs, output files in the file sink's.",
+            "Its file sources list the input files, the file sink's log the output files.",
             "`floodmark files CP` lists the input; name the output's folder with --sink.",
         )
     newest = max((*origin.checkpoint.offset_ids, *origin.checkpoint.commit_ids), default=-1)

@@ -1,7 +1,7 @@
-"""`migrate CP NEW --app APP.py`: a checkpoint for new code, with the old code's state in it.
+"""Plans `migrate`: a checkpoint for new code, with the state of the old code.
 
-Everything but the state is carried as `upgrade` carries it. What the state's rows look
-like is what Spark itself drew for the new code; the rows are the old ones, reshaped.
+Everything but the state is carried as `upgrade` carries it. Spark itself writes the schemas of
+the new code's state; the rows are the old rows, reshaped.
 """
 
 from __future__ import annotations
@@ -96,14 +96,14 @@ class Migration:
 
     match: MatchOptions = field(default_factory=MatchOptions)
     conf: Mapping[str, str] = field(default_factory=dict)
-    """Settings that the new checkpoint pins otherwise than the old."""
+    """Settings that the new checkpoint pins with other values than the old one."""
     pins: Mapping[str, str] = field(default_factory=dict)
     """Settings that the old checkpoint does not pin, and the new one has to."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """As the plan keeps them: they tell this change from another."""
+    """The options as the plan keeps them: they distinguish this change from another."""
     layout: StateLayout = field(default_factory=StateLayout)
     note: bytes | None = None
-    """Of the new code, as a start leaves it: the state is now of its making."""
+    """The start note of the new code: the state now belongs to it."""
     sources: SourceChange | None = None
     """Where the new code has other sources, or has them in another order."""
 
@@ -184,7 +184,7 @@ def drawn_checkpoint(
 
 
 def pinned(checkpoint: Checkpoint, kept: Sequence[Kept]) -> dict[str, str]:
-    """The settings that the new code must be drawn with: its state goes on under them."""
+    """The settings under which Spark draws the new code: its state is kept under them."""
     if SHUFFLE_PARTITIONS in checkpoint.conf or not kept:
         return dict(checkpoint.conf)
     most = max(one.partitions for one in kept)
@@ -286,7 +286,7 @@ def _why(goal: StateTarget, matching: Matching) -> str:
 
 
 def _hadoop_path(checkpoint: Checkpoint) -> str | None:
-    """A path as Spark has written it for this storage; what was drawn lay on a local disk."""
+    """A path as Spark writes it for this storage. The drawn checkpoint lay on a local disk."""
     paths = (
         path
         for operator in checkpoint.operators.values()
@@ -390,7 +390,7 @@ def _parts(
 
 
 def unique_ids_of(new: str, kept: Kept, version: int) -> tuple[tuple[str, ...], ...]:
-    """Ids that are the same each time this very change is planned."""
+    """Unique ids for every store. Planning the same change again gives the same ids."""
     operator = kept.operator.number
     stores = tuple(dict.fromkeys(reading.folder for reading in kept.readings))
     names = JOIN_STORES if set(JOIN_STORES) <= set(stores) else ("default",)

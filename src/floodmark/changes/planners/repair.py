@@ -1,8 +1,8 @@
-"""`repair CP`: for each finding that can be mended the smallest safe mend, and never more.
+"""Plans `repair`: the smallest safe repair for each finding that has one.
 
-The gentlest mends come first; after each the doctor looks again, for one trouble is often the
-cause of others. What may repeat records, or take damaged content for good, is named in the plan
-and has to be accepted by that name.
+The smallest repairs come first. After each of them the doctor looks again, because one fault
+often causes others. The plan names what may repeat records or keep damaged content; the user
+accepts it by that name.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class RepairOptions:
 
 
 def mend(work: WorkingCopy, backup: Backup | None = None) -> None:
-    """Everything that can be mended, in the overlay."""
+    """Makes every repair that is possible, in the overlay."""
     mends: Sequence[Callable[[WorkingCopy], bool]] = _MENDS
     if backup is not None:
         mends = (backup.restore, *_MENDS)
@@ -131,7 +131,7 @@ def plan_repair(
 
 
 def _in_flight(work: WorkingCopy) -> tuple[Consequence, ...]:
-    """The batch that Spark runs again as after any crash, where no risk tells of it."""
+    """The batch that Spark runs again as after any crash, where no risk names it."""
     batch = work.checkpoint.in_flight_batch
     told = {batch for risk in work.risks for each in risk.repeats for batch in each.batches}
     return () if batch is None or batch in told else goes_on(batch, work.sink.sink)

@@ -1,8 +1,7 @@
-"""`repartition CP NEW --partitions N`: the same stream over another number of partitions.
+"""Plans `repartition`: the same state in another number of partitions.
 
-Every key goes where Spark will look for it: its hash of the columns that the query groups
-by, modulo N. An operator that has one partition whatever the setting says, as a limit
-has, keeps it. Pure but for reading what the plan is about.
+Every key goes where Spark will look for it: the hash of its grouping columns, modulo N. An
+operator that always has one partition, such as a limit, keeps it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,12 @@ from collections.abc import Collection
 
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.plan import Plan
-from floodmark.changes.planners.rewritten_state import Turn, course_of, operators_of, plan_rewritten
+from floodmark.changes.planners.rewritten_state import (
+    StateRewrite,
+    course_of,
+    operators_of,
+    plan_rewritten,
+)
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.errors import NoAnswer, WrongUse
 from floodmark.statestore.rewrite.spread import BY_ALL_KEYS, require_hashed_by_all_keys
@@ -52,7 +56,7 @@ def plan_repartition(
     if counts == {partitions}:
         raise NoAnswer(
             f"{origin.checkpoint.path} has {partitions} partitions already",
-            "There is nothing to write anew.",
+            "There is nothing to rewrite.",
             "`floodmark copy` makes a copy of it.",
         )
     providers = {store.at.provider for one in keyed for store in one.stores}
@@ -74,7 +78,7 @@ def plan_repartition(
         new,
         course,
         operators,
-        Turn(
+        StateRewrite(
             "repartition",
             f"A new checkpoint with {partitions} partitions of state instead of {before}",
             {"partitions": partitions},

@@ -1,8 +1,8 @@
-"""`rewind CP`: the same checkpoint, back at the end of an earlier batch, or at given offsets.
+"""Plans `rewind`: the same checkpoint, back at the end of an earlier batch, or at given offsets.
 
-Batches that are run again get numbers that sinks have seen, with other records in them.
-So the query gets a new id, which sinks that remember (query, batch) do not know, and the
-file sink's log, which remembers numbers alone, is taken back as well.
+Batches that run again have numbers that sinks already know, with other records in them. So the
+query gets a new id, and sinks that remember (query, batch) write the batches again. The file
+sink's log remembers only numbers, so it goes back as well.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from floodmark.storage.start_notes import start_batches
 
 @dataclass(frozen=True)
 class RewindOptions:
-    """What the user asks of a rewind: one of batch, time and offsets, and how."""
+    """The options of a rewind. Exactly one of batch, time and offsets is given."""
 
     batch: int | None = None
     at_ms: int | None = None
@@ -64,18 +64,18 @@ class RewindTarget:
     """What offsets/<batch> shall hold."""
     options: Mapping[str, Any]
     moved: bool = False
-    """True where given offsets stand in for the batch's own."""
+    """True where given offsets replace those of the batch."""
     notes: tuple[str, ...] = ()
     back: bool = False
     """Some of the given offsets are before those of the batch."""
     forward: tuple[str, ...] = ()
-    """What the given offsets leave out for good, in words."""
+    """The records that are never read with the given offsets, in words."""
     sink_only: bool = False
-    """The checkpoint stands there already, and the file sink's log does not."""
+    """Only the file sink's log goes back: the checkpoint is at that batch already."""
 
 
 def sink_is_ahead(origin: Origin, sink: SinkPlace | None) -> bool:
-    """An earlier rewind went without the file sink: its log has numbers that come again."""
+    """An earlier rewind left the file sink out: its log has numbers that will be used again."""
     latest = origin.checkpoint.latest_batch
     return sink is not None and latest is not None and bool(trim_sink_log(sink[1], latest).steps)
 
@@ -99,7 +99,7 @@ def to_batch(
 
 
 def to_offsets(origin: Origin, given: Mapping[str, str]) -> RewindTarget:
-    """Given offsets, by source, in place of those of the last committed batch."""
+    """Replaces the offsets of the last committed batch by given ones, by source."""
     checkpoint = origin.checkpoint
     batch = checkpoint.committed_batch
     if batch is None:
@@ -136,7 +136,7 @@ def to_offsets(origin: Origin, given: Mapping[str, str]) -> RewindTarget:
 
 
 def _refuse_unseen_files(checkpoint: Checkpoint, given: Mapping[str, str]) -> None:
-    """A file source's offset is an entry of its own list, which lies in the checkpoint."""
+    """A file source's offset is the number of an entry in its list, which is in the checkpoint."""
     for source in checkpoint.sources:
         if not about(source).lists_files or source.id not in given:
             continue
@@ -224,7 +224,7 @@ def _once_planned(origin: Origin) -> Iterator[int]:
 
 
 def _skips_accepted_by_name(told: consequences.Consequences) -> consequences.Consequences:
-    """It is a file sink, and its log stays: nobody has named it, or it cannot be taken back."""
+    """The file sink's log stays as it is: it was not named, or it cannot go back."""
     return tuple(
         replace(item, accept=SKIPS) if item.sink == consequences.FILES and item.skips else item
         for item in told
@@ -296,7 +296,7 @@ def _notes(origin: Origin, goal: RewindTarget, keep_identity: bool, trim: Trim) 
 
 
 def by_time(goal: RewindTarget, at_ms: int, *notes: str) -> RewindTarget:
-    """The goal as one that was asked for by a time."""
+    """The target, as reached by a time."""
     options = {"to_time_ms": at_ms, "to_time": moment(at_ms)}
     return replace(goal, options={**options, **_offsets_of(goal)}, notes=notes)
 

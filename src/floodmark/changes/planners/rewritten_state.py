@@ -1,8 +1,7 @@
-"""A new checkpoint with its state written anew, and all else as `upgrade` carries it.
+"""Plans a new checkpoint whose state is rewritten, for `repartition` and `convert`.
 
-`repartition` and `convert` say what becomes of the settings, the commit and each
-operator's state; the identity, the numbers, the sources and the batch in flight are
-carried over as they are.
+They change the settings, the commit and each operator's state. The identity, the numbers, the
+sources and the batch in flight are carried as `upgrade` carries them.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ from floodmark.statestore.rewrite.target import Part, StateTarget
 
 
 @dataclass(frozen=True)
-class Turn:
-    """What the new checkpoint is to be."""
+class StateRewrite:
+    """What changes in the new checkpoint."""
 
     verb: str
     title: str
@@ -66,13 +65,13 @@ def operators_of(origin: Origin, course: ResumePoint) -> tuple[OperatorToRewrite
     if not checkpoint.state_operators:
         raise NoAnswer(
             f"{checkpoint.path} has no state",
-            "Its query keeps none, so there is nothing to write anew.",
+            "Its query keeps none, so there is nothing to rewrite.",
             "`floodmark upgrade` or `floodmark copy` moves it.",
         )
     if course.after is None:
         raise NoAnswer(
-            f"{checkpoint.path}: no batch is committed, so there is no state to write anew",
-            "The state of a batch that may be half done is not taken for whole.",
+            f"{checkpoint.path}: no batch is committed, so there is no state to rewrite",
+            "A batch that is not committed may have written only a part of its state.",
             "Start the query once, or begin with an empty checkpoint.",
         )
     needed_state(checkpoint, course.after, origin.read)  # it must be whole
@@ -95,7 +94,7 @@ def plan_rewritten(
     new: str,
     course: ResumePoint,
     operators: tuple[OperatorToRewrite, ...],
-    turn: Turn,
+    turn: StateRewrite,
 ) -> Plan:
     anew = {one.number: one for one in operators if turn.partitions is None or not one.is_keyless}
     base = plan_upgrade(origin, new, UpgradeOptions())
@@ -119,7 +118,7 @@ def plan_rewritten(
 def _carried(
     origin: Origin,
     course: ResumePoint,
-    turn: Turn,
+    turn: StateRewrite,
     step: Step,
     anew: Mapping[int, OperatorToRewrite],
     ids: StateIds | None,
@@ -155,7 +154,7 @@ def _commit(origin: Origin, course: ResumePoint, step: Step, ids: StateIds | Non
 
 def _described(
     origin: Origin,
-    turn: Turn,
+    turn: StateRewrite,
     step: Step,
     parts: list[str],
     anew: Mapping[int, OperatorToRewrite],
@@ -175,11 +174,11 @@ def _ids(
     origin: Origin,
     new: str,
     course: ResumePoint,
-    turn: Turn,
+    turn: StateRewrite,
     operators: Iterable[OperatorToRewrite],
     anew: Mapping[int, OperatorToRewrite],
 ) -> StateIds:
-    """Unique ids for every store, the same each time this very change is planned."""
+    """Unique ids for every store. Planning the same change again gives the same ids."""
     assert course.after is not None
     commit = origin.checkpoint.commits.get(course.after)
     known = commit.state_unique_ids if commit else {}
@@ -214,7 +213,7 @@ def _count(operator: OperatorToRewrite) -> int:
 def _rewrites(
     origin: Origin,
     course: ResumePoint,
-    turn: Turn,
+    turn: StateRewrite,
     operators: Iterable[OperatorToRewrite],
     ids: StateIds | None,
 ) -> Iterator[Step]:
@@ -233,7 +232,7 @@ def _rewrites(
 def _target(
     origin: Origin,
     course: ResumePoint,
-    turn: Turn,
+    turn: StateRewrite,
     operator: OperatorToRewrite,
     ids: StateIds | None,
     again: int | None,

@@ -1,7 +1,6 @@
-"""How a new checkpoint keeps its state: partitions, provider, format of the files' names.
+"""How a new checkpoint keeps its state: partitions, provider, names of the files.
 
-`migrate` changes it in the same pass as the code; what each part of it means, `repartition`
-and `convert` know.
+`migrate` changes it together with the code, by the rules of `repartition` and `convert`.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class StateLayout:
         provider: str,
         accept: Collection[str],
     ) -> None:
-        """Looks at the old stores: what cannot be done is said before it is begun."""
+        """Looks at the old stores, and refuses what cannot be done before anything begins."""
         for mine in stores:
             moves = self.partitions is not None and any(
                 not one.is_keyless and len(one.partitions) != self.partitions for one in mine

@@ -1,8 +1,7 @@
-"""`upgrade CP NEW`: a new checkpoint that begins exactly after the last committed batch.
+"""Plans `upgrade`: a new checkpoint that begins exactly after the last committed batch.
 
-The in-flight batch is carried over uncommitted, so that the new stream runs that very
-range again under the same id and number: a sink that has it skips it, one that has it
-not takes it. Pure but for reading what the plan copies.
+The in-flight batch is carried over uncommitted, so the new stream runs the same range again
+under the same id and number. Sinks that already stored the batch skip it; others write it.
 """
 
 from __future__ import annotations
@@ -186,7 +185,7 @@ def _state(origin: Origin, course: ResumePoint, new: str) -> Iterator[Step]:
 
 
 def _refuse_lost_state(origin: Origin, course: ResumePoint) -> None:
-    """The logs do not tell whether a query keeps state; the notes of its last start do."""
+    """Whether a query keeps state is in the notes of its last start, not in the logs."""
     note = latest_note(origin.files)
     begun = (note or {}).get("next_batch")
     start = last_start(note)
@@ -219,7 +218,7 @@ def _notes(course: ResumePoint) -> tuple[str, ...]:
 
 
 def _begin_anew(origin: Origin, new: str, options: UpgradeOptions, course: ResumePoint) -> Plan:
-    """With an empty state, Spark begins at batch 0: only the sources can be told their place."""
+    """With an empty state Spark begins at batch 0, so only the sources' positions are carried."""
     if course.after is None:
         raise WrongUse(
             "--without-state: no batch is committed, so there is no place to begin after",

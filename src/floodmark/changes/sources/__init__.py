@@ -1,1 +1,1 @@
-"""What the real sources still have, and where a stream stands in them."""
+"""Asks the real sources what they still have, before a change relies on it."""

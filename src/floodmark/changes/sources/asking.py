@@ -1,4 +1,4 @@
-"""Asks the real sources and the sink what they still have, for `doctor`. Storage is given."""
+"""Asks the real sources and the sink what they still have, for `doctor`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ask(
     places: SourcePlaces,
     opened: Open,
 ) -> LiveAnswers:
-    """For `doctor`: everything that answers; what does not is said, and stops nothing."""
+    """Every answer. A source that does not answer is reported, and stops nothing."""
     batch = evidence.begins_after
     newest = max(evidence.positions, default=-1)
     known = evidence.positions.get(newest if batch is None else batch, ())
@@ -40,7 +40,7 @@ def ask(
 
 
 def _with_places(options: dict[str, str], places: SourcePlaces) -> dict[str, str]:
-    """What the user says goes before what a note says."""
+    """What the user names replaces what a note names."""
     if places.bootstrap_servers:
         options[SERVERS] = places.bootstrap_servers
     if places.table:

@@ -1,7 +1,7 @@
-"""`upgrade --by-time`: offsets in another Kafka cluster, and what has to be accepted for them.
+"""Finds offsets in another Kafka cluster by time, for `upgrade --by-time`.
 
-With the old cluster, the times of the records are known (`connectors/kafka/by_time.py`). Without
-it, only the time when the batch was planned is, and a stream that lags has older records unread.
+The old cluster knows the times of the records (`connectors/kafka/by_time.py`). Without it, only
+the time of the batch is known, and a stream that lags has older records to read.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def by_batch_time(
     options: UpgradeOptions,
     noted: str | None = None,
 ) -> Found:
-    """Without the old cluster only the time of the batch is known: a backlog is older."""
+    """Without the old cluster only the time of the batch is known; unread records may be older."""
     if entry.metadata is None:
         raise WrongUse(
             f"--by-time: batch {batch} has no time",

@@ -1,7 +1,7 @@
-"""Where a stream's sources stood at a time that the checkpoint's log holds no more.
+"""Finds the positions of the sources at a time before the checkpoint's oldest log entry.
 
-Kafka has an index of its records by time, a Delta table the times of its versions. What
-was read before the log's oldest entry is found there; only a stream without state can go.
+Kafka has an index of its records by time, and a Delta table has the times of its versions. Only
+a stream without state can go back so far.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from floodmark.storage.start_notes import latest_note
 
 @dataclass(frozen=True)
 class SourcesToAsk:
-    """Whom to ask, as the user says. A note may name a table; a broker it can only propose."""
+    """Which sources to ask. A note may name a table; a broker only the user can name."""
 
     kafka: str | None = None
     table: str | None = None
@@ -43,7 +43,7 @@ class Past:
 
 
 def offsets_at(origin: Origin, time_ms: int, whom: SourcesToAsk) -> Past:
-    """The place of every source at that time, asked of the sources themselves."""
+    """The position of every source at that time, as the sources themselves say."""
     checkpoint = origin.checkpoint
     _refuse_state(checkpoint, time_ms)
     batch = checkpoint.committed_batch

@@ -1,6 +1,6 @@
-"""Input that a stream would read again, and cannot: files that are gone, or that it has seen.
+"""Finds input that a stream would have to read again and cannot: files that are gone.
 
-Spark computes on without them, and says nothing: the state then lacks their records.
+Spark goes on without them and reports nothing; the state then lacks their records.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ THEN = "Spark then goes on without them, and says nothing."
 def require_input(
     origin: Origin, request: UpgradeOptions, course: ResumePoint, opened: Opened
 ) -> tuple[str, ...]:
-    """Whether an upgrade finds the input files of batches that are planned again; notes of it."""
+    """Checks that input files of batches that are planned again are there; notes for the plan."""
     if course.after == course.highest or course.in_flight is not None:
         return ()
     begins = None if course.after is None else origin.checkpoint.offsets[course.after]
@@ -85,7 +85,7 @@ def _own_lists(checkpoint: Checkpoint) -> Iterator[str]:
 
 
 def _is_own(path: str, folder: str) -> bool:
-    """Not where a stream began, schemas or shards, of whatever kind: a kind may be mistaken."""
+    """False for start positions, schemas and shards of any kind: the kind may be mistaken."""
     if not path.startswith(folder):
         return False
     rest = path[len(folder) :]

@@ -1,7 +1,7 @@
-"""What a Kafka cluster says before a stream moves to it: what it still has, and has not.
+"""Asks a Kafka cluster whether it still has the records after a checkpoint's offsets.
 
-A checkpoint's offsets are worth what the cluster keeps behind them. Retention, a topic
-that was made anew, or another cluster make them point at nothing, or at other records.
+After retention, in a topic that was made again, or in another cluster, the offsets point at
+nothing or at other records.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def ask_for_upgrade(origin: Origin, request: UpgradeOptions) -> KafkaAnswer:
 def ask_kafka(
     checkpoint: Checkpoint, request: UpgradeOptions, noted: str | None = None
 ) -> KafkaAnswer:
-    """The request, with the offsets of another cluster where that is asked for, and what to know.
+    """The request, with offsets of the new cluster where --by-time asks for them, and notes.
 
-    `noted`: the cluster that the stream has read, as its last start has noted it. It is named and
-    not asked: anybody may have written the note.
+    `noted` is the cluster of the last start. It is proposed and not asked, because anybody may
+    have written the note.
     """
     bootstrap = request.kafka
     if bootstrap is None:
@@ -107,7 +107,7 @@ def _out_of_reach(request: UpgradeOptions, sources: list[SourceOffset], cluster:
 
 
 def ask_reach(sources: Sequence[SourceOffset], bootstrap: str, accept: Sequence[str]) -> Notes:
-    """What the cluster has left of the records after these offsets."""
+    """Checks that the cluster still has the records after these offsets."""
     kafka = [source for source in sources if about(source).has_topics]
     if not kafka:
         raise no_kafka()
@@ -143,7 +143,7 @@ def reach_of(sources: Sequence[Topics], cluster: Cluster) -> Reach:
 
 
 def reach(offsets: Topics, bounds: Mapping[str, Mapping[int, Bounds]]) -> Reach:
-    """What of the records after these offsets the cluster cannot give any more. Pure."""
+    """The records after these offsets that the cluster no longer has. Pure."""
     found = tuple(shortfalls(offsets, bounds))
     notes = (
         f"{topic} has new partitions ({', '.join(map(str, partitions))}): Spark reads them from "

@@ -1,4 +1,4 @@
-"""Records that a source cannot give any more: said with numbers, and accepted by name."""
+"""Refuses to go on without records that a source no longer has, unless the user accepts it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES = (OUT_OF_REACH, ANOTHER_QUERY, REPEATS, SKIPS, LOSES, MAYBE_RUNNING)
 
 @dataclass(frozen=True)
 class Reach:
-    """How a checkpoint's offsets stand to what the source has."""
+    """What a source still has of the records after a checkpoint's offsets."""
 
     lost: tuple[str, ...]
     """In words: records or partitions that are out of reach."""
@@ -24,11 +24,11 @@ class Reach:
     records: int = 0
     """How many records that is, as far as it can be counted."""
     then: str = "Spark then stops, unless the source has failOnDataLoss=false."
-    """What Spark does where it is accepted."""
+    """What Spark does if the user accepts it."""
 
 
 def accepted(names: Sequence[str]) -> tuple[str, ...]:
-    """What the user accepts; an unknown name would accept nothing, and look as if it did."""
+    """The accepted names. An unknown name is refused: it would accept nothing."""
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         raise WrongUse(
@@ -38,7 +38,7 @@ def accepted(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def require_reach(found: Reach, accept: Collection[str], sound: str = "") -> tuple[str, ...]:
-    """Notes for the plan; refuses where records are out of reach and that is not accepted."""
+    """Notes for the plan. Refuses if records are out of reach and the user has not accepted it."""
     if not found.lost:
         return (*found.notes, *([sound] if sound else []))
     if OUT_OF_REACH not in accept:

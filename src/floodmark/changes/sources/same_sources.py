@@ -1,4 +1,4 @@
-"""Does new code read what the checkpoint's sources read? Count, kinds and topics."""
+"""Compares the sources of new code with those of the checkpoint: count, kinds and topics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_sources(
     app: str,
     topics: Mapping[str, str],
 ) -> tuple[str, ...]:
-    """What was found right, in words; raises at the first that is not."""
+    """What agrees, in words. Raises at the first source that does not."""
     sources = checkpoint.sources
     if len(declared) != len(sources):
         raise WouldLose(
