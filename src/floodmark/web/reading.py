@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from floodmark.changes import journal
-from floodmark.changes.plan import DELETE, Plan
+from floodmark.changes.plan import Plan
+from floodmark.changes.steps import DeleteFile
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import COMMITS, NOTES, OFFSETS, batch_id
 from floodmark.checkpoint.relative_path import RelativePath
@@ -170,8 +171,8 @@ def _batch_of(plan: Plan) -> int | None:
         number = batch_id(name) if folder in (OFFSETS, COMMITS) else None
         if number is not None:
             deeds.setdefault(step.do, []).append(number)
-    if DELETE in deeds:
-        return min(deeds[DELETE])
+    if DeleteFile.do in deeds:
+        return min(deeds[DeleteFile.do])
     return max((batch for found in deeds.values() for batch in found), default=None)
 
 
