@@ -54,11 +54,8 @@ def upgrade(
     from floodmark.changes.carry.topics import parse_topics
     from floodmark.changes.named_places import absolute
     from floodmark.changes.planners.upgrade import plan_upgrade
-    from floodmark.changes.read_data import read_state
     from floodmark.changes.sources.gone_input import require_input
-    from floodmark.changes.sources.kafka_cluster import ask_for_upgrade
     from floodmark.changes.sources.out_of_reach import accepted
-    from floodmark.changes.sources.same_sources import check_sources
     from floodmark.storage.noted_places import opener
 
     request = UpgradeOptions(
@@ -79,21 +76,31 @@ def upgrade(
             do="Name the application: --app APP.py[:PIPELINE].",
         )
     how = carrying_of(carrying, execute, wait, storage, read_data=read_data)
-    script = script_options(arguments, query, py_files, script_limit)
 
     def plan(origin: Origin) -> Plan:
-        checked: tuple[str, ...] = ()
+        notes: tuple[str, ...] = ()
+        asked = request
         if app is not None:
+            from floodmark.changes.sources.same_sources import check_sources
+
+            script = script_options(arguments, query, py_files, script_limit)
             places = (absolute(new), origin.location)
             declared = _declared_sources(app, settings or {}, script, places)
-            checked = check_sources(origin.checkpoint, declared, app, dict(request.map_topic))
-        kafka = ask_for_upgrade(origin, request)
-        made = plan_upgrade(origin, absolute(new), kafka.request)
-        course = choose_resume_point(origin.checkpoint, kafka.request)
-        read = read_state(origin, course.after) if how.read_data else ()
+            notes = check_sources(origin.checkpoint, declared, app, dict(request.map_topic))
+        if kafka is not None or by_time:
+            from floodmark.changes.sources.kafka_cluster import ask_for_upgrade
+
+            answer = ask_for_upgrade(origin, request)
+            asked, notes = answer.request, (*notes, *answer.notes)
+        made = plan_upgrade(origin, absolute(new), asked)
+        point = choose_resume_point(origin.checkpoint, asked)
         opened = opener([origin.files.root], how.storage)
-        gone = require_input(origin, kafka.request, course, opened)
-        return replace(made, notes=(*checked, *kafka.notes, *gone, *read, *made.notes))
+        notes = (*notes, *require_input(origin, asked, point, opened))
+        if how.read_data:
+            from floodmark.changes.read_data import read_state
+
+            notes = (*notes, *read_state(origin, point.after))
+        return replace(made, notes=(*notes, *made.notes))
 
     batches = () if from_batch is None else (from_batch,)
     return kept(to_new_place(str(path), str(new), plan, how, batches), how, out)

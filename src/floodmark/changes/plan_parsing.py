@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from floodmark.changes.plan import FORMAT, RELEASE, Consequence, Plan, Precondition, digest_of
 from floodmark.changes.steps import (
@@ -31,9 +31,10 @@ from floodmark.checkpoint.layout import STATE
 from floodmark.checkpoint.relative_path import RelativePath, shown
 from floodmark.connectors.files.file_log import SINK_LOG
 from floodmark.errors import EditedPlan, MalformedFile, UnsafePath
-from floodmark.statestore.rewrite.target import StateTarget
-from floodmark.statestore.rewrite.target_json import target_from_json
 from floodmark.storage.repository import OBJECTS
+
+if TYPE_CHECKING:
+    from floodmark.statestore.rewrite.target import StateTarget
 
 _SAVED = "A changing verb saves one with --out PLAN.json."
 _VERBS = frozenset(
@@ -198,6 +199,8 @@ def _how(value: Any, path: str) -> StateTarget | Mapping[str, Any]:
     _need(_OPERATOR.fullmatch(path), f"state is rewritten in {shown(path)}")
     if "parts" not in value:
         return dict(value)  # an earlier floodmark's: it can be taken back
+    from floodmark.statestore.rewrite.target_json import target_from_json
+
     target = target_from_json(value)
     _need(path == f"{STATE}/{target.operator}", "`how` is about another operator")
     return target

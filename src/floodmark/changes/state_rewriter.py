@@ -53,6 +53,8 @@ class StateRewriter:
         return self.given(target.operator) if self.given is not None else None
 
     def old_state(self, target: StateTarget, origin: Files) -> OldState:
+        if target.from_operator is None:
+            return lambda part, batch: None  # of a bootstrap there is no old checkpoint
         if self._checkpoint is None:
             self._checkpoint = load(origin, Entries.ALL)
         return old_state(target, origin, self._checkpoint)

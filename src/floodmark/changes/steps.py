@@ -9,11 +9,13 @@ from __future__ import annotations
 import base64 as encoding
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from floodmark.errors import EditedPlan
-from floodmark.statestore.rewrite.target import StateTarget
 from floodmark.wire import to_wire
+
+if TYPE_CHECKING:  # a plan without such a step needs nothing of the state's codecs
+    from floodmark.statestore.rewrite.target import StateTarget
 
 TARGET, SINK = "target", "sink"
 """The place that a step changes: the plan's target, or the file sink's log in its output folder."""
@@ -84,7 +86,7 @@ class RewriteState(Step):
 
     @property
     def target(self) -> StateTarget:
-        if isinstance(self.how, StateTarget):
+        if not isinstance(self.how, Mapping):
             return self.how
         raise EditedPlan(
             f"{self.path}: an earlier floodmark made this plan",

@@ -65,6 +65,8 @@ def _each() -> Iterator[SourceKind]:
 @cache
 def kind_named(name: str) -> SourceKind:
     """What is known about a kind; of a name that no kind has, nothing is."""
+    if name == UNKNOWN:
+        return _UNKNOWN
     return next((kind for kind in _each() if kind.name == name), _UNKNOWN)
 
 

@@ -379,40 +379,60 @@ def _level(entries: Iterable[os.DirEntry[str]]) -> Folder:
     return Folder(tuple(sorted(folders)), tuple(sorted(files)), tuple(sorted(others)))
 
 
-def _walk(relative: str, folder: int, failed: _Failures, depth: int = 0) -> Iterator[FileInfo]:
-    prefix = relative + "/" if relative else ""
-    for entry in list(os.scandir(folder)):
-        path = prefix + entry.name
-        if not is_name(entry.name):
-            failed.append((shown(path), ODD_NAME))
-        elif entry.is_dir(follow_symlinks=False):
-            yield from _below(path, entry.name, folder, failed, depth + 1)
-        else:
-            try:
-                found = entry.stat(follow_symlinks=False)
-            except OSError:  # removed while we walked
+def _walk(relative: str, folder: int, failed: _Failures) -> Iterator[FileInfo]:
+    """Every file below an open folder. Each level that the walk is in keeps its folder open."""
+    levels = [(relative, folder, _entries(folder))]
+    try:
+        while levels:
+            parent, opened, entries = levels[-1]
+            if not entries:
+                levels.pop()
+                if levels:
+                    os.close(opened)
                 continue
-            why = not_a_file(found.st_mode)
-            if why is None:
-                yield FileInfo(path, found.st_size, found.st_mtime_ns // 1_000_000)
-            else:
-                failed.append((path, why))
+            entry = entries.pop()
+            path = f"{parent}/{entry.name}" if parent else entry.name
+            if not is_name(entry.name):
+                failed.append((shown(path), ODD_NAME))
+            elif entry.is_dir(follow_symlinks=False):
+                below = _open_below(path, entry.name, opened, failed, len(levels))
+                if below is not None:
+                    levels.append((path, below, []))
+                    levels[-1][2].extend(_entries(below))
+            elif (file := _file(path, entry, failed)) is not None:
+                yield file
+    finally:
+        for _, opened, _ in levels[1:]:
+            os.close(opened)
 
 
-def _below(path: str, name: str, parent: int, failed: _Failures, depth: int) -> Iterator[FileInfo]:
+def _entries(folder: int) -> list[os.DirEntry[str]]:
+    """What is in a folder, the first of it last."""
+    return list(os.scandir(folder))[::-1]
+
+
+def _file(path: str, entry: os.DirEntry[str], failed: _Failures) -> FileInfo | None:
+    try:
+        found = entry.stat(follow_symlinks=False)
+    except OSError:  # removed while we walked
+        return None
+    why = not_a_file(found.st_mode)
+    if why is None:
+        return FileInfo(path, found.st_size, found.st_mtime_ns // 1_000_000)
+    failed.append((path, why))
+    return None
+
+
+def _open_below(path: str, name: str, parent: int, failed: _Failures, depth: int) -> int | None:
     if depth > _DEEPEST:
         failed.append((path, f"more than {_DEEPEST} folders deep"))
-        return
+        return None
     try:
-        folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
     except OSError as error:
         if not isinstance(error, FileNotFoundError):  # else removed while we walked
             failed.append((path, error.strerror or str(error)))
-        return
-    try:
-        yield from _walk(path, folder, failed, depth)
-    finally:
-        os.close(folder)
+        return None
 
 
 def _kind(entry: os.DirEntry[str]) -> str:

@@ -35,8 +35,6 @@ class KafkaAnswer:
 
 def ask_for_upgrade(origin: Origin, request: UpgradeOptions) -> KafkaAnswer:
     """The cluster that the user names, if any; the last start's cluster is proposed to them."""
-    if request.kafka is None and not request.by_time:
-        return KafkaAnswer(request, ())
     note = latest_note(origin.files) or {}
     servers = (
         noted_options(note, number).get("kafka.bootstrap.servers")
