@@ -120,10 +120,6 @@ def open_repository(files: WritableFiles, create: bool = False) -> None:
         )
 
 
-def is_repository(files: Files) -> bool:
-    return CONFIG in files.level().files
-
-
 def snapshots(files: Files) -> tuple[Snapshot, ...]:
     """Every snapshot, oldest first."""
     names = [name for name in files.level(SNAPSHOTS).files if _is_snapshot(name)]

@@ -122,10 +122,6 @@ def _other_query(target: Files, snapshot: Snapshot) -> str | None:
     return there if there != snapshot.query_id else None
 
 
-def _is_file_sink(sink: Sink | None) -> bool:
-    return sink is not None and sink.kind in FILE_SINKS
-
-
 def _settled(since: Since, sink: Sink | None, known: KnownSink, options: RestoreOptions) -> Since:
     lost = tuple(_lost(since, known))
     if not since.ran_on:

@@ -73,7 +73,8 @@ def old_state(target: StateTarget, origin: Files, checkpoint: Checkpoint) -> Old
         if part.kept:
             if batch not in stores:
                 stores[batch] = stores_of(origin, checkpoint, operator, batch)
-            return KeptRows(target, next(one for one in stores[batch] if one.name == part.store))
+            by_name = {one.name: one for one in stores[batch]}
+            return KeptRows(target, by_name[part.store])
         if part.source is None or part.recipe is None:
             return None
         view = open_state(origin, checkpoint, operator, part.source, batch)

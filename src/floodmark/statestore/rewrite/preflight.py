@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 
 from floodmark.checkpoint.layout import store_folder
-from floodmark.errors import CannotRead, EditedPlan, FloodmarkError
+from floodmark.errors import BatchPurged, EditedPlan, NoAnswer
 from floodmark.state.files.records import Records
 from floodmark.statestore.rewrite.old_rows import OldRows, OldState
 from floodmark.statestore.rewrite.target import Part, StateTarget, layout_of
@@ -27,17 +27,18 @@ def require_fits(target: StateTarget, old: OldState) -> None:
         with tempfile.TemporaryDirectory(prefix="floodmark-trial-") as place:
             for part in target.parts:
                 _try(target, part, old, open_files(place))
-    except CannotRead:
-        raise
-    except (
-        *(FloodmarkError, LookupError, TypeError, ValueError, ArithmeticError, AssertionError),
-        StopIteration,
-    ) as error:
-        raise EditedPlan(
-            f"state/{target.operator}: the plan does not fit the old state",
-            error.what if isinstance(error, FloodmarkError) else f"{type(error).__name__}: {error}",
-            "Nothing was changed. Plan again.",
-        ) from error
+    except (NoAnswer, BatchPurged) as error:
+        raise _does_not_fit(target, error.what) from error
+    except (LookupError, TypeError, ValueError, ArithmeticError, AssertionError) as error:
+        raise _does_not_fit(target, f"{type(error).__name__}: {error}") from error
+
+
+def _does_not_fit(target: StateTarget, why: str) -> EditedPlan:
+    return EditedPlan(
+        f"state/{target.operator}: the plan does not fit the old state",
+        why,
+        "Nothing was changed. Plan again.",
+    )
 
 
 def _try(target: StateTarget, part: Part, old: OldState, files: WritableFiles) -> None:
