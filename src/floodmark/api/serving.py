@@ -6,7 +6,7 @@ import os
 import shlex
 import socket
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
@@ -14,15 +14,15 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from floodmark.api.arguments import Storage, several_of
-from floodmark.errors import CannotRead, NoAnswer, WrongUse
+from floodmark.errors import CannotRead, NoAnswer, Refused, WrongUse
 from floodmark.storage.files import Files, local_path, open_files
 
 if TYPE_CHECKING:
     from floodmark.changes.apply import Change
     from floodmark.connectors.behind import Lag
     from floodmark.web.answers import PlanAnswer
-    from floodmark.web.watch import AskLag
 
+_Ask = Callable[..., "Lag"]
 DEFAULT_PORT = 8460
 _DAY_MS = 86_400_000
 _SHORTEST_TOKEN = 16
@@ -59,6 +59,7 @@ def serve(
     sources: bool = False,
     bootstrap_servers: str | None = None,
     kafka_config: str | None = None,
+    commit_to_group: str | None = None,
     storage: Storage | None = None,
     ready: Callable[[Served], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
@@ -68,8 +69,9 @@ def serve(
 
     It listens on this machine only; another `host` needs a `token_file`. Nothing is changed.
     With `sources` it asks what the notes of starts name how far each stream is behind; with
-    `bootstrap_servers` it asks Kafka there. `ready` is called when it listens; Ctrl-C stops it,
-    or `stop` once it is set.
+    `bootstrap_servers` it asks Kafka there, and with `commit_to_group` it writes each stream's
+    committed offsets into a consumer group of Kafka, whose name has `{name}` for the stream's.
+    `ready` is called when it listens; Ctrl-C stops it, or `stop` once it is set.
     """
     require_web_extra()
     token = _token(host, token_file)
@@ -90,6 +92,8 @@ def serve(
     from floodmark.web.watch import Fleet, WatchOptions
 
     ask = _lag_asker(sources, bootstrap_servers, kafka_config, storage)
+    if commit_to_group is not None:
+        ask = _group_keeper(commit_to_group, bootstrap_servers, ask, [one.root for one in places])
     notifier = Notifier(notify, warn) if notify is not None else None
     kept_in = None if no_history else Path(history) if history else default_history()
     with _listening(host, port) as listener:
@@ -325,7 +329,7 @@ def _lag_asker(
     bootstrap_servers: str | None,
     kafka_config: str | None,
     storage: Storage | None,
-) -> AskLag | None:
+) -> _Ask | None:
     """None where nobody is to be asked: a checkpoint alone must not make us call a stranger."""
     if not sources and bootstrap_servers is None:
         if kafka_config is not None:
@@ -338,14 +342,49 @@ def _lag_asker(
 
     config = client_settings(kafka_config)
 
-    def ask(path: str) -> Lag:
+    def ask(path: str, group: str | None = None) -> Lag:
         return lag(
             path,
             sources=sources,
             bootstrap_servers=bootstrap_servers,
             kafka_config=config,
+            commit_to_group=group,
             timeout=_LAG_SECONDS,
             storage=storage,
         )
 
     return ask
+
+
+def _group_keeper(
+    pattern: str, bootstrap_servers: str | None, ask: _Ask | None, roots: list[str]
+) -> _Ask:
+    """Commits with each question, which is far more often than a broker forgets."""
+    from floodmark.fleet.card import name_of
+
+    if ask is None or bootstrap_servers is None:
+        raise WrongUse(
+            "--commit-to-group needs the brokers that it writes to",
+            do="Name them: --kafka HOST:PORT.",
+        )
+    if "{name}" not in pattern:
+        raise WrongUse(
+            f"--commit-to-group {pattern}: all streams would share one group",
+            "A group holds one place for each partition of a topic.",
+            "Put the stream's name into it: --commit-to-group 'spark-{name}'",
+        )
+
+    def committing(path: str) -> Lag:
+        root = max((one for one in roots if path.startswith(one)), key=len, default="")
+        group = pattern.replace("{name}", name_of(path, root))
+        try:
+            return ask(path, group)
+        except (NoAnswer, Refused) as error:
+            found = ask(path)
+            note = f"No offsets were committed to {group}: {error.what}"
+            return replace(
+                found,
+                sources=tuple(replace(one, notes=(*one.notes, note)) for one in found.sources),
+            )
+
+    return committing

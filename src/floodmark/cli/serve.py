@@ -80,6 +80,12 @@ from floodmark.cli.words import echo
     metavar="FILE",
     help="How to log in there: KEY=VALUE lines, as for --command-config of Kafka's own tools.",
 )
+@click.option(
+    "--commit-to-group",
+    metavar="NAME",
+    help="Write each stream's committed offsets into a consumer group of Kafka, for other tools "
+    "to see; {name} in NAME is the stream's name. Needs --kafka.",
+)
 @options.storage
 def command(roots: tuple[str, ...], storage: dict[str, Any], **named: Any) -> None:
     """Serve a page and JSON about every checkpoint below the ROOTs, until Ctrl-C.
