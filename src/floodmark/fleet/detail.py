@@ -23,6 +23,9 @@ from floodmark.secret_text import redacted
 
 _MOST_PARTS = 512
 _MOST_FINDINGS = 200
+_MOST_SOURCES = 50
+_MOST_SETTINGS = 300
+_MOST_MARKS = 200
 _LONGEST_VALUE = 500
 
 
@@ -126,11 +129,11 @@ def detail(
         checkpoint.watermark_ms or None,
         protocol_steps(checkpoint) if structured else (),
         bars,
-        marks(checkpoint, notes, changes, progress),
-        tuple(_source(checkpoint, source, note) for source in checkpoint.sources),
+        marks(checkpoint, notes, changes, progress)[-_MOST_MARKS:],
+        tuple(_source(checkpoint, source, note) for source in checkpoint.sources[:_MOST_SOURCES]),
         {
             bounded(key): bounded(value, _LONGEST_VALUE)
-            for key, value in noted_conf(checkpoint.conf).items()
+            for key, value in list(noted_conf(checkpoint.conf).items())[:_MOST_SETTINGS]
         },
         heat_maps(checkpoint),
         restart_load(checkpoint, evidence.snapshots),

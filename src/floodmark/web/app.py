@@ -124,8 +124,7 @@ def _add_api(app: FastAPI, parts: AppParts) -> None:
             found = reader.detail(one.id, one.files, stamp)
             now = int(time.time() * 1000)
             lag = one.lag and shown_lag(one.lag)
-            overtaken = fleet.overtaken(one)
-            body = CheckpointAnswer(now, one.card, found, lag, one.lag_problem, overtaken)
+            body = CheckpointAnswer(now, one.card, found, lag, one.lag_problem, one.overtaken)
             return tag, _text(body)
 
         tag, body = await _in_pool(one, answer)
@@ -163,11 +162,7 @@ def _add_api(app: FastAPI, parts: AppParts) -> None:
         one = _find(fleet, id)
         since = int((time.time() - hours * 3600) * 1000)
         samples = list(fleet.history.samples(one.id, since))
-        batches = [
-            batch
-            for batch in fleet.history.batches(one.id)
-            if batch.committed_ms is None or batch.committed_ms >= since
-        ]
+        batches = [batch for batch in fleet.history.batches(one.id) if batch.committed_ms >= since]
         return _json(HistoryAnswer(samples, batches))
 
     @app.get(
@@ -210,7 +205,7 @@ def _add_api(app: FastAPI, parts: AppParts) -> None:
     @app.get("/api/health", response_model=Up, tags=["fleet"])
     def get_health() -> Response:
         cards, _, revision = fleet.cards()
-        return _json(Up(len(cards), revision, fleet.fault))
+        return _json(Up(len(cards), revision, fleet.fault or fleet.history.problem))
 
     @app.get("/metrics", response_class=Response, tags=["fleet"])
     def get_metrics() -> Response:

@@ -18,6 +18,8 @@ from floodmark.fleet.retention import PartSample
 _VERSION = 1
 _FINE_MS = 86_400_000
 _COARSE_MS = 600_000
+PARTS_KEPT_MS = 6 * 3_600_000
+"""Positions by partition are many, and wanted for the speed of late alone."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS samples (
   checkpoint TEXT NOT NULL, at_ms INTEGER NOT NULL, committed INTEGER, records INTEGER,
@@ -28,7 +30,7 @@ CREATE TABLE IF NOT EXISTS parts (
   position INTEGER NOT NULL, end INTEGER, earliest INTEGER,
   PRIMARY KEY (checkpoint, at_ms, source, part)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS batches (
-  checkpoint TEXT NOT NULL, batch INTEGER NOT NULL, planned_ms INTEGER, committed_ms INTEGER,
+  checkpoint TEXT NOT NULL, batch INTEGER NOT NULL, committed_ms INTEGER NOT NULL,
   PRIMARY KEY (checkpoint, batch)) WITHOUT ROWID;
 """
 
@@ -47,8 +49,7 @@ class Sample:
 @dataclass(frozen=True)
 class BatchSample:
     batch: int
-    planned_ms: int | None
-    committed_ms: int | None
+    committed_ms: int
 
 
 class History:
@@ -59,6 +60,7 @@ class History:
         self.path = path
         self._retention_ms = retention_ms
         self._lock = threading.Lock()
+        self.problem: str | None = None
         try:
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -92,12 +94,18 @@ class History:
 
     def add_batches(self, batches: Iterable[tuple[str, BatchSample]]) -> None:
         rows = [(checkpoint, *astuple(batch)) for checkpoint, batch in batches]
-        self._write("INSERT OR REPLACE INTO batches VALUES (?,?,?,?)", rows)
+        self._write("INSERT OR REPLACE INTO batches VALUES (?,?,?)", rows)
 
     def _write(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
-        if rows:
+        """A disk that is full ends the history, and not the page."""
+        if not rows:
+            return
+        try:
             with self._lock, self._db:
                 self._db.executemany(statement, rows)
+            self.problem = None
+        except sqlite3.Error as error:
+            self.problem = f"The history cannot be written: {error}"
 
     def samples(self, checkpoint: str, since_ms: int = 0, most: int = 2000) -> tuple[Sample, ...]:
         rows = self._read(
@@ -107,39 +115,51 @@ class History:
         )
         return tuple(Sample(*row) for row in reversed(rows))
 
-    def parts(self, checkpoint: str, since_ms: int = 0, most: int = 20_000) -> list[PartSample]:
+    def first_parts(self, checkpoint: str, since_ms: int) -> list[PartSample]:
+        """The oldest sample of each partition since a time."""
         rows = self._read(
-            "SELECT at_ms, source, part, position, end, earliest FROM parts "
-            "WHERE checkpoint = ? AND at_ms >= ? ORDER BY at_ms DESC LIMIT ?",
-            (checkpoint, since_ms, most),
+            "SELECT min(at_ms), source, part, position, end, earliest FROM parts "
+            "WHERE checkpoint = ? AND at_ms >= ? GROUP BY source, part",
+            (checkpoint, since_ms),
         )
-        return [PartSample(*row) for row in reversed(rows)]
+        return [PartSample(*row) for row in rows]
 
     def batches(self, checkpoint: str, most: int = 1000) -> tuple[BatchSample, ...]:
         rows = self._read(
-            "SELECT batch, planned_ms, committed_ms FROM batches WHERE checkpoint = ? "
+            "SELECT batch, committed_ms FROM batches WHERE checkpoint = ? "
             "ORDER BY batch DESC LIMIT ?",
             (checkpoint, most),
         )
         return tuple(BatchSample(*row) for row in reversed(rows))
 
     def _read(self, statement: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
-        with self._lock:
-            return self._db.execute(statement, values).fetchall()
+        try:
+            with self._lock:
+                return self._db.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            self.problem = f"The history cannot be read: {error}"
+            return []
 
     def prune(self, now_ms: int) -> None:
         """Thins out what is older than a day, and removes what is older than the retention."""
         oldest, fine = now_ms - self._retention_ms, now_ms - _FINE_MS
-        with self._lock, self._db:
-            for table, at in (("samples", "at_ms"), ("parts", "at_ms"), ("batches", "planned_ms")):
-                self._db.execute(f"DELETE FROM {table} WHERE {at} < ?", (oldest,))  # nosec B608
-            for table in ("samples", "parts"):
-                self._db.execute(
-                    f"DELETE FROM {table} WHERE at_ms < ? AND (checkpoint, at_ms) NOT IN "  # nosec B608
-                    f"(SELECT checkpoint, min(at_ms) FROM {table} WHERE at_ms < ? "
-                    "GROUP BY checkpoint, at_ms / ?)",
-                    (fine, fine, _COARSE_MS),
-                )
+        try:
+            with self._lock, self._db:
+                self._db.execute("DELETE FROM samples WHERE at_ms < ?", (oldest,))
+                self._db.execute("DELETE FROM batches WHERE committed_ms < ?", (oldest,))
+                self._db.execute("DELETE FROM parts WHERE at_ms < ?", (now_ms - PARTS_KEPT_MS,))
+                for table, at, key in (
+                    ("samples", "at_ms", "at_ms"),
+                    ("batches", "committed_ms", "batch"),
+                ):
+                    self._db.execute(
+                        f"DELETE FROM {table} WHERE {at} < ? AND (checkpoint, {key}) NOT IN "  # nosec B608
+                        f"(SELECT checkpoint, min({key}) FROM {table} WHERE {at} < ? "
+                        f"GROUP BY checkpoint, {at} / ?)",
+                        (fine, fine, _COARSE_MS),
+                    )
+        except sqlite3.Error as error:
+            self.problem = f"The history cannot be thinned out: {error}"
 
     def close(self) -> None:
         with self._lock:

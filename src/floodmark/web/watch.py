@@ -28,14 +28,13 @@ from floodmark.storage.files import Files
 from floodmark.storage.glimpse import Glimpse, glimpse
 from floodmark.storage.scan import find_checkpoints
 from floodmark.web.examine import Examined, examine
-from floodmark.web.history import BatchSample, History, Sample
+from floodmark.web.history import PARTS_KEPT_MS, BatchSample, History, Sample
 from floodmark.web.notify import Notifier
 from floodmark.web.workers import Workers
 
 _WORKERS_LOCAL, _WORKERS_REMOTE = 2, 8
 _SAMPLE_MS = 60_000
 _PRUNE_SECONDS = 3600
-_RETENTION_LOOK_MS = 6 * 3_600_000
 _STEPS_SHOWN = 30
 _LAGS_KEPT = 8
 _LAG_SHARE = 0.03
@@ -98,8 +97,13 @@ class Watched:
     troubles: dict[str, str] = field(default_factory=dict)
     sampled_ms: int = 0
     kept_batch: int | None = None
-    overtaken: tuple[Lag, Overtaking | None] | None = None
-    """Of the last answer of the sources, when retention overtakes the stream."""
+    parts_ms: int = 0
+    """When its partitions' positions went into the history."""
+    overtaken: Overtaking | None = None
+    """When retention overtakes the stream, by the last answer of the sources."""
+    examining: bool = False
+    examine_problem: str | None = None
+    """Why it cannot be examined, though its logs can be followed."""
 
 
 class Fleet:
@@ -201,6 +205,9 @@ class Fleet:
             if not one.queued:
                 one.queued = True
                 one.root.workers.add(lambda one=one: self._look(one))  # type: ignore[misc]
+            if self._is_due(one):
+                one.examining = True
+                one.root.workers.add(lambda one=one: self._examine(one))  # type: ignore[misc]
             asked = one.lag_asked and now - one.lag_asked < lag_every
             if self._ask_lag and one.glimpse and not asked:
                 one.lag_asked = now
@@ -245,11 +252,7 @@ class Fleet:
     def refresh(self, one: Watched) -> None:
         """Reads what changed of one checkpoint. Raises nothing: what fails makes the card grey."""
         try:
-            found = glimpse(one.files, one.glimpse)
-            one.glimpse = found
-            if self._due(one, found):
-                one.examined = examine(one.files)
-                one.examined_at, one.examined_batch = time.monotonic(), found.latest
+            one.glimpse = glimpse(one.files, one.glimpse)
             one.problem = None
         except NotThere as error:
             one.problem = error.what
@@ -260,11 +263,29 @@ class Fleet:
             one.problem = redacted(f"{type(error).__name__}: {error}")
         one.checked = time.monotonic()
 
-    def _due(self, one: Watched, found: Glimpse) -> bool:
-        if one.examined is None:
+    def _is_due(self, one: Watched) -> bool:
+        """Whether to examine it as a whole: when it is first seen, then now and then."""
+        if one.examining or one.glimpse is None or one.problem is not None:
+            return False
+        if not one.examined_at:
             return True
         waited = time.monotonic() - one.examined_at
-        return waited >= self.options.examine_every and one.examined_batch != found.latest
+        if one.examine_problem is not None:
+            return waited >= self.options.discover_every
+        return waited >= self.options.examine_every and one.examined_batch != one.glimpse.latest
+
+    def _examine(self, one: Watched) -> None:
+        """Takes long for a large checkpoint, so that it is a job of its own."""
+        latest = one.glimpse.latest if one.glimpse else None
+        try:
+            one.examined, one.examine_problem = examine(one.files), None
+        except FloodmarkError as error:
+            one.examine_problem = error.what
+        except Exception as error:  # a driver's own complaint
+            one.examine_problem = redacted(f"{type(error).__name__}: {error}")
+        finally:
+            one.examined_at, one.examined_batch = time.monotonic(), latest
+            one.examining = False
 
     def _ask(self, one: Watched) -> None:
         assert self._ask_lag is not None
@@ -281,8 +302,16 @@ class Fleet:
         records = card_lag(one.lag).records
         if records is not None:
             one.lags.append(records)
-        parts = part_samples(one.lag)
-        if parts:
+        self._watch_retention(one, one.lag)
+
+    def _watch_retention(self, one: Watched, lag: Lag) -> None:
+        parts = part_samples(lag)
+        if not parts:
+            return
+        before = self.history.first_parts(one.id, lag.time_ms - PARTS_KEPT_MS)
+        one.overtaken = overtaking([*before, *parts])
+        if lag.time_ms - one.parts_ms >= _SAMPLE_MS:
+            one.parts_ms = lag.time_ms
             self.history.add_parts(one.id, parts)
 
     def _lag_every(self) -> float:
@@ -311,7 +340,7 @@ class Fleet:
     def _fields(self, one: Watched, now_ms: int, now: float) -> dict[str, Any]:
         silent = now - one.checked
         checked_ms = now_ms - int(silent * 1000)
-        problem = one.problem
+        problem = one.problem or one.examine_problem
         if silent > self.options.patience + self.options.interval:
             problem = "The storage has not answered in time."
         found, examined = one.glimpse, one.examined
@@ -324,9 +353,7 @@ class Fleet:
                 "problem": problem,
                 "checked_ms": checked_ms,
             }
-        lag = (
-            card_lag(one.lag, self.overtaken(one)) if one.lag else CardLag(problem=one.lag_problem)
-        )
+        lag = card_lag(one.lag, one.overtaken) if one.lag else CardLag(problem=one.lag_problem)
         times = _times(found, examined)
         beat = pulse(
             times, now_ms, found.planned_ms if found.in_flight is not None else None, lag.records
@@ -356,15 +383,6 @@ class Fleet:
             }
         return fields
 
-    def overtaken(self, one: Watched) -> Overtaking | None:
-        """Asked of the history once for each answer of the sources."""
-        if one.lag is None:
-            return None
-        if one.overtaken is None or one.overtaken[0] is not one.lag:
-            parts = self.history.parts(one.id, one.lag.time_ms - _RETENTION_LOOK_MS)
-            one.overtaken = one.lag, overtaking(parts) if parts else None
-        return one.overtaken[1]
-
     def _alert(self, one: Watched, now_ms: int) -> None:
         if one.card.health is StreamHealth.UNKNOWN:
             return
@@ -389,10 +407,9 @@ class Fleet:
                 samples.append((one.id, _sample(card, now_ms)))
             if moved:
                 before = -1 if one.kept_batch is None else one.kept_batch
-                planned = {found.latest: found.planned_ms}
                 batches += [
-                    (one.id, BatchSample(batch, planned.get(batch, at), at))
-                    for batch, at in found.commit_times
+                    (one.id, BatchSample(batch, at))
+                    for batch, at in one_a_minute(found.commit_times)
                     if batch > before
                 ]
                 one.kept_batch = card.committed_batch
@@ -401,6 +418,14 @@ class Fleet:
         if time.monotonic() - self._pruned > _PRUNE_SECONDS:
             self._pruned = time.monotonic()
             self.history.prune(now_ms)
+
+
+def one_a_minute(times: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Of the batches of one minute the first: a stream may have very many."""
+    first: dict[int, tuple[int, int]] = {}
+    for batch, at in times:
+        first.setdefault(at // _SAMPLE_MS, (batch, at))
+    return list(first.values())
 
 
 def _times(found: Glimpse, examined: Examined | None) -> tuple[int, ...]:
