@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +27,30 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """For the tests that change nothing."""
+    root = tmp_path_factory.mktemp("shared")
+    samples.write(root / "sales", samples.sales(12))
+    samples.write(root / "files", samples.file_stream())
+    with serving(root) as server:
+        server.examined(2)
+        yield server
+
+
 def detail(server: Server, name: str = "sales") -> Any:
     card = server.cards()[name]
     return server.get(f"/api/checkpoints/{card['id']}").json["detail"]
 
 
-def test_the_fleet_has_every_checkpoint(root: Path) -> None:
-    with serving(root) as server:
-        cards = server.examined(2)
-        assert cards["sales"]["in_flight_batch"] == 11
-        assert cards["sales"]["committed_batch"] == 10
-        assert cards["sales"]["sources"] == ["kafka"]
-        assert cards["sales"]["state_bytes"] > 0
-        assert cards["files"]["in_flight_batch"] is None
-        assert cards["sales"]["query_id"] == samples.QUERY_ID
+def test_the_fleet_has_every_checkpoint(shared: Server) -> None:
+    cards = shared.examined(2)
+    assert cards["sales"]["in_flight_batch"] == 11
+    assert cards["sales"]["committed_batch"] == 10
+    assert cards["sales"]["sources"] == ["kafka"]
+    assert cards["sales"]["state_bytes"] > 0
+    assert cards["files"]["in_flight_batch"] is None
+    assert cards["sales"]["query_id"] == samples.QUERY_ID
 
 
 def test_a_refresh_brings_only_what_changed(root: Path) -> None:
@@ -72,22 +83,21 @@ def test_a_checkpoint_that_comes_and_one_that_goes(root: Path) -> None:
         assert b"No such checkpoint" in page.body
 
 
-def test_one_checkpoint_has_its_views(root: Path) -> None:
-    with serving(root) as server:
-        server.examined(2)
-        found = detail(server)
-        assert "runs batch 11 again" in found["restart"]
-        assert [step["state"] for step in found["protocol"]] == ["done", "now", "waiting"]
-        assert found["batches"][-1]["status"] == "in-flight"
-        assert found["sources"][0]["parts"][0] == {
-            "part": "orders/0",
-            "position": "488",
-            "started": "480",
-        }
-        assert found["heat_maps"][0]["partitions"] == [0, 1, 2, 3]
-        assert found["restart_load"]["version"] == 11
-        assert "floodmark rewind" in json.dumps(found["next_steps"])
-        assert set(found["lacks"]) >= {"progress", "marks", "watermark"}
+def test_one_checkpoint_has_its_views(shared: Server) -> None:
+    shared.examined(2)
+    found = detail(shared)
+    assert "runs batch 11 again" in found["restart"]
+    assert [step["state"] for step in found["protocol"]] == ["done", "now", "waiting"]
+    assert found["batches"][-1]["status"] == "in-flight"
+    assert found["sources"][0]["parts"][0] == {
+        "part": "orders/0",
+        "position": "488",
+        "started": "480",
+    }
+    assert found["heat_maps"][0]["partitions"] == [0, 1, 2, 3]
+    assert found["restart_load"]["version"] == 11
+    assert "floodmark rewind" in json.dumps(found["next_steps"])
+    assert set(found["lacks"]) >= {"progress", "marks", "watermark"}
 
 
 def test_an_answer_that_has_not_changed_is_not_sent_again(root: Path) -> None:
@@ -105,25 +115,24 @@ def test_an_answer_that_has_not_changed_is_not_sent_again(root: Path) -> None:
         assert server.get(address, If_None_Match=first.headers["etag"]).status == 200
 
 
-def test_files_differences_and_plans(root: Path) -> None:
-    with serving(root) as server:
-        cards = server.examined(2)
-        base = f"/api/checkpoints/{cards['sales']['id']}"
-        told = server.get(f"{base}/anatomy").json
-        assert told["read_files"] < told["files"]
-        diff = server.get(f"{base}/diff?left=3&right=5").json
-        assert any(one["where"].startswith("source 0") for one in diff["differences"])
-        other = server.get(f"{base}/diff?other={cards['files']['id']}").json
-        assert other["right"] == "files"
-        assert server.get(f"{base}/diff").status == 409
-        purged = server.get(f"{base}/diff?left=3&right=999")
-        assert purged.status == 409
-        assert "999" in purged.json["detail"]
-        plan = server.get(f"{base}/plans/rewind").json
-        assert plan["command"].endswith("--to-batch 9 --execute")
-        assert any("offsets/10" in line for line in plan["lines"])
-        assert server.get(f"{base}/plans/forget").status == 422
-        assert (root / "sales" / "offsets" / "11").exists()
+def test_files_differences_and_plans(shared: Server) -> None:
+    cards = shared.examined(2)
+    base = f"/api/checkpoints/{cards['sales']['id']}"
+    told = shared.get(f"{base}/anatomy").json
+    assert told["read_files"] < told["files"]
+    diff = shared.get(f"{base}/diff?left=3&right=5").json
+    assert any(one["where"].startswith("source 0") for one in diff["differences"])
+    other = shared.get(f"{base}/diff?other={cards['files']['id']}").json
+    assert other["right"] == "files"
+    assert shared.get(f"{base}/diff").status == 409
+    purged = shared.get(f"{base}/diff?left=3&right=999")
+    assert purged.status == 409
+    assert "999" in purged.json["detail"]
+    plan = shared.get(f"{base}/plans/rewind").json
+    assert plan["command"].endswith("--to-batch 9 --execute")
+    assert any("offsets/10" in line for line in plan["lines"])
+    assert shared.get(f"{base}/plans/forget").status == 422
+    assert (Path(cards["sales"]["path"]) / "offsets" / "11").exists()
 
 
 def test_what_floodmark_changed_is_marked(root: Path) -> None:
@@ -286,30 +295,28 @@ def test_dstreams_and_damaged_ones_have_a_page(tmp_path: Path) -> None:
             assert server.get(f"/checkpoints/{card['id']}").status == 200
 
 
-def test_the_openapi_names_every_route(root: Path) -> None:
-    with serving(root) as server:
-        described = server.get("/openapi.json").json
-        assert set(described["paths"]) >= {
-            "/api/fleet",
-            "/api/checkpoints/{id}",
-            "/api/checkpoints/{id}/anatomy",
-            "/api/checkpoints/{id}/history",
-            "/api/checkpoints/{id}/diff",
-            "/api/checkpoints/{id}/plans/{verb}",
-            "/api/health",
-        }
-        assert all(set(route) == {"get"} for route in described["paths"].values())
-        assert server.get("/docs").status == 404
+def test_the_openapi_names_every_route(shared: Server) -> None:
+    described = shared.get("/openapi.json").json
+    assert set(described["paths"]) >= {
+        "/api/fleet",
+        "/api/checkpoints/{id}",
+        "/api/checkpoints/{id}/anatomy",
+        "/api/checkpoints/{id}/history",
+        "/api/checkpoints/{id}/diff",
+        "/api/checkpoints/{id}/plans/{verb}",
+        "/api/health",
+    }
+    assert all(set(route) == {"get"} for route in described["paths"].values())
+    assert shared.get("/docs").status == 404
 
 
-def test_charts_come_out_of_the_installed_package(root: Path) -> None:
-    with serving(root) as server:
-        script = server.get("/static/charts.js")
-        assert script.status == 200
-        assert b"plotly.js" in script.body[:200]
-        page = server.get("/").body.decode()
-        assert "http://" not in page
-        assert "https://" not in page
+def test_charts_come_out_of_the_installed_package(shared: Server) -> None:
+    script = shared.get("/static/charts.js")
+    assert script.status == 200
+    assert b"plotly.js" in script.body[:200]
+    page = shared.get("/").body.decode()
+    assert "http://" not in page
+    assert "https://" not in page
 
 
 def test_metrics_are_for_prometheus(root: Path) -> None:

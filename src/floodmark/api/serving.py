@@ -89,7 +89,8 @@ def serve(
     from floodmark.web.guard import Keys
     from floodmark.web.history import History
     from floodmark.web.notify import Notifier
-    from floodmark.web.watch import Fleet, WatchOptions
+    from floodmark.web.watch import Fleet
+    from floodmark.web.watched import WatchOptions
 
     ask = _lag_asker(sources, bootstrap_servers, kafka_config, storage)
     if commit_to_group is not None:

@@ -10,7 +10,7 @@ from floodmark.fleet.card import FleetCard
 from floodmark.fleet.detail import CheckpointDetail
 from floodmark.fleet.retention import Overtaking
 from floodmark.web.history import BatchSample, Sample
-from floodmark.web.watch import RootStatus
+from floodmark.web.watched import RootStatus
 
 
 @dataclass(frozen=True)

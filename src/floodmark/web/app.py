@@ -42,7 +42,8 @@ from floodmark.web.guard import COOKIE, Guard, Keys
 from floodmark.web.metrics import metrics_text
 from floodmark.web.pages import Pages
 from floodmark.web.reading import Reader, stamp_of
-from floodmark.web.watch import Fleet, Watched
+from floodmark.web.watch import Fleet
+from floodmark.web.watched import Watched
 from floodmark.wire import to_wire
 
 _PAGE_SECONDS = 20.0

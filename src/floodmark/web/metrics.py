@@ -5,7 +5,8 @@ from __future__ import annotations
 from floodmark.fleet.pulse import StreamHealth
 from floodmark.metrics.checkpoints import CheckpointFacts, StateFacts, checkpoint_metrics
 from floodmark.metrics.exposition import render
-from floodmark.web.watch import Fleet, Watched
+from floodmark.web.watch import Fleet
+from floodmark.web.watched import Watched
 
 
 def metrics_text(fleet: Fleet) -> str:
