@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
 from floodmark.checkpoint.model import Checkpoint, Kind, StateOperator, Unreadable
 from floodmark.checkpoint.timeline import Action, Batch, Restart, Status, restart
 from floodmark.connectors.registry import look_alikes, recognise
 from floodmark.connectors.source import SourceOffset, Traces
 from floodmark.screen import fields_text, line_text
+
+if TYPE_CHECKING:  # a class of its own for each thing that is found: slow to load
+    from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.commits import CommitEntry
 from floodmark.checkpoint.conf_keys import PROVIDER_CLASS
-from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
 from floodmark.checkpoint.layout import (
     STATE,
     FileInfo,
@@ -32,6 +31,9 @@ from floodmark.connectors.registry import read_source_offset
 from floodmark.connectors.source import UNKNOWN, SourceOffset
 from floodmark.errors import MalformedFile
 from floodmark.screen import fields_text
+
+if TYPE_CHECKING:  # a class of its own for each thing that is found: slow to load
+    from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
 
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
