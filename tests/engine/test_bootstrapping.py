@@ -17,7 +17,7 @@ from floodmark.engine.pipelines.start_positions import parse_start
 from floodmark.engine.state import bootstrap as bootstrapping
 from floodmark.engine.state import migrate as migrating
 from floodmark.engine.state.bootstrap import kafka_beginnings
-from floodmark.engine.state.user_functions import load_migration
+from floodmark.engine.state.migration_file import load_migration
 from floodmark.errors import FloodmarkError, NotCarried, NotEmpty, WrongUse
 from floodmark.state.shapes.operators import Shape
 from floodmark.storage.files import open_files

@@ -23,7 +23,7 @@ from floodmark.engine.code.drawing import ApplicationCode, Drawing, drawing
 from floodmark.engine.pipelines.start_positions import DeltaStart, KafkaStart, Start, read_start
 from floodmark.engine.state.made_rows import Made, check_rows, fitted, is_void, rows_of, spool
 from floodmark.engine.state.migrate import scratch_place
-from floodmark.engine.state.user_functions import TO_BEGIN, family_of, require_given, variables
+from floodmark.engine.state.migration_file import TO_BEGIN, family_of, require_given, variables
 from floodmark.errors import NoAnswer, NotCarried, WrongUse
 from floodmark.redaction import Redaction
 from floodmark.secret_text import redacted

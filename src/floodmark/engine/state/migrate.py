@@ -41,6 +41,7 @@ from floodmark.engine.code.source_tables import read_tables
 from floodmark.engine.start.notes import note_of
 from floodmark.engine.state.frame import reshaped_frame, state_frame
 from floodmark.engine.state.made_rows import Made, call, check_rows, fitted, rows_of, spool
+from floodmark.engine.state.migration_file import MigrationCode, load_migration, read_migration
 from floodmark.engine.state.rewriting import SparkRewriter
 from floodmark.engine.state.source_change import (
     SourceRequest,
@@ -49,7 +50,6 @@ from floodmark.engine.state.source_change import (
     source_change,
     told_sources,
 )
-from floodmark.engine.state.user_functions import MigrationCode, load_migration, read_migration
 from floodmark.errors import NoAnswer, NotCarried, WrongUse
 from floodmark.redaction import Redaction
 from floodmark.rules.restarts.carrying import KEYS, unaccounted
