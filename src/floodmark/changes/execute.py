@@ -227,7 +227,9 @@ def _finish(
     try:
         journal.block(target, plan)
         _keep(plan, places)
-        _do_steps(plan, places, progress, rewriter)
+        for done, _ in enumerate(_each(plan, places, rewriter), 1):
+            if progress:
+                progress(done, len(plan.steps))
         verify(plan, places, rewriter)
         if read_data:
             from floodmark.changes.read_data import compare_contents
@@ -284,14 +286,6 @@ def _keep(plan: Plan, places: PlanPlaces) -> None:
                 # A checksum that is no longer beside its file, or a step done before a crash
                 # whose copy was not needed: there is nothing to lose.
                 continue
-
-
-def _do_steps(
-    plan: Plan, places: PlanPlaces, progress: Progress | None, rewriter: Rewriter | None
-) -> None:
-    for done, _ in enumerate(_each(plan, places, rewriter), 1):
-        if progress:
-            progress(done, len(plan.steps))
 
 
 def _each(plan: Plan, places: PlanPlaces, rewriter: Rewriter | None) -> Iterator[Step]:

@@ -62,18 +62,23 @@ class Descent:
 
     def folder(self, path: str) -> int:
         """A folder's descriptor, which stays this object's. '' is the place itself."""
-        found = self._open.get(path)
-        if found is not None:
-            return found
-        if not path:
-            found = os.open(self._place, _FOLDER)
-        else:
-            parent, _, name = path.rpartition("/")
-            found = self._inside(self.folder(parent), name, path)
+        open_part, rest = path, ""
+        while open_part and open_part not in self._open:
+            open_part, _, name = open_part.rpartition("/")
+            rest = f"{name}/{rest}"
+        found = self._open.get(open_part)
+        if found is None:
+            found = self._keep("", os.open(self._place, _FOLDER))
+        for name in rest.split("/")[:-1]:
+            open_part = f"{open_part}/{name}" if open_part else name
+            found = self._keep(open_part, self._inside(found, name, open_part))
+        return found
+
+    def _keep(self, path: str, descriptor: int) -> int:
         if len(self._open) >= _OPEN_AT_ONCE:
             self.__exit__()
-        self._open[path] = found
-        return found
+        self._open[path] = descriptor
+        return descriptor
 
     def _inside(self, parent: int, name: str, path: str) -> int:
         try:
