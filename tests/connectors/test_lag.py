@@ -264,7 +264,10 @@ def test_files_that_wait_are_those_listed_and_those_not_seen_yet(tmp_path: Path)
     assert [(one.position, one.end) for one in source.parts] == [(1, 3)]
     guessed = only(cp)
     assert guessed.behind.files == 2
-    assert "No note tells where it reads" in " ".join(guessed.notes)
+    assert "No note says where: the folders of the files" in " ".join(guessed.notes)
+    noted(cp, path="in put")
+    assert only(cp).behind.files == 2
+    assert "A note says in put, which is not a whole path" in " ".join(only(cp).notes)
 
 
 def test_partitions_globs_filters_and_recursion_are_followed(tmp_path: Path) -> None:

@@ -48,7 +48,8 @@ def lag(question: LagQuestion) -> SourceLag:
         )
     offset = _position(question)
     files = question.opened(place)
-    versions = table_log.versions(files)
+    written = table_log.commit_files(files)
+    versions = sorted(written)
     described = (table_log.metadata(files) if versions else None) or {}
     identity = described.get("id")
     known = TableLog(
@@ -66,11 +67,11 @@ def lag(question: LagQuestion) -> SourceLag:
     ahead = [version for version in versions if version >= offset.reservoir_version]
     unread, removed_ms, more = _unread(files, offset, ahead, options)
     notes += more
-    times = table_log.version_times(files)
-    left = _left(
-        question.now_ms, described, times.get(offset.reservoir_version), removed_ms, bool(ahead)
-    )
-    behind = _behind(question.now_ms, offset, unread, ahead, times, end)
+    # Clean-up of the log goes by the age of its files.
+    first_ms = written[ahead[0]].mtime_ms if ahead else None
+    left = _left(question.now_ms, described, first_ms, removed_ms, bool(ahead))
+    versions_behind = max(0, end - offset.reservoir_version)
+    behind = _behind(question.now_ms, versions_behind, unread, bool(ahead), first_ms)
     part = PartLag(
         place,
         offset.reservoir_version,
@@ -112,8 +113,7 @@ def _unread(
     unread: list[UnreadFile] = []
     removals: dict[str, int] = {}
     try:
-        for version in ahead:
-            actions = table_log.actions(files, version)
+        for version, actions in table_log.commits(files, ahead):
             if version == offset.reservoir_version and offset.is_starting_version:
                 unread += _of_snapshot(files, offset)
                 continue
@@ -162,8 +162,7 @@ def _active_files(files: Files, version: int) -> Iterable[UnreadFile]:
         raise CannotRead(f"the log no longer has all commits up to version {version}")
     if len(later) > _COMMITS_READ:
         raise CannotRead(f"version {version} stands after {len(later):,} commits")
-    for number in later:
-        actions = table_log.actions(files, number)
+    for _, actions in table_log.commits(files, later):
         for one in _of(actions, "remove"):
             active.pop(str(one.get("path")), None)
         for one in _of(actions, "add"):
@@ -194,16 +193,13 @@ def _rows(add: Mapping[str, Any]) -> int | None:
 
 def _behind(
     now_ms: int,
-    offset: DeltaOffset,
+    versions: int,
     unread: list[UnreadFile] | None,
-    ahead: list[int],
-    times: Mapping[int, int],
-    end: int,
+    is_behind: bool,
+    first_ms: int | None,
 ) -> Behind:
-    versions = max(0, end - offset.reservoir_version)
     if unread is None:
-        first = times.get(ahead[0]) if ahead else None
-        age = 0 if not ahead else None if first is None else max(0, now_ms - first)
+        age = 0 if not is_behind else None if first_ms is None else max(0, now_ms - first_ms)
         return Behind(None, None, age, versions, None)
     if not unread:
         # What is left of the version, or of all that follow, holds no data.

@@ -5,14 +5,16 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import FloodmarkError, MalformedFile
 from floodmark.storage.files import Files
 
 LOG = "_delta_log"
+_READ_AT_ONCE = 64
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(?:\d+\.\d+|[0-9a-f-]{36}))?\.parquet")
 
@@ -30,7 +32,22 @@ def versions(files: Files) -> list[int]:
 
 def actions(files: Files, version: int) -> list[dict[str, Any]]:
     """What one commit did, a JSON object each."""
-    data = files.read(RelativePath(f"{LOG}/{version:020d}.json"))
+    return _parsed(version, files.read(RelativePath(f"{LOG}/{version:020d}.json")))
+
+
+def commits(files: Files, wanted: Sequence[int]) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """What many commits did, read a few dozen at once."""
+    for start in range(0, len(wanted), _READ_AT_ONCE):
+        part = wanted[start : start + _READ_AT_ONCE]
+        found = files.read_many(RelativePath(f"{LOG}/{version:020d}.json") for version in part)
+        for version in part:
+            data = found[f"{LOG}/{version:020d}.json"]
+            if isinstance(data, FloodmarkError):
+                raise data
+            yield version, _parsed(version, data)
+
+
+def _parsed(version: int, data: bytes) -> list[dict[str, Any]]:
     try:
         found = [json.loads(line) for line in data.decode().splitlines() if line.strip()]
     except (ValueError, RecursionError) as error:
@@ -83,17 +100,22 @@ def saved_actions(files: Files, paths: list[str], kind: str) -> Iterator[dict[st
         yield from (found for found in table.column(kind).to_pylist() if found)
 
 
-def version_times(files: Files) -> dict[int, int]:
-    """When each version that the log still has was made, in ms, as Delta itself tells it."""
-    commits = {
+def commit_files(files: Files) -> dict[int, FileInfo]:
+    """Version → the file of its commit."""
+    return {
         int(found[1]): file
         for file in files.list(LOG).files
         if (found := _COMMIT.fullmatch(file.path.rpartition("/")[2]))
     }
-    times = {version: file.mtime_ms or 0 for version, file in commits.items()}
-    if commits and _in_commit_ms(files.read(RelativePath(commits[max(commits)].path))) is not None:
-        contents = files.read_many(RelativePath(file.path) for file in commits.values())
-        for version, file in commits.items():
+
+
+def version_times(files: Files) -> dict[int, int]:
+    """When each version that the log still has was made, in ms, as Delta itself tells it."""
+    there = commit_files(files)
+    times = {version: file.mtime_ms or 0 for version, file in there.items()}
+    if there and _in_commit_ms(files.read(RelativePath(there[max(there)].path))) is not None:
+        contents = files.read_many(RelativePath(file.path) for file in there.values())
+        for version, file in there.items():
             data = contents[file.path]
             inside = _in_commit_ms(data) if isinstance(data, bytes) else None
             times[version] = times[version] if inside is None else inside

@@ -86,15 +86,17 @@ def _places(
     """Where the source reads: as the user says, as a note does, or by the files it has seen."""
     if question.places.input:
         return (question.places.input,), []
-    noted = question.source.options.get("path")
-    if noted:
+    noted = question.source.options.get("path", "")
+    if noted.startswith("/") or ":/" in noted:
         return (noted,), []
     folders = sorted({address(file.path.rpartition("/")[0]) for file in seen})
     if not folders:
         return (), ["Nothing says where it reads: --input PATH names the folder."]
+    # A relative path is one of the folder in which the query was started.
+    told = f"A note says {noted}, which is not a whole path" if noted else "No note says where"
     guess = (
-        "No note tells where it reads: the folders of the files that it has read were looked at. "
-        "--input PATH names another."
+        f"{told}: the folders of the files that it has read were looked at. --input PATH names "
+        "another."
     )
     return tuple(folders[:_FOLDERS_GUESSED]), [guess]
 

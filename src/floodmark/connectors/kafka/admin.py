@@ -18,6 +18,8 @@ _RETENTION = ("retention.ms", "retention.bytes", "cleanup.policy")
 _UNKNOWN_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "TOPIC_EXCEPTION", "_UNKNOWN_TOPIC", "INVALID_TOPIC")
 _UNSETTLED = ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS")
 _FETCHED_BYTES = 65_536
+_LONGEST_REQUEST = 3600.0
+"""In seconds: librdkafka takes no more."""
 _Answer = TypeVar("_Answer")
 
 Place = tuple[str, int]
@@ -65,7 +67,7 @@ class Admin:
     @property
     def seconds_left(self) -> float:
         """Never so little that a client takes it for no limit at all."""
-        return max(0.05, self._until - time.monotonic())
+        return min(_LONGEST_REQUEST, max(0.05, self._until - time.monotonic()))
 
     def partitions(self, topics: Iterable[str]) -> dict[str, list[int]]:
         """Of each topic that is there."""
