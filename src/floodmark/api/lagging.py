@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,26 +48,45 @@ def lag(
     `commit_to_group` writes the offsets into a Kafka consumer group without members, for other
     tools to see. They expire there: the broker keeps them for `offsets.retention.minutes`.
     """
-    from floodmark.connectors.lag import done_batch, tell_lags
-
     if timeout <= 0:
         raise WrongUse(f"--timeout {timeout:g}: no time to answer in", do="Give 1 or more.")
     places = SourcePlaces(sources, bootstrap_servers, table, None, input)
     files, checkpoint = _loaded(path, storage, source_kinds)
-    asked_ms = time.time_ns() // 1_000_000
     config = client_settings(kafka_config)
     group = None
     if commit_to_group is not None:
-        group = _commit(checkpoint, commit_to_group, bootstrap_servers, config, timeout, asked_ms)
-    questions = _questions(files, checkpoint, places, storage, config, timeout, asked_ms)
-    return Lag(
-        public_url(str(path)),
-        done_batch(checkpoint),
-        checkpoint.in_flight_batch,
-        asked_ms,
-        tell_lags(questions),
-        group,
-    )
+        group = _commit(checkpoint, commit_to_group, bootstrap_servers, config, timeout)
+    found = ask_lag(files, checkpoint, places, storage, config, timeout)
+    return replace(found, path=public_url(str(path)), committed_group=group)
+
+
+def ask_lag(
+    files: Files,
+    checkpoint: Checkpoint,
+    places: SourcePlaces,
+    storage: Storage | None,
+    kafka_config: Mapping[str, str],
+    timeout: float,
+) -> Lag:
+    """Of a checkpoint that is loaded, with the entry of its last finished batch."""
+    from floodmark.connectors.lag import done_batch, tell_lags
+
+    done = done_batch(checkpoint)
+    place = public_url(checkpoint.path)
+    if checkpoint.latest_batch is None:
+        raise NoAnswer(
+            f"{place}: no batch was planned yet, so its sources are not known",
+            do="Wait until its query has planned one.",
+        )
+    if done is not None and done not in checkpoint.offsets:
+        raise MalformedFile(
+            f"{place}/offsets/{done} is not there or cannot be read",
+            "It tells where the last finished batch ended.",
+            "`floodmark doctor CP` says what to do about it.",
+        )
+    asked_ms = time.time_ns() // 1_000_000
+    questions = _questions(files, checkpoint, places, storage, kafka_config, timeout, asked_ms)
+    return Lag(place, done, checkpoint.in_flight_batch, asked_ms, tell_lags(questions))
 
 
 def _commit(
@@ -75,7 +95,6 @@ def _commit(
     bootstrap_servers: str | None,
     config: Mapping[str, str],
     timeout: float,
-    now_ms: int,
 ) -> GroupCommit:
     from floodmark.connectors.kafka.admin import Admin
     from floodmark.connectors.kafka.group import (
@@ -95,6 +114,7 @@ def _commit(
         )
     groups = AdminGroups(Admin(bootstrap_servers, config, timeout))
     offsets = group_offsets(next_positions(checkpoint))
+    now_ms = time.time_ns() // 1_000_000
     return commit_to_group(groups, group, offsets, checkpoint.query_id, now_ms)
 
 
@@ -110,17 +130,6 @@ def _loaded(
     done = done_batch(structured(checkpoint))
     if done is not None and done not in checkpoint.offsets:
         checkpoint = load(files, batches=[done])
-    if checkpoint.latest_batch is None:
-        raise NoAnswer(
-            f"{public_url(str(path))}: no batch was planned yet, so its sources are not known",
-            do="Wait until its query has planned one.",
-        )
-    if done is not None and done not in checkpoint.offsets:
-        raise MalformedFile(
-            f"{public_url(str(path))}/offsets/{done} is not there or cannot be read",
-            "It tells where the last finished batch ended.",
-            "`floodmark doctor CP` says what to do about it.",
-        )
     return files, with_kinds(checkpoint, source_kinds)
 
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from floodmark.addresses import public_url
 from floodmark.api.arguments import Storage, structured
-from floodmark.errors import FloodmarkError, WrongUse
-
-if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
-    from floodmark.connectors.behind import Lag
-    from floodmark.fleet.sighting import Sighting
+from floodmark.api.lagging import ask_lag, client_settings
+from floodmark.api.reading import with_kinds
+from floodmark.checkpoint.live_answers import SourcePlaces
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.errors import CannotRead, FloodmarkError, MalformedFile, NoAnswer, WrongUse
+from floodmark.fleet.progress_lines import by_batch
+from floodmark.fleet.sighting import LAST, Sighting, sighting
+from floodmark.storage.files import Files, Listing, open_files
+from floodmark.storage.load import load, load_listed
+from floodmark.web.reading import read_progress
 
 
 def watch(
@@ -43,25 +49,21 @@ def watch(
     if once and count not in (None, 1):
         raise WrongUse("--once and --count exclude each other", do="Give one of them.")
 
-    def asked() -> Lag | None:
-        from floodmark.api.lagging import lag
+    if timeout <= 0:
+        raise WrongUse(f"--timeout {timeout:g}: no time to answer in", do="Give 1 or more.")
+    config = client_settings(kafka_config)
+    places = SourcePlaces(sources, bootstrap_servers, table, None, input)
 
-        try:
-            return lag(
-                path,
-                sources=sources,
-                bootstrap_servers=bootstrap_servers,
-                kafka_config=kafka_config,
-                table=table,
-                input=input,
-                timeout=timeout,
-                source_kinds=source_kinds,
-                storage=storage,
-            )
-        except WrongUse:
-            raise
-        except FloodmarkError:
-            return None  # what is wrong with the checkpoint itself, the look says
+    def look() -> Sighting:
+        files = open_files(str(path), storage)
+        checkpoint = with_kinds(_recent(files), source_kinds)
+        lag = None
+        # What is wrong with the checkpoint itself is the look's to say.
+        with contextlib.suppress(CannotRead, MalformedFile, NoAnswer):
+            lag = ask_lag(files, checkpoint, places, storage, config, timeout)
+        progress = by_batch(read_progress(files))
+        seen = sighting(checkpoint, progress, lag, time.time_ns() // 1_000_000)
+        return replace(seen, path=public_url(str(path)))
 
     def looks() -> Iterator[Sighting]:
         left = 1 if once else count
@@ -69,7 +71,7 @@ def watch(
         while left is None or left > 0:
             began = time.monotonic()
             try:
-                yield _look(path, storage, asked())
+                yield look()
             except FloodmarkError as error:
                 if first:
                     raise
@@ -81,26 +83,15 @@ def watch(
     return looks()
 
 
-def _look(path: str, storage: Storage | None, lag: Lag | None) -> Sighting:
-    from dataclasses import replace
-
-    from floodmark.fleet.progress_lines import by_batch
-    from floodmark.fleet.sighting import LAST, sighting
-    from floodmark.storage.files import open_files
-    from floodmark.storage.load import load
-    from floodmark.web.reading import read_progress
-
-    files = open_files(str(path), storage)
+def _recent(files: Files) -> Checkpoint:
+    """With the newest batches, at the cost of one listing."""
     found = structured(load(files))
     recent = found.offset_ids[-LAST:]
-    if any(batch not in found.offsets for batch in recent):
-        found = load(files, batches=recent)
-    progress = by_batch(read_progress(files))
-    seen = sighting(found, progress, lag, time.time_ns() // 1_000_000)
-    return replace(seen, path=public_url(str(path)))
+    if all(batch in found.offsets for batch in recent):
+        return found
+    odd = tuple((one.path, one.reason) for one in found.unreadable)
+    return load_listed(files, Listing(found.files, found.complete, odd), batches=recent)
 
 
 def _problem(path: str, error: FloodmarkError) -> Sighting:
-    from floodmark.fleet.sighting import Sighting
-
     return Sighting(public_url(str(path)), time.time_ns() // 1_000_000, problem=error.what)
