@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from floodmark.connectors.behind import Behind, Lag, PartLag, SourceLag
+
 PROVIDER = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 CONF = {
     "spark.sql.streaming.stateStore.providerClass": PROVIDER,
@@ -73,6 +75,39 @@ def write_fleet(root: Path, now: float | None = None) -> None:
     chance = random.Random(20)  # nosec B311
     for stream in FLEET:
         write_stream(root / stream.path, stream, time.time() if now is None else now, chance)
+
+
+def sample_lag(path: str, **_: object) -> Lag:
+    """What a made-up Kafka answers: most streams keep up, some do not."""
+    stream = next((one for one in FLEET if path.endswith(one.path)), FLEET[0])
+    now = int(time.time() * 1000)
+    waiting = LAGS.get(stream.path, 0)
+    last = 4200 + stream.batches - 1
+    parts = []
+    for part in range(3):
+        position = last * (310 + 7 * part)
+        behind = waiting * (3 - part) // 6 + (now // 1000 % 40 if waiting > 1000 else 0)
+        ms = int(behind / 160 * 1000)
+        end, earliest = position + behind, position - 90_000 + 3_000 * part
+        left = 6 * 86_400_000 - ms if behind else None
+        parts.append(
+            PartLag(f"{stream.topic}/{part}", position, end, earliest, behind, ms, left, 0)
+        )
+    records = sum(part.records or 0 for part in parts)
+    ms = max(part.ms or 0 for part in parts)
+    left = min((p.retention_left_ms for p in parts if p.retention_left_ms), default=None)
+    note = "Kafka does not tell how many bytes lie between two offsets."
+    behind_all = Behind(records, None, ms)
+    source = SourceLag("0", "kafka", behind_all, tuple(parts), left, 0, "kafka-1:9092", (note,))
+    return Lag(path, last, None, now, (source,))
+
+
+LAGS = {
+    "payments/ledger": 214_000,
+    "payments/orders-enriched": 5_200,
+    "web/clickstream-sessions": 1_900,
+    "payments/refunds": 34,
+}
 
 
 def write_stream(folder: Path, stream: SampleStream, now: float, chance: random.Random) -> None:

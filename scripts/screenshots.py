@@ -2,11 +2,16 @@
 
     python scripts/screenshots.py [FOLDER]
 
+Without FOLDER those that the document shows are put into docs/pictures.
+
 It serves a made-up company's checkpoints (scripts/sample_fleet.py) and opens them in Chromium.
+Its Kafka is made up as well: the answers come from the same file.
 """
 
 from __future__ import annotations
 
+import re
+import shutil
 import sys
 import tempfile
 import threading
@@ -14,14 +19,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from browser import chromium
-from sample_fleet import write_fleet
+from sample_fleet import sample_lag, write_fleet
 
 from floodmark import api
 
 WIDTHS = {"wide": 1360, "tablet": 820, "phone": 390}
-DOCS = Path(__file__).resolve().parents[1] / "docs" / "pictures"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
 @contextmanager
@@ -35,7 +41,16 @@ def served(root: Path) -> Iterator[str]:
         listening.set()
 
     def run() -> None:
-        api.serve([str(root)], port=0, no_history=True, interval=1.0, ready=note, stop=stop)
+        with patch("floodmark.api.lagging.lag", sample_lag):
+            api.serve(
+                [str(root)],
+                port=0,
+                no_history=True,
+                interval=1.0,
+                sources=True,
+                ready=note,
+                stop=stop,
+            )
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
@@ -72,9 +87,24 @@ def main(folder: Path) -> None:
                     page.wait_for_selector("#anatomy button.tile")
                     page.wait_for_timeout(1200)
                     page.screenshot(path=folder / f"checkpoint-{name}-{theme}.png")
+                    for view in ("sources", "state", "files"):
+                        page.locator(f"#tabs a[href='#{view}']").click()
+                        page.wait_for_timeout(700)
+                        page.screenshot(path=folder / f"{view}-{name}-{theme}.png")
                     context.close()
             browser.close()
 
 
+def renew_documents() -> None:
+    shown = set(re.findall(r"pictures/([\w-]+\.png)", (DOCS / "serving.md").read_text()))
+    with tempfile.TemporaryDirectory() as place:
+        main(Path(place))
+        for name in shown:
+            shutil.copy(Path(place) / name, DOCS / "pictures" / name)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS)
+    if len(sys.argv) > 1:
+        main(Path(sys.argv[1]))
+    else:
+        renew_documents()

@@ -32,6 +32,8 @@ class Overtaking:
     lost: int
     """Records that are gone already."""
     words: str
+    watched: bool = True
+    """False: not for long enough to tell."""
 
 
 def overtaking(samples: Iterable[PartSample]) -> Overtaking:
@@ -50,7 +52,7 @@ def overtaking(samples: Iterable[PartSample]) -> Overtaking:
     if worst is not None:
         return worst
     if not watched:
-        return Overtaking(None, None, 0, "Not watched for long enough to tell.")
+        return Overtaking(None, None, 0, "Not watched for long enough to tell.", watched=False)
     return Overtaking(None, None, 0, "Retention does not come nearer.")
 
 

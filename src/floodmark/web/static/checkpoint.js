@@ -150,7 +150,7 @@ function drawSources(detail, lag, problem, overtaking) {
     if (total.ms !== null) facts.push(fact("Time behind", span(total.ms), "age of the oldest unread"));
     const left = lag.sources.map((one) => one.retention_left_ms).filter((n) => n !== null);
     if (left.length) facts.push(fact("Retention leaves", span(Math.min(...left)), "at least, to what is not read"));
-    if (overtaking) facts.push(fact("Retention overtakes", overtaking.ms === null ? "not in sight" : overtaking.lost ? "already" : `in ${span(overtaking.ms)}`, overtaking.words));
+    if (overtaking) facts.push(fact("Retention overtakes", overtaking.ms === null ? (overtaking.watched ? "not in sight" : "–") : overtaking.lost ? "already" : `in ${span(overtaking.ms)}`, overtaking.words));
   }
   put(at("lag-facts"), facts.length ? h("dl", { class: "fact-row" }, facts) : null);
   const answers = new Map((lag ? lag.sources : []).map((one) => [one.id, one]));
@@ -166,7 +166,7 @@ function drawSource(source, answer) {
     answer && answer.error ? h("p", { class: "notice bad" }, answer.error) : null,
     answer && answer.notes ? answer.notes.map((words) => h("p", { class: "sub" }, words)) : null,
     names.length ? h("div", { class: "table-frame", tabindex: 0, role: "region", "aria-label": `Partitions of source ${source.id}` }, h("table", { class: "parts" },
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Partition"), h("th", { scope: "col", class: "number" }, "Earliest"), h("th", { scope: "col", class: "number" }, "Stream"), h("th", { scope: "col", class: "number" }, "End"), h("th", { scope: "col", class: "number" }, "Behind"), h("th", { scope: "col" }, "Where it stands"))),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Partition"), h("th", { scope: "col", class: "number" }, "Behind"), h("th", { scope: "col", class: "number" }, "Stream"), h("th", { scope: "col", class: "number" }, "End"), h("th", { scope: "col", class: "number" }, "Earliest"), h("th", { scope: "col" }, "Where it stands"))),
       h("tbody", {}, names.map((name) => partRow(name, parts.get(name), positions.get(name)))))) : null,
     source.left_out ? h("p", { class: "sub" }, `${number(source.left_out)} more partitions are not shown.`) : null,
     Object.keys(source.options).length ? h("details", { class: "numbers" }, h("summary", {}, "Options of the last start"), h("table", {}, h("tbody", {}, Object.entries(source.options).map(([k, v]) => h("tr", {}, h("th", { scope: "row" }, k), h("td", {}, h("code", {}, v))))))) : null);
@@ -176,10 +176,10 @@ function partRow(name, part, known) {
   const numeric = part && [part.position, part.end].every((n) => typeof n === "number");
   const behind = part && typeof part.records === "number" ? part.records : numeric ? Math.max(part.end - part.position, 0) : null;
   return h("tr", {}, h("th", { scope: "row" }, name),
-    h("td", { class: "number" }, part ? value(part.earliest) : "–"),
+    h("td", { class: "number strong" }, behind === null ? "–" : number(behind)),
     h("td", { class: "number" }, part && part.position !== null ? value(part.position) : known ? value(known.position) : "–"),
     h("td", { class: "number" }, part ? value(part.end) : "–"),
-    h("td", { class: "number strong" }, behind === null ? "–" : number(behind)),
+    h("td", { class: "number" }, part ? value(part.earliest) : "–"),
     h("td", {}, numeric && typeof part.earliest === "number" ? gauge(part) : h("span", { class: "dim" }, part ? "–" : "not asked")));
 }
 

@@ -5,6 +5,7 @@ import { bytes, clock, compact, HEALTH, HEALTH_ORDER, number, plural, span } fro
 const cards = new Map();
 const rows = new Map();
 const view = { search: "", health: new Set(), extra: new Set(), sort: "attention", down: false };
+const SOON = 86400000;
 let revision = 0;
 let began = 0;
 let interval = 5000;
@@ -131,7 +132,9 @@ function makeRow(card) {
 function lagCell(lag) {
   if (lag.records !== null) {
     return [h("span", { class: lag.records ? "" : "dim" }, lag.records ? compact(lag.records) : "0"),
-      h("span", { class: "sub" }, lag.retention_ms !== null ? `retention in ${span(lag.retention_ms)}` : lag.ms ? span(lag.ms) : "records")];
+      lag.records && lag.retention_ms !== null && lag.retention_ms < SOON
+        ? h("span", { class: "sub soon" }, `retention in ${span(lag.retention_ms)}`)
+        : h("span", { class: "sub" }, lag.ms ? `${span(lag.ms)} old` : "records")];
   }
   if (lag.problem) return h("span", { class: "dim", title: lag.problem }, "no answer");
   if (lag.ms !== null) return [span(lag.ms), h("span", { class: "sub" }, "behind")];
