@@ -108,12 +108,12 @@ def test_what_only_reading_finds_is_mended_by_reading(sales, capsys):
     assert run(["doctor", str(sales), "--read-data"]) == 1
     said = capsys.readouterr().out
     assert "do   `floodmark repair CP --read-data`. By hand: " in said
-    assert "`floodmark repair --read-data` mends 1 of 1" in said
+    assert "`floodmark repair --read-data` can repair 1 of 1" in said
     assert run(["repair", str(sales)]) == 0
     assert "State files were not opened: --read-data does." in capsys.readouterr().out
     assert run(["repair", str(sales), "--read-data"]) == 0
     said = capsys.readouterr().out
-    assert "Mend the checkpoint" in said
+    assert "Repair the checkpoint" in said
     assert "not opened" not in said
 
 

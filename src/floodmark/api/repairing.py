@@ -29,7 +29,7 @@ def repair(
     out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """The smallest safe mend for each of the doctor's findings that has one."""
+    """The smallest safe repair for each of the doctor's findings that has one."""
     from floodmark.changes import journal
     from floodmark.changes.apply import apply_if_asked, open_sink
     from floodmark.changes.carry.origin import refuse_dstreams, refuse_odd_content

@@ -75,7 +75,7 @@ class PlanPlaces:
 
 
 class Rewriter(Protocol):
-    """Makes an operator's state anew: in this process, or as a job of an engine."""
+    """Rewrites an operator's state: in this process, or as a job of an engine."""
 
     def require(self, step: RewriteState, places: PlanPlaces) -> None:
         """Refuses a step that does not fit the old state, before anything is touched."""

@@ -86,10 +86,13 @@ def command(
             echo(f"{style(place, 'bold')}   {findings.summary(found)}\n")
             echo(findings.text(found))
             echo(f"\nThe whole story of a rule: floodmark explain {found[0].code}.")
-            mended = sum(item.repairable for item in found)
-            if mended:
+            repairable = sum(item.repairable for item in found)
+            if repairable:
                 verb = "repair --read-data" if share else "repair"
-                echo(f"`floodmark {verb}` mends {mended} of {len(found)}: a plan first.")
+                echo(
+                    f"`floodmark {verb}` can repair {repairable} of {len(found)}; it shows a plan "
+                    "first."
+                )
         else:
             echo(f"{place} is sound: no rule found anything.")
         if diagnosis.left_open:

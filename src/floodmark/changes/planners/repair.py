@@ -81,9 +81,9 @@ def mend(work: WorkingCopy, backup: Backup | None = None) -> None:
 
 def _title(work: WorkingCopy, mends: bool) -> str:
     if mends:
-        return "Mend the checkpoint"
+        return "Repair the checkpoint"
     if work.findings:
-        return "`repair` cannot mend what is wrong here"
+        return "No repair is known for what is wrong here"
     left_open = work.evidence.left_open
     return "Nothing to repair: the checkpoint is sound" + (f". {left_open}" if left_open else "")
 

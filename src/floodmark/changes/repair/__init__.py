@@ -1,1 +1,1 @@
-"""What `repair` can do about a finding: a module a kind of trouble, the gentlest first."""
+"""What `repair` can do about a finding: one module for each kind of fault."""

@@ -1,5 +1,7 @@
-"""Files as a backup has them. Spark never changes a file it has finished, so an older copy is
-as good as the file itself, if both are of the same query and its logs agree.
+"""Repairs files from a backup.
+
+Spark never changes a file that it has finished. So a copy in a backup is as good as the file
+itself, if both belong to the same query and its logs agree.
 """
 
 from __future__ import annotations

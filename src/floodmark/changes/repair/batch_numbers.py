@@ -12,7 +12,7 @@ from floodmark.connectors.files.offset import FILE_SINKS
 
 
 def use_numbers_again(work: WorkingCopy, first: int, spent: list[int]) -> bool:
-    """Batches from `first` on are planned again, of which the sink may have those that are spent.
+    """Batches from `first` on are planned again. The sink may have stored those in `spent`.
 
     False where a file sink's log cannot be taken back.
     """
@@ -47,7 +47,7 @@ def use_numbers_again(work: WorkingCopy, first: int, spent: list[int]) -> bool:
 
 
 def _file_sink(work: WorkingCopy, until: int) -> str:
-    """Of a sink that nobody named: a file sink goes by numbers, and would lose records."""
+    """If the user named no sink: a file sink goes by numbers, and would lose records."""
     if work.sink.kind not in (None, *FILE_SINKS):
         return ""
     return (

@@ -1,8 +1,8 @@
-"""The last resort: back to the newest batch whose entries and state are whole.
+"""Goes back to the newest batch whose entries and state are whole: the last resort.
 
-The batches after it are read again. Where a sink may have them, the query gets a new id and the
-file sink's log is taken back: else the sink would skip the batches, and their state would never
-be computed again.
+The batches after it run again. If a sink may have stored them, the query gets a new id and the
+file sink's log goes back too. Otherwise the sink would skip the batches, and their state would
+never be computed.
 """
 
 from __future__ import annotations

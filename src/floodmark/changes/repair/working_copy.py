@@ -1,7 +1,7 @@
-"""The checkpoint under repair: as the doctor sees it after each mend, and what was done so far.
+"""The checkpoint under repair, as the repairs so far would leave it.
 
-Mends work on an overlay, so the doctor can look again before anything is changed; the plan is
-the difference that is left in the end.
+Repairs work on an overlay, so the doctor can look again before anything is changed. The plan is
+the difference between the overlay and the checkpoint.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Emitted:
 
 @dataclass(frozen=True)
 class Risk:
-    """What the user has to accept by name before a mend is carried out."""
+    """What the user has to accept by name before a repair is carried out."""
 
     name: str
     words: str
@@ -84,7 +84,7 @@ class Risk:
     emitted: Emitted | None = None
 
     def covers(self, other: Risk) -> bool:
-        """A mend that goes further back says again what an earlier one has said."""
+        """True where this risk includes another: it goes back further."""
         return bool(other.repeats) and all(
             any(
                 old.batches
@@ -120,7 +120,7 @@ class WorkingCopy:
         self.look()
 
     def look(self) -> None:
-        """The doctor again, at what it would be like now."""
+        """Asks the doctor again about the checkpoint as it would be now."""
         self.evidence, self.findings = self._doctor(self.files, self.read_data)
 
     @property
