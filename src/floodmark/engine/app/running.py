@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from floodmark.engine.app.caught import Caught
+from floodmark.engine.app.caught_starts import Starts, catch_starts
 from floodmark.engine.app.effects import leave_out_effects
 from floodmark.engine.app.files import leave_out_files
 from floodmark.engine.app.limit import Limit, ScriptEnded
@@ -23,7 +24,6 @@ from floodmark.engine.app.notebook_names import notebook_names, offer_dbutils
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.source import ScriptText
-from floodmark.engine.app.starts import Starts, catch_starts
 from floodmark.engine.app.watch import Act, Watch
 from floodmark.errors import FloodmarkError
 
