@@ -225,6 +225,28 @@ def test_no_table_no_statistics_a_change_feed_and_a_torn_commit(tmp_path: Path) 
     assert "not counted" in " ".join(source.notes)
 
 
+def test_the_first_snapshot_by_a_checkpoint_of_the_log(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    place = table(tmp_path / "table", [], [add("c", 4, at_ms=3)], first=10)
+    rows = [add("a", 1, at_ms=1), add("b", 2, at_ms=2)]
+    saved = tmp_path / "table" / "_delta_log" / f"{9:020d}.checkpoint.parquet"
+    parquet.write_table(pa.Table.from_pylist(rows), saved)
+    cp = delta_stream(tmp_path / "cp", 11, index=0, starting=True)
+    source = only(cp, table=place)
+    assert (source.behind.records, source.behind.files) == (6, 2)
+    with_sides = [{**rows[0], "sidecar": {"path": "more.parquet"}}]
+    parquet.write_table(pa.Table.from_pylist(with_sides), saved)
+    source = only(cp, table=place)
+    assert source.behind.files is None
+    assert "side files" in " ".join(source.notes)
+    saved.write_bytes(b"PAR1 torn")
+    source = only(cp, table=place)
+    assert source.behind.files is None
+    assert "cannot be read" in " ".join(source.notes)
+
+
 # Files
 
 
@@ -270,7 +292,9 @@ def test_files_that_wait_are_those_listed_and_those_not_seen_yet(tmp_path: Path)
     assert "A note says in put, which is not a whole path" in " ".join(only(cp).notes)
 
 
-def test_partitions_globs_filters_and_recursion_are_followed(tmp_path: Path) -> None:
+def test_partitions_globs_filters_and_recursion_are_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "in"
     put(folder, "day=1/a.json", "day=2/b.json", "day=2/c.csv")
     cp = file_stream(tmp_path / "cp", {f"file://{folder}/day=1/a.json": 0}, 0)
@@ -283,6 +307,10 @@ def test_partitions_globs_filters_and_recursion_are_followed(tmp_path: Path) -> 
     assert only(cp).behind.files == 0
     noted(cp, path=f"{folder}/deep", recursiveFileLookup="true")
     assert only(cp).behind.files == 1
+    monkeypatch.setattr("floodmark.connectors.files.input_folder._MOST_FILES", 2)
+    assert "more than 2 files" in (only(cp, input=str(folder)).error or "")
+    monkeypatch.setattr("floodmark.connectors.files.input_folder._MOST_FOLDERS", 1)
+    assert "more than 1 folders" in (only(cp, input=f"{folder}/day=*").error or "")
     assert "braces" in (only(cp, input=f"{folder}/{{a,b}}").error or "")
 
 
@@ -295,6 +323,25 @@ def test_an_input_folder_that_is_gone_is_said(tmp_path: Path) -> None:
 
 
 # Others
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        b"[" * 100_000,
+        b'{"sources": 5}',
+        b'{"sources": [5]}',
+        b'{"sources": [{"options": 5}]}',
+        b'{"sources": [{"options": {"path": 5, "kafka.bootstrap.servers": ["x"]}}]}',
+        b'{"sources": [{"options": {"path": "\\u0000", "maxFileAge": "9e99"}}]}',
+        b'{"sources": [{"options": {"path": "ftp://elsewhere.invalid/x"}}]}',
+    ],
+)
+def test_notes_that_a_stranger_wrote(tmp_path: Path, note: bytes) -> None:
+    for name, tree in (("kafka", samples.sales()), ("files", samples.file_stream())):
+        cp = samples.write(tmp_path / name, {**tree, "_floodmark/starts/0.json": note})
+        assert run(["lag", str(cp), "--json"]) == 3
+    assert run(["lag", str(delta_stream(tmp_path / "delta", 0))]) == 3
 
 
 def test_a_source_that_cannot_be_asked_says_so(tmp_path: Path) -> None:

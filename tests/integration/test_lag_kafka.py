@@ -96,6 +96,18 @@ def test_records_that_are_gone_a_topic_that_is_gone_and_one_made_anew(
     assert "partition 1 ends at 10, before offset 99" in words
 
 
+def test_names_and_numbers_that_no_kafka_has(kafka: KafkaServer, tmp_path: Path) -> None:
+    topic = kafka.create_topic(partitions=1)
+    wild = {topic: {0: 0, 9_999_999_999: 1}, "": {0: 1}, "a b\x1b": {0: 1}, "ü" * 300: {0: 2**70}}
+    place = stream(tmp_path, wild)
+    source = asked(place, kafka)
+    assert source.error is None
+    assert {one.part: one.records for one in source.parts}[f"{topic}/0"] == 0
+    assert source.behind.records is None
+    given = ["lag", place, "--kafka", kafka.bootstrap, "--commit-to-group", f"wild-{topic}"]
+    assert run(given) == 3
+
+
 def test_retention_by_size_and_compaction_are_said(kafka: KafkaServer, tmp_path: Path) -> None:
     topic = kafka.create_topic(partitions=1, retention_bytes="1000000")
     other = kafka.create_topic(partitions=1, cleanup_policy="compact")

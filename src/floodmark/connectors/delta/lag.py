@@ -155,6 +155,10 @@ def _active_files(files: Files, version: int) -> Iterable[UnreadFile]:
     since = max(saved, default=-1)
     active: dict[str, UnreadFile] = {}
     if saved:
+        if any(table_log.saved_actions(files, saved[since], "sidecar")):
+            raise CannotRead(
+                "the log's checkpoint names its files in side files, which are not read"
+            )
         for one in table_log.saved_actions(files, saved[since], "add"):
             active[str(one.get("path"))] = _file(one)
     later = [one for one in table_log.versions(files) if since < one <= version]

@@ -10,7 +10,7 @@ from typing import Any
 
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.errors import FloodmarkError, MalformedFile
+from floodmark.errors import FloodmarkError, MalformedFile, WrongUse
 from floodmark.storage.files import Files
 
 LOG = "_delta_log"
@@ -92,12 +92,24 @@ def metadata(files: Files) -> dict[str, Any] | None:
 
 def saved_actions(files: Files, paths: list[str], kind: str) -> Iterator[dict[str, Any]]:
     """The actions of one kind in a checkpoint of the log."""
-    import pyarrow.parquet
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise WrongUse(
+            "reading a checkpoint of a Delta table's log needs pyarrow",
+            do='Install it with: pip install "floodmark[state]"',
+        ) from None
 
     for path in paths:
         data = io.BytesIO(files.read(RelativePath(path)))
-        table = pyarrow.parquet.read_table(data, columns=[kind])
-        yield from (found for found in table.column(kind).to_pylist() if found)
+        try:
+            file = pyarrow.parquet.ParquetFile(data)
+            has_kind = kind in file.schema_arrow.names
+            found = file.read(columns=[kind]).column(kind).to_pylist() if has_kind else []
+        except (pyarrow.ArrowException, OSError, ValueError) as error:
+            words = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise MalformedFile(f"{path} cannot be read: {words}") from None
+        yield from (action for action in found if isinstance(action, dict))
 
 
 def commit_files(files: Files) -> dict[int, FileInfo]:

@@ -13,7 +13,6 @@ from fnmatch import fnmatchcase
 from urllib.parse import unquote
 
 from floodmark.checkpoint.layout import FileInfo
-from floodmark.checkpoint.relative_path import is_name
 from floodmark.connectors.live import Open
 from floodmark.errors import CannotRead
 
@@ -21,6 +20,8 @@ _GLOB = re.compile(r"[*?\[{]")
 _AGE = re.compile(r"(\d{1,12})\s*(ms|s|m|min|h|d)?", re.IGNORECASE)
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _USUAL_AGE_MS = 7 * 86_400_000
+_MOST_FILES = 500_000
+_MOST_FOLDERS = 5_000
 
 
 def address(path: str) -> str:
@@ -59,25 +60,31 @@ def _folders(place: str, opened: Open) -> Iterator[str]:
             do="Name one of its folders: --input PATH.",
         )
     base, _, _ = place[: found.start()].rpartition("/")
-    patterns = place[len(base) + 1 :].split("/")
-    yield from _matching(base or "/", patterns, opened)
+    folders = [base or "/"]
+    for pattern in place[len(base) + 1 :].split("/"):
+        folders = [below for folder in folders for below in _matching(folder, pattern, opened)]
+        if len(folders) > _MOST_FOLDERS:
+            raise _too_many(place, f"{_MOST_FOLDERS:,} folders")
+    yield from folders
 
 
-def _matching(base: str, patterns: list[str], opened: Open) -> Iterator[str]:
-    if not patterns:
-        yield base
-        return
-    level = opened(base).level()
-    for name in sorted(level.folders):
-        if fnmatchcase(name, patterns[0]) and is_name(name):
-            yield from _matching(f"{base.rstrip('/')}/{name}", patterns[1:], opened)
+def _matching(folder: str, pattern: str, opened: Open) -> list[str]:
+    names = sorted(opened(folder).level().folders)
+    return [f"{folder.rstrip('/')}/{name}" for name in names if fnmatchcase(name, pattern)]
+
+
+def _too_many(place: str, what: str) -> CannotRead:
+    return CannotRead(f"{place} has more than {what}: they are not listed.")
 
 
 def _in_folder(folder: str, everything: bool, opened: Open) -> Iterable[FileInfo]:
     files = opened(folder)
     level = files.level()
     partitioned = any("=" in name for name in level.folders)
-    for file in files.list().files:
+    listing = files.list(most=_MOST_FILES)
+    if len(listing.files) >= _MOST_FILES:
+        raise _too_many(folder, f"{_MOST_FILES:,} files")
+    for file in listing.files:
         parts = file.path.split("/")
         deep = everything or partitioned
         if (deep or len(parts) == 1) and not any(map(_is_hidden, parts)):

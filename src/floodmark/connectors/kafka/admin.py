@@ -6,6 +6,7 @@ nobody waits for it longer than the user allows.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -22,8 +23,22 @@ _LONGEST_REQUEST = 3600.0
 """In seconds: librdkafka takes no more."""
 _Answer = TypeVar("_Answer")
 
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_LARGEST_PARTITION = 2**31 - 1
+_LARGEST_OFFSET = 2**63 - 1
+
 Place = tuple[str, int]
 """Topic and partition."""
+
+
+def can_be(place: Place, offset: int = 0) -> bool:
+    """Whether a cluster can have such a partition and offset at all."""
+    topic, partition = place
+    return (
+        _TOPIC.fullmatch(topic) is not None
+        and 0 <= partition <= _LARGEST_PARTITION
+        and 0 <= offset <= _LARGEST_OFFSET
+    )
 
 
 class TopicRetention(NamedTuple):
@@ -73,7 +88,7 @@ class Admin:
         """Of each topic that is there."""
         from confluent_kafka import TopicCollection
 
-        wanted = list(topics)
+        wanted = [topic for topic in topics if can_be((topic, 0))]
         if not wanted:
             return {}
         asked = self.client.describe_topics(

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
+from floodmark.checkpoint.relative_path import shown
 from floodmark.connectors.behind import GroupCommit
-from floodmark.connectors.kafka.admin import Admin, Place, code_of
+from floodmark.connectors.kafka.admin import Admin, Place, can_be, code_of
 from floodmark.connectors.kafka.offset import KIND, parse_kafka_offset
 from floodmark.connectors.source import SourceOffset
-from floodmark.errors import FloodmarkError, NoAnswer, Refused, WrongUse
+from floodmark.errors import FloodmarkError, MalformedFile, NoAnswer, Refused, WrongUse
 
 _MARK = "floodmark"
 _LONGEST_NAME = 249
@@ -81,6 +82,13 @@ def commit_to_group(
         raise NoAnswer(
             f"--commit-to-group {group}: there is no Kafka offset to commit",
             "No source of the stream is Kafka, or no batch is finished yet.",
+        )
+    strange = next((place for place, at in offsets.items() if not can_be(place, at)), None)
+    if strange is not None:
+        raise MalformedFile(
+            f"--commit-to-group {group}: no Kafka has {shown(strange[0])} partition {strange[1]} "
+            "with such an offset",
+            "The checkpoint's offsets are damaged, or those of another kind of source.",
         )
     refuse_others(groups, group, offsets, query_id)
     mark = f"{_MARK} {query_id or ''}".rstrip()

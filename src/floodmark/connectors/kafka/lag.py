@@ -146,7 +146,7 @@ def _of_topics(
     bounds: Mapping[str, Mapping[int, Bounds]],
     options: Mapping[str, str],
 ) -> list[str]:
-    notes = [f"Topic {topic} is not there." for topic in topics if topic not in bounds]
+    notes = [f"Topic {shown(topic)} is not there." for topic in topics if topic not in bounds]
     for topic, there in sorted(bounds.items()):
         gone = [number for number in known.get(topic, {}) if number not in there]
         notes += [f"{topic} partition {number} is gone." for number in gone]
