@@ -38,6 +38,8 @@ from floodmark.web.watched import (
 )
 
 _LAG_SHARE = 0.03
+_DISCOVER_SHARE = 0.01
+_EXAMINE_AGAIN_SECONDS = 60.0
 AskLag = Callable[[str], Lag]
 """A checkpoint's path → how far behind it is. Raises FloodmarkError where that is not known."""
 
@@ -132,7 +134,7 @@ class Fleet:
         for root in self._roots:
             root.workers.replace_stuck()
             root.askers.replace_stuck()
-            due = now - root.looked >= self.options.discover_every or not root.looked
+            due = now - root.looked >= self._discover_every(root) or not root.looked
             if due and root.looking_since is None:
                 root.looking_since = now
                 root.workers.add(lambda root=root: self._discover(root))  # type: ignore[misc]
@@ -151,7 +153,16 @@ class Fleet:
         self._judge_all()
         self._keeper.keep(self._watched.values())
 
+    def _discover_every(self, root: WatchedRoot) -> float:
+        """New checkpoints are to be seen soon, and looking for them must not be dear."""
+        options = self.options
+        least = options.discover_every
+        if root.files.reads_cost:
+            least = options.discover_every_where_it_costs
+        return max(least, root.looking_cost / _DISCOVER_SHARE)
+
     def _discover(self, root: WatchedRoot) -> None:
+        began = time.thread_time()
         try:
             level = root.files.level()
             if not level.folders and not level.files:
@@ -162,6 +173,7 @@ class Fleet:
             found, problem = {}, error.what
         except Exception as error:  # a driver's own complaint: this root is grey, not the page
             found, problem = {}, redacted(f"{type(error).__name__}: {error}")
+        root.looking_cost = time.thread_time() - began
         with self._lock:
             root.problem, root.looking_since, root.looked = problem, None, time.monotonic()
             for id_, files in found.items():
@@ -207,7 +219,7 @@ class Fleet:
             return True
         waited = time.monotonic() - one.examined_at
         if one.examine_problem is not None:
-            return waited >= self.options.discover_every
+            return waited >= _EXAMINE_AGAIN_SECONDS
         return waited >= self.options.examine_every and one.examined_batch != one.glimpse.latest
 
     def _examine(self, one: Watched) -> None:

@@ -30,7 +30,8 @@ _LONGEST_PATH = 2000
 class WatchOptions:
     interval: float = 5.0
     examine_every: float = 300.0
-    discover_every: float = 60.0
+    discover_every: float = 10.0
+    discover_every_where_it_costs: float = 60.0
     lag_every: float = 20.0
     patience: float = 20.0
     """After so many seconds without an answer a card is grey."""
@@ -51,6 +52,8 @@ class WatchedRoot:
         self.problem: str | None = None
         self.looked = 0.0
         self.looking_since: float | None = None
+        self.looking_cost = 0.0
+        """Seconds of processor that the last look for checkpoints took."""
         count = _WORKERS_REMOTE if files.reads_cost else _WORKERS_LOCAL
         self.workers = Workers("look", count, options.patience)
         self.askers = Workers("ask", 2, options.patience)

@@ -63,7 +63,7 @@ function draw() {
   }
 }
 
-const fact = (name, value, more) => h("div", { class: "fact" }, h("dt", {}, name), h("dd", {}, value, more ? h("span", { class: "sub" }, more) : null));
+const fact = (name, value, more) => h("div", { class: "fact" }, h("dt", {}, name), h("dd", {}, h("span", { class: "value" }, value), more ? h("span", { class: "sub" }, more) : null));
 
 function drawHero(card, detail) {
   const pill = at("health");
