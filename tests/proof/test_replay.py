@@ -248,3 +248,77 @@ def test_every_operator(spark: Any, one: Any, tmp_path: Path) -> None:
     assert found.wrong == ()
     assert found.stateful or one.operator == "no state"
     assert found.batches >= 3
+
+
+SOURCES = """\
+from pyspark.sql import SparkSession, functions as F
+
+spark = SparkSession.builder.getOrCreate().newSession()
+spark.conf.set({provider!r}, {provider_class!r})
+rows = {rows}
+totals = rows.withWatermark("at", "1 minute").groupBy("k").agg(F.sum("v").alias("total"))
+totals.writeStream.outputMode("update").format("noop").option("checkpointLocation", {place!r})\\
+    .trigger(availableNow=True).start().awaitTermination()
+"""
+STATE = "org.apache.spark.sql.execution.streaming.state"
+PROVIDERS = ("HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider")
+
+
+def _replays_by(tmp_path: Path, rows: str, provider: str, feed: Any) -> None:
+    """Three runs with something new in each; then each batch of them again."""
+    app, place = tmp_path / "app.py", tmp_path / "ck"
+    app.write_text(
+        SOURCES.format(
+            rows=rows,
+            place=str(place),
+            provider="spark.sql.streaming.stateStore.providerClass",
+            provider_class=f"{STATE}.{provider}",
+        )
+    )
+    import runpy
+
+    for number in range(3):
+        feed(number)
+        runpy.run_path(str(app), run_name="__main__")
+    logged = [one.batch for one in api.batches(str(place))]
+    assert len(logged) >= 3
+    for batch in logged:
+        (one,) = api.replay(str(place), batch, app=str(app)).batches
+        assert one.matches_checkpoint is True, (batch, one.differences, one.not_compared)
+        assert [source.rows for source in one.input] == [4]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_delta_source(spark: Any, provider: str, tmp_path: Path) -> None:
+    table = str(tmp_path / "table")
+
+    def feed(number: int) -> None:
+        rows = [("abc"[at % 3], number * 10 + at) for at in range(4)]
+        frame = spark.createDataFrame(rows, "k string, v long").selectExpr("*", "now() AS at")
+        frame.write.format("delta").mode("append").save(table)
+
+    _replays_by(tmp_path, f'spark.readStream.format("delta").load({table!r})', provider, feed)
+
+
+@pytest.mark.soak
+@pytest.mark.services
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_kafka_source(spark: Any, kafka: Any, provider: str, tmp_path: Path) -> None:
+    from confluent_kafka import Producer
+
+    topic = kafka.create_topic(f"replayed-{provider.lower()}")
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+
+    def feed(number: int) -> None:
+        for at in range(4):
+            producer.produce(topic, key="abc"[at % 3], value=str(number * 10 + at))
+        producer.flush()
+
+    rows = (
+        f'spark.readStream.format("kafka").option("subscribe", {topic!r})'
+        f'.option("kafka.bootstrap.servers", {kafka.bootstrap!r})'
+        '.option("startingOffsets", "earliest").load().selectExpr("CAST(key AS STRING) AS k", '
+        '"CAST(CAST(value AS STRING) AS LONG) AS v", "timestamp AS at")'
+    )
+    _replays_by(tmp_path, rows, provider, feed)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
     from floodmark.api.judging import accepted_rules, check, doctor, explain, lint, outline
     from floodmark.api.lagging import lag
     from floodmark.api.migrating import bootstrap, migrate, skeleton
-    from floodmark.api.proving import replay
+    from floodmark.api.proving import compare, replay
     from floodmark.api.reading import (
         OpenCheckpoint,
         batches,
@@ -54,6 +54,7 @@ _WHERE = {
     "check": "floodmark.api.judging",
     "check_backups": "floodmark.api.backups",
     "compact": "floodmark.api.repairing",
+    "compare": "floodmark.api.proving",
     "convert": "floodmark.api.rewriting_state",
     "copy": "floodmark.api.upgrading",
     "demo": "floodmark.api.running",
@@ -107,6 +108,7 @@ __all__ = [
     "check",
     "check_backups",
     "compact",
+    "compare",
     "convert",
     "copy",
     "demo",

@@ -11,6 +11,7 @@ from floodmark.api.arguments import (
     require_state_extra,
     script_options,
     settings_of,
+    several_of,
     structured,
 )
 from floodmark.errors import WrongUse
@@ -18,6 +19,7 @@ from floodmark.storage.files import Files, open_files
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.checkpoint.model import Checkpoint
+    from floodmark.engine.proof.compare import CodeComparison as CodeComparison
     from floodmark.engine.proof.replay import Replay as Replay
     from floodmark.engine.proof.replay import ReplayedBatch as ReplayedBatch
 
@@ -83,10 +85,87 @@ def replay(
         return replay_application(files, checkpoint, app, request)
 
 
-def _opened(path: str, storage: Storage | None, batches: Iterable[int]) -> tuple[Files, Checkpoint]:
-    """A checkpoint with its whole listing, and with the entries of these batches."""
+def compare(
+    path: str,
+    *,
+    old: str,
+    new: str,
+    batches: Range | None = None,
+    keys: str | Iterable[str] = (),
+    limit: int | None = None,
+    export: str | None = None,
+    with_file: str | None = None,
+    accept: str | Iterable[str] = (),
+    scratch: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    spark_log: str | None = None,
+    arguments: Iterable[str] = (),
+    query: str | int | None = None,
+    py_files: str | Iterable[str] = (),
+    script_limit: float | None = None,
+    master: str | None = None,
+    conf: Mapping[str, Any] | str | Iterable[str] = (),
+    storage: Storage | None = None,
+    say: Callable[[str], Any] = lambda words: None,
+) -> CodeComparison:
+    """What old and new code put out for the same past batches, from the same state, row by row.
+
+    The state is carried over for the new code where it has to be; `with_file` and `accept` are
+    those of `migrate`. Without `batches` the newest ten at most are compared.
+    """
+    from floodmark.api.migrating import migrate
+    from floodmark.changes.apply import Carrying
+    from floodmark.engine.proof.compare import CompareOptions, compare_applications
+    from floodmark.engine.spark.session import log_to
+
+    require_state_extra()
+    wanted = () if batches is None else range(batches[0] - 1, batches[1] + 1)
+    files, checkpoint = _opened(path, storage, wanted, every=batches is None)
+    names = several_of(accept)
+
+    def carry(place: str, goal: str, silent: tuple[str, ...]) -> None:
+        migrate(
+            place,
+            goal,
+            app=new,
+            from_app=old,
+            with_file=with_file,
+            accept=tuple(dict.fromkeys((*names, *silent))),
+            conf=conf,
+            settings=settings,
+            arguments=arguments,
+            query=query,
+            py_files=py_files,
+            script_limit=script_limit,
+            carrying=Carrying(True, 0.0),
+        )
+
+    with log_to(spark_log, "compare") as log:
+        request = CompareOptions(
+            old,
+            new,
+            batches,
+            several_of(keys),
+            20 if limit is None else limit,
+            export,
+            scratch,
+            settings or {},
+            parse_settings(settings_of(conf, master), "--conf"),
+            log,
+            script_options(arguments, query, py_files, script_limit),
+            storage,
+            say,
+        )
+        return compare_applications(files, checkpoint, request, carry)
+
+
+def _opened(
+    path: str, storage: Storage | None, batches: Iterable[int], every: bool = False
+) -> tuple[Files, Checkpoint]:
+    """A checkpoint with its whole listing, and with the entries of these batches, or of all."""
     from floodmark.storage.load import Entries, load_listed
 
     files = open_files(str(path), storage)
     wanted = [number for number in batches if number >= 0]
-    return files, structured(load_listed(files, files.list(), Entries.NEWEST, wanted))
+    entries = Entries.ALL if every else Entries.NEWEST
+    return files, structured(load_listed(files, files.list(), entries, wanted))

@@ -38,6 +38,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "Judging": {
         "check": ("check", "Say whether changed code can go on with a checkpoint."),
         "outline": ("outline", "Write down what a checkpoint is, for checks without it."),
+        "compare": ("compare", "Run old and new code over past batches, and compare their rows."),
         "replay": ("replay", "Run a past batch again, on a fork: rows, state, time."),
         "doctor": ("doctor", "Say whether a checkpoint is sound, and what to do if not."),
         "lint": ("lint", "Say what will hurt in streaming code, without running it."),

@@ -33,6 +33,8 @@ def _is_of_the_past(file: FileInfo, batch: int) -> bool:
         return number is None or number < batch or (number == batch and folder == OFFSETS)
     if folder != STATE:
         return True
+    if batch == 0:
+        return False  # the first batch describes its operators itself
     # What describes an operator is dated by the batch that wrote it first.
     parts = rest.split("/")
     dated = "v2" in parts[1:-1] or "_stateSchema" in parts

@@ -1,7 +1,8 @@
 """A checkpoint made of an outline, for a rehearsal: logs, schemas and settings, and not one row.
 
-It has one partition, whatever the real one has: Spark compares schemas, operators and settings,
-for which one is enough.
+It has one partition, whatever the real one pins: Spark compares schemas, operators and settings,
+for which one is enough. Where the log pins no number, it has as many as the real one: whether
+the session's fits is then part of the question.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from floodmark.storage.files import WritableFiles, open_files
 
 _FAMILIES = 3
 """The version of state schemas that has column families, in files of their own folder."""
+_MOST_PARTITIONS = 1_000
+"""An outline is a file that anybody can write."""
 _VERSION = 2
 """Of the state: two batches are committed."""
 
@@ -55,7 +58,8 @@ def _write(held: HeldCheckpoint, files: WritableFiles) -> None:
     files.write(METADATA, _id())
     entry = checkpoint.latest_entry
     assert entry is not None
-    entry = with_conf(entry, {SHUFFLE_PARTITIONS: "1"})
+    if SHUFFLE_PARTITIONS in checkpoint.conf:
+        entry = with_conf(entry, {SHUFFLE_PARTITIONS: "1"})
     ids: dict[int, tuple[tuple[str, ...], ...]] = {}
     for operator in held.held:
         unique = operator.operator in (_commit(held).state_unique_ids)
@@ -86,19 +90,21 @@ def _operator(
     described = {one.operator: one for one in held.checkpoint.state_operators}
     provider = described[number].provider if number in described else "hdfs"
     schemas = held.schemas.get(number, {})
-    stores = []
-    names = []
+    stores, names = [], []
+    partitions = 1
+    if SHUFFLE_PARTITIONS not in conf and number in described:
+        partitions = min(described[number].partitions, _MOST_PARTITIONS)
     for store, schema in schemas.items():
         path = _write_schema(files, number, store, schema)
         info: dict[str, Any] = {
             "storeName": store,
             "numColsPrefixKey": operator.prefix_columns,
-            "numPartitions": 1,
+            "numPartitions": partitions,
         }
         if path is not None:
             info["stateSchemaFilePaths"] = [path]
         stores.append(info)
-        names.append(str(uuid.uuid4()))
+        names.append([str(uuid.uuid4()) for _ in range(partitions)])
         families = [one.name for one in schema.families] if schema.version == _FAMILIES else []
         style = StoreFormat(
             provider,
@@ -107,12 +113,13 @@ def _operator(
             numbered(families) if provider == "rocksdb" else {},
             frozenset(name for name in families if name.startswith("$")),
         )
-        for version in range(1, _VERSION + 1):
-            folder = store_folder(number, 0, store)
-            write_store(files, folder, version, (), style, names[-1] if unique else None)
+        for partition, name in enumerate(names[-1]):
+            folder = store_folder(number, partition, store)
+            for version in range(1, _VERSION + 1):
+                write_store(files, folder, version, (), style, name if unique else None)
     if operator.name is not None:
         _write_metadata(files, operator, stores)
-    return {number: (tuple(names),)} if unique else {}
+    return {number: tuple(zip(*names, strict=True))} if unique else {}
 
 
 def _write_schema(

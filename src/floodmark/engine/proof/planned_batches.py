@@ -17,10 +17,9 @@ from typing import Any
 from floodmark.changes.carry.needed_state import needed_state
 from floodmark.changes.carry.past import before_batch, replayable_batches
 from floodmark.changes.sources.gone_input import gone_input
-from floodmark.checkpoint.commits import parse_commit
-from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS
+from floodmark.checkpoint.layout import METADATA, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_watermark
+from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_conf, with_watermark
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.registry import family, kind_named, look_alikes
 from floodmark.connectors.source import UNKNOWN
@@ -33,7 +32,6 @@ from floodmark.engine.sinks.exactly_once import on_a_fork
 from floodmark.engine.spark.scala import jvm_field
 from floodmark.errors import (
     BatchPurged,
-    FloodmarkError,
     MalformedFile,
     NoAnswer,
     StateFileMissing,
@@ -143,8 +141,7 @@ class PlannedBatches:
                     oldest_words(self.checkpoint),
                 ) from None
         fork_checkpoint(self.files, past, self.fork, self.place, needed)
-        # Another query to every sink and ledger: none may take this for the batch itself.
-        self.fork.write(METADATA, json.dumps({"id": str(uuid.uuid4())}).encode())
+        self.fork.write(METADATA, new_identity())
 
     def require_input(self, first: int, last: int, storage: Any = None) -> None:
         """Refuses where input files of these batches are gone: Spark would go on without them."""
@@ -209,12 +206,18 @@ class PlannedBatches:
     def _entry(self, batch: int, entry: OffsetEntry) -> OffsetEntry:
         if not self.own_watermarks or entry.metadata is None:
             return entry
-        path = RelativePath(f"{COMMITS}/{batch - 1}")
-        try:
-            commit = parse_commit(self.fork.read(path))
-        except FloodmarkError:
+        now = self.after()
+        # A migration may have pinned other settings: another provider, say.
+        entry = with_conf(entry, now.conf)
+        commit = now.latest_commit
+        if commit is None:
             return entry
         return with_watermark(entry, commit.next_batch_watermark_ms)
+
+
+def new_identity() -> bytes:
+    """Another query to every sink and ledger: none may take a fork's batch for the batch itself."""
+    return json.dumps({"id": str(uuid.uuid4())}).encode()
 
 
 def _count(sources: Sequence[Any]) -> str:

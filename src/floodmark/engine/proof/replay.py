@@ -197,6 +197,13 @@ class _Replaying:
         )
         if request.key is not None:
             match = narrowed(match, request.key)
+            if not changes and not set(request.key) & set(rows.names):
+                raise WrongUse(
+                    f"--key: nothing has a field {next(iter(request.key), '')!r}",
+                    f"The output has the columns {', '.join(rows.names) or '(none)'}.",
+                    f"floodmark inspect {planned.checkpoint.path} --schema shows the keys of the "
+                    "state.",
+                )
         shown = rows.plain() if request.key is None else rows.matching(request.key)
         return self._report(batch, ran, rows, tuple(islice(shown, request.limit)), changes, match)
 

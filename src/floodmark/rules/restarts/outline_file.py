@@ -25,7 +25,7 @@ from floodmark.errors import MalformedFile, UnknownVersion
 from floodmark.redaction import noted_conf, noted_options
 from floodmark.rules.restarts.held_checkpoint import HeldCheckpoint
 from floodmark.state.shapes.schema import ColumnFamily, StateSchema
-from floodmark.wire import compact_json
+from floodmark.wire import compact_json, dumps
 
 KIND, VERSION = "checkpoint-outline", 1
 _NOTED = (
@@ -65,7 +65,7 @@ def outline_text(held: HeldCheckpoint) -> str:
         "state": [_operator(held, one) for one in held.held],
         "last_start": _start(held.note),
     }
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return dumps(document) + "\n"
 
 
 def _is_sparse(checkpoint: Checkpoint) -> bool:
@@ -210,7 +210,14 @@ def parse_outline(data: bytes, path: str) -> HeldCheckpoint:
         if version != VERSION:
             raise UnknownVersion(f"outline {version}", f"outline {VERSION}")
         return _held(document)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         raise MalformedFile(
             f"{path} is not an outline that can be read: {type(error).__name__}",
             "It was changed by hand, or cut.",
@@ -233,8 +240,12 @@ def _held(document: Mapping[str, Any]) -> HeldCheckpoint:
             for at, one in enumerate(sources)
             if isinstance(one.get("files_in"), str)
         },
-        {one["operator"]: one["window_us"] for one in state if one.get("window_us") is not None},
-        {one["operator"]: _schemas(one) for one in state},
+        {
+            int(one["operator"]): int(one["window_us"])
+            for one in state
+            if one.get("window_us") is not None
+        },
+        {int(one["operator"]): _schemas(one) for one in state},
         is_outline=True,
     )
 
@@ -253,7 +264,7 @@ def _checkpoint(document: Mapping[str, Any]) -> Checkpoint:
         parse_offset_metadata(text),
         tuple((str(one["id"]), _offset(one)) for one in sources),
     )
-    ids = {one["operator"]: (("0",),) for one in state if one.get("unique_ids")}
+    ids = {int(one["operator"]): (("0",),) for one in state if one.get("unique_ids")}
     commit = CommitEntry(int(logs["commits"] or 1), 0, ids, {}, "")
     return Checkpoint(
         path,
@@ -265,7 +276,7 @@ def _checkpoint(document: Mapping[str, Any]) -> Checkpoint:
         committed if logs["commits"] is not None else (),
         dict.fromkeys(planned, entry),
         dict.fromkeys(committed, commit) if logs["commits"] is not None else {},
-        {one["operator"]: _metadata(one) for one in state if one.get("name") is not None},
+        {int(one["operator"]): _metadata(one) for one in state if one.get("name") is not None},
         said_kinds={str(one["id"]): str(one["kind"]) for one in sources},
     )
 
@@ -312,7 +323,7 @@ def _schemas(one: Mapping[str, Any]) -> dict[str, StateSchema]:
 
 def _family(fields: Mapping[str, Any]) -> ColumnFamily:
     ids = fields["ids"] or (None, None)
-    return ColumnFamily(
+    found = ColumnFamily(
         str(fields["name"]),
         _text(fields["key"]),
         _text(fields["value"]),
@@ -321,12 +332,17 @@ def _family(fields: Mapping[str, Any]) -> ColumnFamily:
         _text_or_none(fields["encoding"]),
         _text_or_none(fields["user_key"]),
     )
+    # Whoever has edited it, the rules may rely on schemas that can be read.
+    if not (found.key and found.value and found.encoding):
+        raise ValueError(found.name)
+    return found
 
 
 def _held_operator(one: Mapping[str, Any]) -> OperatorOutline:
+    name = one["name"]
     return OperatorOutline(
         int(one["operator"]),
-        one["name"],
+        None if name is None else str(name),
         {
             store: tuple(
                 FamilyOutline(family.name, family.key_json, family.value_json, family.encoding_json)

@@ -1,0 +1,161 @@
+"""`floodmark compare`"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import options
+from floodmark.cli.words import echo
+
+if TYPE_CHECKING:
+    from floodmark.api.proving import CodeComparison
+
+
+def _names(_ctx: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (value or "").split(",") if name.strip())
+
+
+@click.command("compare", cls=options.TakesScript)
+@click.argument("checkpoint", metavar="CP")
+@click.option("--old", required=True, metavar="OLD.py[:NAME]", help="The code that made CP.")
+@click.option("--new", required=True, metavar="NEW.py[:NAME]", help="The code to come.")
+@click.option(
+    "--batches",
+    metavar="A..B",
+    callback=options.batch_range,
+    help="Which batches. [default: the newest, ten at most]",
+)
+@click.option(
+    "--keys",
+    metavar="COLUMN,…",
+    callback=_names,
+    help="Match rows by these columns. [default: what the query groups by, else whole rows]",
+)
+@click.option(
+    "--limit", type=click.IntRange(1), metavar="N", help="Show at most N differences. [default: 20]"
+)
+@click.option(
+    "--export", metavar="DIR", help="All differences as JSON lines, into an empty folder."
+)
+@click.option(
+    "--with", "with_file", metavar="MIGRATION.py", help="For the state, as `migrate` takes it."
+)
+@click.option("--accept", multiple=True, metavar="NAME", help="As `migrate` takes it; repeatable.")
+@click.option(
+    "--scratch",
+    metavar="DIR",
+    help="An empty folder for the forks; on CP's disk, state is linked and not copied.",
+)
+@options.settings
+@click.option(
+    "--spark-log", metavar="FILE", help="Spark's log; - is stderr. [default: only kept on failure]"
+)
+@options.script
+@options.spark
+@options.storage
+@options.as_json
+def command(
+    checkpoint: str,
+    old: str,
+    new: str,
+    batches: tuple[int, int] | None,
+    keys: tuple[str, ...],
+    limit: int | None,
+    export: str | None,
+    with_file: str | None,
+    accept: tuple[str, ...],
+    scratch: str | None,
+    settings: tuple[str, ...],
+    spark_log: str | None,
+    script: dict[str, Any],
+    master: str | None,
+    conf: tuple[str, ...],
+    storage: dict[str, Any],
+    as_json: bool,
+) -> int:
+    """Run old and new code over the same past batches, and compare the rows that they put out.
+
+    Both begin with the state before the first batch, on forks; for the new code it is carried
+    over first where it has to be. Checkpoint and sink stay as they are, and foreachBatch
+    functions are not called. Exits 1 if the rows differ.
+    """
+    from floodmark.api.arguments import parse_settings
+
+    # stdout belongs to the answer: what the applications print goes to stderr.
+    with contextlib.redirect_stdout(sys.stderr):
+        found = api.compare(
+            checkpoint,
+            old=old,
+            new=new,
+            batches=batches,
+            keys=keys,
+            limit=limit,
+            export=export,
+            with_file=with_file,
+            accept=accept,
+            scratch=scratch,
+            settings=parse_settings(settings),
+            spark_log=spark_log,
+            master=master,
+            conf=conf,
+            storage=storage,
+            say=lambda words: echo(words, err=True),
+            **script,
+        )
+    if as_json:
+        options.show_json(found)
+    else:
+        echo(text(found, old, new))
+    return 1 if found.differ else 0
+
+
+def text(found: CodeComparison, old: str, new: str) -> str:
+    from floodmark.cli.render_state import cell
+    from floodmark.cli.words import count, style, table
+
+    several = found.first_batch != found.last_batch
+    span = f"{found.first_batch} to {found.last_batch}" if several else f"{found.first_batch}"
+    by = f"by {', '.join(found.keys)}" if found.keys else "as whole rows"
+    lines = [
+        style(f"{found.checkpoint}: {old} and {new}, batch{'es' * several} {span}", "bold"),
+        "",
+        table(
+            [
+                ("equal", f"{found.equal:,}"),
+                ("changed", f"{found.changed:,}"),
+                ("only old", f"{found.only_old:,}"),
+                ("only new", f"{found.only_new:,}"),
+            ]
+        ),
+        "",
+        f"Rows were matched {by}.",
+    ]
+    for names, whose in ((found.columns_only_old, "old"), (found.columns_only_new, "new")):
+        if names:
+            lines.append(f"Only the {whose} code puts out: {', '.join(names)}.")
+    if found.migrated:
+        lines.append("The state was carried over for the new code first, as `migrate` does it.")
+    if found.sample:
+        rows = [
+            (
+                f"batch {one.batch}",
+                one.change,
+                " ".join(cell(dict(row)) for row in one.old) or "–",
+                "→",
+                " ".join(cell(dict(row)) for row in one.new) or "–",
+            )
+            for one in found.sample
+        ]
+        lines += ["", table(rows)]
+    more = found.changed + found.only_old + found.only_new - len(found.sample)
+    if more > 0:
+        lines.append(f"  … {count(more, 'difference')} more; --limit N shows more.")
+    if found.exported is not None:
+        lines += ["", f"All differences are in {found.exported}."]
+    lines += ["", "They differ." if found.differ else "Both put out the same."]
+    return "\n".join(lines)

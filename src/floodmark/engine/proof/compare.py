@@ -1,0 +1,284 @@
+"""Runs two codes over the same past batches, from the same state, and compares what they put out.
+
+Each has a fork of its own. The state is carried over for the new code first, where `check` says
+that it has to be, as a deployment would do it; then both read the offsets that the batches were
+planned with.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from floodmark.addresses import public_url
+from floodmark.changes.carry.needed_state import needed_state
+from floodmark.changes.carry.past import before_batch, replayable_batches
+from floodmark.checkpoint.layout import METADATA, OFFSETS
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.plan.tree import OUTPUT, PlanTree
+from floodmark.engine.app.options import ScriptOptions
+from floodmark.engine.code.checking import compare as compare_code
+from floodmark.engine.code.checking import described_code
+from floodmark.engine.code.rehearse import (
+    capped,
+    fork_checkpoint,
+    require_one_machine,
+    state_paths,
+)
+from floodmark.engine.pipelines.building import built
+from floodmark.engine.proof.kept_rows import RowKeeper
+from floodmark.engine.proof.planned_batches import (
+    SOURCE_OPTIONS,
+    PlannedBatches,
+    new_identity,
+    oldest_words,
+    require_range,
+)
+from floodmark.engine.proof.row_diff import RowCounts, RowDifference, compare_rows
+from floodmark.engine.proof.scratch import empty_folder, scratch_place
+from floodmark.errors import NoAnswer, NotCarried, WrongUse
+from floodmark.rules.judging import judge_restart
+from floodmark.rules.restarts.reason import Judgement, Verdict
+from floodmark.screen import fields_text
+from floodmark.storage.files import Files, open_files
+from floodmark.storage.load import load
+
+_MOST = 10
+"""How many batches are compared where none are named."""
+_KEY = re.compile(r".* key \d+")
+_DIFFERENCES = "differences.jsonl"
+Migrate = Callable[[str, str, tuple[str, ...]], Any]
+"""Carries the checkpoint at a place over to the new code, at another; with names to accept."""
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    old: str
+    new: str
+    batches: tuple[int, int] | None = None
+    keys: tuple[str, ...] = ()
+    """Columns by which rows are matched; by default those that the query groups by."""
+    limit: int = 20
+    export: str | None = None
+    scratch: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    conf: Mapping[str, str] = field(default_factory=dict)
+    log: Path | None = None
+    script: ScriptOptions = field(default_factory=ScriptOptions)
+    storage: Mapping[str, Any] | None = None
+    say: Callable[[str], Any] = lambda words: None
+
+
+@dataclass(frozen=True)
+class CodeComparison:
+    checkpoint: str
+    first_batch: int
+    last_batch: int
+    verdict: str | None
+    """What `check` says of the new code on the state before the batches; None: there is none."""
+    migrated: bool
+    keys: tuple[str, ...]
+    equal: int
+    changed: int
+    only_old: int
+    only_new: int
+    columns_only_old: tuple[str, ...]
+    columns_only_new: tuple[str, ...]
+    sample: tuple[RowDifference, ...]
+    exported: str | None = None
+
+    __repr__ = fields_text
+
+    @property
+    def differ(self) -> bool:
+        rows = self.changed + self.only_old + self.only_new
+        return bool(rows or self.columns_only_old or self.columns_only_new)
+
+
+@dataclass(frozen=True)
+class _Ran:
+    rows: RowKeeper
+    columns: tuple[str, ...]
+    keys: tuple[str, ...]
+
+
+def compare_applications(
+    files: Files, checkpoint: Checkpoint, request: CompareOptions, migrate: Migrate
+) -> CodeComparison:
+    first, last = _range(checkpoint, request.batches)
+    export = None if request.export is None else empty_folder(request.export, "--export")
+    with scratch_place(request.scratch, "compare") as place, capped(0, SOURCE_OPTIONS):
+        run = _Running(files, checkpoint, request, place, first, last)
+        before = run.old()
+        judgement, after = run.new(migrate)
+        return _report(run, judgement, before, after, export)
+
+
+def _range(checkpoint: Checkpoint, given: tuple[int, int] | None) -> tuple[int, int]:
+    if given is not None:
+        require_range(checkpoint, *given)
+        return given
+    able = replayable_batches(checkpoint)
+    if not able:
+        raise NoAnswer(f"{checkpoint.path} has no batch to compare by", oldest_words(checkpoint))
+    last = able[-1]
+    first = last
+    while first - 1 in able and last - first + 1 < _MOST:
+        first -= 1
+    return first, last
+
+
+@dataclass(frozen=True)
+class _Running:
+    files: Files
+    checkpoint: Checkpoint
+    request: CompareOptions
+    place: Path
+    first: int
+    last: int
+
+    def old(self) -> _Ran:
+        self.request.say("the old code")
+        with self._built(self.request.old) as found:
+            batches = self._batches(found.writer, "old")
+            batches.require_sources(self.first)
+            batches.require_input(self.first, self.last, self.request.storage)
+            batches.begin(self.first)
+            return self._run(batches)
+
+    def new(self, migrate: Migrate) -> tuple[Judgement | None, _Ran]:
+        """The new code from the same state, which is carried over first where it has to be."""
+        self.request.say("the new code")
+        with self._built(self.request.new) as found:
+            batches = replace(self._batches(found.writer, "new"), own_watermarks=True)
+            batches.require_sources(self.first)
+            judgement = None
+            if self.first > 0:
+                judgement = self._judge(found)
+            if judgement is None or judgement.verdict is not Verdict.NEEDS_MIGRATION:
+                batches.begin(self.first)
+            else:
+                self.request.say("carrying the state over")
+                names = tuple(one.rule for one in judgement.reasons if one.silent)
+                migrate(str(self._before / "fork"), str(batches.place / "fork"), names)
+            return judgement, self._run(batches)
+
+    @property
+    def _before(self) -> Path:
+        return self.place / "before"
+
+    def _judge(self, found: Any) -> Judgement:
+        """What `check` says, on the checkpoint as it was before the first batch."""
+        fork = open_files(str(self._before / "fork"))
+        past = before_batch(self.checkpoint, self.first)
+        needed = state_paths(needed_state(past, self.first - 1, self.files.read))
+        fork_checkpoint(self.files, past, fork, self._before, needed)
+        (self._before / "fork" / OFFSETS / str(self.first)).unlink()
+        fork.write(METADATA, new_identity())
+        request = self.request
+        old = described_code(
+            request.old, request.settings, request.conf, request.script, (self.checkpoint.path,)
+        ).last_start
+        judgement = judge_restart(
+            compare_code(found.writer, fork, load(fork), found.fingerprint, old)
+        )
+        if judgement.verdict is Verdict.NEEDS_NEW_CHECKPOINT:
+            raise NotCarried(
+                "the new code cannot go on with this state, nor can it be carried over",
+                "\n".join(one.what for one in judgement.reasons if not one.verdict.is_yes),
+                f"floodmark check {self.checkpoint.path} {request.new} says what would be lost.",
+            )
+        return judgement
+
+    def _built(self, target: str) -> Any:
+        request = self.request
+        return built(
+            target,
+            request.settings,
+            checkpoints=(self.checkpoint.path,),
+            conf=request.conf,
+            log=request.log,
+            stdout_to_stderr=True,
+            script=request.script,
+            all_settings=False,
+        )
+
+    def _batches(self, writer: Any, name: str) -> PlannedBatches:
+        require_one_machine(writer._spark)
+        rows = RowKeeper(self.place / f"{name}-rows")
+        return PlannedBatches(writer, self.files, self.checkpoint, self.place / name, rows)
+
+    def _run(self, batches: PlannedBatches) -> _Ran:
+        for batch in range(self.first, self.last + 1):
+            batches.run(batch)
+        query = batches.query()
+        names = tuple(field["name"] for field in json.loads(query.schema_json)["fields"])
+        assert isinstance(batches.sink, RowKeeper)
+        return _Ran(batches.sink, names, _grouping(query.tree, names))
+
+
+def _grouping(tree: PlanTree, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The output columns that the last grouping or deduplication is by."""
+    if len(tree.columns) != len(names):
+        return ()
+    return tuple(
+        name
+        for name, column in zip(names, tree.columns, strict=True)
+        if column.name == OUTPUT and _KEY.fullmatch(column.field("of") or "")
+    )
+
+
+def _report(
+    run: _Running, judgement: Judgement | None, before: _Ran, after: _Ran, export: Path | None
+) -> CodeComparison:
+    shared = tuple(name for name in before.columns if name in after.columns)
+    keys = run.request.keys or (before.keys if before.keys == after.keys else ())
+    missing = [name for name in keys if name not in shared]
+    if missing:
+        raise WrongUse(
+            f"--keys {missing[0]}: it is not a column of both outputs",
+            f"Both have {', '.join(shared) or 'no column in common'}.",
+        )
+    total, written = RowCounts(), None
+    sample: list[RowDifference] = []
+    for batch in range(run.first, run.last + 1):
+        old, new = before.rows.of(batch).plain(), after.rows.of(batch).plain()
+        counts, found = compare_rows(batch, old, new, keys, shared)
+        total += counts
+        if export is not None:
+            written = export / _DIFFERENCES
+            found = _kept(found, written)
+        sample += list(islice(found, max(run.request.limit - len(sample), 0)))
+        for _ in found:  # what is not shown is written all the same
+            pass
+    return CodeComparison(
+        public_url(run.checkpoint.path),
+        run.first,
+        run.last,
+        None if judgement is None else judgement.verdict.value,
+        judgement is not None and judgement.verdict is Verdict.NEEDS_MIGRATION,
+        keys,
+        total.equal,
+        total.changed,
+        total.only_old,
+        total.only_new,
+        tuple(name for name in before.columns if name not in after.columns),
+        tuple(name for name in after.columns if name not in before.columns),
+        tuple(sample),
+        None if written is None else str(written),
+    )
+
+
+def _kept(found: Iterator[RowDifference], place: Path) -> Iterator[RowDifference]:
+    from floodmark.wire import dumps
+
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.open("a", encoding="utf-8") as out:
+        for one in found:
+            out.write(dumps(one, None) + "\n")
+            yield one
