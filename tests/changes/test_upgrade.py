@@ -116,6 +116,15 @@ def test_a_dropped_batch_never_gives_its_number_to_other_records(tmp_path: Path)
     assert api.inspect(str(new)).committed_batch == 4
 
 
+def test_a_number_that_is_left_out_is_a_hole_in_the_log_of_a_file_sink(tmp_path: Path) -> None:
+    """Spark reads that log number by number: it does not read the folder at all then."""
+    change, _ = upgraded(tmp_path, samples.logs(range(5), range(4)), drop_in_flight=True)
+    told = {one.sink: one.words for one in change.plan.consequences}
+    (files,) = [words for sink, words in told.items() if sink.startswith("files")]
+    assert "printf v1 > FOLDER/_spark_metadata/4" in files
+    assert not any("printf" in words for sink, words in told.items() if words != files)
+
+
 def test_a_dropped_batch_moves_the_state(tmp_path: Path) -> None:
     _, new = upgraded(tmp_path, samples.sales(batches=4), drop_in_flight=True)
     found = sorted(path.name for path in (new / "state/0/0").iterdir() if path.is_file())

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
     from floodmark.api.judging import accepted_rules, check, doctor, explain, lint, outline
     from floodmark.api.lagging import lag
     from floodmark.api.migrating import bootstrap, migrate, skeleton
+    from floodmark.api.pipelines import PipelineFlows, flow, flows, has_flows, next_checkpoint
     from floodmark.api.proving import compare, replay
     from floodmark.api.reading import (
         OpenCheckpoint,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
 
 _WHERE = {
     "OpenCheckpoint": "floodmark.api.reading",
+    "PipelineFlows": "floodmark.api.pipelines",
     "Served": "floodmark.api.serving",
     "Storage": "floodmark.api.arguments",
     "accepted_rules": "floodmark.api.judging",
@@ -64,7 +66,10 @@ _WHERE = {
     "doctor": "floodmark.api.judging",
     "explain": "floodmark.api.judging",
     "files": "floodmark.api.reading",
+    "flow": "floodmark.api.pipelines",
+    "flows": "floodmark.api.pipelines",
     "forget": "floodmark.api.applying",
+    "has_flows": "floodmark.api.pipelines",
     "inspect": "floodmark.api.reading",
     "lag": "floodmark.api.lagging",
     "lint": "floodmark.api.judging",
@@ -72,6 +77,7 @@ _WHERE = {
     "migrate": "floodmark.api.migrating",
     "missing_for_state": "floodmark.api.arguments",
     "missing_state": "floodmark.api.reading",
+    "next_checkpoint": "floodmark.api.pipelines",
     "offsets": "floodmark.api.reading",
     "open": "floodmark.api.reading",
     "outline": "floodmark.api.judging",
@@ -97,6 +103,7 @@ _WHERE = {
 
 __all__ = [
     "OpenCheckpoint",
+    "PipelineFlows",
     "Served",
     "Storage",
     "accepted_rules",
@@ -118,7 +125,10 @@ __all__ = [
     "doctor",
     "explain",
     "files",
+    "flow",
+    "flows",
     "forget",
+    "has_flows",
     "inspect",
     "lag",
     "lint",
@@ -126,6 +136,7 @@ __all__ = [
     "migrate",
     "missing_for_state",
     "missing_state",
+    "next_checkpoint",
     "offsets",
     "open",
     "outline",

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from floodmark.api.arguments import Storage, milliseconds, require_state_extra, structured
 from floodmark.checkpoint.inspection import Inspection, ScanEntry, inspection
 from floodmark.checkpoint.layout import NOTES, OFFSETS, SOURCES
-from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.relative_path import RelativePath, is_name
 from floodmark.checkpoint.timeline import Batch, timeline
-from floodmark.errors import MalformedFile, NoAnswer, WrongUse
+from floodmark.errors import MalformedFile, NoAnswer, NotACheckpoint, WrongUse
 from floodmark.screen import Shown, fields_text
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import Entries, load, load_logs
@@ -72,8 +72,10 @@ def inspect(
 
     `source_kinds` names sources whose offsets look like another kind's: `{"0": "eventhubs"}`.
     """
+    from floodmark.api.pipelines import flow
+
     found = look(path, storage, source_kinds)
-    return inspection(found, missing_state(found, storage))
+    return inspection(found, missing_state(found, storage), flow(path, storage))
 
 
 def missing_state(found: Checkpoint, storage: Storage | None = None) -> tuple[str, ...]:
@@ -97,7 +99,21 @@ def look(
 
     `source_kinds` names sources whose offsets look like another kind's: `{"0": "eventhubs"}`.
     """
-    return with_kinds(load(open_files(str(path), storage)), source_kinds)
+    files = open_files(str(path), storage)
+    try:
+        found = load(files)
+    except NotACheckpoint:
+        if not _is_empty_flow(files):
+            raise
+        found = Checkpoint(files.root, Kind.STRUCTURED_STREAMING, ())
+    return with_kinds(found, source_kinds)
+
+
+def _is_empty_flow(files: Files) -> bool:
+    """Of a declarative pipeline that was refreshed: its flow begins here, with nothing."""
+    from floodmark.api.pipelines import flow
+
+    return not files.list().files and flow(files.root) is not None
 
 
 def with_kinds(checkpoint: Checkpoint, said: Mapping[str, str] | None) -> Checkpoint:
@@ -379,15 +395,18 @@ def _open_state(
 
 
 def scan(roots: str | Iterable[str], storage: Storage | None = None) -> Iterator[ScanEntry]:
-    """Every checkpoint below the roots, as they are found."""
+    """Every checkpoint below the roots, as they are found; a root may be a pipeline's YAML."""
+    from floodmark.api.pipelines import storage_of, with_flow
     from floodmark.storage.scan import scan as scan_below
 
-    for root in [roots] if isinstance(roots, str) else roots:
-        place = open_files(str(root), storage)
+    for given in [roots] if isinstance(roots, str) else roots:
+        root, pipeline = storage_of(given)
+        place = open_files(root, storage)
         level = place.level()
         if not level.folders and not level.files:
             place.list()  # says what is wrong with the root, if it is not just empty
-        yield from scan_below(place, _diagnosed)
+        for entry in scan_below(place, _diagnosed):
+            yield with_flow(entry, storage, pipeline)
 
 
 def _diagnosed(files: Files) -> ScanEntry:

@@ -360,7 +360,13 @@ def again(after: int, until: int, sink: Sink | None) -> Consequences:
 
 def dropped_in_flight(batch: int, sink: Sink | None) -> Consequences:
     words = f"gets the records of batch {batch} again, where it has them already"
-    return _every(sink, _maybe_again("", batch, words))
+    # Spark reads this sink's log number by number, and ends at one that is missing.
+    hole = (
+        f"{words}; where it has not, nobody can read its folder until its log has an entry for "
+        f"that number: printf v1 > FOLDER/_spark_metadata/{batch}"
+    )
+    found = _every(sink, _maybe_again("", batch, words))
+    return tuple(replace(one, words=hole) if one.sink == FILES else one for one in found)
 
 
 def _every(sink: Sink | None, item: Consequence) -> Consequences:

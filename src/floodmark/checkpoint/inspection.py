@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.model import Checkpoint, Kind, StateOperator, Unreadable
+from floodmark.checkpoint.places.flow import Flow
 from floodmark.checkpoint.timeline import Action, Batch, Restart, Status, restart
 from floodmark.connectors.registry import look_alikes, recognise
 from floodmark.connectors.source import SourceOffset, Traces
@@ -67,6 +68,8 @@ class Inspection:
     recognised: Mapping[str, HowSure] = field(default_factory=dict)
     """Source → how sure its kind is, and what tells it."""
     dstreams: DStreamsCheckpoint | None = None
+    flow: Flow | None = None
+    """Whose checkpoint it is, in a declarative pipeline."""
 
     __repr__ = fields_text
 
@@ -82,6 +85,7 @@ class ScanEntry:
     bytes: int
     findings: tuple[str, ...]
     """The doctor's errors and warnings, as far as a listing and a few small files show them."""
+    flow: Flow | None = None
 
     __repr__ = line_text
 
@@ -119,7 +123,9 @@ def summarize_batches(batches: Iterable[Batch]) -> list[BatchSummary]:
     ]
 
 
-def inspection(checkpoint: Checkpoint, state_missing: tuple[str, ...] = ()) -> Inspection:
+def inspection(
+    checkpoint: Checkpoint, state_missing: tuple[str, ...] = (), flow: Flow | None = None
+) -> Inspection:
     structured = checkpoint.kind is Kind.STRUCTURED_STREAMING
     return Inspection(
         checkpoint.path,
@@ -144,6 +150,7 @@ def inspection(checkpoint: Checkpoint, state_missing: tuple[str, ...] = ()) -> I
         _could_be(checkpoint),
         {one.id: _how_sure(checkpoint, one) for one in checkpoint.sources if one.text is not None},
         checkpoint.dstreams,
+        flow,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from floodmark import api
 from floodmark.cli import options
 from floodmark.cli.words import count, echo, size, style, table
 from floodmark.visible import one_line
@@ -223,3 +224,11 @@ def _common_folder(paths: list[str]) -> str:
     for other in rest:
         first = [a for a, b in zip(first, other, strict=False) if a == b][: len(first)]
     return "/".join(first)
+
+
+def new_place(checkpoint: str, new: str | None, storage: dict[str, Any]) -> str:
+    """Of a flow of a declarative pipeline, the number that the pipeline takes up next."""
+    found = new or api.next_checkpoint(checkpoint, storage)
+    if found is None:
+        raise click.UsageError("Missing argument 'NEW'.")
+    return found

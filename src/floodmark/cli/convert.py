@@ -12,7 +12,7 @@ from floodmark.cli import changing
 
 @click.command("convert")
 @click.argument("checkpoint", metavar="CP")
-@click.argument("new", metavar="NEW")
+@click.argument("new", metavar="NEW", required=False)
 @click.option(
     "--provider",
     type=click.Choice(["rocksdb", "hdfs"]),
@@ -29,7 +29,7 @@ from floodmark.cli import changing
 @changing.changing
 def command(
     checkpoint: str,
-    new: str,
+    new: str | None,
     provider: str,
     state_format: int | None,
     on_spark: bool,
@@ -43,6 +43,7 @@ def command(
 
     CP is not touched.
     """
+    new = changing.new_place(checkpoint, new, storage)
     with changing.carrying(execute, wait, storage) as how:
         change = api.convert(
             checkpoint,

@@ -10,6 +10,7 @@ from floodmark import api, wire
 from floodmark.checkpoint.inspection import inspection
 from floodmark.cli import options
 from floodmark.cli.words import echo
+from floodmark.errors import NotACheckpoint
 
 
 @click.command("inspect")
@@ -27,15 +28,26 @@ def command(
 ) -> None:
     """Show where a stream stands: what is planned, what is committed, what comes next.
 
-    CP is a checkpoint folder or URL.
+    CP is a checkpoint folder or URL. Of a declarative pipeline, CP may also be its storage or
+    its spark-pipeline.yml: all of its flows are shown.
     """
-    found = api.look(checkpoint, storage, source_kinds)
+    if checkpoint.endswith((".yml", ".yaml")):
+        _show_flows(checkpoint, storage, as_json)
+        return
+    try:
+        found = api.look(checkpoint, storage, source_kinds)
+    except NotACheckpoint:
+        if not api.has_flows(checkpoint, storage):
+            raise
+        _show_flows(checkpoint, storage, as_json)
+        return
+    flow = api.flow(checkpoint, storage)
     missing = api.missing_state(found, storage)
     schemas = api.schemas(checkpoint, storage) if schema else None
     if as_json:
-        shown = inspection(found, missing)
+        one = inspection(found, missing, flow)
         options.show_json(
-            shown if schemas is None else {**wire.to_wire(shown), "schemas": wire.to_wire(schemas)}
+            one if schemas is None else {**wire.to_wire(one), "schemas": wire.to_wire(schemas)}
         )
         return
     from floodmark.cli import render
@@ -46,4 +58,18 @@ def command(
         echo(render_state.schemas(schemas))
         return
 
+    if flow is not None:
+        from floodmark.cli import render_flows
+
+        echo(render_flows.heading(flow))
     echo(render.checkpoint(found, missing))
+
+
+def _show_flows(place: str, storage: dict[str, Any], as_json: bool) -> None:
+    found = api.flows(place, storage)
+    if as_json:
+        options.show_json(found)
+        return
+    from floodmark.cli import render_flows
+
+    echo(render_flows.flows(found))

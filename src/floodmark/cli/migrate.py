@@ -98,6 +98,9 @@ def command(
     says, and one that is gone is dropped. CP is not changed. Spark runs the new code once, without
     rows, to find out which state it keeps.
 
+    For a flow of a declarative pipeline APP is its spark-pipeline.yml, and NEW is one number
+    higher unless it is given: the pipeline goes on from there.
+
     --partitions, --provider and --state-format change how the state is kept, in the same pass.
     """
     from floodmark.api.arguments import parse_settings
@@ -109,8 +112,7 @@ def command(
             api.skeleton(checkpoint, app=app, settings=given, conf=spark, storage=storage, **script)
         )
         return
-    if new is None:
-        raise click.UsageError("Missing argument 'NEW'.")
+    new = changing.new_place(checkpoint, new, storage)
     with changing.carrying(execute, wait, storage) as how:
         change = api.migrate(
             checkpoint,

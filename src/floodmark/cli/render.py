@@ -40,16 +40,19 @@ def checkpoint(found: Checkpoint, state_missing: Sequence[str] = ()) -> str:
     colour = {Action.FAIL: ("red",), Action.RERUN: ("yellow",)}.get(verdict.action, ("green",))
     parts = [
         f"{style(one_line(found.path), 'bold')}   Structured Streaming · query "
-        + (
-            one_line(found.query_id or "")
-            or style("unknown: its metadata file is missing or broken", "red")
-        ),
+        + (one_line(found.query_id or "") or _no_query(found)),
         table(_steps(found)),
         table([*source_rows(found), *_state(found), *_facts(found)]),
         table([("cannot read", item.path, item.reason) for item in found.unreadable]),
         style(verdict.words, *colour),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _no_query(found: Checkpoint) -> str:
+    if not found.files:
+        return "not begun"
+    return style("unknown: its metadata file is missing or broken", "red")
 
 
 def _steps(found: Checkpoint) -> list[tuple[str, str, str]]:
@@ -222,6 +225,9 @@ def _side(value: Any) -> str:
 
 def _summary(entry: ScanEntry) -> str:
     if not entry.findings:
+        flow = entry.flow
+        if flow is not None:
+            return f"flow {flow.flow} of {flow.table}: {flow.status.value}"
         return "DStreams" if entry.kind is Kind.DSTREAMS else ""
     first, *others = entry.findings
     short = first if len(first) <= _FINDING else first[: _FINDING - 1] + "…"

@@ -12,7 +12,7 @@ from floodmark.cli import changing
 
 @click.command("repartition")
 @click.argument("checkpoint", metavar="CP")
-@click.argument("new", metavar="NEW")
+@click.argument("new", metavar="NEW", required=False)
 @click.option(
     "--partitions",
     type=click.IntRange(min=1),
@@ -25,7 +25,7 @@ from floodmark.cli import changing
 @changing.changing
 def command(
     checkpoint: str,
-    new: str,
+    new: str | None,
     partitions: int,
     on_spark: bool,
     accept: tuple[str, ...],
@@ -39,6 +39,7 @@ def command(
 
     Every key goes where Spark will look for it. CP is not touched.
     """
+    new = changing.new_place(checkpoint, new, storage)
     with changing.carrying(execute, wait, storage) as how:
         change = api.repartition(
             checkpoint,

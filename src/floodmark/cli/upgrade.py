@@ -12,7 +12,7 @@ from floodmark.cli import changing, options
 
 @click.command("upgrade", cls=options.TakesScript)
 @click.argument("checkpoint", metavar="CP")
-@click.argument("new", metavar="NEW")
+@click.argument("new", metavar="NEW", required=False)
 @click.option("--app", metavar="APP.py[:P]", help="Check the new code's sources against it.")
 @click.option("--from-batch", type=int, metavar="N", help="Begin after batch N, not the last.")
 @click.option("--new-identity", is_flag=True, help="A new query id, for a new sink.")
@@ -42,7 +42,7 @@ from floodmark.cli import changing, options
 @changing.changing
 def command(
     checkpoint: str,
-    new: str,
+    new: str | None,
     app: str | None,
     from_batch: int | None,
     new_identity: bool,
@@ -67,6 +67,7 @@ def command(
 
     The batch in flight is carried over, to be run again over the same range.
     """
+    new = changing.new_place(checkpoint, new, storage)
     with changing.carrying(execute, wait, storage, read_data) as how:
         change = api.upgrade(
             checkpoint,

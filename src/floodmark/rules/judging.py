@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import replace
 
+from floodmark.checkpoint.places.flow import flow_place
 from floodmark.rules.registry import rules_of
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import (
@@ -61,7 +62,9 @@ def migrate_command(comparison: Comparison, found: Iterable[Reason]) -> str | No
     said += [
         f"--accept {one.rule}" for one in needed if one.verdict is Verdict.UNKNOWN and one.silent
     ]
-    words = ["floodmark", "migrate", path, f"{path.rstrip('/')}-new", "--app"]
+    # Of a flow, `migrate` takes the next number by itself: that is where the pipeline looks.
+    new = [] if flow_place(path) else [f"{path.rstrip('/')}-new"]
+    words = ["floodmark", "migrate", path, *new, "--app"]
     app, *more = comparison.application
     before, after = (
         [shlex.quote(redacted(word)) for word in part] for part in ((*words, app), more)

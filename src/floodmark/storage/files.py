@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from floodmark.checkpoint.layout import FileInfo
-from floodmark.checkpoint.place import plain_place
+from floodmark.checkpoint.places.plain_place import plain_place
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import CannotRead, FloodmarkError, NotACheckpoint, NotThere, WrongUse
 from floodmark.secret_text import remember_all

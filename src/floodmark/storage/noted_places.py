@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from floodmark.checkpoint.place import plain_place
+from floodmark.checkpoint.places.plain_place import plain_place
 from floodmark.checkpoint.relative_path import shown
 from floodmark.errors import CannotRead
 from floodmark.storage.files import Files, local_path, open_files

@@ -16,6 +16,7 @@ from floodmark.checkpoint.layout import (
     STATE,
     is_dstreams_checkpoint,
 )
+from floodmark.checkpoint.places.flow import flow_place
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.files.file_log import SINK_LOG
 from floodmark.errors import CannotRead, FloodmarkError
@@ -47,7 +48,7 @@ def find_checkpoints(files: Files) -> Iterator[Files]:
             # What lies below is not known: reading it as a checkpoint says what is wrong.
             yield files.below(RelativePath(folder)) if folder else files
             continue
-        if looks_like_checkpoint(level):
+        if looks_like_checkpoint(level) or _is_empty_flow(files, folder, level):
             yield files.below(RelativePath(folder)) if folder else files
             continue
         waiting.extend(
@@ -56,6 +57,12 @@ def find_checkpoints(files: Files) -> Iterator[Files]:
             # What changes have kept looks like a checkpoint, and is none of its own.
             if not name.startswith((".", "_delta_log", SINK_LOG, NOTES))
         )
+
+
+def _is_empty_flow(files: Files, folder: str, level: Folder) -> bool:
+    """What a full refresh of a declarative pipeline leaves: the flow starts in it, from nothing."""
+    has_nothing = not level.folders and not level.files
+    return has_nothing and flow_place(f"{files.root}/{folder}") is not None
 
 
 def scan(files: Files, look: Callable[[Files], ScanEntry] | None = None) -> Iterator[ScanEntry]:

@@ -21,12 +21,14 @@ from floodmark.engine.pipelines.application import (
     split_target,
     where_in,
 )
+from floodmark.engine.pipelines.declarative import built_flow, split_spec
 from floodmark.engine.pipelines.parameters import refuse_unknown
 from floodmark.engine.pipelines.pipeline import Pipeline
 from floodmark.engine.pipelines.start_positions import Start
 from floodmark.engine.run.failure import sentence_of
 from floodmark.engine.spark.session import SessionOptions, build_session, running_session
 from floodmark.errors import FloodmarkError, WrongUse
+from floodmark.storage.pipeline_spec import is_pipeline_spec
 
 
 @contextlib.contextmanager
@@ -44,12 +46,16 @@ def built(
 ) -> Iterator[Built]:
     """The one query of `APP.py`, of `APP.py:NAME`, or of what was loaded; nothing is started.
 
-    It is a pipeline's or a script's.
+    It is a pipeline's, a script's, or a flow's of a `spark-pipeline.yml[:FLOW]`.
 
     Of several, the one whose checkpoint is among `checkpoints`. A session that this process has
     already is used, and left as it was. Without `all_settings`, those that no pipeline of the
     file has are left out.
     """
+    if isinstance(target, str) and is_pipeline_spec(split_spec(target)[0]):
+        with built_flow(target, checkpoints, conf or {}, log, stdout_to_stderr) as flow:
+            yield flow
+        return
     is_loaded = isinstance(target, Application)
     path, name = (target.path, None) if isinstance(target, Application) else split_target(target)
     source, options = read_source(path), script or ScriptOptions()

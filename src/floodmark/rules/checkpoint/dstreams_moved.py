@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.place import comparable_place
+from floodmark.checkpoint.places.plain_place import comparable_place
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import STATE
-from floodmark.checkpoint.place import comparable_place
+from floodmark.checkpoint.places.plain_place import comparable_place
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
 

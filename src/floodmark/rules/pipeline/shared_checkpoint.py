@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from floodmark.checkpoint.place import plain_place
+from floodmark.checkpoint.places.plain_place import plain_place
 from floodmark.rules.code.facts import Code, Option, Stream
 from floodmark.rules.finding import Finding, Rule, Severity
 

@@ -1,0 +1,103 @@
+"""Declarative pipelines: which flow a checkpoint belongs to, and what flows there are."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+
+from floodmark.api.arguments import Storage
+from floodmark.checkpoint.inspection import ScanEntry
+from floodmark.checkpoint.layout import COMMITS, OFFSETS
+from floodmark.checkpoint.model import Kind
+from floodmark.checkpoint.places.flow import (
+    CHECKPOINTS,
+    Flow,
+    FlowStatus,
+    flow_at,
+    flow_place,
+    next_folder,
+)
+from floodmark.errors import NotACheckpoint
+from floodmark.screen import fields_text
+from floodmark.storage.files import local_path, open_files
+from floodmark.storage.pipeline_spec import is_pipeline_spec, read_pipeline_spec
+
+
+@dataclass(frozen=True)
+class PipelineFlows:
+    """A declarative pipeline's flows, with all of their checkpoints."""
+
+    pipeline: str
+    storage: str
+    flows: tuple[ScanEntry, ...]
+
+    __repr__ = fields_text
+
+
+def flow(path: str, storage: Storage | None = None, pipeline: str | None = None) -> Flow | None:
+    """The flow whose checkpoint this is; None for every other checkpoint."""
+    place = flow_place(_whole(path))
+    if place is None:
+        return None
+    beside = open_files(place.folder, storage).level().folders
+    level = open_files(str(path), storage).level()
+    return flow_at(place, beside, bool({OFFSETS, COMMITS} & set(level.folders)), pipeline)
+
+
+def next_checkpoint(path: str, storage: Storage | None = None) -> str | None:
+    """The folder that the pipeline takes up next, if it is there: one number higher."""
+    place = flow_place(_whole(path))
+    if place is None:
+        return None
+    return next_folder(place, open_files(place.folder, storage).level().folders)
+
+
+def storage_of(path: str) -> tuple[str, str | None]:
+    """(the storage's root, the pipeline's name) of a specification; else the path itself."""
+    if not is_pipeline_spec(str(path)):
+        return str(path), None
+    spec = read_pipeline_spec(str(path))
+    return spec.storage, spec.name
+
+
+def has_flows(path: str, storage: Storage | None = None) -> bool:
+    """Whether this is the storage of a declarative pipeline."""
+    return CHECKPOINTS in open_files(str(path), storage).level().folders
+
+
+def flows(path: str, storage: Storage | None = None) -> PipelineFlows:
+    """What a storage root or a `spark-pipeline.yml` holds: tables, flows, and their checkpoints."""
+    from floodmark.api.reading import scan
+
+    root, name = storage_of(path)
+    files = open_files(root, storage)
+    if CHECKPOINTS not in files.level().folders:
+        raise NotACheckpoint(
+            f"{root} holds no checkpoints of a pipeline",
+            f"There is no folder {CHECKPOINTS} in it: no flow that streams has run yet.",
+            "Give the storage that the pipeline's specification names.",
+        )
+    found = [one for one in scan(str(path), storage) if one.flow is not None]
+    return PipelineFlows(
+        name or _whole(root).rpartition("/")[2], root, tuple(sorted(found, key=_in_order))
+    )
+
+
+def with_flow(entry: ScanEntry, storage: Storage | None, name: str | None) -> ScanEntry:
+    found = flow(entry.path, storage, name)
+    if found is None:
+        return entry
+    if found.status is FlowStatus.EMPTY:  # no fault: the flow begins in it
+        entry = replace(entry, kind=Kind.STRUCTURED_STREAMING, findings=())
+    return replace(entry, flow=found)
+
+
+def _in_order(entry: ScanEntry) -> tuple[str, str, int]:
+    place = flow_place(_whole(entry.path))
+    assert place is not None
+    return place.table, place.flow, place.number
+
+
+def _whole(path: str) -> str:
+    local = local_path(str(path))
+    return str(path).rstrip("/") if local is None else os.path.abspath(local)  # noqa: PTH100

@@ -1,0 +1,1 @@
+"""What the name of a place says, without a look at it."""

@@ -1,0 +1,103 @@
+"""`spark-pipeline.yml`: what a declarative pipeline is called, and where it keeps its storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from floodmark.errors import CannotRead, MalformedFile, WrongUse
+
+_LARGEST = 1 << 20
+
+
+@dataclass(frozen=True)
+class PipelineSpec:
+    path: Path
+    name: str
+    storage: str
+    catalog: str | None = None
+    database: str | None = None
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    includes: tuple[str, ...] = ()
+    """Globs of its definitions, from the specification's folder on."""
+
+
+def is_pipeline_spec(path: str) -> bool:
+    return path.endswith((".yml", ".yaml"))
+
+
+def read_pipeline_spec(path: str) -> PipelineSpec:
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(_LARGEST + 1)
+    except OSError as error:
+        raise CannotRead(f"{path}: {error.strerror}", do="Check the path.") from None
+    if len(data) > _LARGEST:
+        raise MalformedFile(f"{path}: larger than a megabyte, so no specification of a pipeline")
+    value = _parsed(path, data)
+    name, storage = value.get("name"), value.get("storage")
+    if not isinstance(name, str) or not isinstance(storage, str):
+        missing = "name" if not isinstance(name, str) else "storage"
+        raise MalformedFile(
+            f"{path}: no specification of a pipeline, it has no {missing}",
+            do="Give the spark-pipeline.yml that `spark-pipelines run` takes.",
+        )
+    return PipelineSpec(
+        Path(path),
+        name,
+        storage,
+        _text(value.get("catalog")),
+        _text(value.get("database", value.get("schema"))),
+        _settings(path, value.get("configuration")),
+        _includes(path, value.get("libraries")),
+    )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _settings(path: str, value: object) -> dict[str, str]:
+    if value is None:
+        return {}
+    if isinstance(value, dict) and all(isinstance(one, str) for one in (*value, *value.values())):
+        return dict(value)
+    raise MalformedFile(
+        f"{path}: configuration is no list of settings",
+        "Spark takes names and values that are text.",
+        "Put numbers and true or false in quotes.",
+    )
+
+
+def _includes(path: str, value: object) -> tuple[str, ...]:
+    try:
+        found = tuple(str(one["glob"]["include"]) for one in value or ())  # type: ignore[attr-defined]
+    except (TypeError, KeyError):
+        raise MalformedFile(
+            f"{path}: libraries is no list of globs", do="Write `- glob: {include: FOLDER/**}`."
+        ) from None
+    for one in found:
+        if one.startswith("/") or ".." in one.split("/"):
+            raise MalformedFile(f"{path}: {one!r} leads out of the specification's folder")
+    return found
+
+
+def _parsed(path: str, data: bytes) -> Mapping[str, Any]:
+    try:
+        import yaml
+    except ImportError:
+        raise WrongUse(
+            "PyYAML is not installed",
+            "A pipeline's specification is YAML.",
+            "Install it: pip install 'floodmark[pipelines]'",
+        ) from None
+    try:
+        value = yaml.safe_load(data)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        first = str(error).strip().splitlines()
+        raise MalformedFile(f"{path}: no YAML", first[0] if first else "") from None
+    if not isinstance(value, dict):
+        raise MalformedFile(f"{path}: no specification of a pipeline, it has no fields")
+    return value

@@ -1,0 +1,125 @@
+"""Declarative pipelines on the command line: their storage, their specification, one flow."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from floodmark.cli.main import run
+
+Capture = pytest.CaptureFixture[str]
+GOLDEN = Path(__file__).parents[1] / "golden" / "4.2" / "sales-hdfs" / "checkpoint"
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Path:
+    """A flow with two checkpoints, one of which has taken the other's place, and one refreshed."""
+    place = tmp_path / "storage"
+    checkpoints = place / "_checkpoints" / "spark_catalog" / "default"
+    for table, number in (("totals/totals", 0), ("totals/totals", 1), ("late/fill", 0)):
+        shutil.copytree(GOLDEN, checkpoints / table / str(number))
+    (checkpoints / "late" / "fill" / "1").mkdir()
+    (tmp_path / "spark-pipeline.yml").write_text(f"name: orders\nstorage: file://{place}\n")
+    return place
+
+
+def given(capsys: Capture, *arguments: object) -> tuple[int, Any, str]:
+    status = run([str(one) for one in arguments])
+    said = capsys.readouterr()
+    return (
+        status,
+        json.loads(said.out) if "--json" in arguments and said.out else said.out,
+        said.err,
+    )
+
+
+def test_every_flow_of_a_pipeline(storage: Path, capsys: Capture) -> None:
+    spec = storage.parent / "spark-pipeline.yml"
+    status, text, _ = given(capsys, "inspect", spec)
+    assert status == 0
+    assert "spark_catalog.default.totals → flow totals" in text
+    assert "2 flows, 1 of which will start from nothing." in text
+    status, found, _ = given(capsys, "inspect", storage, "--json")
+    assert status == 0
+    statuses = {tuple(one["path"].split("/")[-2:]): one["flow"]["status"] for one in found["flows"]}
+    assert statuses == {
+        ("fill", "0"): "superseded",
+        ("fill", "1"): "empty",
+        ("totals", "0"): "superseded",
+        ("totals", "1"): "current",
+    }
+    status, found, _ = given(capsys, "scan", spec, "--json")
+    assert status == 0
+    assert {one["flow"]["pipeline"] for one in found["checkpoints"]} == {"orders"}
+    assert [one["findings"] for one in found["checkpoints"] if one["committed_batch"] is None] == [
+        []
+    ]
+
+
+def test_one_checkpoint_of_a_flow(
+    storage: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill = storage / "_checkpoints" / "spark_catalog" / "default" / "late" / "fill"
+    status, found, _ = given(capsys, "inspect", fill / "1", "--json")
+    assert status == 0
+    assert found["flow"] == {
+        "pipeline": "storage",
+        "table": "spark_catalog.default.late",
+        "flow": "fill",
+        "status": "empty",
+    }
+    assert found["restart"]["action"] == "begin"
+    monkeypatch.chdir(fill)
+    status, text, _ = given(capsys, "inspect", "0")
+    assert status == 0
+    assert "superseded: a full refresh or a later checkpoint has taken its place" in text
+
+
+def test_a_change_of_a_flow_goes_where_the_pipeline_looks_next(
+    storage: Path, capsys: Capture
+) -> None:
+    totals = storage / "_checkpoints" / "spark_catalog" / "default" / "totals" / "totals"
+    status, _, said = given(capsys, "repartition", totals / "1", "--partitions", "3", "--execute")
+    assert status == 0, said
+    status, found, _ = given(capsys, "inspect", totals / "2", "--json")
+    assert status == 0
+    assert found["flow"]["status"] == "current"
+    assert found["committed_batch"] is not None
+    status, _, said = given(capsys, "repartition", GOLDEN, "--partitions", "3")
+    assert status == 2
+    assert "Missing argument 'NEW'" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name: [", "no YAML"),
+        ("- a", "it has no fields"),
+        ("name: x", "it has no storage"),
+        ("storage: /x", "it has no name"),
+        ("name: x\nstorage: STORAGE\nconfiguration: {a: 1}", "configuration is no list"),
+        ("name: x\nstorage: STORAGE\nlibraries: [{file: x}]", "libraries is no list of globs"),
+        (
+            "name: x\nstorage: STORAGE\nlibraries: [{glob: {include: ../**}}]",
+            "leads out of the specification's folder",
+        ),
+        ("name: x\nstorage: EMPTY", "holds no checkpoints of a pipeline"),
+        ("name: " + "x" * (1 << 20), "larger than a megabyte"),
+    ],
+)
+def test_specifications_that_are_none(
+    text: str, said: str, storage: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    spec = tmp_path / "odd.yml"
+    (tmp_path / "empty").mkdir()
+    spec.write_text(text.replace("STORAGE", str(storage)).replace("EMPTY", str(tmp_path / "empty")))
+    status, _, told = given(capsys, "inspect", spec)
+    assert status in (2, 3)
+    assert said in told
+    status, _, told = given(capsys, "inspect", tmp_path / "nowhere.yml")
+    assert status in (2, 3)
+    assert "No such file" in told
