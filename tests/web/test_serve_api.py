@@ -13,6 +13,7 @@ import pytest
 
 import floodmark
 import samples
+from floodmark.storage.files import open_files
 from floodmark.storage.local import LocalFiles
 from served import Server, serving
 
@@ -98,6 +99,19 @@ def test_one_checkpoint_has_its_views(shared: Server) -> None:
     assert found["restart_load"]["version"] == 11
     assert "floodmark rewind" in json.dumps(found["next_steps"])
     assert set(found["lacks"]) >= {"progress", "marks", "watermark"}
+
+
+def test_storage_that_fsspec_reaches(tmp_path: Path) -> None:
+    place = open_files("memory://served/a/sales")
+    samples.put(place, samples.sales(8))
+    with serving("memory://served") as server:
+        [card] = server.examined().values()
+        base = f"/api/checkpoints/{card['id']}"
+        for path in (base, f"{base}/anatomy", f"{base}/diff?left=1&right=2"):
+            assert server.get(path).status == 200, path
+        samples.put(place, {"commits/7": samples.commit_entry()})
+        server.wait_for(lambda cards: cards["a/sales"]["committed_batch"] == 7)
+        assert server.get(base).json["detail"]["in_flight_batch"] is None
 
 
 def test_an_answer_that_has_not_changed_is_not_sent_again(root: Path) -> None:

@@ -81,7 +81,7 @@ def serve(
         raise WrongUse(f"--patience {patience:g}: no time to answer in", do="Give 1 or more.")
     if not keep_days > 0:
         raise WrongUse(f"--keep-days {keep_days:g}: nothing would be kept", do="Give 1 or more.")
-    places = [_open_root(root, storage, warn) for root in several_of(roots)]
+    places = [_open_root(root, storage, warn) for root in dict.fromkeys(several_of(roots))]
     if not places:
         raise WrongUse("no root to serve", do="Name a folder: floodmark serve data/checkpoints")
 

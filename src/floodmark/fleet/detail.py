@@ -130,7 +130,7 @@ def detail(
         protocol_steps(checkpoint) if structured else (),
         bars,
         marks(checkpoint, notes, changes, progress)[-_MOST_MARKS:],
-        tuple(_source(checkpoint, source, note) for source in checkpoint.sources[:_MOST_SOURCES]),
+        _sources(checkpoint, note),
         {
             bounded(key): bounded(value, _LONGEST_VALUE)
             for key, value in list(noted_conf(checkpoint.conf).items())[:_MOST_SETTINGS]
@@ -146,32 +146,31 @@ def detail(
     )
 
 
+def _sources(checkpoint: Checkpoint, note: Mapping[str, Any] | None) -> tuple[PageSource, ...]:
+    latest = checkpoint.latest_batch
+    earlier = [batch for batch in checkpoint.offsets if latest is not None and batch < latest]
+    before = {one.id: one for one in checkpoint.sources_of(max(earlier))} if earlier else {}
+    shown = checkpoint.sources[:_MOST_SOURCES]
+    return tuple(_source(source, before.get(source.id), note) for source in shown)
+
+
 def _source(
-    checkpoint: Checkpoint, source: SourceOffset, note: Mapping[str, Any] | None
+    source: SourceOffset, before: SourceOffset | None, note: Mapping[str, Any] | None
 ) -> PageSource:
     kind = about(source)
-    before = _before(checkpoint, source.id)
     parts = _parts(kind, source.offset)
     began = _parts(kind, before.offset) if before else {}
     shown = list(parts.items())[:_MOST_PARTS]
+    reached = "nothing yet" if source.offset is None else kind.reached(source.offset)
     return PageSource(
         bounded(source.id),
         source.kind,
         kind.shown_as or source.kind,
-        bounded(redacted(kind.reached(source.offset)))
-        if source.offset is not None
-        else "nothing yet",
+        bounded(redacted(reached)),
         tuple(PagePart(name, at, began.get(name)) for name, at in shown),
         len(parts) - len(shown),
         _options(note, source.id),
     )
-
-
-def _before(checkpoint: Checkpoint, source: str) -> SourceOffset | None:
-    latest = checkpoint.latest_batch
-    ids = [batch for batch in checkpoint.offsets if latest is not None and batch < latest]
-    found = checkpoint.sources_of(max(ids)) if ids else ()
-    return next((one for one in found if one.id == source), None)
 
 
 def _parts(kind: Any, offset: Any) -> dict[str, str]:

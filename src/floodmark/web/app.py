@@ -249,6 +249,9 @@ async def _in_pool(
         status = 503 if error.status == 3 else 409
         words = " ".join(filter(None, (error.what, error.why, error.do)))
         raise HTTPException(status, bounded(redacted(words), 4000)) from None
+    except Exception as error:  # a driver's own complaint: this answer fails, and says so
+        words = bounded(redacted(f"{type(error).__name__}: {error}"), 4000)
+        raise HTTPException(503, words) from None
 
 
 def _diff_batches(one: Watched, left: int, right: int) -> DifferencesAnswer:

@@ -27,6 +27,7 @@ from floodmark.fleet.progress_lines import ProgressLine, parse_lines
 from floodmark.rules.finding import Finding
 from floodmark.rules.registry import examine
 from floodmark.storage.files import Files
+from floodmark.storage.glimpse import Glimpse
 from floodmark.storage.local import LocalFiles
 
 PROGRESS = RelativePath(f"{NOTES}/progress.jsonl")
@@ -114,13 +115,13 @@ class Reader:
         return found
 
 
-def stamp_of(files: Files, logs: object) -> object:
+def stamp_of(files: Files, logs: Glimpse | None) -> object:
     """Changes when the checkpoint does: its logs, its notes, and now and then by itself."""
     if isinstance(files, LocalFiles):
         info = files.file_info(PROGRESS)
         stamps = files.folder_stamps(OFFSETS, COMMITS, STARTS, journal.FOLDER)
         return stamps, info and info.size, int(time.time() // 60)
-    return logs, int(time.time() // 60)
+    return logs and (logs.latest, logs.committed), int(time.time() // 60)
 
 
 def read_progress(files: Files) -> tuple[ProgressLine, ...]:
