@@ -22,7 +22,7 @@ from floodmark.errors import StalePlan, WouldLose, WrongUse
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "golden" / "4.2" / "sales-hdfs" / "checkpoint"
 # `floodmark.state` is a package.
-NAMES = {"state": "read_state"}
+NAMES = {"state": "read_state", "leave-dstreams": "leave_dstreams"}
 SHOWN_ONLY = {"as_json", "form"}
 """How a terminal gets the answer."""
 ELSEWHERE = {

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         forget,
         inspect,
         lag,
+        leave_dstreams,
         lint,
         migrate,
         offsets,
@@ -57,8 +58,10 @@ if TYPE_CHECKING:
         watch,
     )
     from floodmark.checkpoint.model import Checkpoint
+    from floodmark.engine.dstreams.declaration import dstream
     from floodmark.engine.pipelines.pipeline import pipeline
     from floodmark.engine.sinks.exactly_once import once
+    from floodmark.engine.spark.lineage import truncate_lineage
     from floodmark.engine.start.launch import start
     from floodmark.errors import FloodmarkError
 
@@ -81,11 +84,13 @@ _WHERE = {
     "diff": "floodmark.api",
     "diff_state": "floodmark.api",
     "doctor": "floodmark.api",
+    "dstream": "floodmark.engine.dstreams.declaration",
     "explain": "floodmark.api",
     "files": "floodmark.api",
     "forget": "floodmark.api",
     "inspect": "floodmark.api",
     "lag": "floodmark.api",
+    "leave_dstreams": "floodmark.api",
     "lint": "floodmark.api",
     "migrate": "floodmark.api",
     "offsets": "floodmark.api",
@@ -108,6 +113,7 @@ _WHERE = {
     "snapshots": "floodmark.api",
     "start": "floodmark.engine.start.launch",
     "state_changes": "floodmark.api",
+    "truncate_lineage": "floodmark.engine.spark.lineage",
     "undo": "floodmark.api",
     "upgrade": "floodmark.api",
     "watch": "floodmark.api",
@@ -132,11 +138,13 @@ __all__ = [
     "diff",
     "diff_state",
     "doctor",
+    "dstream",
     "explain",
     "files",
     "forget",
     "inspect",
     "lag",
+    "leave_dstreams",
     "lint",
     "migrate",
     "offsets",
@@ -159,6 +167,7 @@ __all__ = [
     "snapshots",
     "start",
     "state_changes",
+    "truncate_lineage",
     "undo",
     "upgrade",
     "watch",

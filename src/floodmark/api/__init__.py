@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
     from floodmark.api.deploying import deploy
     from floodmark.api.judging import accepted_rules, check, doctor, explain, lint, outline
     from floodmark.api.lagging import lag
+    from floodmark.api.leaving import leave_dstreams
     from floodmark.api.migrating import bootstrap, migrate, skeleton
     from floodmark.api.pipelines import PipelineFlows, flow, flows, has_flows, next_checkpoint
     from floodmark.api.proving import compare, replay
@@ -72,6 +73,7 @@ _WHERE = {
     "has_flows": "floodmark.api.pipelines",
     "inspect": "floodmark.api.reading",
     "lag": "floodmark.api.lagging",
+    "leave_dstreams": "floodmark.api.leaving",
     "lint": "floodmark.api.judging",
     "look": "floodmark.api.reading",
     "migrate": "floodmark.api.migrating",
@@ -131,6 +133,7 @@ __all__ = [
     "has_flows",
     "inspect",
     "lag",
+    "leave_dstreams",
     "lint",
     "look",
     "migrate",

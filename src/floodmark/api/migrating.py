@@ -95,7 +95,7 @@ def migrate(
         StateLayout(partitions, provider, state_format),
         tuple(start),
     )
-    _require_free(new, how)
+    require_free(new, how)
     with contextlib.ExitStack() as stack:
         made = migration_plan(
             asked, absolute(new), UpgradeOptions(drop_in_flight=drop_in_flight), how
@@ -186,14 +186,14 @@ def bootstrap(
         _pairs("--conf", settings_of(conf, master)),
         script_options(arguments, query, py_files, script_limit),
     )
-    _require_free(new, how)
+    require_free(new, how)
     with contextlib.ExitStack() as stack:
         made = bootstrap_plan(asked, absolute(new), how, stack)
         change = begin_new_place(made.plan, replace(how, rewriter=made.rewriter))
         return kept(change, how, out)
 
 
-def _require_free(new: str, carrying: Carrying) -> None:
+def require_free(new: str, carrying: Carrying) -> None:
     """Said before Spark starts; where a change was begun, only its plan can tell."""
     from floodmark.changes import journal
     from floodmark.changes.execute import refuse_not_empty

@@ -45,8 +45,16 @@ def run(
     conf: Mapping[str, Any] | str | Iterable[str] = (),
     stdout_to_stderr: bool = False,
     bisecting: str | None = None,
+    fresh_with_state: bool = False,
+    with_file: str | None = None,
+    old_code: bool = False,
+    trust: bool = False,
 ) -> RunReport:
-    """Runs a script or the pipelines of `APP.py[:NAME]` until they end.
+    """Runs a script, or the pipelines or DStreams of `APP.py[:NAME]`, until they end.
+
+    Of DStreams: `fresh_with_state` begins a new context with this code and the old state, which
+    goes through the function of `with_file`, a file; `old_code` recovers code that has changed
+    since; `trust` unpickles a state that is not plain data, which runs code of its writer.
 
     It uses the Spark session of this process or starts one. `restart` is never or on-failure; a
     run whose JVM has died needs a new process: only the command starts that.
@@ -55,6 +63,8 @@ def run(
     from floodmark.connectors.kafka.group import check_name
     from floodmark.engine.app.script_run import run_script_application
     from floodmark.engine.app.source import read_source
+    from floodmark.engine.dstreams.application import is_dstream, load_dstream
+    from floodmark.engine.dstreams.runtime import DStreamOptions, run_dstream
     from floodmark.engine.pipelines.application import application_file, load_application
     from floodmark.engine.pipelines.start_positions import Start, read_start
     from floodmark.engine.run.answering import answering
@@ -107,6 +117,17 @@ def run(
             bisecting,
         )
         read = read_source(source)
+        dstreams = DStreamOptions(fresh_with_state, old_code, trust, with_file)
+        if is_dstream(read, application):
+            with for_own_sessions(source, None, spark_conf, log, stdout_to_stderr):
+                one = load_dstream(application)
+            return run_dstream(one, source, request, dstreams)
+        if dstreams != DStreamOptions():
+            raise WrongUse(
+                f"{source} declares no DStreams",
+                "--fresh-with-state, --with, --old-code and --trust are for @dstream.",
+                "`floodmark migrate` carries the state of a Structured Streaming query.",
+            )
         if not read.declares_pipelines():
             script = script_options(arguments, query, py_files, script_limit)
             return run_script_application(read, script, request)

@@ -52,6 +52,10 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "restore": ("restore", "Bring a checkpoint back from a snapshot."),
         "migrate": ("migrate", "Make a checkpoint for changed code, with the state carried over."),
         "bootstrap": ("bootstrap", "Make a first checkpoint with state from a table."),
+        "leave-dstreams": (
+            "leave_dstreams",
+            "Bring DStreams over to Structured Streaming, with state and input.",
+        ),
         "repartition": ("repartition", "Spread the state over another number of partitions."),
         "convert": ("convert", "Keep the state in RocksDB instead of HDFS files, or back."),
         "compact": ("compact", "Remove files that nothing needs any more."),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.dstreams.batches import newest_state
-from floodmark.checkpoint.dstreams.folder import DStream, DStreamsCheckpoint, SavedRdd
+from floodmark.checkpoint.dstreams.folder import JVM, PYTHON, DStream, DStreamsCheckpoint, SavedRdd
 from floodmark.cli.words import ago, clock, count, duration, size, style, table
 from floodmark.visible import one_line
 
@@ -62,7 +62,7 @@ def _times(inside: DStreamsCheckpoint) -> list[tuple[str, ...]]:
         ("pending", count(len(pending), "batch").replace("batchs", "batches"), _span(pending)),
     ]
     if inside.master:
-        language = {"python": "Python", "jvm": "Scala or Java"}.get(inside.language or "", "")
+        language = {PYTHON: "Python", JVM: "Scala or Java"}.get(inside.language or "", "")
         rows.append(("master", inside.master, language))
     if inside.jars:
         rows.append(("jars", count(len(inside.jars), "jar"), ", ".join(inside.jars[:_SHOWN])))

@@ -71,6 +71,25 @@ from floodmark.cli.words import echo
     "{pipeline} in it is the pipeline's name. A group that has members is refused.",
 )
 @click.option(
+    "--fresh-with-state",
+    is_flag=True,
+    help="DStreams: begin a new context with this code and the old state.",
+)
+@click.option(
+    "--with",
+    "with_file",
+    metavar="FILE.py",
+    help="DStreams: its function state(key, value) turns the old state into the new.",
+)
+@click.option(
+    "--old-code", is_flag=True, help="DStreams: recover the saved code although this file changed."
+)
+@click.option(
+    "--trust",
+    is_flag=True,
+    help="DStreams: unpickle a state that is not plain data. This runs code of its writer.",
+)
+@click.option(
     "--bisect",
     is_flag=True,
     help="Run nothing; name the record that the batch in flight fails at, by trials on a fork.",
@@ -100,6 +119,10 @@ def command(
     metrics_port: int | None,
     metrics_host: str,
     commit_to_group: str | None,
+    fresh_with_state: bool,
+    with_file: str | None,
+    old_code: bool,
+    trust: bool,
     bisect: bool,
     bisect_sink: bool,
     script: dict[str, Any],
@@ -154,6 +177,10 @@ def command(
             commit_to_group=commit_to_group,
             stdout_to_stderr=as_json,
             bisecting=_bisecting(),
+            fresh_with_state=fresh_with_state,
+            with_file=with_file,
+            old_code=old_code,
+            trust=trust,
             **common,
         )
     if isinstance(report, int):

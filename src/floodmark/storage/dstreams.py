@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from floodmark.checkpoint.dstreams.folder import (
+    JVM,
+    PYTHON,
     DStreamsCheckpoint,
     Graph,
     GraphFile,
@@ -112,7 +114,7 @@ def _with_graph(summary: DStreamsCheckpoint, graph: Graph) -> DStreamsCheckpoint
         jars=graph.jars,
         conf=graph.conf,
         codec=graph.codec,
-        language="python" if graph.is_python else "jvm",
+        language=PYTHON if graph.is_python else JVM,
         streams=graph.streams,
     )
 

@@ -7,7 +7,7 @@ batch 0, and asks each source where it begins.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from floodmark.changes.carry.origin import fresh_identity
@@ -21,6 +21,7 @@ from floodmark.connectors.source import render_json
 from floodmark.statestore.rewrite.target import StateTarget
 
 VERSION = 1
+_LISTED = '{"logOffset":0}'
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class FirstBatch:
     kafka: Mapping[str, Mapping[str, Any]]
     """source → the offsets that a start file gives it."""
     notes: tuple[str, ...] = ()
+    seen: Mapping[str, bytes] = field(default_factory=dict)
+    """file source → its list of the files that are read already."""
 
 
 def plan_bootstrap(
@@ -44,7 +47,8 @@ def plan_bootstrap(
     goals = tuple(_goals(new, drawn, first, frozenset(given)))
     entry = first.offsets
     for source, _ in entry.offsets:
-        entry = with_offset(entry, source, None)
+        # The list's first entry counts as read: what Spark adds to it comes after.
+        entry = with_offset(entry, source, _LISTED if source in first.seen else None)
     steps = (
         write(METADATA, fresh_identity(), "a new query"),
         write(f"{OFFSETS}/0", render_offsets(entry), "a first batch that read nothing"),
@@ -104,3 +108,5 @@ def _sources(first: FirstBatch) -> Iterator[Step]:
             b"\0v1\n" + render_json(offsets).encode(),
             "where the stream begins; startingOffsets of the code does not matter",
         )
+    for source, data in first.seen.items():
+        yield write(f"{SOURCES}/{source}/0", data, "the files that are read already")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.screen import fields_text, line_text
 
+PYTHON, JVM = "python", "jvm"
 RECEIVED_METADATA = "receivedBlockMetadata"
 RECEIVED_DATA = "receivedData"
 FILE_STREAM, KAFKA_STREAM = "FileInputDStream", "DirectKafkaInputDStream"

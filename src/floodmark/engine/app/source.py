@@ -54,7 +54,15 @@ class ScriptText:
             tree = ast.parse(self.text)
         except (SyntaxError, ValueError, RecursionError):
             return False
-        return any(_names_pipeline(node) for node in ast.walk(tree))
+        return any(_names(node, "pipeline") for node in ast.walk(tree))
+
+    def declares_dstreams(self) -> bool:
+        """Whether it uses floodmark's @dstream."""
+        try:
+            tree = ast.parse(self.text)
+        except (SyntaxError, ValueError, RecursionError):
+            return False
+        return any(_names(node, "dstream") for node in ast.walk(tree))
 
 
 def read_source(path: Path) -> ScriptText:
@@ -82,13 +90,13 @@ def read_source(path: Path) -> ScriptText:
     return ScriptText(path, text, fingerprint, is_notebook=text.startswith(_DATABRICKS))
 
 
-def _names_pipeline(node: ast.AST) -> bool:
+def _names(node: ast.AST, decorator: str) -> bool:
     if isinstance(node, ast.ImportFrom):
         of_us = node.level == 0 and (node.module or "").partition(".")[0] == "floodmark"
-        return of_us and any(name.name == "pipeline" for name in node.names)
+        return of_us and any(name.name == decorator for name in node.names)
     return (
         isinstance(node, ast.Attribute)
-        and node.attr == "pipeline"
+        and node.attr == decorator
         and isinstance(node.value, ast.Name)
         and node.value.id == "floodmark"
     )

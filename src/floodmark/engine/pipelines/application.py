@@ -40,7 +40,7 @@ def load_application(target: str) -> Application:
             f"{path}: no such application file",
             do="Give the path of a Python file, or FILE.py:PIPELINE for one of its pipelines.",
         ) from None
-    pipelines = _pipelines(_import(path), path)
+    pipelines = _pipelines(import_application(path), path)
     return Application(path, hashlib.sha256(source).hexdigest(), _chosen(pipelines, name, path))
 
 
@@ -53,7 +53,7 @@ def split_target(target: str) -> tuple[Path, str | None]:
     return Path(target), None
 
 
-def _import(path: Path) -> ModuleType:
+def import_application(path: Path) -> ModuleType:
     # The digest keeps two applications of one file name apart.
     name = _MODULE + hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
     spec = importlib.util.spec_from_file_location(name, path)

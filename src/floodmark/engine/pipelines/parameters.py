@@ -31,10 +31,16 @@ def declared(function: Callable[..., Any]) -> tuple[Parameter, ...]:
             "A pipeline is given the session and where the stream begins.",
             f"Write def {function.__name__}(spark, start): …",
         )
+    return declared_after(function, 2)
+
+
+def declared_after(function: Callable[..., Any], first: int) -> tuple[Parameter, ...]:
+    """What follows the first few arguments, which floodmark itself gives."""
+    parameters = list(inspect.signature(function).parameters.values())
     hints = _hints(function)
     return tuple(
         Parameter(one.name, _type_of(one, hints.get(one.name)), one.default)
-        for one in parameters[2:]
+        for one in parameters[first:]
         if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
     )
 

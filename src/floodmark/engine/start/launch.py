@@ -135,7 +135,7 @@ def begin(
     """
     starting, origin, warnings = prepared.starting, prepared.origin, prepared.warnings
     spark, files = starting.spark, starting.files
-    lease, unleased = _take(files, origin.pipeline, spark, prepared.takes_over)
+    lease, unleased = take_lease(files, origin.pipeline, spark, prepared.takes_over)
     warnings += unleased
     named = name if starting.query.name is None else None
     try:
@@ -154,7 +154,7 @@ def begin(
     return Launched(started, starting, lease, warnings)
 
 
-def _take(
+def take_lease(
     files: WritableFiles, pipeline: str, spark: Any, force: bool
 ) -> tuple[Lease | NoLease, tuple[str, ...]]:
     try:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,8 @@ class Bootstrap:
     scratch: str | None
     conf: Mapping[str, str] = field(default_factory=dict)
     script: ScriptOptions = field(default_factory=ScriptOptions)
+    by_place: bool = False
+    """Fields of another name are taken by their place, where their number is the same."""
 
     def options(self, redaction: Redaction) -> dict[str, object]:
         """What the plan says of the request; equal for a request that is repeated."""
@@ -65,8 +67,13 @@ class Bootstrapped:
 
 
 def bootstrap_plan(
-    asked: Bootstrap, new: str, carrying: Carrying, stack: contextlib.ExitStack
+    asked: Bootstrap,
+    new: str,
+    carrying: Carrying,
+    stack: contextlib.ExitStack,
+    begin: Callable[[Drawing], FirstBatch] | None = None,
 ) -> Bootstrapped:
+    """`begin` says where the sources begin; without it the start file does, or the code."""
     for table in asked.tables.values():
         _require_there(table, asked.conf)
     start = read_start(Path(asked.start)) if asked.start is not None else None
@@ -78,12 +85,12 @@ def bootstrap_plan(
             "Only aggregations, joins, deduplication and the like do.",
             "Start it without bootstrap.",
         )
-    first = _first_batch(found, start)
+    first = _first_batch(found, start) if begin is None else begin(found)
     chosen = {_place(name, found.drawn): table for name, table in asked.tables.items()}
     places: dict[tuple[int, str], str] = {}
     scratch = scratch_place(found, asked.scratch, stack)
     for (operator, name), table in chosen.items():
-        made = _made(found, operator, name, table)
+        made = _made(found, operator, name, table, asked.by_place)
         if not carrying.execute:
             fitted(made)
             continue
@@ -221,11 +228,12 @@ def _place(name: str, drawn: Drawn) -> tuple[int, str]:
     return kept.operator.number, store
 
 
-def _made(found: Drawing, operator: int, name: str, table: str) -> Made:
+def _made(found: Drawing, operator: int, name: str, table: str, by_place: bool) -> Made:
     kept = next(one for one in found.drawn.operators if one.operator.number == operator)
     part = _part(kept, name)
     where = f"{table}, for operator {operator}"
-    frame = _as_rows(_frame(found.spark, table), part, where)
+    frame = _frame(found.spark, table)
+    frame = _by_place(frame, part) if by_place else _as_rows(frame, part, where)
     return Made(frame, part, kept.partitions, where)
 
 
@@ -284,6 +292,30 @@ def _as_rows(frame: Any, part: Part, where: str) -> Any:
             or [functions.lit(None).cast("int").alias("nothing")]
         ).alias("value"),
     )
+
+
+def _by_place(frame: Any, part: Part) -> Any:
+    """Rows of `key` and `value`, whose fields are named otherwise, in their order."""
+    from pyspark.sql import functions
+
+    columns = []
+    for column, schema in (("key", given_key(part.reading)), ("value", given_value(part.reading))):
+        wanted = _names(schema)
+        held = [one.name for one in frame.schema[column].dataType.fields]
+        names = wanted if sorted(held) == sorted(wanted) else held
+        if len(names) != len(wanted):
+            raise NotCarried(
+                f"the old state's {column} has the fields {', '.join(held)}",
+                f"The new state's {column} is {ddl(distinct(schema))}.",
+                "Give a function that turns one into the other: --with FILE.py, with "
+                "def state(key, value): return {…}, {…}",
+            )
+        fields = [
+            functions.col(f"{column}.`{old}`").alias(new)
+            for old, new in zip(names, wanted, strict=True)
+        ]
+        columns.append(functions.struct(*fields).alias(column))
+    return frame.select(*columns)
 
 
 def _names(schema: Struct) -> list[str]:

@@ -55,5 +55,8 @@ class Situation:
     handed_over: tuple[int, ...] = ()
     """Versions of Delta tables that an upgrade handed over, for a stream with no batch yet."""
 
+    speculates: bool = False
+    """DStreams with spark.speculation: two attempts of a task may save one part of an RDD."""
+
     def of_kind(self, kind: str) -> Iterator[StartingSource]:
         return (source for source in self.sources if source.kind == kind)

@@ -1,0 +1,87 @@
+"""`floodmark leave-dstreams`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from floodmark import api
+from floodmark.cli import changing, options
+
+
+@click.command("leave-dstreams", cls=options.TakesScript)
+@click.argument("path", metavar="CP")
+@click.argument("new", metavar="NEW")
+@click.option(
+    "--app",
+    required=True,
+    metavar="APP.py[:P]",
+    help="The Structured Streaming code to go on with.",
+)
+@click.option(
+    "--with",
+    "with_file",
+    metavar="FILE.py",
+    help="Its function state(key, value) gives the new key and value.",
+)
+@click.option(
+    "--trust",
+    is_flag=True,
+    help="Unpickle a state that is not plain data: this runs code of its writer.",
+)
+@click.option(
+    "--operator",
+    default="0",
+    show_default=True,
+    metavar="N[/VARIABLE]",
+    help="The new operator that takes the state.",
+)
+@click.option("--stream", type=int, metavar="N", help="The old stream, where several have state.")
+@click.option("--scratch", metavar="URL", help="Where executors put rows; shared storage.")
+@options.settings
+@options.script
+@options.spark
+@changing.changing
+def command(
+    path: str,
+    new: str,
+    app: str,
+    with_file: str | None,
+    trust: bool,
+    operator: str,
+    stream: int | None,
+    scratch: str | None,
+    settings: tuple[str, ...],
+    script: dict[str, Any],
+    master: str | None,
+    conf: tuple[str, ...],
+    execute: bool,
+    out: str | None,
+    wait: float | None,
+    storage: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Make NEW, a first checkpoint of Structured Streaming, from the DStreams folder CP.
+
+    The state of updateStateByKey or mapWithState becomes the state of the new query, and its
+    input goes on after what that state holds. CP stays as it is.
+    """
+    from floodmark.api.arguments import parse_settings
+
+    with changing.carrying(execute, wait, storage) as how:
+        change = api.leave_dstreams(
+            path,
+            new,
+            app=app,
+            with_file=with_file,
+            trust=trust,
+            operator=operator,
+            stream=stream,
+            conf=options.spark_settings(master, conf),
+            settings=parse_settings(settings),
+            scratch=scratch,
+            **script,
+            carrying=how,
+        )
+    changing.show(change, as_json, out)

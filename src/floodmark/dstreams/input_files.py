@@ -1,0 +1,60 @@
+"""Which files a file stream has read, as of a batch, and which it has not: pure.
+
+A file stream remembers the files of its last batches by name; what is older than that counts as
+read by its time alone. From a state of an earlier batch on, files of later batches are unread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from floodmark.checkpoint.dstreams.folder import DStream
+
+
+@dataclass(frozen=True)
+class InputFiles:
+    """The files of one folder, as of the end of a batch."""
+
+    directory: str
+    unread: tuple[str, ...]
+    """Oldest first."""
+    read: tuple[str, ...]
+    gone: tuple[str, ...]
+    """Files of later batches that are not there any more."""
+    ignores_before_ms: int
+    """Files that are as old as this or older are read, or were never meant to be."""
+    newer_read: tuple[str, ...]
+    """Of the files that were read, those that are newer than that."""
+    times: tuple[tuple[str, int], ...] = ()
+    """When each file was changed."""
+
+
+def input_files(
+    stream: DStream, as_of_ms: int, last_ms: int, listed: Iterable[tuple[str, int]]
+) -> InputFiles:
+    """`listed`: each file of the folder with the time of its change, in milliseconds.
+
+    `last_ms` is the last batch that the stream has chosen files for.
+    """
+    before = {name for time, names in stream.files.items() if time <= as_of_ms for name in names}
+    after = {name for time, names in stream.files.items() if time > as_of_ms for name in names}
+    remembered = last_ms - (stream.remembers_ms or 0)
+    oldest = max(stream.ignores_before_ms or 0, remembered)
+    times = dict(listed)
+
+    def is_unread(name: str) -> bool:
+        return name in after or (times[name] > oldest and name not in before)
+
+    unread = sorted((name for name in times if is_unread(name)), key=lambda name: times[name])
+    read = sorted(times.keys() - set(unread))
+    threshold = min([oldest, *(times[name] - 1 for name in unread[:1])])
+    return InputFiles(
+        stream.directory or "",
+        tuple(unread),
+        tuple(read),
+        tuple(sorted(after - times.keys())),
+        threshold,
+        tuple(name for name in read if times[name] > threshold),
+        tuple(sorted(times.items())),
+    )

@@ -1,0 +1,1 @@
+"""Runs DStreams: the old streaming API, recovered as it should be."""

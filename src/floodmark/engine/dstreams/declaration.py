@@ -1,0 +1,89 @@
+"""`@dstream`: a function that builds DStreams, and the checkpoint that they recover from."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from floodmark.engine.dstreams.intervals import milliseconds_of, state_interval
+from floodmark.engine.pipelines.parameters import Parameter, declared_after, settle
+from floodmark.errors import WrongUse
+
+
+@dataclass(frozen=True)
+class DStreamPipeline:
+    name: str
+    checkpoint: str
+    """A path or URL; `{name}` stands for the parameter of that name."""
+    function: Callable[..., Any]
+    parameters: tuple[Parameter, ...]
+    batch_ms: int
+    save_state_ms: int | None
+    """How often state is saved; None for the rule."""
+    conf: Mapping[str, str]
+
+    def __call__(self, ssc: Any, **values: Any) -> Any:
+        """As the plain function: it can be called from a test of its own."""
+        return self.function(ssc, **values)
+
+    def settle(self, given: Mapping[str, str]) -> dict[str, Any]:
+        return settle(self.name, self.parameters, given)
+
+    def checkpoint_for(self, values: Mapping[str, Any]) -> str:
+        try:
+            return self.checkpoint.format_map(values)
+        except (KeyError, IndexError, ValueError):
+            known = ", ".join(sorted(values)) or "none"
+            raise WrongUse(
+                f"dstream {self.name}: the checkpoint {self.checkpoint!r} names a parameter "
+                "that the function does not have",
+                f"Its parameters are: {known}.",
+                "Write a literal brace twice: {{ and }}.",
+            ) from None
+
+
+def dstream(
+    checkpoint: str | Path,
+    *,
+    batch: str | float,
+    save_state: str | float | None = None,
+    name: str | None = None,
+    conf: Mapping[str, Any] | None = None,
+) -> Callable[[Callable[..., Any]], DStreamPipeline]:
+    """Declares DStreams: `def orders(ssc, *, region="eu"): ssc.textFileStream(…)…`.
+
+    `batch` is the interval of batches ("5s"). `save_state` is how often state is saved; left out,
+    it is 5 to 10 batches and at least 10 seconds.
+    """
+    if callable(checkpoint) or not str(checkpoint):
+        raise WrongUse(
+            "@dstream has no checkpoint",
+            "Without one nothing goes on after a crash.",
+            'Write @dstream(checkpoint="data/checkpoints/orders", batch="5s").',
+        )
+    batch_ms = milliseconds_of(batch, "batch")
+    saved_ms = None if save_state is None else milliseconds_of(save_state, "save_state")
+    state_interval(batch_ms, saved_ms)  # refuses what is no multiple
+
+    def declare(function: Callable[..., Any]) -> DStreamPipeline:
+        own = name or str(getattr(function, "__name__", "dstream"))
+        if not inspect.signature(function).parameters:
+            raise WrongUse(
+                f"dstream {own} takes no argument",
+                "It is given the StreamingContext to build its streams on.",
+                f"Write def {own}(ssc): …",
+            )
+        return DStreamPipeline(
+            own,
+            str(checkpoint),
+            function,
+            declared_after(function, 1),
+            batch_ms,
+            saved_ms,
+            {key: str(value) for key, value in (conf or {}).items()},
+        )
+
+    return declare

@@ -1,0 +1,74 @@
+"""The DStreams of a context that was built and not started, as the JVM has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from floodmark.engine.dstreams.intervals import state_interval
+from floodmark.errors import WrongUse
+
+STATE = "PythonStateDStream"
+FILES = "FileInputDStream"
+
+
+@dataclass(frozen=True)
+class BuiltStream:
+    kind: str
+    jvm: Any
+    must_save: bool
+
+
+def streams_of(ssc: Any) -> tuple[BuiltStream, ...]:
+    """Every stream that an output needs, each once."""
+    outputs = list(ssc._jssc.ssc().graph().getOutputStreams())
+    if not outputs:
+        raise WrongUse(
+            "the function gives its streams no output",
+            "Spark runs a stream only for what is done with it.",
+            "End it with foreachRDD, pprint or saveAsTextFiles.",
+        )
+    found: list[Any] = []
+    waiting = outputs[::-1]
+    while waiting:
+        one = waiting.pop()
+        if any(one.equals(other) for other in found):
+            continue
+        found.append(one)
+        parents = one.dependencies()
+        waiting += [parents.apply(at) for at in range(parents.size())][::-1]
+    return tuple(
+        BuiltStream(str(one.getClass().getSimpleName()), one, bool(one.mustCheckpoint()))
+        for one in found
+    )
+
+
+def set_intervals(ssc: Any, streams: Sequence[BuiltStream], told_ms: int | None) -> list[int]:
+    """Gives each stream with state its interval, where its own code has set none."""
+    chosen = []
+    for stream in streams:
+        if not stream.must_save:
+            continue
+        has = stream.jvm.checkpointDuration()
+        if has is None:
+            slide = int(stream.jvm.slideDuration().milliseconds())
+            interval = state_interval(slide, told_ms)
+            stream.jvm.checkpoint(ssc._jvm.org.apache.spark.streaming.Duration(interval))
+            chosen.append(interval)
+        else:
+            chosen.append(int(has.milliseconds()))
+    return chosen
+
+
+def private_field(owner: Any, name: str) -> Any:
+    """A field of the object's own class; Scala puts the class's name before some."""
+    for field in owner.getClass().getDeclaredFields():
+        if str(field.getName()).rpartition("$$")[2] == name:
+            field.setAccessible(True)
+            return field
+    raise WrongUse(
+        f"this Spark's {owner.getClass().getSimpleName()} has no {name}",
+        "floodmark tells the stream there which files were read.",
+        "Tell the project which Spark release you use.",
+    )

@@ -1,0 +1,153 @@
+"""Cuts the lineage of RDDs and DataFrames that a loop builds on and on.
+
+Each step of an iterative job adds to the plan of the one before it; after some hundred steps
+planning takes longer than the work, and the driver's stack overflows. Saving the data now and
+then makes the plan short again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from floodmark.errors import WrongUse
+
+_KEPT = 2
+
+
+class LineageCut:
+    """Remembers how many steps were made since the data was last saved.
+
+    cut = floodmark.truncate_lineage(every=10)
+    for step in range(1000):
+        ranks = cut(next_ranks(ranks))
+    """
+
+    def __init__(
+        self, every: int = 10, keep: int = _KEPT, say: Callable[[str], Any] | None = None
+    ) -> None:
+        if every < 1 or keep < 1:
+            raise WrongUse(
+                f"every={every}, keep={keep}: both are numbers from 1 on",
+                do="Give truncate_lineage(every=10).",
+            )
+        self.every, self.keep = every, keep
+        self.steps = 0
+        self.depth: int | None = None
+        """The lineage's depth after the last call: RDDs that lie behind one another."""
+        self.saved: deque[str] = deque()
+        """The folders that are kept, oldest first."""
+        self._say = say or (lambda words: None)
+
+    def __call__(self, data: Any) -> Any:
+        """The same rows; every so often, with nothing behind them but a saved copy."""
+        self.steps += 1
+        rdd = _rdd_of(data)
+        if self.steps % self.every:
+            self.depth = lineage_depth(rdd)
+            return data
+        context = rdd.context
+        if context.getCheckpointDir() is None:
+            raise WrongUse(
+                "the SparkContext has no checkpoint folder",
+                "Saved data needs a place that executors reach.",
+                'Set it once: spark.sparkContext.setCheckpointDir("hdfs:///tmp/checkpoints")',
+            )
+        before = lineage_depth(rdd)
+        made = self._saved(data)
+        self.depth = lineage_depth(_rdd_of(made))
+        self._say(f"step {self.steps}: lineage {before} → {self.depth}")
+        self._forget_old(context)
+        return made
+
+    def _saved(self, data: Any) -> Any:
+        if _is_frame(data):
+            # Once: DataFrame.checkpoint materialises the rows by saving them.
+            made = data.checkpoint(eager=True)
+            saved = _saved_folder(made)
+        else:
+            # Kept in memory first: an RDD is computed for its first action, and once more to be
+            # saved, unless its rows are still there.
+            was = data.getStorageLevel()
+            cached = was.useMemory or was.useDisk
+            if not cached:
+                data.persist()
+            data.checkpoint()
+            data.count()
+            made, saved = data, data.getCheckpointFile()
+            if not cached:
+                data.unpersist()
+        if saved:
+            self.saved.append(str(saved))
+        return made
+
+    def _forget_old(self, context: Any) -> None:
+        """The last few stay: what runs may still read the one before."""
+        while len(self.saved) > self.keep:
+            path = context._jvm.org.apache.hadoop.fs.Path(self.saved.popleft())
+            path.getFileSystem(context._jsc.hadoopConfiguration()).delete(path, True)
+
+
+def truncate_lineage(
+    data: Any = None,
+    *,
+    every: int = 10,
+    keep: int = _KEPT,
+    say: Callable[[str], Any] | None = None,
+) -> Any:
+    """Saves iterated data on schedule: `cut = truncate_lineage(every=10)`, then `cut(frame)`.
+
+    With `data` it is cut now. The last `keep` copies stay, older ones are removed. `say` is told
+    of each cut and of the lineage's depth.
+    """
+    if data is not None:
+        return LineageCut(1, keep, say)(data)
+    return LineageCut(every, keep, say)
+
+
+def lineage_depth(rdd: Any) -> int:
+    """The longest way from the data back to where it came from, in RDDs."""
+    text = rdd._jrdd.rdd().toDebugString()
+    # Each level of the description is one RDD; those of one stage stand below each other.
+    return max(len(str(text).splitlines()), 1)
+
+
+def _is_frame(data: Any) -> bool:
+    return hasattr(data, "sparkSession") and hasattr(data, "rdd")
+
+
+def _rdd_of(data: Any) -> Any:
+    if _is_frame(data):
+        return _FrameRdd(data)
+    if hasattr(data, "_jrdd") and hasattr(data, "checkpoint"):
+        return data
+    raise WrongUse(
+        f"truncate_lineage is given {type(data).__name__}",
+        "It cuts the lineage of an RDD or a DataFrame.",
+        "Give it what the loop passes from one step to the next.",
+    )
+
+
+class _FrameRdd:
+    """A DataFrame's rows as the JVM has them: no Python worker is started for the look."""
+
+    def __init__(self, frame: Any) -> None:
+        self.context = frame.sparkSession.sparkContext
+        self._jrdd = self
+        self._frame = frame
+
+    def rdd(self) -> Any:
+        return self._frame._jdf.queryExecution().toRdd()
+
+
+def _saved_folder(frame: Any) -> str | None:
+    """Where Spark has put the rows: the RDD at the end of the frame's plan knows."""
+    rdd = frame._jdf.queryExecution().toRdd()
+    while rdd is not None:
+        found = rdd.getCheckpointFile()
+        if found.isDefined():
+            return str(found.get())
+        behind = rdd.dependencies()
+        rdd = behind.apply(0).rdd() if behind.size() else None
+    return None

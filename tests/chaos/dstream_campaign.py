@@ -1,0 +1,121 @@
+"""Kills a DStreams application at random moments and compares its totals with a plain sum.
+
+Files come all the time: while it runs, while it starts, while it is dead. After the last kill it
+runs to the end, and each customer's total has to be what the files say.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+APP = """
+import json, os
+from floodmark import dstream
+
+def update(paid, total):
+    return round(sum(paid) + (total or 0.0), 2)
+
+def show(time, totals):
+    found = dict(totals.collect())
+    with open("{root}/totals.tmp", "w") as out:
+        json.dump(found, out)
+    os.replace("{root}/totals.tmp", "{root}/totals.json")
+
+@dstream(checkpoint="{root}/cp", batch="1s", save_state="2s")
+def sales(ssc):
+    rows = ssc.textFileStream("{root}/in").map(lambda line: line.split(","))
+    paid = rows.map(lambda row: (row[1], float(row[3])))
+    paid.updateStateByKey(update, 2).foreachRDD(show)
+"""
+
+
+class Campaign:
+    def __init__(self, root: Path, seed: int) -> None:
+        self.root = root
+        self.chance = random.Random(seed)
+        self.oracle: dict[str, float] = {}
+        self.files = 0
+        self.lived: list[float] = []
+        (root / "in").mkdir(parents=True)
+        self.app = root / "sales.py"
+        self.app.write_text(APP.format(root=root))
+
+    def put(self) -> None:
+        """One more file, with a few orders."""
+        rows = []
+        for order in range(self.chance.randint(1, 4)):
+            customer = f"c{self.chance.randint(1, 6)}"
+            amount = round(self.chance.uniform(1, 50), 2)
+            rows.append(f"t{self.files}-{order},{customer},i1,{amount}\n")
+            self.oracle[customer] = round(self.oracle.get(customer, 0.0) + amount, 2)
+        beside = self.root / f".{self.files}"
+        beside.write_text("".join(rows))
+        os.utime(beside)
+        beside.rename(self.root / "in" / f"{self.files:05}.csv")
+        self.files += 1
+
+    def start(self) -> subprocess.Popen[bytes]:
+        log = (self.root / "run.log").open("ab")
+        code = "from floodmark.cli.main import main; main()"
+        return subprocess.Popen(
+            [sys.executable, "-c", code, "run", str(self.app), "--conf", "spark.ui.enabled=false"],
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        """The driver, its JVM and its workers, at once."""
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(30)
+
+    def is_founded(self) -> bool:
+        return any((self.root / "cp").glob("checkpoint-*"))
+
+    def run(self, kills: int) -> None:
+        process = self.start()
+        try:
+            _until(self.is_founded, "the context was not made", 120)
+            for _ in range(kills):
+                life = self.chance.uniform(0.5, 14)
+                self._feed(life)
+                self.kill(process)
+                self.lived.append(round(life, 1))
+                self._feed(self.chance.uniform(0.2, 2))
+                process = self.start()
+            self._feed(3)
+            _until(self.is_equal, f"{self.totals()} is not {self.oracle}", 180)
+        finally:
+            if process.poll() is None:
+                self.kill(process)
+
+    def _feed(self, seconds: float) -> None:
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            self.put()
+            time.sleep(min(self.chance.uniform(0.1, 1.0), max(ends - time.monotonic(), 0)))
+
+    def totals(self) -> dict[str, float]:
+        path = self.root / "totals.json"
+        return json.loads(path.read_text()) if path.exists() else {}
+
+    def is_equal(self) -> bool:
+        found = self.totals()
+        return found.keys() == self.oracle.keys() and all(
+            abs(found[customer] - total) < 0.02 for customer, total in self.oracle.items()
+        )
+
+
+def _until(reached: Callable[[], bool], what: str, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.2)

@@ -1,0 +1,278 @@
+"""`floodmark run` of DStreams: recovered, refused where the code changed, carried over."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import floodmark
+from floodmark.checkpoint.dstreams.folder import DStream
+from floodmark.dstreams.input_files import input_files
+from floodmark.engine.dstreams.declaration import dstream
+from floodmark.engine.dstreams.intervals import milliseconds_of, state_interval
+from floodmark.errors import FloodmarkError, InUse, Refused, WrongUse
+
+APP = """
+import json
+from floodmark import dstream
+
+def update(paid, total):
+    {update}
+
+def show(time, totals):
+    found = dict(totals.collect())
+    with open("{root}/totals.tmp", "w") as out:
+        json.dump(found, out)
+    __import__("os").replace("{root}/totals.tmp", "{root}/totals.json")
+
+@dstream(checkpoint="{root}/cp", batch="500ms", save_state="1s")
+def sales(ssc):
+    lines = ssc.textFileStream("{root}/in").map(lambda line: line.split(","))
+    paid = lines.map(lambda row: (row[0], float(row[1])))
+    paid.updateStateByKey(update, 2).foreachRDD(show)
+"""
+STRUCTURED = """
+from floodmark import pipeline
+from pyspark.sql import functions as F
+
+@pipeline(checkpoint="{root}/new", conf={{"spark.sql.shuffle.partitions": "2"}})
+def totals(spark, start):
+    rows = spark.readStream.schema("customer STRING, paid DOUBLE").csv("{root}/in")
+    sums = rows.groupBy("customer").agg(F.sum("paid").alias("total"))
+    return sums.writeStream.outputMode("complete").format("memory").queryName("totals")
+"""
+FIRST = "return round(sum(paid) + (total or 0.0), 2)"
+SECOND = "total = total or {'sum': 0.0}\n    return {'sum': round(total['sum'] + sum(paid), 2)}"
+
+
+class Seen:
+    """A view that ends the run when the totals are what is waited for."""
+
+    def __init__(self, root: Path, wanted: dict[str, Any], saved_after: int = 0) -> None:
+        self.root, self.wanted, self.saved_after = root, wanted, saved_after
+        self.said: list[str] = []
+        self.late = False
+
+    def __enter__(self) -> Seen:
+        threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def say(self, _: str, words: str) -> None:
+        self.said.append(words)
+
+    def state(self, _: str, words: str) -> None:
+        return
+
+    def batch(self, _: Any) -> None:
+        return
+
+    def _watch(self) -> None:
+        from pyspark.streaming import StreamingContext
+
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not self._reached():
+            time.sleep(0.05)
+        self.late = not self._reached()
+        active = StreamingContext._activeContext
+        if active is not None:
+            active.stop(False, True)
+
+    def _reached(self) -> bool:
+        totals = self.root / "totals.json"
+        if not totals.exists() or json.loads(totals.read_text()) != self.wanted:
+            return False
+        inside = floodmark.inspect(str(self.root / "cp")).dstreams
+        return inside is not None and sum(rdd.bytes > 0 for rdd in inside.rdds) >= self.saved_after
+
+
+def _put(root: Path, name: str, lines: str) -> None:
+    beside = root / f".{name}"
+    beside.write_text(lines)
+    beside.rename(root / "in" / name)
+    os.utime(root / "in" / name)
+
+
+def _run(root: Path, update: str, wanted: dict[str, Any], saved: int = 0, **options: Any) -> Seen:
+    from floodmark.engine.dstreams.application import load_dstream
+    from floodmark.engine.dstreams.runtime import DStreamOptions, run_dstream
+    from floodmark.engine.run.runtime import RunOptions
+
+    app = root / f"sales_{abs(hash(update))}.py"
+    app.write_text(APP.format(update=update, root=root))
+    seen = Seen(root, wanted, saved)
+    one, options_ = load_dstream(str(app)), DStreamOptions(**options)
+    report = run_dstream(one, app, RunOptions(), options_, seen)
+    assert not seen.late, seen.said
+    assert report.pipelines[0].ended == "finished"
+    return seen
+
+
+@pytest.mark.spark
+def test_founded_recovered_refused_and_carried_over(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path
+    (root / "in").mkdir()
+    _put(root, "before.csv", "c1,1000\n")  # older than the stream: not read, as Spark has it
+
+    def soon(name: str, lines: str) -> None:
+        """Once the context is there."""
+
+        def wait() -> None:
+            while not list((root / "cp").glob("checkpoint-*")):
+                time.sleep(0.05)
+            _put(root, name, lines)
+
+        threading.Thread(target=wait, daemon=True).start()
+
+    soon("a.csv", "c1,10.5\nc2,4\n")
+    seen = _run(root, FIRST, {"c1": 10.5, "c2": 4.0}, saved=1)
+    assert any("begins a new context" in words for words in seen.said)
+    assert any("state saved every 1 s" in words for words in seen.said)
+    inside = floodmark.inspect(str(root / "cp")).dstreams
+    assert inside is not None
+    assert (inside.batch_ms, inside.state_interval_ms) == (500, 1000)
+
+    # While it is down, a file comes: the recovery reads it.
+    _put(root, "b.csv", "c1,1.5\n")
+    seen = _run(root, FIRST, {"c1": 12.0, "c2": 4.0}, saved=1)
+    assert any(words.startswith("recovers the context from checkpoint-") for words in seen.said)
+
+    # Other code is refused, and nothing of the folder changes.
+    before = sorted(path.name for path in (root / "cp").glob("checkpoint-*"))
+    with pytest.raises(Refused, match="the code has changed") as refused:
+        _run(root, SECOND, {})
+    assert "--fresh-with-state" in refused.value.do
+    assert "--old-code" in refused.value.do
+    assert sorted(path.name for path in (root / "cp").glob("checkpoint-*")) == before
+
+    # Carried over, through a function, with a file that came meanwhile.
+    _put(root, "c.csv", "c2,6\nc3,1\n")
+    reshape = root / "reshape.py"
+    reshape.write_text("def state(key, value):\n    return key, {'sum': value}\n")
+    wanted = {"c1": {"sum": 12.0}, "c2": {"sum": 10.0}, "c3": {"sum": 1.0}}
+    seen = _run(root, SECOND, wanted, fresh_with_state=True, reshaping=str(reshape))
+    assert any(words.startswith("takes over 2 keys") for words in seen.said)
+    # And from then on the new code recovers as any other.
+    _put(root, "d.csv", "c3,2\n")
+    wanted["c3"] = {"sum": 3.0}
+    _run(root, SECOND, wanted)
+    _leave(spark, root, monkeypatch)
+
+
+def _leave(spark: Any, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To Structured Streaming: the sums go on, and every file is read once."""
+    _put(root, "e.csv", "c1,0.5\nc4,7\n")
+    app = root / "structured.py"
+    app.write_text(STRUCTURED.format(root=root))
+    arguments = {"app": str(app), "master": None}
+    with pytest.raises(InUse, match="seems to run"):
+        floodmark.leave_dstreams(str(root / "cp"), str(root / "new"), **arguments)
+    monkeypatch.setattr("floodmark.engine.dstreams.leaving.require_stopped", lambda *_: None)
+    before = sorted(path.relative_to(root) for path in (root / "cp").rglob("*"))
+    plan = floodmark.leave_dstreams(str(root / "cp"), str(root / "new"), **arguments)
+    assert plan.plan.verb == "leave-dstreams"
+    assert not (root / "new").exists()
+    floodmark.leave_dstreams(str(root / "cp"), str(root / "new"), execute=True, **arguments)
+    assert sorted(path.relative_to(root) for path in (root / "cp").rglob("*")) == before
+    for expected in ({"c1": 12.5, "c2": 10.0, "c3": 3.0, "c4": 7.0}, {"c1": 13.5}):
+        floodmark.run(f"{app}:totals", available_now=True)
+        rows = spark.table("totals").collect()
+        assert {row.customer: row.total for row in rows}.items() >= expected.items()
+        _put(root, f"f{len(rows)}.csv", "c1,1\n")
+
+
+@pytest.mark.parametrize(
+    ("batch", "interval"), [(500, 10_000), (1_000, 10_000), (2_000, 10_000), (5_000, 25_000)]
+)
+def test_the_rule_of_the_interval(batch: int, interval: int) -> None:
+    assert state_interval(batch) == interval
+    assert interval % batch == 0
+
+
+@pytest.mark.parametrize("told", ["3s", "1s", "4500ms"])
+def test_an_interval_that_is_no_multiple(told: str) -> None:
+    with pytest.raises(WrongUse, match="no multiple of 2 s"):
+        dstream(checkpoint="cp", batch="2s", save_state=told)
+
+
+@pytest.mark.parametrize("text", ["", "5", "-1s", "0s", "1 day", "s", "1e3s"])
+def test_what_is_no_time(text: str) -> None:
+    with pytest.raises(WrongUse):
+        milliseconds_of(text, "batch")
+    assert milliseconds_of(5, "batch") == 5_000
+    assert milliseconds_of("2min", "batch") == 120_000
+
+
+def test_a_dstream_without_checkpoint_or_argument() -> None:
+    with pytest.raises(WrongUse, match="no checkpoint"):
+        dstream(checkpoint="", batch="5s")
+    with pytest.raises(WrongUse, match="takes no argument"):
+        dstream(checkpoint="cp", batch="5s")(lambda: None)
+
+
+def test_which_files_a_state_holds() -> None:
+    stream = DStream(
+        "FileInputDStream",
+        files={1000: ("a",), 2000: ("b",), 3000: ("c", "gone")},
+        directory="/in",
+        remembers_ms=2_000,
+        ignores_before_ms=0,
+    )
+    listed = [("old", 500), ("a", 900), ("b", 1_900), ("c", 2_900), ("late", 2_950), ("new", 9_000)]
+    found = input_files(stream, 2_000, 3_000, listed)
+    assert found.unread == ("c", "late", "new")
+    assert found.read == ("a", "b", "old")
+    assert found.gone == ("gone",)
+    assert found.ignores_before_ms == 1_000
+    assert found.newer_read == ("b",)
+    # As of an earlier state, what is older than the stream remembers is read all the same.
+    earlier = input_files(stream, 1_000, 3_000, listed)
+    assert earlier.unread == ("b", "c", "late", "new")
+    assert "old" in earlier.read
+    assert earlier.ignores_before_ms == 1_000
+
+
+def test_options_of_dstreams_are_for_dstreams(tmp_path: Path) -> None:
+    app = tmp_path / "app.py"
+    app.write_text("from floodmark import pipeline\n")
+    with pytest.raises(FloodmarkError, match="declares no DStreams"):
+        floodmark.run(str(app), fresh_with_state=True)
+
+
+@pytest.mark.spark
+def test_a_loop_keeps_its_lineage_short(spark: Any, tmp_path: Path) -> None:
+    spark.sparkContext.setCheckpointDir(str(tmp_path / "saved"))
+    said: list[str] = []
+    cut = floodmark.truncate_lineage(every=4, keep=2, say=said.append)
+    numbers = spark.sparkContext.parallelize(range(10), 2)
+    depths = []
+    for _ in range(16):
+        numbers = cut(numbers.map(lambda n: n + 1))
+        depths.append(cut.depth)
+    assert numbers.sum() == sum(range(16, 26))
+    assert max(depths) < 16
+    assert len(said) == 4
+    assert len(cut.saved) == 2
+    folders = [path for path in (tmp_path / "saved").rglob("rdd-*") if path.is_dir()]
+    assert len(folders) == 2
+
+    frame = spark.range(10).toDF("n")
+    cut = floodmark.truncate_lineage(every=3)
+    for _ in range(9):
+        frame = cut(frame.selectExpr("n + 1 AS n"))
+    assert frame.agg({"n": "sum"}).first()[0] == sum(range(9, 19))
+    assert len(cut.saved) == 2
+    with pytest.raises(WrongUse, match="is given int"):
+        cut(3)
+    with pytest.raises(WrongUse, match="numbers from 1 on"):
+        floodmark.truncate_lineage(every=0)
