@@ -130,3 +130,16 @@ def test_thousands_of_broken_files_are_not_all_read(tmp_path: Path, capsys: Capt
     found = _json(capsys, "inspect", place)
     assert len(found["unreadable"]) == 20
     assert len(found["dstreams"]["checkpoint_times"]) == 500
+
+
+def test_the_last_part_of_a_state_is_missed(place: Path, capsys: Capture) -> None:
+    """Spark counts the parts that it finds, and would go on with half of the keys."""
+    rdd = next(place.glob("*/rdd-134"))
+    (rdd / "part-00001").unlink()
+    found = {one["path"][-7:]: one for one in _json(capsys, "inspect", place)["dstreams"]["rdds"]}
+    assert found["rdd-134"]["missing"] == 1
+    rules = {one["rule"] for one in _json(capsys, "doctor", place)["findings"]}
+    assert "dstreams-incomplete-rdd" in rules
+    # The state before it is whole, and is what is shown.
+    assert _json(capsys, "state", place)["batch"] == 1794737442000
+    assert run(["state", str(place), "--batch", "1794737452000"]) == 1

@@ -6,12 +6,24 @@ import json
 import random
 import struct
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from floodmark.dstreams.graph import read_graph
-from floodmark.dstreams.java_objects import MAGIC, read_object, read_objects
+from floodmark.checkpoint.dstreams.batches import dstream_batches
+from floodmark.checkpoint.dstreams.folder import DStream, DStreamsCheckpoint, OffsetRange
+from floodmark.dstreams.graph import _ranges, read_graph
+from floodmark.dstreams.java_objects import (
+    MAGIC,
+    JavaArray,
+    JavaClass,
+    JavaObject,
+    read_object,
+    read_objects,
+)
+from floodmark.engine.dstreams.leaving import _kafka_start
+from floodmark.engine.pipelines.start_positions import KafkaStart
 from floodmark.errors import FloodmarkError, MalformedFile, OverLimit
 from floodmark.state.files.framing import CODECS, compress, decompress
 
@@ -174,3 +186,36 @@ def test_a_reset_forgets_what_was_written() -> None:
     assert list(read_objects(MAGIC + text + b"\x79" + text)) == ["hi", "hi"]
     with pytest.raises(MalformedFile, match="a reference to nothing"):
         list(read_objects(MAGIC + text + b"\x79\x71" + struct.pack(">i", 0x7E0000)))
+
+
+def _boxed(value: int) -> JavaObject:
+    return JavaObject(JavaClass("java.lang.Long", 2, ()), {"java.lang.Long": {"value": value}})
+
+
+def test_the_ranges_of_a_direct_kafka_stream() -> None:
+    fields = {"_1": "orders", "_2": _boxed(3), "_3": _boxed(10), "_4": _boxed(25)}
+    one = JavaObject(JavaClass("scala.Tuple4", 2, ()), {"scala.Tuple4": fields})
+    array = JavaArray(JavaClass("[Lscala.Tuple4;", 2, ()), [one, "noise"])
+    assert _ranges(array) == (OffsetRange("orders", 3, 10, 25),)
+    assert _ranges(JavaArray(JavaClass("[Lscala.Tuple4;", 2, ()), [])) == ()
+
+
+def test_where_kafka_goes_on_after_a_state() -> None:
+    ranges = {
+        1000: (OffsetRange("orders", 0, 0, 10), OffsetRange("orders", 1, 5, 7)),
+        2000: (OffsetRange("orders", 0, 10, 12), OffsetRange("orders", 1, 7, 7)),
+    }
+    stream = DStream("DirectKafkaInputDStream", offsets=ranges)
+    found = DStreamsCheckpoint((1000,), "checkpoint-1000", None, 1, 1, 1, (), (), streams=(stream,))
+    for as_of, ends in (
+        (1000, {"0": 10, "1": 7}),
+        (1500, {"0": 10, "1": 7}),
+        (500, {"0": 0, "1": 5}),
+    ):
+        start = _kafka_start(found, as_of)
+        assert start is not None
+        assert start.sources == (KafkaStart({"orders": ends}),)
+    assert _kafka_start(replace(found, streams=()), 1000) is None
+    batch = dstream_batches(found)[-1]
+    assert batch.sources[0].kind == "kafka"
+    assert batch.sources[0].offset == {"orders": {"0": 12, "1": 7}}

@@ -22,6 +22,7 @@ from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.model import Checkpoint, Kind, Unreadable
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.dstreams.graph import read_graph
+from floodmark.dstreams.partitioner import parts_of
 from floodmark.errors import CannotRead, FloodmarkError, MalformedFile
 from floodmark.storage.files import Files, Listing
 
@@ -35,6 +36,7 @@ def load_dstreams(files: Files, listing: Listing) -> Checkpoint:
     faults: dict[str, str] = dict(listing.unreadable)
     taken, graph = _newest_sound(files, list(reversed(found))[:MOST_READ], faults)
     summary = _summary(listing.files, found, taken, graph, faults)
+    summary = replace(summary, rdds=tuple(_counted(files, rdd) for rdd in summary.rdds))
     unreadable = tuple(Unreadable(path, reason) for path, reason in faults.items())
     return Checkpoint(
         files.root,
@@ -44,6 +46,18 @@ def load_dstreams(files: Files, listing: Listing) -> Checkpoint:
         unreadable=unreadable,
         dstreams=summary,
     )
+
+
+def _counted(files: Files, rdd: SavedRdd) -> SavedRdd:
+    """Of the states that the application names: whether the last parts are there as well."""
+    if rdd.batch_time_ms is None or rdd.missing is not None:
+        return rdd
+    try:
+        parts = parts_of(files.read(RelativePath(f"{rdd.path}/_partitioner")))
+    except FloodmarkError:
+        return rdd  # an RDD without a partitioner has none
+    lacks = parts is not None and parts > rdd.partitions
+    return replace(rdd, missing=rdd.partitions) if lacks else rdd
 
 
 def _newest_sound(

@@ -109,7 +109,7 @@ def _dstreams(files: Files) -> NotACheckpoint:
     return NotACheckpoint(
         f"{files.root} is a DStreams checkpoint: it cannot be changed",
         "It is the whole application as one Java object, with the offsets inside.",
-        "Begin a Structured Streaming query from the offsets that the sink has.",
+        "`floodmark leave-dstreams` brings it over to Structured Streaming.",
     )
 
 

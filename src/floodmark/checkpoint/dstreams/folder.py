@@ -46,7 +46,7 @@ class SavedRdd:
     written_ms: int | None
     """When its newest part was written, where storage tells."""
     missing: int | None = None
-    """The first part that is not there, of those that lie between others."""
+    """The first part that is not there: one between others, or after them by `_partitioner`."""
     batch_time_ms: int | None = None
     """The batch whose state it is, where the application still names it."""
     stream: int | None = None
