@@ -8,7 +8,7 @@ from floodmark.engine.start.before_start import IN_USE, refuse
 from floodmark.engine.start.lease import in_use, live_holder
 from floodmark.rules.finding import Severity
 from floodmark.rules.registry import start_checks
-from floodmark.rules.starts.situation import LeaseHolder, Situation
+from floodmark.rules.start_inputs.situation import LeaseHolder, Situation
 from floodmark.storage.files import Files
 
 _BY_COPYING = ("s3a:", "s3n:", "s3:", "abfs:", "abfss:", "wasb:", "wasbs:")

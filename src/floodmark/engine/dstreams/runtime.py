@@ -30,10 +30,10 @@ from floodmark.engine.dstreams.code_notes import (
 from floodmark.engine.dstreams.declaration import DStreamPipeline
 from floodmark.engine.dstreams.founding import CarriedOver, Founded, found_context
 from floodmark.engine.dstreams.progress import DStreamReader
-from floodmark.engine.run.carried import Carried, CarriedStream, NewJvmNeeded
 from floodmark.engine.run.ending import stopped
 from floodmark.engine.run.failure import Failure, FailureKind, is_outage, sentence_of
-from floodmark.engine.run.health import HealthView
+from floodmark.engine.run.listeners import ToldView
+from floodmark.engine.run.new_process import Carried, CarriedStream, NewJvmNeeded
 from floodmark.engine.run.progress import ProgressFile
 from floodmark.engine.run.restarting import GiveUp, decide
 from floodmark.engine.run.runtime import RunOptions
@@ -110,7 +110,7 @@ def run_dstream(
             if running is None:
                 stop.when_stuck = partial(kill, spark)
             shown = view or choose_view([pipeline.name])
-            with HealthView(shown, request.health) if request.health else shown as shown:
+            with ToldView(shown, request.listeners) as shown:
                 run = _Run(spark, pipeline, application, values, checkpoint, request, shown, stop)
                 return run.to_the_end(options)
         finally:
@@ -209,8 +209,8 @@ class _Run:
                 if lease.lost:
                     self._end(ssc, graceful=False)
                     raise superseded(self._pipeline.name, self._location)
-                if self._request.health is not None:
-                    self._request.health.turned()
+                for listener in self._request.listeners:
+                    listener.turned()
         except FloodmarkError:
             raise
         except Exception as error:

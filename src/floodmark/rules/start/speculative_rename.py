@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.rules.finding import Finding, Rule, Severity
-from floodmark.rules.starts.situation import Situation
+from floodmark.rules.start_inputs.situation import Situation
 
 RULE = Rule(
     "FM412",
