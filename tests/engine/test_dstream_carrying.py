@@ -1,0 +1,157 @@
+"""What is decided of DStreams before Spark is asked: which state, which code, which file."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import floodmark
+import samples
+from floodmark.checkpoint.dstreams.folder import DStream, DStreamsCheckpoint, GraphFile, SavedRdd
+from floodmark.cli.main import run
+from floodmark.engine.app.source import read_source
+from floodmark.engine.dstreams.application import is_dstream
+from floodmark.engine.dstreams.carrying import _reshape, input_state, state_time
+from floodmark.engine.dstreams.code_notes import CodeChanged, code_of, noted_code, require_same_code
+from floodmark.engine.dstreams.declaration import dstream
+from floodmark.engine.dstreams.leaving import require_stopped
+from floodmark.errors import CannotRead, InUse, NotACheckpoint, WrongUse
+from floodmark.storage.files import open_files
+from floodmark.storage.load import load
+from rules.examples import golden
+
+Capture = pytest.CaptureFixture[str]
+STATE = DStream("PythonStateDStream", rdds={1000: "x/rdd-1", 2000: "x/rdd-2"})
+
+
+def _rdd(stream: int, time_ms: int, missing: int | None = None) -> SavedRdd:
+    return SavedRdd(f"x/rdd-{stream}{time_ms}", 2, 10, None, missing, time_ms, stream)
+
+
+def _found(*rdds: SavedRdd, streams: tuple[DStream, ...] = (STATE, STATE)) -> DStreamsCheckpoint:
+    return DStreamsCheckpoint(
+        (2000,), "checkpoint-2000", None, 1000, 1000, 1000, (), rdds, 2000, 0, streams=streams
+    )
+
+
+def test_the_newest_batch_of_which_every_state_is_whole() -> None:
+    both = (_rdd(0, 1000), _rdd(0, 2000), _rdd(1, 1000), _rdd(1, 2000))
+    assert state_time("cp", _found(*both)) == 2000
+    assert state_time("cp", _found(*both[:3])) == 1000
+    torn = (*both[:3], _rdd(1, 2000, missing=1))
+    assert state_time("cp", _found(*torn)) == 1000
+    with pytest.raises(CannotRead, match="no batch of which every state"):
+        state_time("cp", _found(_rdd(0, 1000), _rdd(1, 2000)))
+
+
+def test_without_state_the_last_finished_batch_counts() -> None:
+    plain = _found(streams=(DStream("ForEachDStream"),))
+    assert state_time("cp", plain) == 2000
+    assert state_time("cp", replace(plain, pending_times=(1000, 2000))) == 999
+
+
+def test_an_application_that_writes_is_not_left() -> None:
+    now = int(time.time() * 1000)
+    running = replace(_found(), graph_files=(GraphFile("checkpoint-1", now, False, 1),))
+    with pytest.raises(InUse, match="seems to run"):
+        require_stopped("cp", running)
+    require_stopped("cp", replace(running, graph_files=(GraphFile("c", now - 60_000, False, 1),)))
+
+
+@pytest.mark.parametrize("text", ["x = 1", "def stat(key, value): ...", "1/0"])
+def test_a_file_without_a_function_for_the_state(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "reshape.py"
+    path.write_text(text)
+    with pytest.raises(WrongUse):
+        _reshape(str(path))
+
+
+def test_the_function_changes_and_drops_keys(tmp_path: Path) -> None:
+    path = tmp_path / "reshape.py"
+    path.write_text(
+        "def state(key, value):\n    return None if key == 'mark' else (key, [value])\n"
+    )
+    files = open_files(str(samples.write(tmp_path / "cp", golden("4.2/dstreams"))))
+    found = load(files)
+    assert input_state(files, found, 2, 1794737452000, False, str(path)) == (2, [("flood", [2])])
+    path.write_text("def state(key, value):\n    return value\n")
+    with pytest.raises(WrongUse, match="gives int"):
+        input_state(files, found, 2, 1794737452000, False, str(path))
+
+
+def test_other_code_is_told_by_what_it_does(tmp_path: Path) -> None:
+    def one(ssc: object) -> int:
+        return 1
+
+    def same(ssc: object) -> int:
+        # another comment
+        return 1
+
+    def two(ssc: object) -> int:
+        return 2
+
+    declared = [dstream(checkpoint="cp", batch="5s")(function) for function in (one, same, two)]
+    codes = [code_of(each, {}) for each in declared]
+    assert codes[0] == codes[1] != codes[2]
+    assert code_of(declared[0], {"region": "eu"}) != codes[0]
+    found = _found()
+    require_same_code("cp", found, {"code": codes[0]}, codes[1], "app.py")
+    with pytest.raises(CodeChanged, match="the code has changed") as changed:
+        require_same_code("cp", found, {"code": codes[0]}, codes[2], "app.py")
+    assert changed.value.status == 4
+    assert "floodmark run app.py --fresh-with-state" in changed.value.do
+    with pytest.raises(CodeChanged, match="nobody has noted"):
+        require_same_code("cp", found, None, codes[0], "app.py")
+
+
+def test_a_note_counts_for_the_context_that_it_was_written_for(tmp_path: Path) -> None:
+    notes = {"1": {"code": "a", "zero_time_ms": 0}, "2": {"code": "b", "zero_time_ms": 7}}
+    tree = {
+        f"_floodmark/starts/{number}.json": json.dumps(
+            {"floodmark": "dstream-note", **note}
+        ).encode()
+        for number, note in notes.items()
+    }
+    tree |= {"_floodmark/starts/3.json": b"[[[", "_floodmark/starts/4.json": b'{"code": 1}'}
+    files = open_files(str(samples.write(tmp_path / "cp", tree)))
+    found = noted_code(files, _found())
+    assert found is not None
+    assert found["code"] == "a"
+    assert noted_code(files, replace(_found(), zero_time_ms=99)) is None
+
+
+def test_a_file_of_pipelines_and_dstreams_wants_a_name(tmp_path: Path) -> None:
+    app = tmp_path / "app.py"
+    app.write_text(
+        "from floodmark import dstream, pipeline\n"
+        "@dstream(checkpoint='a', batch='1s')\ndef old(ssc): ...\n"
+        "@pipeline(checkpoint='b')\ndef new(spark, start): ...\n"
+    )
+    source = read_source(app)
+    assert is_dstream(source, f"{app}:old")
+    assert not is_dstream(source, f"{app}:new")
+    with pytest.raises(WrongUse, match="pipelines and DStreams"):
+        is_dstream(source, str(app))
+
+
+def test_leaving_what_is_no_dstreams(tmp_path: Path, capsys: Capture) -> None:
+    place = samples.write(tmp_path / "cp", samples.sales(2))
+    (tmp_path / "app.py").write_text("")
+    with pytest.raises(NotACheckpoint, match="no DStreams checkpoint"):
+        floodmark.leave_dstreams(str(place), str(tmp_path / "new"), app=str(tmp_path / "app.py"))
+    words = ["leave-dstreams", str(place), str(tmp_path / "new"), "--app", "app.py"]
+    assert run(words) == 3
+    assert not (tmp_path / "new").exists()
+
+
+def test_leaving_says_which_state_is_meant(tmp_path: Path, capsys: Capture) -> None:
+    place = samples.write(tmp_path / "cp", golden("4.2/dstreams-scala"))
+    words = ["leave-dstreams", str(place), str(tmp_path / "new"), "--app", "app.py"]
+    assert run(words) == 2
+    err = capsys.readouterr().err
+    assert "4 (InternalMapWithStateDStream), 9 (StateDStream)" in err
+    assert "--stream 4" in err
