@@ -13,7 +13,14 @@ from floodmark.checkpoint.timeline import Status
 from floodmark.fleet.alerts import changes, falls_behind, troubles
 from floodmark.fleet.anatomy import Reads, anatomy
 from floodmark.fleet.batch_bars import batch_bars, marks
-from floodmark.fleet.card import FindingCounts, FleetCard, bounded, group_of, name_of
+from floodmark.fleet.card import (
+    FindingCounts,
+    FleetCard,
+    bounded,
+    group_of,
+    name_of,
+    superseded,
+)
 from floodmark.fleet.next_steps import next_steps
 from floodmark.fleet.progress_lines import ProgressLine, by_batch, parse_lines
 from floodmark.fleet.protocol import StepState, protocol_steps
@@ -210,10 +217,10 @@ def test_a_lag_that_wavers_is_not_falling_behind() -> None:
 def test_flows_of_a_pipeline_have_one_group_and_short_names() -> None:
     path = "/data/lake/_checkpoints/main/sales/orders/orders/3"
     assert group_of(path, "/data") == "lake"
-    assert name_of(path, "/data") == "orders"
-    assert name_of("/data/lake/_checkpoints/main/s/orders/backfill/0", "/data") == (
-        "orders · backfill"
-    )
+    assert name_of(path, "/data") == "orders/3"
+    other = "/data/lake/_checkpoints/main/s/orders/backfill/0"
+    assert name_of(other, "/data") == "orders · backfill/0"
+    assert superseded([path, other, path[:-1] + "2", "/data/x"]) == {path[:-1] + "2"}
     assert group_of("/data/orders", "/data") is None
     assert name_of("/data/orders", "/data") == "orders"
     assert name_of("/data", "/data") == "data"

@@ -286,6 +286,20 @@ def test_a_checkpoint_that_cannot_be_read_is_grey_and_says_why(
         server.wait_for(lambda c: c["files"]["findings"])
 
 
+def test_flows_of_a_pipeline_stand_together(tmp_path: Path) -> None:
+    flow = tmp_path / "lake" / "_checkpoints" / "main" / "sales" / "orders" / "orders"
+    samples.write(flow / "0", samples.sales(6))
+    samples.write(flow / "1", samples.sales(6))
+    (flow.parent / "backfill" / "0").mkdir(parents=True)
+    with serving(tmp_path) as server:
+        cards = server.examined(3)
+        assert {card["group"] for card in cards.values()} == {"lake"}
+        assert cards["orders/0"]["superseded"]
+        assert cards["orders/0"]["health"] == "idle"
+        assert cards["orders/1"]["health"] == "stalled"
+        assert cards["orders · backfill/0"]["problem"] is None
+
+
 def test_a_query_id_of_ten_thousand_characters(tmp_path: Path) -> None:
     tree = samples.logs(range(3), range(3))
     tree["metadata"] = json.dumps({"id": "q" * 10_000}).encode()

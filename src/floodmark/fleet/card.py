@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from floodmark.checkpoint.places.flow import flow_place
 from floodmark.fleet.pulse import Pulse, StreamHealth
 
-# `<storage>/_checkpoints/<catalog>/<schema>/<table>/<flow>/<n>`, as spark-pipelines lays it out.
-_FLOW = re.compile(r"(?P<base>.*?)/?_checkpoints/(?P<table>[^/]+(?:/[^/]+)*)/(?P<flow>[^/]+)/\d+")
 _LONGEST = 300
 
 
@@ -64,6 +62,8 @@ class FleetCard:
     """None: not examined yet."""
     steps_ms: tuple[int, ...] = ()
     """The last times between commits, oldest first, for a small plot."""
+    superseded: bool = False
+    """A later checkpoint of its flow is in use."""
     problem: str | None = None
     """Why it is grey."""
     checked_ms: int = 0
@@ -82,22 +82,32 @@ def pulse_fields(pulse: Pulse) -> Mapping[str, object]:
 
 def group_of(path: str, root: str) -> str | None:
     """The declarative pipeline, by its storage folder; None for an ordinary checkpoint."""
-    found = _FLOW.fullmatch(path.rstrip("/"))
-    if found is None:
+    place = flow_place(path)
+    if place is None:
         return None
-    base = found["base"]
-    below = base[len(root) :].strip("/") if base.startswith(root) else base
-    return bounded(below or base.rpartition("/")[2] or "pipeline")
+    storage = place.storage
+    below = storage[len(root) :].strip("/") if storage.startswith(root) else storage
+    return bounded(below or storage.rpartition("/")[2] or "pipeline")
 
 
 def name_of(path: str, root: str) -> str:
     """What tells it from the others below the root: a flow by its table, else the path below."""
-    found = _FLOW.fullmatch(path.rstrip("/"))
-    if found is not None:
-        table = found["table"].split("/")[-1]
-        return bounded(table if table == found["flow"] else f"{table} · {found['flow']}")
+    place = flow_place(path)
+    if place is not None:
+        table = place.table.rpartition(".")[2]
+        flow = table if table == place.flow else f"{table} · {place.flow}"
+        return bounded(f"{flow}/{place.number}")
     below = path[len(root) :].strip("/") if path.startswith(root) else path
     return bounded(below or path.rstrip("/").rpartition("/")[2] or path)
+
+
+def superseded(paths: Iterable[str]) -> frozenset[str]:
+    """Of the checkpoints of flows, those that a full refresh has left behind."""
+    places = {path: place for path in paths if (place := flow_place(path)) is not None}
+    newest: dict[str, int] = {}
+    for place in places.values():
+        newest[place.folder] = max(place.number, newest.get(place.folder, 0))
+    return frozenset(path for path, place in places.items() if place.number < newest[place.folder])
 
 
 def bounded(text: str, longest: int = _LONGEST) -> str:

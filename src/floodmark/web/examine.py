@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from floodmark.checkpoint.model import Kind
+from floodmark.checkpoint.places.flow import flow_place
 from floodmark.checkpoint.timeline import Action, restart
 from floodmark.diagnosis.gather import glance
 from floodmark.fleet.batch_bars import was_copied
@@ -12,6 +13,8 @@ from floodmark.fleet.card import FindingCounts, bounded
 from floodmark.rules.finding import Severity
 from floodmark.rules.registry import examine as examine_evidence
 from floodmark.storage.files import Files
+
+_STRUCTURED = Kind.STRUCTURED_STREAMING.value
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,10 @@ class Examined:
 
 
 def examine(files: Files) -> Examined:
+    if flow_place(files.root) is not None:
+        level = files.level()
+        if not level.folders and not level.files:  # a full refresh: its first record makes it
+            return Examined(_STRUCTURED, None, (), None, 0, 0, FindingCounts(), None)
     evidence = glance(files)
     checkpoint = evidence.checkpoint
     operators = checkpoint.state_operators

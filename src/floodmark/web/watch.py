@@ -15,7 +15,7 @@ from dataclasses import replace
 from floodmark.connectors.behind import Lag
 from floodmark.errors import FloodmarkError, NotThere
 from floodmark.fleet.alerts import Alert, changes, troubles
-from floodmark.fleet.card import FleetCard
+from floodmark.fleet.card import FleetCard, superseded
 from floodmark.fleet.pulse import StreamHealth, span
 from floodmark.fleet.retention import overtaking
 from floodmark.fleet.stream_lag import card_lag, part_samples
@@ -181,6 +181,9 @@ class Fleet:
                     self._revision += 1
                     card = new_card(id_, files, root, self._revision)
                     self._watched[id_] = Watched(id_, files, root, card)
+            left_behind = superseded(files.root for files in found.values())
+            for id_ in found:
+                self._watched[id_].superseded = found[id_].root in left_behind
             if problem is None:
                 for id_ in [i for i, one in self._watched.items() if one.root is root]:
                     if id_ not in found:

@@ -24,6 +24,7 @@ _WORKERS_LOCAL, _WORKERS_REMOTE = 2, 8
 _STEPS_SHOWN = 30
 _LAGS_KEPT = 8
 _LONGEST_PATH = 2000
+_SUPERSEDED = "A later checkpoint of this flow is in use: its pipeline was refreshed in full."
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class Watched:
     """When its partitions' positions went into the history."""
     overtaken: Overtaking | None = None
     """When retention overtakes the stream, by the last answer of the sources."""
+    superseded: bool = False
     examining: bool = False
     examine_problem: str | None = None
     """Why it cannot be examined, though its logs can be followed."""
@@ -119,6 +121,7 @@ def card_fields(one: Watched, options: WatchOptions, now_ms: int, now: float) ->
     fields: dict[str, Any] = {
         **pulse_fields(beat),
         "problem": None,
+        "superseded": one.superseded,
         "checked_ms": checked_ms,
         "latest_batch": found.latest,
         "committed_batch": found.committed,
@@ -127,6 +130,8 @@ def card_fields(one: Watched, options: WatchOptions, now_ms: int, now: float) ->
         "lag": lag,
         "steps_ms": tuple(after - before for before, after in pairwise(times[-_STEPS_SHOWN - 1 :])),
     }
+    if one.superseded:
+        fields |= {"health": StreamHealth.IDLE, "words": _SUPERSEDED}
     if examined is not None:
         fields |= {
             "kind": examined.kind,

@@ -114,6 +114,7 @@ function makeRow(card) {
           h("span", { class: "pill small", data: { health: card.health } }, card.health === "unknown" && !card.problem ? "Reading…" : HEALTH[card.health]),
           card.sources.map((kind) => h("span", { class: "tag" }, kind)),
           card.in_flight_batch !== null ? h("span", { class: "tag flight" }, `batch ${number(card.in_flight_batch)} in flight`) : null,
+          card.superseded ? h("span", { class: "tag" }, "superseded") : null,
           card.problem ? h("span", { class: "why" }, card.problem) : null)))),
     h("td", { class: "commit", "data-label": "Last commit" },
       card.last_commit_ms
