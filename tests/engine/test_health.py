@@ -84,11 +84,22 @@ def test_the_answers_over_http() -> None:
         assert status == 200
         assert body["pipelines"][0]["pipeline"] == "sales"
         assert asked(port, "/other")[0] == 404
+        assert by_name(port, "localhost") == by_name(port, f"LOCALHOST:{port}") == 200
+        assert by_name(port, "evil.example.com") == by_name(port, "127.0.0.1.evil.com:80") == 403
         with (
             pytest.raises(WrongUse, match="cannot listen"),
             answering(health.reply, "127.0.0.1", port, "health"),
         ):
             pass
+
+
+def by_name(port: int, host: str) -> int:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/livez", headers={"Host": host})
+    try:
+        with urllib.request.urlopen(request, timeout=5) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
 
 
 def asked(port: int, path: str) -> tuple[int, dict[str, list[dict[str, str]]]]:

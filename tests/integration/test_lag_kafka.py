@@ -150,3 +150,36 @@ def test_a_client_setting_that_kafka_does_not_know_is_said(
     assert "line 1: not KEY=VALUE" in capsys.readouterr().err
     assert run([*given[:-1], str(tmp_path / "absent")]) == 3
     assert "No such file" in capsys.readouterr().err
+
+
+def test_a_broker_that_wants_a_login(
+    kafka: KafkaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from services.kafka import LOGIN_PASSWORD, PLAIN_LOGIN
+
+    topic = kafka.create_topic(partitions=1)
+    kafka.produce(topic, [b"a", b"b", b"c"])
+    place = stream(tmp_path, {topic: {0: 1}})
+    config = tmp_path / "client.properties"
+
+    def logged_in(password: str) -> int:
+        config.write_text(
+            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+            f'sasl.jaas.config={PLAIN_LOGIN} username="ann" password="{password}";\n'
+        )
+        options = ["--kafka-config", str(config), "--timeout", "2"]
+        return run(["lag", place, "--kafka", kafka.guarded, *options])
+
+    assert logged_in(LOGIN_PASSWORD) == 0
+    assert "behind: 2 records, the oldest" in capsys.readouterr().out
+    assert logged_in("wr0ng-pa55word") == 3
+    said = "".join(capsys.readouterr())
+    assert "does not answer within 2 s" in said
+    assert "SASL authentication error" in said
+    assert "--kafka-config" in said
+    assert "wr0ng-pa55word" not in said
+    # Settings go to no broker but the one that the user names.
+    note = {"sources": [{"options": {"kafka.bootstrap.servers": kafka.guarded}}]}
+    samples.write(Path(place), {"_floodmark/starts/0.json": json.dumps(note).encode()})
+    noted = ["lag", place, "--sources", "--kafka-config", str(config), "--timeout", "1"]
+    assert run(noted) == 3

@@ -15,6 +15,8 @@ from typing import Any
 from services.server import READY_WITHIN, Server, free_port, java
 
 WITHIN = 30.0
+PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+LOGIN_PASSWORD = "s3cr3t-of-ann"
 UNSETTLED = {
     "UNKNOWN_LEADER_EPOCH",
     "FENCED_LEADER_EPOCH",
@@ -33,6 +35,7 @@ class KafkaServer(Server):
         self._numbers = count(1)
         self.port = free_port()
         self._controller_port = free_port()
+        self._login_port = free_port()
 
     def start(self) -> None:
         """Also after `stop`: the same port, and all that was produced is still there."""
@@ -46,6 +49,11 @@ class KafkaServer(Server):
     @property
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def guarded(self) -> str:
+        """The same broker where one has to log in: as ann, with LOGIN_PASSWORD."""
+        return f"127.0.0.1:{self._login_port}"
 
     def create_topic(self, name: str = "topic", partitions: int = 2, **config: str) -> str:
         """A topic that no other test uses: its name, with a number."""
@@ -182,12 +190,18 @@ class KafkaServer(Server):
 
     def _properties(self) -> dict[str, object]:
         controller = f"127.0.0.1:{self._controller_port}"
+        clients = f"PLAINTEXT://{self.bootstrap},SASL_PLAINTEXT://{self.guarded}"
         return {
             "process.roles": "broker,controller",
             "node.id": 1,
             "controller.quorum.voters": f"1@{controller}",
-            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{controller}",
-            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+            "listeners": f"{clients},CONTROLLER://{controller}",
+            "advertised.listeners": clients,
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
+            "SASL_PLAINTEXT:SASL_PLAINTEXT",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{PLAIN_LOGIN} "
+            f'user_ann="{LOGIN_PASSWORD}";',
             "controller.listener.names": "CONTROLLER",
             "log.dirs": self.folder / "data",
             # One broker is all there is, so nothing can be kept twice.

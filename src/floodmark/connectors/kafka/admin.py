@@ -18,6 +18,7 @@ READ_COMMITTED = "read_committed"
 _RETENTION = ("retention.ms", "retention.bytes", "cleanup.policy")
 _UNKNOWN_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "TOPIC_EXCEPTION", "_UNKNOWN_TOPIC", "INVALID_TOPIC")
 _UNSETTLED = ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS")
+_TELLING = ("_AUTHENTICATION", "_SSL", "_RESOLVE", "_TRANSPORT")
 _FETCHED_BYTES = 65_536
 _LONGEST_REQUEST = 3600.0
 """In seconds: librdkafka takes no more."""
@@ -67,10 +68,11 @@ class Admin:
             ) from None
         self.bootstrap = bootstrap
         self._config = {**(config or {}), "bootstrap.servers": bootstrap, "log_level": 0}
+        self._complaints: list[str] = []
         self._timeout = timeout
         self._until = time.monotonic() + timeout
         try:
-            self.client: Any = AdminClient(self._config)
+            self.client: Any = AdminClient({**self._config, "error_cb": self._complained})
         except (KafkaException, ValueError, TypeError) as error:
             raise WrongUse(
                 f"--kafka-config: Kafka's client does not take it: {_words(error)}",
@@ -215,8 +217,10 @@ class Admin:
         if isinstance(error, FloodmarkError):
             return error
         if isinstance(error, TimeoutError) or code_of(error) in ("_TIMED_OUT", "_TRANSPORT", ""):
+            self.client.poll(0)  # the client's own complaints come with it
             return CannotRead(
                 f"Kafka at {self.bootstrap} does not answer within {self._timeout:g} s",
+                self._complaints[0] if self._complaints else "",
                 do="Check the address, the network and --kafka-config; --timeout SECONDS waits "
                 "longer.",
             )
@@ -224,6 +228,11 @@ class Admin:
             f"Kafka at {self.bootstrap} refuses: {_words(error)} ({code_of(error)})",
             do="Check who --kafka-config logs in as, and what that user may do.",
         )
+
+    def _complained(self, error: Any) -> None:
+        """Why a connection failed, as the client puts it; the first one is the cause."""
+        if error.name() in _TELLING:
+            self._complaints.append(str(error.str()))
 
     def settled(self, ask: Callable[[], _Answer]) -> _Answer:
         """Asks again while the cluster is still finding out who has to answer."""

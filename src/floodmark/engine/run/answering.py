@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,6 +18,10 @@ class Reply(NamedTuple):
     body: str
 
 
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_NOT_HERE = Reply(403, "text/plain; charset=utf-8", "Ask for 127.0.0.1 or localhost.\n")
+
+
 @contextlib.contextmanager
 def answering(reply: Callable[[str], Reply], host: str, port: int, option: str) -> Iterator[int]:
     """`reply` is given the path that is asked for. Yields the port, also where 0 chose one."""
@@ -25,7 +30,7 @@ def answering(reply: Callable[[str], Reply], host: str, port: int, option: str) 
         timeout = 10  # a client that says nothing keeps no thread
 
         def do_GET(self) -> None:
-            found = reply(self.path)
+            found = reply(self.path) if self._is_meant() else _NOT_HERE
             body = found.body.encode()
             self.send_response(found.status)
             self.send_header("Content-Type", found.content_type)
@@ -33,6 +38,13 @@ def answering(reply: Callable[[str], Reply], host: str, port: int, option: str) 
             self.send_header("X-Content-Type-Options", "nosniff")
             self.end_headers()
             self.wfile.write(body)
+
+        def _is_meant(self) -> bool:
+            """On loopback, a page of another site must not reach it by a name of its own."""
+            if host not in _LOOPBACK:
+                return True
+            name = (self.headers.get("Host") or host).strip().lower()
+            return re.sub(r":\d+$", "", name).strip("[]") in _LOOPBACK
 
         def log_message(self, format: str, *arguments: object) -> None:
             return
