@@ -194,7 +194,10 @@ def write_text(path: str, text: str) -> None:
         beside.replace(place)
     except OSError as error:
         beside.unlink(missing_ok=True)
-        raise WrongUse(f"{path} cannot be written: {error.strerror}") from None
+        raise WrongUse(
+            f"{path} cannot be written: {error.strerror}",
+            do="Name a file in a folder that may be written to.",
+        ) from None
 
 
 def accepted_rules(names: Iterable[str]) -> frozenset[str]:

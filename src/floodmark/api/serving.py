@@ -171,6 +171,7 @@ def _token(host: str, token_file: str | None) -> str | None:
         raise WrongUse(
             f"--token-file {token_file}: the token is too short, or holds a space",
             f"It has to have {_SHORTEST_TOKEN} characters at least, on one line.",
+            "Write a longer one: openssl rand -hex 32 > FILE",
         )
     from floodmark.secret_text import remember
 
@@ -320,7 +321,10 @@ def _planned(verb: str, path: str, storage: Storage | None) -> tuple[Change, str
         return change, f"floodmark upgrade {place} {shlex.quote(new)} --execute"
     batch = rewindable(load(open_files(path, storage)))
     if batch is None:
-        raise NoAnswer("there is no earlier batch to go back to")
+        raise NoAnswer(
+            "there is no earlier batch to go back to",
+            do="`floodmark batches CP` lists the batches that are logged.",
+        )
     change = rewind(path, to_batch=batch, storage=storage)
     return change, f"floodmark rewind {place} --to-batch {batch} --execute"
 
