@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from replays import files_of, operators, replay_all
 
+import samples
 from floodmark import api
+from floodmark.engine.proof.planned_batches import require_range
 from floodmark.errors import BatchPurged, NotEmpty, WouldLose, WrongUse
+from floodmark.storage.files import open_files
+from floodmark.storage.load import Entries, load
 
 pytestmark = pytest.mark.spark
 
@@ -164,6 +169,8 @@ def test_bad_input_gets_a_sentence(totals: Totals, tmp_path: Path) -> None:
         totals.replay(batches=(2, 1))
     with pytest.raises(WrongUse, match="say which batch"):
         totals.replay()
+    with pytest.raises(WrongUse, match="nothing has a field 'customer'"):
+        totals.replay(1, key={"customer": "a"})
     with pytest.raises(WrongUse, match="not noted"):
         api.replay(str(totals.place), 1)
     (tmp_path / "full").mkdir()
@@ -172,6 +179,18 @@ def test_bad_input_gets_a_sentence(totals: Totals, tmp_path: Path) -> None:
         with pytest.raises(NotEmpty, match="not empty"):
             totals.replay(1, **{option: str(tmp_path / "full")})
     assert (tmp_path / "full" / "file").read_text() == "mine"
+
+
+def test_a_range_across_a_rewind_is_refused(tmp_path: Path) -> None:
+    """Where a log was taken back, one entry ends before the one in front of it."""
+    cp = samples.write(tmp_path / "cp", samples.sales(10))
+    checkpoint = load(open_files(str(cp)), Entries.ALL)
+    require_range(checkpoint, 2, 8)
+    entries = {**checkpoint.offsets, 6: checkpoint.offsets[3]}
+    rewound = replace(checkpoint, offsets=entries)
+    with pytest.raises(WrongUse, match="batch 6 ends before it begins"):
+        require_range(rewound, 5, 7)
+    require_range(rewound, 1, 5)
 
 
 def test_other_sources_are_refused(totals: Totals, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from floodmark.checkpoint.layout import METADATA, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry, render_offsets, with_conf, with_watermark
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.connectors.registry import family, kind_named, look_alikes
+from floodmark.connectors.registry import about, family, kind_named, look_alikes
 from floodmark.connectors.source import UNKNOWN
 from floodmark.engine.code.empty_leaves import frame_of
 from floodmark.engine.code.outline import clone_session
@@ -79,6 +79,25 @@ def require_range(checkpoint: Checkpoint, first: int, last: int) -> None:
             "A batch reads what lies between two entries of the log.",
             oldest_words(checkpoint),
         )
+    for batch in range(max(first, 1), last + 1):
+        _refuse_rewound(checkpoint, batch)
+
+
+def _refuse_rewound(checkpoint: Checkpoint, batch: int) -> None:
+    """Refuses a batch that ends before it begins: the log was rewound there, and nothing ran."""
+    before = {source.id: source for source in checkpoint.sources_of(batch - 1)}
+    for source in checkpoint.sources_of(batch):
+        last = before.get(source.id)
+        if last is None or last.kind != source.kind or None in (last.offset, source.offset):
+            continue
+        for part, was, now in about(source).went_back(last.offset, source.offset):
+            raise WrongUse(
+                f"batch {batch} ends before it begins: source {source.id}{part} stands at {now}, "
+                f"after {was}",
+                "The stream was rewound there, or its source was recreated: no batch has read "
+                "that range.",
+                f"Choose batches up to {batch - 1}, or from {batch + 1} on.",
+            )
 
 
 def oldest_words(checkpoint: Checkpoint) -> str:
