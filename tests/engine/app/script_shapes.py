@@ -115,6 +115,23 @@ except OSError:
 spark =""",
         1,
     ),
+    "writers of the JVM": HEAD
+    + """
+rows = spark.createDataFrame([("c1", 1)], "customer string, amount long")
+rows._jdf.write().mode("append").parquet("OUT")
+rows._jdf.sparkSession().range(3).write().parquet("HERE/jvm")
+rows._jdf.writeTo("TABLE").create()
+"""
+    + START,
+    "a log of its own": HEAD
+    + """
+import logging, logging.handlers
+handler = logging.handlers.RotatingFileHandler("HERE/job.log", maxBytes=1000000)
+logging.basicConfig(handlers=[handler], level=logging.INFO)
+logging.getLogger("orders").addHandler(logging.FileHandler("HERE/orders.log"))
+logging.info("begins")
+"""
+    + START,
     "Hadoop's file system": HEAD
     + """
 jvm = spark._jvm

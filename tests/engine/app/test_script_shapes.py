@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 import time
@@ -99,6 +100,15 @@ def test_nothing_starts_and_nothing_is_touched(place: Place, shape: str) -> None
     assert time.monotonic() - began < 20
     assert [source.kind for source in query.sources] == ["json"]
     assert query.schema_json.startswith('{"type":"struct"')
+
+
+def test_a_log_of_the_script_is_not_written_to_later_either(place: Place) -> None:
+    before = list(logging.root.handlers), logging.root.level
+    judge(place, place.script(SHAPES["a log of its own"]))
+    assert (logging.root.handlers, logging.root.level) == before
+    assert logging.getLogger("orders").handlers == []
+    logging.getLogger("orders").warning("after its end")
+    assert not (place.root / "orders.log").exists()
 
 
 def test_a_thread_that_wakes_after_the_end_starts_nothing(place: Place) -> None:

@@ -464,3 +464,48 @@ def test_old_code_of_a_revision_is_adopted(
     status, _, words = command(capsys, "check", place, script, *old, "--adopt", "--", place)
     assert status == 2
     assert "has a note of its last start already" in words
+
+
+SETTINGS = """
+import sys
+from pyspark.sql import SparkSession, functions as F
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")SET.getOrCreate()
+days = spark.readStream.schema("day string, n long").json("INPUT")
+totals = days.groupBy(F.try_to_timestamp("day", F.lit("yyyy-MM-dd")).alias("d")).agg(F.sum("n"))
+(totals.writeStream.outputMode("complete").format("noop").option("checkpointLocation", "CK")
+    .trigger(availableNow=True).start().awaitTermination())
+"""
+
+
+def test_what_new_code_sets_for_all_of_spark_is_not_the_old_codes(
+    spark: Any, tmp_path: Path
+) -> None:
+    """In a process whose Spark the new code starts: its builder's settings are Spark's then."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.json").write_text('{"day": "2026-1-1", "n": 1}\n')
+    text = SETTINGS.replace("INPUT", str(tmp_path / "in")).replace("CK", str(tmp_path / "ck"))
+    policy = '.config("spark.sql.legacy.timeParserPolicy", "LEGACY")'
+    zone = '.config("spark.sql.session.timeZone", "Asia/Tokyo")'
+    old, new = tmp_path / "old.py", tmp_path / "new.py"
+    old.write_text(text.replace("SET", ""))
+    new.write_text(text.replace("SET", policy + zone))
+    days = spark.readStream.schema("day string, n long").json(str(tmp_path / "in"))
+    writer = days.groupBy("day").count().writeStream.outputMode("complete").format("noop")
+    writer = writer.option("checkpointLocation", str(tmp_path / "ck")).trigger(availableNow=True)
+    assert writer.start().awaitTermination(120)
+    ran = subprocess.run(
+        [
+            *(sys.executable, "-m", "floodmark", "check", str(tmp_path / "ck"), str(new)),
+            *("--old", str(old), "--json"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    found = json.loads(ran.stdout)
+    assert found["verdict"] not in ("same", "compatible")
+    changed = [one["what"] for one in found["reasons"] if one["code"] == "FM355"]
+    assert any("timeParserPolicy" in what for what in changed), found
+    assert any("timeZone" in what for what in changed), found

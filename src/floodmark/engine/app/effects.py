@@ -65,6 +65,16 @@ _FILE_SYSTEM_ACTS = frozenset(
 )
 _STREAM_WRITER = "org.apache.spark.sql.streaming.DataStreamWriter"
 _STREAM_STARTS = frozenset({"start", "toTable"})
+_BATCH_WRITER = "org.apache.spark.sql.DataFrameWriter"
+_JVM_ACTS = {
+    _FILE_SYSTEM: _FILE_SYSTEM_ACTS,
+    _STREAM_WRITER: _STREAM_STARTS,
+    _BATCH_WRITER: frozenset({*_WRITER, "jdbc"}),
+    f"{_BATCH_WRITER}V2": frozenset(_WRITER_V2),
+    "org.apache.spark.sql.SparkSession": frozenset({"sql"}),
+}
+_NEEDED = frozenset({"sql", *_STREAM_STARTS, *_FILE_SYSTEM_ACTS} - {"delete", "mkdirs", "rename"})
+"""A script cannot go on without what these return."""
 
 
 def leave_out_effects(patches: Patches, watch: Watch) -> None:
@@ -149,23 +159,25 @@ def _leave_out_tables(patches: Patches, watch: Watch) -> None:
 
 
 def _leave_out_jvm_calls(patches: Patches, watch: Watch) -> None:
-    """What a script does on the JVM's own objects: Hadoop's FileSystem, and Spark's writer."""
+    """What a script does on the JVM's own objects: Hadoop's FileSystem, and Spark's writers."""
     from py4j.java_gateway import JavaMember
 
-    acts = _FILE_SYSTEM_ACTS | _STREAM_STARTS
+    acts = frozenset().union(*_JVM_ACTS.values())
 
     def wrapper(original: Any) -> Any:
         def call(self: Any, *given: Any) -> Any:
             if self.name not in acts or not watch.is_users_call():
                 return original(self, *given)
-            kind = _STREAM_WRITER if self.name in _STREAM_STARTS else _FILE_SYSTEM
-            if not _is_a(self, kind):
+            kinds = [kind for kind, names in _JVM_ACTS.items() if self.name in names]
+            kind = next((one for one in kinds if _is_a(self, one)), None)
+            if kind is None or (self.name == "sql" and not changes_something(str(given[0]))):
                 return original(self, *given)
             words = f"{kind.rpartition('.')[2]}.{self.name}({_plain(given)})"
-            if self.name in ("delete", "mkdirs", "rename"):
-                watch.skip(words)
-                return True
-            raise watch.refuse(words)
+            # A file system's `create` and `append` give a stream, those of a writer nothing.
+            if self.name in _NEEDED and not kind.startswith(_BATCH_WRITER):
+                raise watch.refuse(words)
+            watch.skip(words)
+            return True if kind == _FILE_SYSTEM else None
 
         return call
 

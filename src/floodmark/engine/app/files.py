@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import io
+import logging
 import os
 import shutil
 import sys
@@ -93,6 +94,26 @@ class _Files:
             self.written[place] = made
             self.watch.skip(f"open({str(path)!r}, {mode!r})")
         return self.written[place]
+
+
+def leave_out_log_handlers(patches: Patches) -> None:
+    """Handlers that the script adds go with it: else they write on, into the script's own files."""
+    before = {logger: list(logger.handlers) for logger in _loggers()}
+    levels = {logger: logger.level for logger in before}
+
+    def put_back() -> None:
+        for logger in _loggers():
+            for handler in list(logger.handlers):
+                if handler not in before.get(logger, ()):
+                    logger.removeHandler(handler)
+            logger.setLevel(levels.get(logger, logger.level))
+
+    patches.callback(put_back)
+
+
+def _loggers() -> list[logging.Logger]:
+    known = logging.root.manager.loggerDict.values()
+    return [logging.root, *(one for one in known if isinstance(one, logging.Logger))]
 
 
 def leave_out_files(patches: Patches, watch: Watch) -> None:

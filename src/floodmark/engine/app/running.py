@@ -18,7 +18,7 @@ from typing import Any
 from floodmark.engine.app.caught import Caught
 from floodmark.engine.app.caught_starts import Starts, catch_starts
 from floodmark.engine.app.effects import leave_out_effects
-from floodmark.engine.app.files import leave_out_files
+from floodmark.engine.app.files import leave_out_files, leave_out_log_handlers
 from floodmark.engine.app.limit import Limit, ScriptEnded
 from floodmark.engine.app.notebook_names import notebook_names, offer_dbutils
 from floodmark.engine.app.options import ScriptOptions
@@ -113,6 +113,7 @@ def watching(
     catch_starts(patches, watch, seen.starts)
     leave_out_effects(patches, watch)
     leave_out_files(patches, watch)
+    leave_out_log_handlers(patches)
     patches.wrap(threading.Thread, "start", _adopting(watch))
     patches.set(threading, "excepthook", _keeping(seen, threading.excepthook))
     patches.wrap(atexit, "register", _unless(watch, lambda function, *_, **__: function))

@@ -18,7 +18,12 @@ from floodmark.engine.app.source import ScriptText
 from floodmark.engine.pipelines.pipeline import Pipeline
 from floodmark.engine.run.failure import sentence_of
 from floodmark.engine.spark.java import require_java
-from floodmark.engine.spark.session import for_own_sessions, running_session, spark_version
+from floodmark.engine.spark.session import (
+    for_own_sessions,
+    forget_other_code,
+    running_session,
+    spark_version,
+)
 from floodmark.secret_text import redacted
 from floodmark.visible import visible
 
@@ -84,6 +89,7 @@ def _session_of_its_own(running: Any, conf: Mapping[str, str]) -> Iterator[None]
     from pyspark.sql import SparkSession
 
     session = running.newSession()
+    forget_other_code(session, conf)
     configure(session, conf)
     names = ("_instantiatedSession", "_activeSession")
     before = {name: getattr(SparkSession, name) for name in names if hasattr(SparkSession, name)}

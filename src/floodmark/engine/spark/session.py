@@ -26,6 +26,11 @@ DELTA_CONF = {
 }
 
 
+_set_by_code: set[str] = set()
+"""Settings that the code gave to the builder which started this process' Spark. They are settings
+of the whole Spark then, and every later session begins with them."""
+
+
 @dataclass(frozen=True)
 class SessionOptions:
     name: str
@@ -86,11 +91,20 @@ def for_own_sessions(
     name = f"floodmark: {source.stem}"
 
     def settled(given: dict[str, str]) -> dict[str, str]:
+        _set_by_code.clear()
+        _set_by_code.update(given)
         needs = connectors_named_in(source) if code is None else connectors_named(code)
         return settled_conf(SessionOptions(name, needs, {**conf, **given}))
 
     with own_jvm(log, stdout_to_stderr, settled):
         yield
+
+
+def forget_other_code(session: Any, keep: Mapping[str, str]) -> None:
+    """Takes from a session what another script has set for all of Spark: it is not this one's."""
+    for key in _set_by_code - set(keep):
+        if key.startswith("spark.sql.") and session.conf.isModifiable(key):
+            session.conf.unset(key)
 
 
 def settled_conf(options: SessionOptions) -> dict[str, str]:

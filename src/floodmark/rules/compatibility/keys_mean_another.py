@@ -28,8 +28,9 @@ RULE = Rule(
     matters="Spark compares types, not names and not expressions. What was counted for a "
     "customer goes on under a product of the same text.",
     restart="It starts without a warning, and old and new keys lie in one state.",
-    instead="If it is a new name only, nothing. Otherwise `floodmark migrate --with` makes "
-    "new keys of the old ones, or `floodmark upgrade --without-state` begins with an empty state.",
+    instead="If it is a new name only, nothing. Otherwise a function of yours makes new keys of "
+    "the old ones (`floodmark migrate --skeleton` prints a MIGRATION.py to begin with), or "
+    "`floodmark upgrade --without-state` begins with an empty state.",
 )
 
 
@@ -61,7 +62,11 @@ def _is_refused(comparison: Comparison) -> bool:
 def _by_plan(comparison: Comparison) -> Iterator[Reason]:
     """The plans tell what a key is made of: one that has a new name only is the same."""
     for one in comparison.differences_of(DifferenceKind.KEYS):
-        yield reason(RULE, Verdict.NEEDS_MIGRATION, one.what, one.where, silent=True)
+        # Only the user knows which new key an old one becomes.
+        with_function = ("--with MIGRATION.py",)
+        yield reason(
+            RULE, Verdict.NEEDS_MIGRATION, one.what, one.where, silent=True, migrate=with_function
+        )
 
 
 def _by_state(comparison: Comparison) -> Iterator[Reason]:
@@ -76,6 +81,9 @@ def _by_state(comparison: Comparison) -> Iterator[Reason]:
                     Verdict.NEEDS_MIGRATION,
                     f"The state's keys have the same types and other names: {pairs}.",
                     f"{STATE}/{held.operator}",
+                    do=f"{RULE.instead} With the code that made the checkpoint, `floodmark check "
+                    "CP APP.py --old OLD.py --adopt` tells the one from the other, and notes it "
+                    "for the next start.",
                     silent=True,
                 )
                 break
