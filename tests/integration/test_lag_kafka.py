@@ -128,6 +128,11 @@ def test_the_command_says_it_in_words_and_as_the_contract_has_it(
     shown = capsys.readouterr().out
     assert "behind: 8 records, the oldest" in shown
     assert "retention leaves it at least 6 days 23 h" in shown
+    read = stream(tmp_path / "read", {topic: {0: 12}})
+    assert run(["lag", read, "--kafka", kafka.bootstrap]) == 0
+    shown = capsys.readouterr().out
+    assert "not behind: everything is read" in shown
+    assert "what comes now stays for at least 7 days" in shown
     assert run(["lag", place, "--kafka", kafka.bootstrap, "--json"]) == 0
     [source] = json.loads(capsys.readouterr().out)["sources"]
     assert (source["id"], source["kind"]) == ("0", "kafka")

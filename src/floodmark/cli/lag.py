@@ -13,6 +13,7 @@ from floodmark.connectors.behind import Lag, PartLag, SourceLag
 from floodmark.errors import CannotRead
 
 _PARTS_SHOWN = 20
+_READ = "not behind: everything is read"
 _NOT_ANSWERED = CannotRead.status
 
 
@@ -117,7 +118,7 @@ def _source(source: SourceLag) -> str:
         what = "versions" if source.behind.versions is not None else "records"
         lines.append("  " + style(f"{source.lost:,} {what} are gone before they were read", "red"))
     if source.retention_left_ms is not None:
-        lines.append(f"  {retention_words(source.retention_left_ms)}")
+        lines.append(f"  {retention_words(source)}")
     if len(source.parts) > 1 or any(part.earliest is not None for part in source.parts):
         lines.append(_parts(source.parts))
     lines += [line for note in source.notes for line in wrapped("  ", note, 96, 2)]
@@ -134,7 +135,7 @@ def in_words(source: SourceLag) -> str:
     if not said and behind.ms is None:
         return "how far behind is not known"
     if not any((*(number for number, _ in counts), behind.bytes, behind.ms)):
-        return "not behind: everything is read"
+        return _READ
     if behind.ms is not None:
         said.append(f"the oldest {duration(behind.ms)} old")
     return f"behind: {', '.join(said)}"
@@ -143,13 +144,16 @@ def in_words(source: SourceLag) -> str:
 def _colour(source: SourceLag) -> tuple[str, ...]:
     if source.lost or source.retention_left_ms == 0:
         return ("red",)
-    return ("green",) if in_words(source).startswith("not") else ()
+    return ("green",) if in_words(source) == _READ else ()
 
 
-def retention_words(left_ms: int) -> str:
-    if left_ms == 0:
+def retention_words(source: SourceLag) -> str:
+    left = source.retention_left_ms or 0
+    if left == 0:
         return style("retention may remove what is not read at any time", "red")
-    return f"retention leaves it at least {duration(left_ms)}"
+    if in_words(source) == _READ:
+        return f"what comes now stays for at least {duration(left)}"
+    return f"retention leaves it at least {duration(left)}"
 
 
 def _parts(parts: tuple[PartLag, ...]) -> str:

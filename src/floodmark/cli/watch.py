@@ -235,7 +235,7 @@ def _lag(source: SourceLag, history: WatchedLags) -> list[str]:
     if source.lost:
         lines.append("    " + style(f"{source.lost:,} are gone before they were read", "red"))
     if source.retention_left_ms is not None:
-        lines.append(f"    {retention_words(source.retention_left_ms)}")
+        lines.append(f"    {retention_words(source)}")
     return lines
 
 
