@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -210,3 +213,17 @@ def test_a_history_that_is_no_database(
     assert run(["serve", str(root), "--port", "0", "--history", str(path)]) == 3
     assert "--no-history" in capsys.readouterr().err
     assert path.read_bytes().startswith(b"no database")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_that_was_asked_for_is_no_failure(root: Path, number: int) -> None:
+    main = "from floodmark.cli.main import main; main()"
+    command = [sys.executable, "-c", main, "serve", str(root), "--port", "0", "--no-history"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        url = server.stderr.readline().rsplit(" at ", 1)[1].strip()
+        assert Server(url).get("/api/health").status == 200
+        server.send_signal(number)
+        _, told = server.communicate(timeout=60)
+        assert server.returncode == 0, told
+        assert "Traceback" not in told

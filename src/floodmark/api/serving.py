@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 from floodmark.api.arguments import Storage, several_of
@@ -271,6 +273,9 @@ def _run(app: Any, listener: socket.socket, stop: Event | None, ready: Callable[
         lifespan="off",
     )
     server = uvicorn.Server(config)
+    # Its own handlers raise the signal again once it has shut down: a stop that was asked for
+    # would end as a failure, and before the history is closed.
+    server.capture_signals = lambda: _signals_stop(server)  # type: ignore[method-assign]
     if stop is not None:
 
         def end() -> None:
@@ -280,6 +285,24 @@ def _run(app: Any, listener: socket.socket, stop: Event | None, ready: Callable[
         Thread(target=end, name="floodmark-stop", daemon=True).start()
     ready()
     server.run(sockets=[listener])
+
+
+@contextmanager
+def _signals_stop(server: Any) -> Iterator[None]:
+    """Ctrl-C and SIGTERM let the server end by itself; only a process's main thread gets them."""
+    if current_thread() is not main_thread():
+        yield
+        return
+
+    def end(*_: object) -> None:
+        server.should_exit = True
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _plan_maker(storage: Storage | None) -> Callable[[str, str], PlanAnswer]:
