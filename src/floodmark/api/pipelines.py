@@ -20,7 +20,6 @@ from floodmark.checkpoint.places.flow import (
 from floodmark.errors import NotACheckpoint
 from floodmark.screen import fields_text
 from floodmark.storage.files import local_path, open_files
-from floodmark.storage.pipeline_spec import is_pipeline_spec, read_pipeline_spec
 
 
 @dataclass(frozen=True)
@@ -54,6 +53,8 @@ def next_checkpoint(path: str, storage: Storage | None = None) -> str | None:
 
 def storage_of(path: str) -> tuple[str, str | None]:
     """(the storage's root, the pipeline's name) of a specification; else the path itself."""
+    from floodmark.storage.pipeline_spec import is_pipeline_spec, read_pipeline_spec
+
     if not is_pipeline_spec(str(path)):
         return str(path), None
     spec = read_pipeline_spec(str(path))
