@@ -58,6 +58,7 @@ from floodmark.storage.load import load
 from floodmark.storage.local import LocalFiles
 
 _POLL_MS = 200
+_MANY = 100
 _LOG = "spark.streaming.receiver.writeAheadLog.enable"
 _CODEC = "spark.io.compression.codec"
 
@@ -307,13 +308,15 @@ class _Run:
                 f"it with those, or begin anew: floodmark run {self._application} "
                 "--fresh-with-state",
             ) from error
-        taken = self._file_taken(ssc)
-        self._say(f"recovers the context from {taken}")
+        time_ms = int(ssc._jssc.ssc().initialCheckpoint().checkpointTime().milliseconds())
+        self._say(f"recovers the context from {self._file_taken(time_ms)}")
+        missed = (int(time.time() * 1000) - time_ms) // self._pipeline.batch_ms
+        if missed > _MANY:
+            self._say(f"makes up for {missed:,} batches of the time that it was down")
         return ssc
 
-    def _file_taken(self, ssc: Any) -> str:
+    def _file_taken(self, time_ms: int) -> str:
         """Which file Spark took: the newest whose batch is the recovered one's."""
-        time_ms = int(ssc._jssc.ssc().initialCheckpoint().checkpointTime().milliseconds())
         found = load(self._files).dstreams
         if found is not None and found.checkpoint_time_ms == time_ms and found.restart_file:
             return found.restart_file
