@@ -196,41 +196,6 @@ def _leave(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         _put(root, "f.csv", "c1,1\n")
 
 
-FAILING = """
-    import os
-    if not os.path.exists("{root}/mended"):
-        raise ValueError("no such region")
-    return round(sum(paid) + (total or 0.0), 2)"""
-
-
-@pytest.mark.spark
-def test_a_batch_that_fails_is_run_again(spark: Any, tmp_path: Path) -> None:
-    root = tmp_path
-    (root / "in").mkdir()
-
-    class Mending(Seen):
-        def say(self, pipeline: str, words: str) -> None:
-            super().say(pipeline, words)
-            if words.startswith("begins a new context"):
-                _put(root, "a.csv", "c1,2\n")
-            if words.startswith("starts again"):
-                (root / "mended").touch()
-
-    from floodmark.engine.dstreams.application import load_dstream
-    from floodmark.engine.dstreams.runtime import DStreamOptions, run_dstream
-    from floodmark.engine.run.restarting import RestartPolicy
-    from floodmark.engine.run.runtime import RunOptions
-
-    app = root / "failing.py"
-    app.write_text(APP.format(update=FAILING.format(root=root).strip(), root=root))
-    seen = Mending(root, {"c1": 2.0})
-    request = RunOptions(restart=RestartPolicy(on_failure=True, first_wait=0.1))
-    report = run_dstream(load_dstream(str(app)), app, request, DStreamOptions(), seen)
-    assert not seen.late, seen.said
-    assert report.pipelines[0].restarts >= 1
-    assert any("no such region" in words for words in seen.said)
-
-
 @pytest.mark.parametrize(
     ("batch", "interval"), [(500, 10_000), (1_000, 10_000), (2_000, 10_000), (5_000, 25_000)]
 )
@@ -316,3 +281,10 @@ def test_a_loop_keeps_its_lineage_short(spark: Any, tmp_path: Path) -> None:
         cut(3)
     with pytest.raises(WrongUse, match="numbers from 1 on"):
         floodmark.truncate_lineage(every=0)
+
+
+def test_a_supervisor_restarts_dstreams(tmp_path: Path) -> None:
+    app = tmp_path / "app.py"
+    app.write_text(APP.format(update=FIRST, root=tmp_path))
+    with pytest.raises(WrongUse, match="not started again after a failure"):
+        floodmark.run(str(app), restart="on-failure")

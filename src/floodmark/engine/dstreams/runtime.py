@@ -97,6 +97,12 @@ def run_dstream(
             "--available-now, --once and --trigger are for Structured Streaming.",
             "Leave them out; the interval stands in @dstream(batch=…).",
         )
+    if request.restart.on_failure:
+        raise WrongUse(
+            f"dstream {pipeline.name} is not started again after a failure",
+            "--restart on-failure is for Structured Streaming. A new process recovers DStreams.",
+            "Leave it to a supervisor: the next start goes on from the checkpoint.",
+        )
     values = pipeline.settle(dict(request.settings))
     checkpoint = pipeline.checkpoint_for(values)
     stop = StopSignals()
