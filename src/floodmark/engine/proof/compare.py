@@ -164,7 +164,9 @@ class _Running:
                 batches.begin(self.first)
             else:
                 self.request.say("carrying the state over")
-                names = tuple(one.rule for one in judgement.reasons if one.silent)
+                # What `migrate` carries is not accepted as it is: that would carry it by place.
+                unsure = (one for one in judgement.reasons if one.verdict is Verdict.UNKNOWN)
+                names = tuple(one.rule for one in unsure if one.silent)
                 migrate(str(self._before / "fork"), str(batches.place / "fork"), names)
             return judgement, self._run(batches)
 
