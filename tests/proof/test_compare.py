@@ -133,10 +133,10 @@ REFACTORINGS: Mapping[str, Change] = {
     "an alias": Change(
         SUM, 'rows.withColumnRenamed("v", "w").groupBy("k").agg(F.sum("w").alias("s"))'
     ),
-    "aggregates reordered, shown as before": Change(
-        'rows.groupBy("k").agg(F.sum("v").alias("s"), F.sum("x").alias("t"))',
-        'rows.groupBy("k").agg(F.sum("x").alias("t"), F.sum("v").alias("s")).select("k", "s", "t")',
-        migrated=True,
+    "a case written as an if": Change(
+        'rows.selectExpr("k", "CASE WHEN v > 5 THEN 1 ELSE 0 END AS v")',
+        'rows.selectExpr("k", "if(v > 5, 1, 0) AS v")',
+        mode="append",
     ),
 }
 
