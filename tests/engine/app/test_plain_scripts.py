@@ -69,6 +69,15 @@ result = result.select(F.col("window.start").alias("start"), "total")
 """
     + TAIL
 )
+SUMS = (
+    HEAD
+    + """
+MODE = "update"
+result = stream("orders").groupBy("customer").agg(
+    F.sum("amount").alias("a"), F.sum("id").alias("i")).select("customer", "a", "i")
+"""
+    + TAIL
+)
 PANDAS = (
     HEAD
     + """
@@ -153,6 +162,26 @@ CASES: dict[str, tuple[Any, ...]] = {
         ("start", "customer"),
         "SELECT window(at, '5 minutes').start AS start, customer, count(*) AS orders FROM orders "
         "GROUP BY window(at, '5 minutes'), customer",
+        (),
+    ),
+    # Spark folds the select into the aggregation, and would take one sum for the other.
+    "two sums, selected in another order": (
+        SUMS,
+        (('select("customer", "a", "i")', 'select("customer", "i", "a")'),),
+        "needs-migration",
+        ("customer",),
+        "SELECT customer, sum(amount) AS a, sum(id) AS i FROM orders GROUP BY customer",
+        (),
+    ),
+    "two sums, written in another order and selected in the old one": (
+        SUMS,
+        (
+            ('F.sum("amount").alias("a"), F.sum("id").alias("i")', "X"),
+            ("X", 'F.sum("id").alias("i"), F.sum("amount").alias("a")'),
+        ),
+        "same",
+        ("customer",),
+        "SELECT customer, sum(amount) AS a, sum(id) AS i FROM orders GROUP BY customer",
         (),
     ),
     "a join, with another column out": (

@@ -28,6 +28,7 @@ from floodmark.checkpoint.plan.spark_json import (
     is_nested,
     names_of,
     object_name,
+    result_id,
     simple_name,
     type_json,
 )
@@ -62,6 +63,9 @@ class Facts:
     canonical: str = ""
     tries: tuple[str, ...] = ()
     untold: tuple[str, ...] = ()
+    ranks: Mapping[int, int] = field(default_factory=dict)
+    """Where an aggregate stands after Spark's optimizer, by the number of its result: a `select`
+    above them puts them into its own order, and the state has them in that one."""
 
 
 def read_plan(nodes: list[Mapping[str, Any]], facts: Facts) -> PlanTree:
@@ -191,7 +195,7 @@ class _JsonReader:
                 return _output("Aggregate", number, f"function {at}", one)
             return one
 
-        for one in node.expressions("aggregateExpressions"):
+        for one in sorted(node.expressions("aggregateExpressions"), key=self._rank):
             if id_of(one) in wanted:
                 whole = self.expressions.read(one, fed.environment)
                 environment[id_of(one)] = _replaced(whole, result)
@@ -202,6 +206,11 @@ class _JsonReader:
             stateful=fed.streaming,
         )
         return _Fed(Input(step), environment, fed.streaming)
+
+    def _rank(self, one: list[Mapping[str, Any]]) -> int:
+        """Sorting keeps the code's order where the optimizer was not asked."""
+        ranks = self.facts.ranks
+        return min((ranks[number] for raw in one if (number := result_id(raw)) in ranks), default=0)
 
     def _deduplicate(self, node: Node, fed: _Fed) -> _Fed:
         keys = [self.expressions.read(e, fed.environment) for e in node.expressions("keys")]

@@ -15,7 +15,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from floodmark.checkpoint.plan.reading import Facts, read_plan
-from floodmark.checkpoint.plan.spark_json import KNOWN_BY_OTHER_MEANS, VOLATILE, expression_id
+from floodmark.checkpoint.plan.spark_json import (
+    KNOWN_BY_OTHER_MEANS,
+    VOLATILE,
+    expression_id,
+    result_id,
+)
 from floodmark.checkpoint.plan.tree import Input, PlanStep, PlanTree
 from floodmark.engine.code.pickled_code import python_digest
 from floodmark.engine.code.static_rows import KINDS as GIVEN_ROWS
@@ -75,7 +80,41 @@ def _facts(spark: Any, plan: Any, text: str, nodes: list[Mapping[str, Any]]) -> 
     whole = _NUMBERS.sub("", str(canonical.toJSON())) + words
     tries = tuple(_TRY.findall(words)) if "try_" in words else ()
     untold = tuple(str(one[UNTOLD]) for one in details.values() if UNTOLD in one)
-    return Facts(details, functions, hashlib.sha256(whole.encode()).hexdigest(), tries, untold)
+    ranks = _ranks(spark, plan) if _are_arranged(nodes) else {}
+    if ranks is None:
+        untold, ranks = (*untold, "the order of its aggregates"), {}
+    digest = hashlib.sha256(whole.encode()).hexdigest()
+    return Facts(details, functions, digest, tries, untold, ranks)
+
+
+def _are_arranged(nodes: list[Mapping[str, Any]]) -> bool:
+    """Whether a `select` stands above several aggregates: a node's parents come before it."""
+    has_project = False
+    for node in nodes:
+        kind = str(node["class"]).rsplit(".", 1)[-1]
+        has_project = has_project or kind == "Project"
+        if has_project and kind == "Aggregate" and len(_results(node)) > 1:
+            return True
+    return False
+
+
+def _results(node: Mapping[str, Any]) -> list[int]:
+    """The numbers of a node's aggregates, in its order."""
+    every = [raw for one in node["aggregateExpressions"] for raw in one]
+    return [result_id(raw) for raw in every if str(raw["class"]).endswith(".AggregateExpression")]
+
+
+def _ranks(spark: Any, plan: Any) -> dict[int, int] | None:
+    """Spark plans the state from what its optimizer leaves; None where it does not say."""
+    from py4j.protocol import Py4JError
+
+    try:
+        optimizer = spark._jsparkSession.sessionState().optimizer()
+        nodes = json.loads(str(optimizer.execute(plan).toJSON()))
+        found = [_results(one) for one in nodes if str(one["class"]).endswith(".Aggregate")]
+    except (Py4JError, ValueError, LookupError, TypeError):
+        return None
+    return {number: at for results in found for at, number in enumerate(results)}
 
 
 def _rows(leaf: Any) -> dict[str, Any]:
