@@ -43,6 +43,30 @@ _add(
     mode="complete",
     changes=(("k <> 'b'", "k <> 'a'"), ("k <> 'b'", "s > 3"), ("k <> 'b'", "k > 'A'")),
 )
+_SUMS = 'sums = read("events").groupBy("k").agg(F.sum("v").alias("s"), F.sum("w").alias("t"))\n'
+_SWAPPED = (
+    'F.sum("v").alias("s"), F.sum("w").alias("t")',
+    'F.sum("w").alias("t"), F.sum("v").alias("s")',
+)
+_add(
+    "sums-selected",
+    _SUMS + 'out = sums.select("k", "s", "t")',
+    changes=(('"k", "s", "t"', '"k", "t", "s"'), ('"k", "s", "t"', '"k", "t"')),
+    easy=(_SWAPPED,),
+)
+_add(
+    "sums-combined",
+    _SUMS + 'out = sums.select("k", (F.col("t") - F.col("s")).alias("d"), "s")',
+    changes=(
+        ('"t") - F.col("s")', '"s") - F.col("t")'),
+        ('(F.col("t") - F.col("s")).alias("d"), "s"', '"s", (F.col("t") - F.col("s")).alias("d")'),
+    ),
+)
+_add(
+    "sums-filtered",
+    _SUMS + 'out = sums.where("t > 0").withColumn("d", F.col("t") * F.col("t"))',
+    changes=((".where(", '.select("k", "t", "s").where('), ("t > 0", "s > 0"), _SWAPPED),
+)
 _NAMES = (
     'names = spark.createDataFrame([("a", "ann"), ("b", "bob")], "k2 STRING, name STRING")\n'
     'sums = read("events").groupBy("k").agg(F.sum("v").alias("s"))\n'
