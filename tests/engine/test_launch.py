@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,23 @@ def test_it_starts_notes_and_goes_on(session: Any, orders: Path, tmp_path: Path)
     assert again.exception() is None
     assert read_saved(checkpoint_files(session, str(checkpoint))).checkpoint.commit_ids == (0, 1)
     assert (checkpoint / "_floodmark/starts/2.json").exists()
+
+
+def test_it_keeps_a_line_of_progress_for_each_batch(
+    session: Any, orders: Path, tmp_path: Path
+) -> None:
+    checkpoint = tmp_path / "ck"
+    query = run(totals(session, orders), checkpoint, name="sales")
+    file, until = checkpoint / "_floodmark" / "progress.jsonl", time.monotonic() + 30
+    while not (file.exists() and file.read_text()) and time.monotonic() < until:
+        time.sleep(0.1)
+    (line,) = [json.loads(one) for one in file.read_text().splitlines()]
+    reports = [
+        json.loads(one.json) if hasattr(one, "json") else one for one in query.recentProgress
+    ]
+    told = [one for one in reports if one["batchId"] == line["batch"]]
+    assert (line["pipeline"], line["batch"]) == ("sales", 0)
+    assert line["rows"] == told[0]["numInputRows"]
 
 
 @pytest.mark.parametrize("option", ["checkPoint", "checkpoint_location", "checkpointLocaton"])

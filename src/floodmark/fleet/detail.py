@@ -222,7 +222,7 @@ def _lacks(
     found = {}
     if not progress:
         found["progress"] = (
-            "There are no progress lines here. `floodmark run` keeps them in "
+            "There are no progress lines here. `floodmark run` and floodmark.start() keep them in "
             "_floodmark/progress.jsonl; without them the phases of a batch, its rows and its late "
             "rows are not known."
         )

@@ -85,6 +85,9 @@ def start(
     launched = begin(prepare(writer, str(checkpoint), origin, frozenset(allow)), name)
     for warning in launched.warnings:
         _say(warning)
+    from floodmark.engine.start.progress_lines import keep_progress  # which imports run's parts
+
+    keep_progress(origin.pipeline, launched.query, launched.starting.location, _say)
     return launched.query
 
 
