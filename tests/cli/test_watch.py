@@ -97,13 +97,13 @@ def test_a_terminal_gets_a_live_screen_and_keeps_the_last_look(checkpoint: Path)
             if select.select([leader], [], [], 0.5)[0]:
                 seen += os.read(leader, 65536)
         process.send_signal(2)
-        while process.poll() is None:
+        # Whatever it has written is read, also after its end: then reading fails, or waits.
+        while select.select([leader], [], [], 0.5 if process.poll() is not None else 5)[0]:
             assert time.monotonic() < deadline
-            if select.select([leader], [], [], 0.2)[0]:
-                try:
-                    seen += os.read(leader, 65536)
-                except OSError:
-                    break
+            try:
+                seen += os.read(leader, 65536)
+            except OSError:
+                break
         assert process.wait(30) == 0
     finally:
         process.kill()
