@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -283,8 +286,42 @@ def test_a_loop_keeps_its_lineage_short(spark: Any, tmp_path: Path) -> None:
         floodmark.truncate_lineage(every=0)
 
 
-def test_a_supervisor_restarts_dstreams(tmp_path: Path) -> None:
+@pytest.mark.spark
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_a_batch_that_fails_is_run_again_in_a_new_process(tmp_path: Path) -> None:
+    """A record that cannot be read; it is corrected while the run waits to start again."""
+    (tmp_path / "in").mkdir()
     app = tmp_path / "app.py"
     app.write_text(APP.format(update=FIRST, root=tmp_path))
-    with pytest.raises(WrongUse, match="not started again after a failure"):
-        floodmark.run(str(app), restart="on-failure")
+    said = (tmp_path / "said").open("w")
+    command = [sys.executable, "-m", "floodmark", "run", str(app), "--restart", "on-failure"]
+    run = subprocess.Popen(command, stdout=said, stderr=said)
+
+    def wait_for(what: Callable[[], bool]) -> None:
+        until = time.monotonic() + 180
+        while not what():
+            assert run.poll() is None, (tmp_path / "said").read_text()[-3000:]
+            assert time.monotonic() < until, (tmp_path / "said").read_text()[-3000:]
+            time.sleep(0.2)
+
+    def totals() -> Any:
+        file = tmp_path / "totals.json"
+        return json.loads(file.read_text()) if file.exists() else None
+
+    try:
+        wait_for(lambda: totals() == {})
+        _put(tmp_path, "1.csv", "a,1\n")
+        wait_for(lambda: totals() == {"a": 1.0})
+        _put(tmp_path, "2.csv", "a,much\n")
+        wait_for(lambda: "starts again in" in (tmp_path / "said").read_text())
+        told = (tmp_path / "said").read_text()
+        assert "failed: ValueError: could not convert string to float: 'much'" in told
+        (tmp_path / "in" / "2.csv").write_text("a,2\n")
+        wait_for(lambda: totals() == {"a": 3.0})
+        run.terminate()
+        assert run.wait(120) == 0
+    finally:
+        run.kill()
+        run.wait()
+        said.close()

@@ -1,4 +1,4 @@
-"""What running DStreams report: each finished batch, once."""
+"""What running DStreams report: each batch that was finished and has not failed, once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class DStreamReader:
         found = [
             self._batch(one, time)
             for one in sequence(self._listener.retainedCompletedBatches())
-            if (time := int(one.batchTime().milliseconds())) > self._last
+            if (time := int(one.batchTime().milliseconds())) > self._last and not one.isFailed()
         ]
         found.sort(key=lambda batch: batch.batch)
         if found:

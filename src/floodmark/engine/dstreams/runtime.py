@@ -1,7 +1,8 @@
 """Runs DStreams until they end, are stopped, or cannot go on.
 
 Every start is a recovery: a folder without a checkpoint gets one first, of the context that the
-code builds. What failed starts again from the folder, by the policy that pipelines have.
+code builds. What failed starts again from the folder in a new process, by the policy that
+pipelines have.
 """
 
 from __future__ import annotations
@@ -97,12 +98,6 @@ def run_dstream(
             "--available-now, --once and --trigger are for Structured Streaming.",
             "Leave them out; the interval stands in @dstream(batch=…).",
         )
-    if request.restart.on_failure:
-        raise WrongUse(
-            f"dstream {pipeline.name} is not started again after a failure",
-            "--restart on-failure is for Structured Streaming. A new process recovers DStreams.",
-            "Leave it to a supervisor: the next start goes on from the checkpoint.",
-        )
     values = pipeline.settle(dict(request.settings))
     checkpoint = pipeline.checkpoint_for(values)
     stop = StopSignals()
@@ -185,19 +180,17 @@ class _Run:
             self._say(warning)
         lease.hold(lambda: not is_gone(self._spark))
         try:
-            while True:
-                ended = self._one_start(options, lease)
-                if ended is not None:
-                    return self._report(ended)
-                # What was begun anew goes on from there.
-                options = DStreamOptions(old_code=options.old_code or options.fresh_with_state)
+            if self._request.carried.streams:
+                # A process before this one has begun anew already: this one goes on from there.
+                options = DStreamOptions(old_code=options.old_code)
+            return self._report(self._one_start(options, lease))
         finally:
             lease.release()
             if self._lines is not None:
                 self._lines.close()
 
-    def _one_start(self, options: DStreamOptions, lease: Any) -> str | None:
-        """finished or stopped; None where it is to start again."""
+    def _one_start(self, options: DStreamOptions, lease: Any) -> str:
+        """How it ended: finished or stopped."""
         ssc = self._recovered(options)
         try:
             ssc.start()
@@ -353,7 +346,7 @@ class _Run:
                 self._lines.add(batch)
             self._view.batch(batch)
 
-    def _failed(self, ssc: Any, error: Exception) -> str | None:
+    def _failed(self, ssc: Any, error: Exception) -> str:
         gone = is_gone(self._spark, error)
         cause = end_words(self._spark) if gone else sentence_of(error)
         kind = FailureKind.OUTAGE if is_outage(f"{cause} {error}") else FailureKind.CODE
@@ -369,18 +362,22 @@ class _Run:
         if isinstance(decision, GiveUp):
             name = f"dstream {self._pipeline.name}"
             failure = self._counts.failures[-1]
-            raise stopped(name, self._checkpoint, failure, decision, self._request.log, None)
+            raise stopped(name, self._checkpoint, failure, decision, self._request.log, "")
         self._counts.restarts += 1
         self._say(f"failed: {cause}")
         self._say(f"starts again in {decision.wait:g} s")
         due = time.monotonic() + decision.wait
         while time.monotonic() < due and not self._stop.asked:
             self._stop.wait(_POLL_MS / 1000)
-        if gone:
-            log = self._request.log
-            carried = {self._pipeline.name: self._carried()}
-            raise NewJvmNeeded(cause, Carried(carried, str(log) if log else None))
-        return "stopped" if self._stop.asked else None
+        if self._is_stopping():
+            return "stopped"
+        # A context that has failed may hold on to its JVM, where a second one then waits for ever.
+        log = self._request.log
+        carried = {self._pipeline.name: self._carried()}
+        raise NewJvmNeeded(cause, Carried(carried, str(log) if log else None))
+
+    def _is_stopping(self) -> bool:
+        return self._stop.asked
 
     def _pending(self) -> int | None:
         """The oldest batch that is not finished."""

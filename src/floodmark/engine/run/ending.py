@@ -19,18 +19,22 @@ def stopped(
     log: Path | None,
     bisecting: str | None,
 ) -> StoppedMidway:
-    """`name` says what failed: pipeline sales, query totals."""
+    """`name` says what failed: pipeline sales, query totals.
+
+    `bisecting` is the command that names the record; "" where there is none for its kind.
+    """
     where = f": {failure.batch_words}" if failure.batch is not None else ""
     said = last_words(log) if failure.kind is FailureKind.ENGINE else ""
     told = [f"Its log ends with: {said}"] if said else []
     do = [
-        "Nothing is lost: the next start runs the batch again over the same offsets."
+        "Nothing is lost: the next start runs the batch again over the same input."
         if failure.batch is not None
         else "No batch was in flight.",
         f"Correct the cause, then start again. `floodmark inspect {checkpoint}` shows "
         "where it stands.",
     ]
-    if decision.for_good and failure.kind is FailureKind.CODE and failure.batch is not None:
+    of_code = failure.kind is FailureKind.CODE and failure.batch is not None
+    if decision.for_good and of_code and bisecting != "":
         command = bisecting or "floodmark run APP.py --bisect"
         do.insert(1, f"Which record it fails at: {redacted(command)}")
     if log is not None:
