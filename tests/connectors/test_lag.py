@@ -17,8 +17,11 @@ from floodmark.cli.main import run
 from floodmark.connectors.behind import SourceLag
 from floodmark.connectors.kafka.client_config import parse_client_config
 
-NOW_MS = int(time.time() * 1000)
 HOUR_MS = 3_600_000
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 def only(place: Path | str, **options: Any) -> SourceLag:
@@ -82,14 +85,14 @@ def test_settings_of_the_client_are_those_of_kafkas_tools() -> None:
 
 
 def add(
-    path: str, rows: int | None, size: int = 100, at_ms: int = NOW_MS, **more: Any
+    path: str, rows: int | None, size: int = 100, at_ms: int | None = None, **more: Any
 ) -> dict[str, Any]:
     stats = {} if rows is None else {"stats": json.dumps({"numRecords": rows})}
     return {
         "add": {
             "path": path,
             "size": size,
-            "modificationTime": at_ms,
+            "modificationTime": now_ms() if at_ms is None else at_ms,
             "dataChange": True,
             **stats,
             **more,
@@ -128,7 +131,7 @@ def delta_stream(folder: Path, version: int, index: int = -1, starting: bool = F
 
 
 def test_a_delta_table_is_counted_by_its_log(tmp_path: Path) -> None:
-    old = NOW_MS - 2 * HOUR_MS
+    old = now_ms() - 2 * HOUR_MS
     place = table(
         tmp_path / "table",
         [add("0", 1)],
@@ -161,8 +164,8 @@ def test_a_stream_that_has_read_the_whole_table_is_not_behind(tmp_path: Path) ->
 def test_the_first_snapshot_is_counted_in_the_order_in_which_it_is_read(tmp_path: Path) -> None:
     place = table(
         tmp_path / "table",
-        [add("newer", 4, at_ms=NOW_MS - 10), add("gone", 8, at_ms=1), add("older", 2, at_ms=5)],
-        [{"remove": {"path": "gone", "deletionTimestamp": NOW_MS}}],
+        [add("newer", 4, at_ms=now_ms() - 10), add("gone", 8, at_ms=1), add("older", 2, at_ms=5)],
+        [{"remove": {"path": "gone", "deletionTimestamp": now_ms()}}],
         [add("later", 16)],
     )
     # Index 0 of the snapshot of version 1 is `older`: it is read, `newer` and version 2 are not.
@@ -174,7 +177,7 @@ def test_vacuum_may_reach_files_before_the_log_is_cleaned(tmp_path: Path) -> Non
     place = table(
         tmp_path / "table",
         [add("a", 1)],
-        [add("b", 1), {"remove": {"path": "a", "deletionTimestamp": NOW_MS - HOUR_MS}}],
+        [add("b", 1), {"remove": {"path": "a", "deletionTimestamp": now_ms() - HOUR_MS}}],
         deletedFileRetentionDuration="interval 2 hours",
     )
     left = only(delta_stream(tmp_path / "cp", 0), table=place).retention_left_ms
@@ -254,7 +257,7 @@ def file_stream(folder: Path, taken: dict[str, int], done: int) -> Path:
     """A file source that has listed these files (path: log id), and read them up to `done`."""
     tree = samples.logs(range(1), range(1), offset=lambda batch: json.dumps({"logOffset": done}))
     for path, number in taken.items():
-        entry = {"path": path, "timestamp": NOW_MS - HOUR_MS, "batchId": number}
+        entry = {"path": path, "timestamp": now_ms() - HOUR_MS, "batchId": number}
         tree[f"sources/0/{number}"] = b"v1\n" + json.dumps(entry).encode()
     return samples.write(folder, tree)
 
@@ -264,7 +267,7 @@ def put(folder: Path, *names: str, size: int = 10, age_ms: int = 0) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x" * size)
-        os.utime(path, ((NOW_MS - age_ms) / 1000,) * 2)
+        os.utime(path, ((now_ms() - age_ms) / 1000,) * 2)
 
 
 def test_files_that_wait_are_those_listed_and_those_not_seen_yet(tmp_path: Path) -> None:
