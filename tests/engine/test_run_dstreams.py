@@ -18,8 +18,9 @@ import floodmark
 from floodmark.checkpoint.dstreams.folder import DStream
 from floodmark.dstreams.input_files import input_files
 from floodmark.engine.dstreams.declaration import dstream
+from floodmark.engine.dstreams.founding import _zero_after
 from floodmark.engine.dstreams.intervals import milliseconds_of, state_interval
-from floodmark.errors import FloodmarkError, InUse, Refused, WrongUse
+from floodmark.errors import FloodmarkError, InUse, Refused, WouldLose, WrongUse
 
 APP = """
 import json
@@ -226,6 +227,15 @@ def test_a_dstream_without_checkpoint_or_argument() -> None:
         dstream(checkpoint="", batch="5s")
     with pytest.raises(WrongUse, match="takes no argument"):
         dstream(checkpoint="cp", batch="5s")(lambda: None)
+
+
+def test_a_new_context_is_later_than_every_checkpoint_that_is_there() -> None:
+    """Spark recovers the newest by its time, and that has to be the new one."""
+    newest = int(time.time() * 1000) + 300
+    assert newest < _zero_after(newest, 200) <= int(time.time() * 1000)
+    assert _zero_after(-1, 500) % 500 == 0
+    with pytest.raises(WouldLose, match="seconds after now"):
+        _zero_after(newest + 3_600_000, 500)
 
 
 def test_which_files_a_state_holds() -> None:

@@ -39,6 +39,8 @@ _READING = (
     "doctor {cp} --sources",
     "lag {cp}",
     "lag {cp} --json",
+    "watch {cp} --once",
+    "outline {cp}",
     "lint {cp}",
     "explain offset-gap",
 )

@@ -8,6 +8,7 @@ written first, with the state and the input that are carried over, and every sta
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,8 @@ from floodmark.errors import FloodmarkError, WouldLose, WrongUse
 from floodmark.storage.files import WritableFiles
 
 _REMEMBER = "spark.streaming.fileStream.minRememberDuration"
+_CHECKPOINT = re.compile(r"checkpoint-(\d{1,18})(?:\.bk)?")
+_LONGEST_WAIT_MS = 60_000
 _SLACK_MS = 600_000
 
 
@@ -100,7 +103,7 @@ def _written(
     streams = streams_of(ssc)
     intervals = set_intervals(ssc, streams, pipeline.save_state_ms)
     java, jvm = ssc._jssc.ssc(), ssc._jvm
-    zero_ms = int(time.time() * 1000) // pipeline.batch_ms * pipeline.batch_ms
+    zero_ms = _zero_after(_newest_ms(files), pipeline.batch_ms)
     zero = jvm.org.apache.spark.streaming.Time(zero_ms)
     try:
         java.graph().validate()
@@ -127,6 +130,26 @@ def _written(
     note(zero_ms)
     files.write(RelativePath(name), data)
     return Founded(zero_ms, name, tuple(intervals))
+
+
+def _newest_ms(files: WritableFiles) -> int:
+    """Of the checkpoints that are there; -1 where there is none."""
+    names = (_CHECKPOINT.fullmatch(name) for name in files.level().files)
+    return max((int(name[1]) for name in names if name), default=-1)
+
+
+def _zero_after(newest_ms: int, batch_ms: int) -> int:
+    """The time of a new context: later than all others, or Spark would recover one of those."""
+    ahead_ms = newest_ms + batch_ms - int(time.time() * 1000)
+    if ahead_ms > max(_LONGEST_WAIT_MS, 2 * batch_ms):
+        raise WouldLose(
+            f"the newest checkpoint is of {ahead_ms // 1000:,} seconds after now",
+            "Spark takes the newest one by its time, and would not take the new context's.",
+            "Correct this machine's clock, or wait until then.",
+        )
+    if ahead_ms > 0:
+        time.sleep(ahead_ms / 1000)
+    return int(time.time() * 1000) // batch_ms * batch_ms
 
 
 def _give_states(ssc: Any, streams: Sequence[BuiltStream], carried: CarriedOver, zero: Any) -> None:
