@@ -229,7 +229,7 @@ def test_no_table_no_statistics_a_change_feed_and_a_torn_commit(tmp_path: Path) 
 
 
 def test_the_first_snapshot_by_a_checkpoint_of_the_log(tmp_path: Path) -> None:
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
     from pyarrow import parquet
 
     place = table(tmp_path / "table", [], [add("c", 4, at_ms=3)], first=10)

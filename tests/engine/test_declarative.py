@@ -141,7 +141,6 @@ def test_what_is_no_flow_of_the_definitions(spark: Any, place: Path, capsys: Cap
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_the_runner_itself_goes_on_from_what_was_carried(place: Path, capsys: Capture) -> None:
-    pytest.importorskip("grpc", reason="spark-pipelines needs grpcio and its kin")
     program = Path(sys.executable).with_name("spark-pipelines")
 
     def spark_pipelines(spec: Path) -> subprocess.CompletedProcess[str]:

@@ -137,7 +137,8 @@ def test_founded_recovered_refused_and_carried_over(
         """Once the context is there."""
 
         def wait() -> None:
-            while not list((root / "cp").glob("checkpoint-*")):
+            deadline = time.monotonic() + 60
+            while not list((root / "cp").glob("checkpoint-*")) and time.monotonic() < deadline:
                 time.sleep(0.05)
             _put(root, name, lines)
 

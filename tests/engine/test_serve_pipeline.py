@@ -36,7 +36,8 @@ def orders(spark, start, *, servers: str, topic: str):
 
     def write(rows, batch):
         rows.count()
-        while os.path.exists("hold"):
+        deadline = time.monotonic() + 120
+        while os.path.exists("hold") and time.monotonic() < deadline:
             time.sleep(0.05)
 
     return records.writeStream.foreachBatch(write)
