@@ -19,6 +19,7 @@ from floodmark.engine.pipelines.pipeline import Pipeline
 from floodmark.engine.run.failure import sentence_of
 from floodmark.engine.spark.java import require_java
 from floodmark.engine.spark.session import (
+    active_session,
     for_own_sessions,
     forget_other_code,
     running_session,
@@ -86,33 +87,11 @@ def _end_session() -> None:
 @contextlib.contextmanager
 def _session_of_its_own(running: Any, conf: Mapping[str, str]) -> Iterator[None]:
     """What SparkSession.builder gives to the script, so that its settings stay its own."""
-    from pyspark.sql import SparkSession
-
     session = running.newSession()
     forget_other_code(session, conf)
     configure(session, conf)
-    names = ("_instantiatedSession", "_activeSession")
-    before = {name: getattr(SparkSession, name) for name in names if hasattr(SparkSession, name)}
-    jvm_class = _jvm_class(running)
-    active = jvm_class.getActiveSession()
-    try:
-        for name in before:
-            setattr(SparkSession, name, session)
-        jvm_class.setDefaultSession(session._jsparkSession)
-        jvm_class.setActiveSession(session._jsparkSession)
+    with active_session(session, running):
         yield
-    finally:
-        for name, value in before.items():
-            setattr(SparkSession, name, value)
-        jvm_class.setDefaultSession(running._jsparkSession)
-        jvm_class.setActiveSession(active.get() if active.isDefined() else running._jsparkSession)
-
-
-def _jvm_class(spark: Any) -> Any:
-    from pyspark.sql import SparkSession
-
-    found = getattr(SparkSession, "_get_j_spark_session_class", None)
-    return found(spark._jvm) if found is not None else spark._jvm.SparkSession
 
 
 def _tell(outcome: ScriptOutcome, found: Caught, checkpoints: tuple[str, ...]) -> None:

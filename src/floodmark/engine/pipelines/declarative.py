@@ -23,7 +23,12 @@ from floodmark.engine.app.source import read_source
 from floodmark.engine.pipelines.application import where_in
 from floodmark.engine.pipelines.pipeline import connectors_named
 from floodmark.engine.run.failure import sentence_of
-from floodmark.engine.spark.session import SessionOptions, build_session, running_session
+from floodmark.engine.spark.session import (
+    SessionOptions,
+    active_session,
+    build_session,
+    running_session,
+)
 from floodmark.errors import FloodmarkError, WrongUse
 from floodmark.storage.files import local_path
 from floodmark.storage.pipeline_spec import PipelineSpec, is_pipeline_spec, read_pipeline_spec
@@ -74,7 +79,7 @@ def built_flow(
         spark = running.newSession()
     try:
         configure(spark, wanted)
-        with _active(spark):
+        with active_session(spark, running or spark):
             _use(spark, spec)
             found = _defined(spec, files)
             flow = _chosen(found, named, checkpoints)
@@ -97,25 +102,6 @@ def _definition_files(spec: PipelineSpec) -> list[Path]:
         pattern = f"{include}/*" if include.endswith("/**") else include
         found += [one for one in sorted(root.glob(pattern)) if one.is_file()]
     return [one for one in found if one.suffix == ".py"]
-
-
-@contextlib.contextmanager
-def _active(spark: Any) -> Iterator[None]:
-    """What `SparkSession.active()` gives to the definitions."""
-    from pyspark.sql import SparkSession
-
-    before = SparkSession._instantiatedSession
-    jvm_class = spark._jvm.SparkSession
-    try:
-        SparkSession._instantiatedSession = spark
-        jvm_class.setActiveSession(spark._jsparkSession)
-        jvm_class.setDefaultSession(spark._jsparkSession)
-        yield
-    finally:
-        SparkSession._instantiatedSession = before
-        if before is not None:
-            jvm_class.setActiveSession(before._jsparkSession)
-            jvm_class.setDefaultSession(before._jsparkSession)
 
 
 def _use(spark: Any, spec: PipelineSpec) -> None:

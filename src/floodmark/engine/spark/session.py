@@ -107,6 +107,29 @@ def forget_other_code(session: Any, keep: Mapping[str, str]) -> None:
             session.conf.unset(key)
 
 
+@contextlib.contextmanager
+def active_session(session: Any, before: Any) -> Iterator[None]:
+    """What the builder and `SparkSession.active()` give meanwhile; then `before` again."""
+    from pyspark.sql import SparkSession
+
+    names = ("_instantiatedSession", "_activeSession")
+    held = {name: getattr(SparkSession, name) for name in names if hasattr(SparkSession, name)}
+    found = getattr(SparkSession, "_get_j_spark_session_class", None)
+    jvm_class = found(before._jvm) if found is not None else before._jvm.SparkSession
+    active = jvm_class.getActiveSession()
+    try:
+        for name in held:
+            setattr(SparkSession, name, session)
+        jvm_class.setDefaultSession(session._jsparkSession)
+        jvm_class.setActiveSession(session._jsparkSession)
+        yield
+    finally:
+        for name, value in held.items():
+            setattr(SparkSession, name, value)
+        jvm_class.setDefaultSession(before._jsparkSession)
+        jvm_class.setActiveSession(active.get() if active.isDefined() else before._jsparkSession)
+
+
 def settled_conf(options: SessionOptions) -> dict[str, str]:
     """What the session is started with: the connectors' jars too, and what they need."""
     remember_environment(os.environ)
