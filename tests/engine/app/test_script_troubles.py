@@ -104,6 +104,11 @@ TROUBLES = {
         "SparkSession.builder.remote('sc://127.0.0.1:1').getOrCreate()\n",
         ["uses Spark Connect"],
     ),
+    "of Connect's own classes": (
+        "from pyspark.sql.connect.streaming.readwriter import DataStreamWriter\n"
+        "DataStreamWriter.__new__(DataStreamWriter).start()\n",
+        ["uses Spark Connect"],
+    ),
     "of DStreams": (
         SESSION + "import warnings; warnings.simplefilter('ignore')\n"
         "from pyspark.streaming import StreamingContext\n"

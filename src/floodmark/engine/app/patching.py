@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from types import CodeType, FunctionType
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 _ABSENT = object()
@@ -27,6 +29,46 @@ class Patches(contextlib.ExitStack):
         before = getattr(owner, name, None)
         if before is not None:
             self.set(owner, name, wrapper(before))
+
+    def when_imported(self, name: str, patch: Callable[[ModuleType], None]) -> None:
+        """Calls `patch` with the module as soon as it is there; most scripts never import it."""
+        if name in sys.modules:
+            patch(sys.modules[name])
+            return
+        finder = _PatchedImport(name, patch)
+        sys.meta_path.insert(0, finder)
+        self.callback(_forget, finder)
+
+
+class _PatchedImport:
+    """Finds one module as Python does, and patches it once its code has run."""
+
+    def __init__(self, name: str, patch: Callable[[ModuleType], None]) -> None:
+        self._name = name
+        self._patch = patch
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path, target) if name == self._name else None
+        if spec is None or spec.loader is None:
+            return None
+        loader = spec.loader
+        load = loader.exec_module
+
+        def load_and_patch(module: ModuleType) -> None:
+            loader.exec_module = load  # type: ignore[method-assign]
+            load(module)
+            self._patch(module)
+
+        loader.exec_module = load_and_patch  # type: ignore[method-assign]
+        return spec
+
+
+def _forget(finder: _PatchedImport) -> None:
+    # The script may have made a list of its own.
+    if finder in sys.meta_path:
+        sys.meta_path.remove(finder)
 
 
 def _restore(owner: Any, name: str, before: Any) -> None:
