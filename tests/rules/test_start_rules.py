@@ -114,3 +114,4 @@ def test_only_what_time_may_mend_is_worth_another_try() -> None:
     assert not isinstance(lasting.value, NotReachable)
     assert "--allow second-checkpoint" in lasting.value.do
     assert "--allow kafka-unreachable" in lasting.value.do
+    assert "FLOODMARK_ALLOW=second-checkpoint,kafka-unreachable" in lasting.value.do

@@ -94,6 +94,10 @@ os.makedirs("HERE/made/deep", exist_ok=True)
 shutil.rmtree("CK", ignore_errors=True)
 pathlib.Path("HERE/script.pid").write_text("1")
 assert pathlib.Path("HERE/script.pid").read_text() == "1"
+lock = os.open("HERE/script.lock", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+os.write(lock, b"held")
+os.close(lock)
+assert open("HERE/script.lock").read() == "held"
 os.rename("IN", "HERE/moved")
 for name in os.listdir("IN"):
     os.remove(os.path.join("IN", name))

@@ -55,7 +55,7 @@ TROUBLES = {
     ),
     "kills its process": (
         "import os\nos._exit(7)\n",
-        ["ends before it starts a query", "exit status 7"],
+        ["ends before it starts a query", "os._exit() with exit status 7"],
     ),
     "waits for input": (
         "day = input('day? ')\n",

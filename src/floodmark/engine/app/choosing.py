@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from floodmark.engine.app.caught import Caught
+from floodmark.engine.app.limit import EndedAtOnce
 from floodmark.engine.app.running import ScriptOutcome, innermost_line
 from floodmark.engine.run.failure import sentence_of
 from floodmark.errors import WrongUse
@@ -120,7 +121,8 @@ def _exited(outcome: ScriptOutcome, error: SystemExit) -> WrongUse:
     at = f"{path}, line {line}. " if line is not None else ""
     said = f"exit status {status}" if isinstance(status, int) else f"the words: {status}"
     cause = error.__context__
-    why = f"{at}It calls sys.exit() with {'exit status 0' if status is None else said}."
+    call = "os._exit()" if isinstance(error, EndedAtOnce) else "sys.exit()"
+    why = f"{at}It calls {call} with {'exit status 0' if status is None else said}."
     if isinstance(cause, Exception):
         why += f"\nIt did so after {type(cause).__name__}: {sentence_of(cause)}"
     do = "Correct what it says on its standard error, above."

@@ -128,6 +128,7 @@ def leave_out_files(patches: Patches, watch: Watch) -> None:
     opening = _opening(files, builtins.open)
     patches.set(builtins, "open", opening)
     patches.set(io, "open", opening)
+    patches.wrap(os, "open", _opening_descriptor(files))
     patches.wrap(tempfile, "mkdtemp", _remembering(files))
     patches.set(sys, "dont_write_bytecode", True)
     _hook()
@@ -161,6 +162,24 @@ def _opening(files: _Files, original: Any) -> Any:
         return original(files.written.get(_absolute(file) or "", file), mode, *given, **named)
 
     return opened
+
+
+def _opening_descriptor(files: _Files) -> Callable[[Any], Any]:
+    def wrapper(original: Any) -> Any:
+        def opened(path: Any, flags: int, *given: Any, **named: Any) -> Any:
+            # A path below another descriptor is left to the audit hook.
+            if not files.watch.is_users_call() or "dir_fd" in named:
+                return original(path, flags, *given, **named)
+            if flags & _WRITES and not files.is_free(path):
+                is_new = _absolute(path) not in files.written
+                path = files.stand_in(path, "w" if flags & os.O_TRUNC else "a")
+                flags = flags & ~os.O_EXCL if is_new else flags
+                return original(path, flags, *given, **named)
+            return original(files.written.get(_absolute(path) or "", path), flags, *given, **named)
+
+        return opened
+
+    return wrapper
 
 
 def _remembering(files: _Files) -> Callable[[Any], Any]:

@@ -26,6 +26,14 @@ class ScriptEnded(SystemExit):
     """No Exception, which scripts catch: it ends them as sys.exit() does."""
 
 
+class EndedAtOnce(SystemExit):
+    """In the place of os._exit(), which would end the verb too."""
+
+
+def end_at_once(status: int) -> None:
+    raise EndedAtOnce(status)
+
+
 class Limit:
     def __init__(self, seconds: float, source: str) -> None:
         self._seconds = seconds

@@ -19,7 +19,7 @@ from floodmark.engine.app.caught import Caught
 from floodmark.engine.app.caught_starts import Starts, catch_starts
 from floodmark.engine.app.effects import leave_out_effects
 from floodmark.engine.app.files import leave_out_files, leave_out_log_handlers
-from floodmark.engine.app.limit import Limit, ScriptEnded
+from floodmark.engine.app.limit import Limit, ScriptEnded, end_at_once
 from floodmark.engine.app.notebook_names import notebook_names, offer_dbutils
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.app.patching import Patches
@@ -117,7 +117,7 @@ def watching(
     patches.wrap(threading.Thread, "start", _adopting(watch))
     patches.set(threading, "excepthook", _keeping(seen, threading.excepthook))
     patches.wrap(atexit, "register", _unless(watch, lambda function, *_, **__: function))
-    patches.wrap(os, "_exit", _unless(watch, lambda status: sys.exit(status)))
+    patches.wrap(os, "_exit", _unless(watch, end_at_once))
     watch.begin()
     try:
         with contextlib.redirect_stdout(sys.stderr):

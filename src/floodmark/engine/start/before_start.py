@@ -144,13 +144,12 @@ def refuse(findings: Iterable[Finding], allowed: frozenset[str]) -> None:
     first, *others = left
     more = [f"{other.what} ({other.rule})" for other in others]
     why = first.why + ("\nAnd besides: " + "; ".join(more) + "." if more else "")
-    do = f"{first.do}\nTo start all the same: {_allow_options(left)}"
+    names = list(dict.fromkeys(one.rule for one in left))
+    options = " ".join(f"--allow {name}" for name in names)
+    auto = f"with floodmark.auto: FLOODMARK_ALLOW={','.join(names)}"
+    do = f"{first.do}\nTo start all the same: {options} ({auto})"
     passing = all(find_rule(one.rule).rule.passing for one in left)
     raise (NotReachable if passing else Refused)(first.what, why, do)
-
-
-def _allow_options(findings: list[Finding]) -> str:
-    return " ".join(dict.fromkeys(f"--allow {one.rule}" for one in findings))
 
 
 def list_of(names: Iterable[str]) -> str:

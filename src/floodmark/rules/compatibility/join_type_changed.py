@@ -16,8 +16,9 @@ RULE = Rule(
     finds="Another join type (inner, left, right, full, semi) than at the last start.",
     matters="An outer join remembers which rows have met a partner; an inner join does not. "
     "Spark's documentation does not allow the change.",
-    restart="Spark has no check for it, and starts. Rows that met their partner before may "
-    "come out once more, with nulls.",
+    restart="Spark has no check for it, and starts. With an outer join now, rows that met their "
+    "partner before may come out once more, with nulls. With an inner join now, rows that wait "
+    "for a partner are dropped where they would have come out with nulls.",
     instead="Start with an empty state: `floodmark upgrade --without-state`. Rows that wait for a "
     "partner are then lost.",
 )
