@@ -12,8 +12,14 @@ import pytest
 
 import samples
 from connectors.golden_offsets import GOLDEN, Golden
-from floodmark.checkpoint.position import advance, position
-from floodmark.connectors.registry import kind_named, kinds, read_source_offset, recognise
+from floodmark.checkpoint.position import position
+from floodmark.connectors.registry import (
+    advance,
+    kind_named,
+    kinds,
+    read_source_offset,
+    recognise,
+)
 from floodmark.connectors.source import Traces, parse_offset_text
 from floodmark.errors import MalformedFile
 from floodmark.wire import dumps

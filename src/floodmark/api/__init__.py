@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
     from floodmark.api.lagging import lag
     from floodmark.api.leaving import leave_dstreams
     from floodmark.api.migrating import bootstrap, migrate, skeleton
-    from floodmark.api.pipelines import PipelineFlows, flow, flows, has_flows, next_checkpoint
+    from floodmark.api.pipelines import PipelineFlows, flows, has_flows, next_checkpoint
     from floodmark.api.proving import compare, replay
     from floodmark.api.reading import (
         OpenCheckpoint,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
         diff,
         diff_state,
         files,
+        flow,
         inspect,
         look,
         missing_state,
@@ -67,7 +68,7 @@ _WHERE = {
     "doctor": "floodmark.api.judging",
     "explain": "floodmark.api.judging",
     "files": "floodmark.api.reading",
-    "flow": "floodmark.api.pipelines",
+    "flow": "floodmark.api.reading",
     "flows": "floodmark.api.pipelines",
     "forget": "floodmark.api.applying",
     "has_flows": "floodmark.api.pipelines",

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 from floodmark.api.arguments import Storage
 from floodmark.checkpoint.inspection import ScanEntry
-from floodmark.checkpoint.layout import COMMITS, OFFSETS
+from floodmark.checkpoint.layout import COMMITS, FLOW_CHECKPOINTS, OFFSETS
 from floodmark.checkpoint.model import Kind
 from floodmark.checkpoint.places.flow import (
-    CHECKPOINTS,
     Flow,
     FlowStatus,
     flow_at,
@@ -33,7 +32,7 @@ class PipelineFlows:
     __repr__ = fields_text
 
 
-def flow(path: str, storage: Storage | None = None, pipeline: str | None = None) -> Flow | None:
+def flow_of(path: str, storage: Storage | None = None, pipeline: str | None = None) -> Flow | None:
     """The flow whose checkpoint this is; None for every other checkpoint."""
     place = flow_place(_whole(path))
     if place is None:
@@ -63,7 +62,7 @@ def storage_of(path: str) -> tuple[str, str | None]:
 
 def has_flows(path: str, storage: Storage | None = None) -> bool:
     """Whether this is the storage of a declarative pipeline."""
-    return CHECKPOINTS in open_files(str(path), storage).level().folders
+    return FLOW_CHECKPOINTS in open_files(str(path), storage).level().folders
 
 
 def flows(path: str, storage: Storage | None = None) -> PipelineFlows:
@@ -72,10 +71,10 @@ def flows(path: str, storage: Storage | None = None) -> PipelineFlows:
 
     root, name = storage_of(path)
     files = open_files(root, storage)
-    if CHECKPOINTS not in files.level().folders:
+    if FLOW_CHECKPOINTS not in files.level().folders:
         raise NotACheckpoint(
             f"{root} holds no checkpoints of a pipeline",
-            f"There is no folder {CHECKPOINTS} in it: no flow that streams has run yet.",
+            f"There is no folder {FLOW_CHECKPOINTS} in it: no flow that streams has run yet.",
             "Give the storage that the pipeline's specification names.",
         )
     found = [one for one in scan(str(path), storage) if one.flow is not None]
@@ -85,7 +84,7 @@ def flows(path: str, storage: Storage | None = None) -> PipelineFlows:
 
 
 def with_flow(entry: ScanEntry, storage: Storage | None, name: str | None) -> ScanEntry:
-    found = flow(entry.path, storage, name)
+    found = flow_of(entry.path, storage, name)
     if found is None:
         return entry
     if found.status is FlowStatus.EMPTY:  # no fault: the flow begins in it

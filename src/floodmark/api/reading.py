@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from floodmark.api.arguments import Storage, milliseconds, require_state_extra, structured
 from floodmark.checkpoint.inspection import Inspection, ScanEntry, inspection
-from floodmark.checkpoint.layout import NOTES, OFFSETS, SOURCES
+from floodmark.checkpoint.layout import FLOW_CHECKPOINTS, NOTES, OFFSETS, SOURCES
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.relative_path import RelativePath, is_name
 from floodmark.checkpoint.timeline import Batch, timeline
@@ -23,6 +24,7 @@ from floodmark.storage.load import Entries, load, load_logs
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.checkpoint.differences import Difference
     from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
+    from floodmark.checkpoint.places.flow import Flow
     from floodmark.checkpoint.position import Position
     from floodmark.connectors.files.input_files import InputFile
     from floodmark.statestore.compare import StateDifference
@@ -72,8 +74,6 @@ def inspect(
 
     `source_kinds` names sources whose offsets look like another kind's: `{"0": "eventhubs"}`.
     """
-    from floodmark.api.pipelines import flow
-
     found = look(path, storage, source_kinds)
     return inspection(found, missing_state(found, storage), flow(path, storage))
 
@@ -111,9 +111,16 @@ def look(
 
 def _is_empty_flow(files: Files) -> bool:
     """Of a declarative pipeline that was refreshed: its flow begins here, with nothing."""
-    from floodmark.api.pipelines import flow
-
     return not files.list().files and flow(files.root) is not None
+
+
+def flow(path: str, storage: Storage | None = None) -> Flow | None:
+    """The flow of a declarative pipeline whose checkpoint this is; None for every other one."""
+    if FLOW_CHECKPOINTS not in os.path.abspath(path):  # noqa: PTH100
+        return None
+    from floodmark.api.pipelines import flow_of
+
+    return flow_of(str(path), storage)
 
 
 def with_kinds(checkpoint: Checkpoint, said: Mapping[str, str] | None) -> Checkpoint:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.model import Checkpoint, Kind, StateOperator, Unreadable
-from floodmark.checkpoint.places.flow import Flow
 from floodmark.checkpoint.timeline import Action, Batch, Restart, Status, restart
 from floodmark.connectors.registry import look_alikes, recognise
 from floodmark.connectors.source import SourceOffset, Traces
@@ -15,6 +14,7 @@ from floodmark.screen import fields_text, line_text
 
 if TYPE_CHECKING:  # a class of its own for each thing that is found: slow to load
     from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
+    from floodmark.checkpoint.places.flow import Flow
 
 
 @dataclass(frozen=True)

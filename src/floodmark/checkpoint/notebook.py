@@ -7,8 +7,7 @@ from html import escape as escape_html
 
 from floodmark.checkpoint.layout import COMMITS, OFFSETS
 from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.checkpoint.position import source_rows
-from floodmark.checkpoint.timeline import Action, restart
+from floodmark.checkpoint.timeline import Action, restart, source_rows
 from floodmark.visible import one_line
 
 _CELL = "text-align:left;padding:2px 16px 2px 0;vertical-align:top;border:none;white-space:pre-wrap"

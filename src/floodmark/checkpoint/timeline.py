@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
+from floodmark.connectors.registry import advance, kind_named
 from floodmark.connectors.source import SourceOffset
 from floodmark.screen import line_text
 
@@ -185,3 +186,14 @@ def _rerun(checkpoint: Checkpoint, latest: int, committed: int | None) -> Restar
     else:
         words += " Nothing is lost."
     return Restart(Action.RERUN, latest, words)
+
+
+def source_rows(found: Checkpoint) -> list[tuple[str, str, str]]:
+    before = {}
+    if len(found.offset_ids) > 1:
+        before = {source.id: source for source in found.sources_of(found.offset_ids[-2])}
+    return [
+        (f"source {source.id}", kind_named(source.kind).shown_as or source.kind, words)
+        for source in found.sources
+        for words in advance(source, before.get(source.id))
+    ]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.layout import COMMITS, OFFSETS
 from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.checkpoint.position import advance, source_rows
-from floodmark.checkpoint.timeline import Action, Batch, Status, restart
+from floodmark.checkpoint.timeline import Action, Batch, Status, restart, source_rows
 from floodmark.cli.words import ago, clock, count, duration, size, style, table
+from floodmark.connectors.registry import advance
 from floodmark.connectors.source import plain, uncut
 from floodmark.visible import one_line
 

@@ -23,8 +23,8 @@ from floodmark.connectors.source import (
 )
 
 _NOT_KINDS = frozenset({"behind", "lag", "live", "registry", "sinks", "source"})
-_COMMON = ("kafka.offset", "delta.offset", "files.offset")
-"""What most streams read: asked first, so that the others need not be loaded."""
+_COMMON = {"kafka": "kafka.offset", "file": "files.offset", "delta": "delta.offset"}
+"""What most streams read, by name: asked first, so that the others need not be loaded."""
 
 
 class UnknownSource(SourceKind):
@@ -46,8 +46,8 @@ def kinds() -> tuple[SourceKind, ...]:
         for module in pkgutil.iter_modules(package.__path__)
         if module.name not in _NOT_KINDS
     ]
-    rest = [module for module in found if module not in _COMMON]
-    return tuple(map(_loaded, (*_COMMON, *rest)))
+    common = tuple(_COMMON.values())
+    return tuple(map(_loaded, (*common, *(one for one in found if one not in common))))
 
 
 @cache
@@ -58,7 +58,7 @@ def _loaded(module: str) -> SourceKind:
 
 def _each() -> Iterator[SourceKind]:
     """Every kind, loaded only when its turn comes: most questions are answered before."""
-    yield from map(_loaded, _COMMON)
+    yield from map(_loaded, _COMMON.values())
     yield from kinds()[len(_COMMON) :]
 
 
@@ -67,6 +67,8 @@ def kind_named(name: str) -> SourceKind:
     """What is known about a kind; of a name that no kind has, nothing is."""
     if name == UNKNOWN:
         return _UNKNOWN
+    if name in _COMMON:
+        return _loaded(_COMMON[name])
     return next((kind for kind in _each() if kind.name == name), _UNKNOWN)
 
 
@@ -122,3 +124,11 @@ def said_kind(name: str) -> str | None:
 def about(source: SourceOffset) -> SourceKind:
     """What is known about the kind of this source."""
     return kind_named(source.kind)
+
+
+def advance(source: SourceOffset, before: SourceOffset | None) -> list[str]:
+    """From where to where the newest batch reads: a line a topic, else one line."""
+    if source.offset is None:
+        return ["no offset yet"]
+    start = before.offset if before and before.kind == source.kind else None
+    return kind_named(source.kind).explain(source.offset, start)

@@ -16,12 +16,11 @@ from floodmark.checkpoint.conf_keys import STRICT_DISTRIBUTION
 from floodmark.checkpoint.layout import StateFile
 from floodmark.checkpoint.state_chain import StoreChain
 from floodmark.errors import FloodmarkError
-from floodmark.state.files.rocksdb import RocksSnapshot
+from floodmark.state.files.rocksdb import NOTHING, RocksSnapshot
 from floodmark.state.files.soundness import first_keys
 from floodmark.state.keys.grouping import Grouping, grouping_of
 from floodmark.state.rows.rowbytes import gather, row_bytes
 from floodmark.statestore.open import open_state
-from floodmark.statestore.rocksdb_files import NOTHING
 from floodmark.statestore.store import OpenedPartition
 from floodmark.statestore.view import StateView
 

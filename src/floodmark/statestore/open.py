@@ -7,6 +7,7 @@ a time, in pieces, so that a state larger than memory can be exported.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from floodmark.checkpoint.commits import parse_commit
 from floodmark.checkpoint.conf_keys import (
@@ -30,7 +31,6 @@ from floodmark.checkpoint.layout import (
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.operators import OperatorMetadata, parse_operator_metadata
-from floodmark.checkpoint.outline import FamilyOutline, OperatorOutline
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.state_chain import (
     oldest_versions,
@@ -46,6 +46,9 @@ from floodmark.state.shapes.schema import ColumnFamily, StateSchema, is_keyed, p
 from floodmark.statestore.store import StoreAt, named
 from floodmark.statestore.view import StateView
 from floodmark.storage.files import Files
+
+if TYPE_CHECKING:  # it brings the plans of queries along, which a look at state does not need
+    from floodmark.checkpoint.outline import OperatorOutline
 
 _PROVIDERS = ("HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider")
 _LISTED = "`floodmark batches CP` lists them."
@@ -135,6 +138,8 @@ def operator_outline(
     files: Files, checkpoint: Checkpoint, operator: int, batch: int | None = None
 ) -> OperatorOutline:
     """What an operator's state looks like, by its own files; `batch` as in open_state."""
+    from floodmark.checkpoint.outline import FamilyOutline, OperatorOutline
+
     listed = _listing(files, checkpoint, operator)
     number = checkpoint.committed_batch or 0 if batch is None else batch
     metadata = _metadata(files, listed, operator, number)

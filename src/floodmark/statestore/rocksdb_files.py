@@ -17,7 +17,7 @@ from floodmark.checkpoint.state_chain import table_cut, table_missing
 from floodmark.checkpoint.text import shorten
 from floodmark.errors import CannotRead, FloodmarkError, MalformedFile
 from floodmark.state.files.records import Records
-from floodmark.state.files.rocksdb import Base, RocksSnapshot
+from floodmark.state.files.rocksdb import NOTHING, Base, RocksSnapshot
 from floodmark.state.files.rocksdb_log import require_whole_log
 from floodmark.state.files.sstable import FOOTER_SIZE, require_footer_inside
 from floodmark.state.rows.rowbytes import RowBytes, as_bytes, starts_of
@@ -26,7 +26,6 @@ from floodmark.statestore.rocksdb_pairs import Pairs
 from floodmark.storage.files import Files, plain_path
 
 _ELSEWHERE = "Choose another batch with --batch, or restore the file from a backup."
-NOTHING = Base(lambda: iter(()), lambda key: None)
 # What Spark puts into a snapshot. Any other name is left out, rocksdict's own above all: in
 # rocksdict-config.json a stranger could ask that values be unpickled, and so run code here.
 _IN_SNAPSHOT = re.compile(r"CURRENT|IDENTITY|(MANIFEST|OPTIONS)-\d{1,20}|\d{1,20}\.log")

@@ -15,6 +15,7 @@ from floodmark.state.files.crc32c import crc_of
 from floodmark.state.files.hdfs import StateSource, hdfs_source, live_records
 from floodmark.state.files.records import Records
 from floodmark.state.files.rocksdb import (
+    NOTHING,
     Base,
     Changelog,
     RocksSnapshot,
@@ -24,7 +25,6 @@ from floodmark.state.files.rocksdb import (
     value_of,
 )
 from floodmark.state.rows.rowbytes import gather
-from floodmark.statestore.rocksdb_files import NOTHING, opened
 from floodmark.storage.files import Files
 
 _RESTORE = "Restore it from a backup; `floodmark doctor --read-data` finds what else is wrong."
@@ -87,6 +87,8 @@ class StoreAt:
             return
         with named(chain.snapshot.path):
             snapshot = read_snapshot(self.read(chain.snapshot.path))
+        from floodmark.statestore.rocksdb_files import opened
+
         with opened(self.files, folder, snapshot, self.delimiter) as base:
             yield OpenedPartition(self, chain, base, logs, snapshot)
 

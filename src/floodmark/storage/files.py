@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from floodmark.checkpoint.layout import FileInfo
-from floodmark.checkpoint.places.plain_place import plain_place
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import CannotRead, FloodmarkError, NotACheckpoint, NotThere, WrongUse
 from floodmark.secret_text import remember_all
@@ -123,6 +122,8 @@ def plain_path(files: Files, path: RelativePath) -> str | None:
 def place_name(location: str) -> str:
     """One name for a place, however it is written; on this machine's disk, links are followed."""
     from os.path import realpath
+
+    from floodmark.checkpoint.places.plain_place import plain_place
 
     path = local_path(location)
     return plain_place(location) if path is None else realpath(path)

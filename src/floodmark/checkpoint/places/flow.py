@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-CHECKPOINTS = "_checkpoints"
+from floodmark.checkpoint.layout import FLOW_CHECKPOINTS
+
 # Spark reads the name as an Int; its minus sign it would take, and never writes one.
 _NUMBER = re.compile(r"\d{1,10}")
 _LARGEST = 2**31 - 1
@@ -52,9 +53,9 @@ def number_of(name: str) -> int | None:
 def flow_place(path: str) -> FlowPlace | None:
     """None for a path that is no flow's."""
     parts = path.rstrip("/").split("/")
-    if CHECKPOINTS not in parts:
+    if FLOW_CHECKPOINTS not in parts:
         return None
-    at = len(parts) - 1 - parts[::-1].index(CHECKPOINTS)
+    at = len(parts) - 1 - parts[::-1].index(FLOW_CHECKPOINTS)
     *table, flow, name = ["", "", *parts[at + 1 :]]
     number, named = number_of(name), [part for part in table if part]
     if number is None or not named or not flow:

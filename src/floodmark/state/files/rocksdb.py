@@ -286,6 +286,9 @@ class Base:
     get: Callable[[bytes], bytes | None]
 
 
+NOTHING = Base(lambda: iter(()), lambda key: None)
+
+
 def replay(base: Base, changelogs: Sequence[Changelog], delimiter: bytes) -> Iterator[Records]:
     """The rows of a snapshot with the changelogs after it, oldest first, applied."""
     if any(log.changes for log in changelogs):
