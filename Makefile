@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick lint bench soak services pictures golden rule clean java
+.PHONY: help setup demo test quick lint docs bench bench-quick soak services pictures golden rule clean java
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -17,7 +17,8 @@ $(STAMP): pyproject.toml constraints.txt
 	  { echo "Floodmark needs Python 3.10 or later; $(PYTHON) is older. Run: make PYTHON=python3.12 setup"; exit 1; }
 	@echo "Setting up $(VENV): Spark and the rest are fetched once, which takes a few minutes"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all]' --group dev
 	@$(BIN)/python -m compileall -q src/floodmark
 	@touch $@
 
@@ -57,8 +58,17 @@ bench: setup java services ## Measure what the README claims, side by side
 soak: setup java services ## The long campaigns; docs/reliability.md keeps their last numbers
 	@$(BIN)/python -m pytest -m soak --override-ini addopts= -q -s
 
-pictures: setup ## Take the pictures of docs/serving.md anew
+docs: setup ## Build the site in site/, with both generators; a warning fails it
+	@$(BIN)/python scripts/reference.py
+	@$(BIN)/python scripts/rule_docs.py
+	@$(BIN)/python scripts/diagrams.py
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir .cache/mkdocs
+	@$(BIN)/zensical build --strict --clean
+	@echo "The site is in site/: open site/index.html, or run $(BIN)/zensical serve"
+
+pictures: setup ## Take the pictures of the documents anew: pages and terminals
 	@$(BIN)/python scripts/screenshots.py
+	@$(BIN)/python scripts/terminal_pictures.py
 
 golden: setup java ## Make tests/golden anew, with every Spark version
 	@$(BIN)/python scripts/make_golden.py
@@ -67,4 +77,4 @@ rule: setup ## Begin a rule: make rule NAME=orphan-side-file KIND=checkpoint
 	@$(BIN)/python scripts/new_rule.py $(NAME) $(KIND)
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) .cache data
+	rm -rf $(VENV) .cache data site

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from floodmark.rules.registry import Known, all_rules
 
+REPOSITORY = "https://github.com/floodmark/floodmark/blob/main"
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "rules"
 _HEADINGS = {
     "checkpoint": "Of checkpoints: `floodmark doctor`",
@@ -59,7 +60,7 @@ def _page(known: Known) -> str:
         f"**Why it matters.** {rule.matters}",
         f"**On a restart.** {rule.restart}",
         f"**Instead.** {rule.instead}",
-        f"Severity: {rule.severity.value}. Example: [{example}](../../{example}).",
+        f"Severity: {rule.severity.value}. Example: [{example}]({REPOSITORY}/{example}).",
     ]
     if family == "pipeline":
         parts.append(f"To allow it on a line: `# floodmark: allow {rule.name}`.")

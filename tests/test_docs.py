@@ -1,48 +1,80 @@
-"""The documents are true: their commands parse, and run where they can."""
+"""The documents are true: their commands run in the order in which they stand, their links lead
+somewhere, what is made from the code is current, and the site builds without a warning.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import click
 import pytest
 
 import samples
+from demonstration import MAIN, Demo
 from floodmark.cli.main import VERBS, floodmark, run
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-PREPARED = "data/checkpoints/sales"
-# These start Spark, serve until stopped, or change a checkpoint: other tests run them.
-NOT_RUN_HERE = {"run", "demo", "serve"}
+SITE = sorted((ROOT / "docs").rglob("*.md"))
+DOCUMENTS = [ROOT / "README.md", *SITE]
+GOLDEN = ROOT / "tests" / "golden" / "4.2" / "sales-hdfs" / "checkpoint"
 KNOWN = {verb for group in VERBS.values() for verb in group}
+STARTS_SPARK = {
+    *("run", "demo", "check", "migrate", "bootstrap", "leave-dstreams", "replay", "compare"),
+    "drill",
+}
+# What a reader has elsewhere, or what goes on until it is stopped. Tests of their own run these.
+ELSEWHERE = {
+    "broker:9092": "asks a Kafka: tests/integration",
+    "s3://": "asks S3: tests/integration",
+    "floodmark serve": "serves until it is stopped: tests/web",
+    "spark-pipeline.yml": "a declarative pipeline: tests/integration/test_declarative_pipelines.py",
+    "pip install": "tests/release",
+    "make ": "tests/test_readme.py",
+    "man ": "a pager",
+    "scripts/lint_precision.py": "asks for a corpus: tests/rules/test_lint_rules.py",
+    "spark-submit": "tests/engine",
+}
 
 
 def _commands() -> list[tuple[str, str]]:
-    """(where, command line) of every `$ floodmark …` in a console block."""
+    """(where, command line) of every `$ …` in a console block, in the order of the page."""
     found = []
     for document in DOCUMENTS:
-        blocks = re.finditer(r"^```console\n(.*?)^```", document.read_text(), re.M | re.S)
+        blocks = re.finditer(r"^( *)```console\n(.*?)^ *```", document.read_text(), re.M | re.S)
         for block in blocks:
-            joined = block[1].replace("\\\n", " ")
+            joined = textwrap.dedent(block[2]).replace("\\\n", " ")
             for line in joined.splitlines():
-                if line.startswith("$ floodmark"):
-                    command = line[2:].split(" | ")[0].split(" > ")[0].split("  # ")[0]
-                    found.append((str(document.relative_to(ROOT)), command.strip()))
+                if line.startswith("$ "):
+                    found.append((str(document.relative_to(ROOT)), line[2:].strip()))
     return found
 
 
-COMMANDS = _commands()
+EVERY = _commands()
+COMMANDS = [
+    (document, command.split(" | ")[0].split(" > ")[0].split("  # ")[0].strip())
+    for document, command in EVERY
+    if command.startswith("floodmark ")
+]
+PAGES = sorted({document for document, _ in EVERY})
 
 
 def test_there_are_commands_to_try() -> None:
-    assert COMMANDS
+    assert len(COMMANDS) > 100
 
 
 @pytest.mark.parametrize(("document", "command"), COMMANDS, ids=[c for _, c in COMMANDS])
-def test_a_documented_command_is_a_valid_one(document: str, command: str) -> None:
+def test_a_documented_command_is_a_valid_one(
+    document: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data" / "demo").mkdir(parents=True)  # a plan is saved there
+    monkeypatch.chdir(tmp_path)
     _, *arguments = shlex.split(command)
     context = click.Context(floodmark)
     name, *rest = arguments
@@ -55,23 +87,103 @@ def test_a_documented_command_is_a_valid_one(document: str, command: str) -> Non
         verb.make_context(name, list(rest), parent=context)
 
 
-@pytest.mark.parametrize(
-    ("document", "command"),
-    [c for c in COMMANDS if PREPARED in c[1] and shlex.split(c[1])[1] not in NOT_RUN_HERE],
-)
-def test_a_documented_command_runs(
+def prepared(folder: Path) -> Path:
+    """A folder with the places that the documents name."""
+    samples.write(folder / "data/checkpoints/sales", samples.sales(60))
+    shutil.copytree(GOLDEN.parents[1] / "kafka/checkpoint", folder / "data/checkpoints/orders")
+    samples.write(folder / "data/checkpoints/files", samples.file_stream())
+    for name in ("data/checkpoints/totals", "data/old-checkpoint"):
+        shutil.copytree(GOLDEN, folder / name)
+    damaged = shutil.copytree(GOLDEN, folder / "data/checkpoints/damaged")
+    newest = max((damaged / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    newest.write_text("")
+    newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
+    for path in sorted((folder / "data").rglob("*")):
+        os.utime(path, (1_700_000_000, 1_700_000_000))  # no query runs on them
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    (folder / "tests").symlink_to(ROOT / "tests")
+    (folder / "sales.py").write_text(SALES)
+    (folder / "streams").mkdir()
+    return folder
+
+
+SALES = """
+from floodmark import pipeline
+from pyspark.sql import functions as F
+
+@pipeline(checkpoint="data/checkpoints/totals", conf={"spark.sql.shuffle.partitions": 2})
+def totals(spark, start):
+    schema = "transactionId STRING, customerId STRING, itemId STRING, amountPaid DOUBLE"
+    rows = spark.readStream.schema(schema).json("data/in")
+    sums = rows.groupBy("customerId").agg(F.sum("amountPaid"), F.count("*"))
+    return sums.writeStream.outputMode("complete").format("memory").queryName("totals")
+"""
+
+
+def is_elsewhere(command: str) -> bool:
+    return any(part in command for part in ELSEWHERE)
+
+
+def starts_spark(command: str) -> bool:
+    return command.startswith("floodmark ") and shlex.split(command)[1] in STARTS_SPARK
+
+
+def asks_for_the_demo(command: str) -> bool:
+    return "data/demo" in command or "data/orders" in command
+
+
+@pytest.mark.parametrize("document", [page for page in PAGES if page != "README.md"])
+def test_a_page_can_be_followed(
     document: str,
-    command: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    verb, *rest = shlex.split(command)[1:]
-    tree = samples.file_stream() if verb == "files" else samples.sales(60)
-    samples.write(tmp_path / PREPARED, tree)
-    monkeypatch.chdir(tmp_path)
-    status = run([verb, *rest])
-    assert status in (0, 1), capsys.readouterr().err
+    """Without what starts Spark: see test_a_page_that_starts_spark_can_be_followed."""
+    monkeypatch.setattr("floodmark.changes.in_use._movement", lambda *_: None)
+    monkeypatch.chdir(prepared(tmp_path))
+    for where, command in EVERY:
+        if where != document or starts_spark(command) or asks_for_the_demo(command):
+            continue
+        if not is_elsewhere(command):
+            program, *arguments = shlex.split(command.split(" > ")[0])
+            assert program == "floodmark", command
+            status = run(arguments)
+            assert status in (0, 1), f"{command}\n{capsys.readouterr().err}"
+
+
+@pytest.mark.spark
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+def test_the_tutorial_can_be_followed(demo: Demo) -> None:
+    assert demo.status == 0, demo.err
+    chosen = [command for page, command in EVERY if page == "docs/tutorial.md"][1:]
+    assert len(chosen) > 10
+    follow(chosen, demo.cwd, {"floodmark check": 1})
+
+
+@pytest.mark.spark
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("document", [page for page in PAGES if "how-to" in page])
+def test_a_page_that_starts_spark_can_be_followed(document: str, tmp_path: Path) -> None:
+    chosen = [command for page, command in EVERY if page == document and not is_elsewhere(command)]
+    follow(chosen, prepared(tmp_path), {"floodmark check": 1, "floodmark lint": 0})
+
+
+def follow(commands: list[str], folder: Path, ends: dict[str, int]) -> None:
+    """Each ends as the page says: with 0, but for those whose answer is no there."""
+    for command in commands:
+        done = subprocess.run(
+            ["bash", "-c", f'floodmark() {{ "{sys.executable}" -c "{MAIN}" "$@"; }}; {command}'],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=480,
+            check=False,
+        )
+        wanted = next((end for start, end in ends.items() if command.startswith(start)), 0)
+        assert done.returncode in (0, wanted), f"{command}\n{done.stdout}\n{done.stderr}"
 
 
 def test_every_verb_is_documented() -> None:
@@ -95,3 +207,57 @@ def test_links_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)", document.read_text()):
         if "://" not in target and not target.startswith("mailto:"):
             assert (document.parent / target).exists(), f"{target} is not there"
+
+
+@pytest.mark.parametrize("document", SITE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_page_begins_with_its_title(document: Path) -> None:
+    assert document.read_text().startswith("# "), f"{document.name} has no title"
+
+
+@pytest.mark.parametrize("script", ["reference.py", "rule_docs.py", "diagrams.py"])
+def test_what_is_made_from_the_code_is_current(script: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / script), "--check"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_pictures_fetch_nothing_from_elsewhere() -> None:
+    pictures = sorted((ROOT / "docs" / "pictures").glob("*.svg"))
+    assert pictures
+    for picture in pictures:
+        text = picture.read_text().replace("http://www.w3.org/2000/svg", "")
+        assert not re.search(r"(href|src|url)\s*[=(]\s*[\"']?https?:", text), picture.name
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        ("mkdocs", "build", "--quiet", "--strict", "--site-dir", ".cache/mkdocs"),
+        ("zensical", "build", "--strict", "--clean"),
+    ],
+    ids=lambda build: build[0],
+)
+def test_the_site_builds_without_a_warning(build: tuple[str, ...], tmp_path: Path) -> None:
+    """Links and anchors inside the site are checked by both generators."""
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    program, *arguments = build
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name(program)), *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "NO_COLOR": "1"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "warning" not in (done.stdout + done.stderr).lower()
+    built = tmp_path / (".cache/mkdocs" if program == "mkdocs" else "site")
+    assert "Floodmark keeps Apache Spark streams going" in (built / "index.html").read_text()
+    assert (built / "reference" / "schemas" / "inspect.json").is_file()

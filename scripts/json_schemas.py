@@ -1,0 +1,313 @@
+"""JSON Schemas of what the verbs print with --json, made from the dataclasses that they print."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import enum
+import functools
+import importlib
+import inspect
+import itertools
+import sys
+import textwrap
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+Schema = dict[str, Any]
+Shape = Any
+"""A type, or a dict of field names and shapes."""
+
+
+def _named(path: str) -> Any:
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(f"floodmark.{module}"), name)
+
+
+def _shapes() -> dict[str, Shape]:
+    """Document → what it is made of. A second document of a verb has the option in its name."""
+    from floodmark.changes.plan import Plan
+
+    findings = {"findings": list[_named("rules.finding.Finding")]}  # type: ignore[misc]
+    batch = _named("engine.proof.replay.ReplayedBatch")
+    about = {"checkpoint": str, "application": str, "same_code": bool | None, "foreach_batch": str}
+    return {
+        "inspect": _named("checkpoint.inspection.Inspection"),
+        "batches": {"batches": list[_named("checkpoint.inspection.BatchSummary")]},  # type: ignore[misc]
+        "offsets": _named("checkpoint.position.Position"),
+        "files": {"files": list[_named("connectors.files.input_files.InputFile")]},  # type: ignore[misc]
+        "state": {
+            "operator": int,
+            "store": str,
+            "batch": int,
+            "key_schema": str,
+            "value_schema": str,
+            "rows": list[dict[str, Any]],
+        },
+        "state --stats": _named("statestore.view.StateStats"),
+        "state --changes": _named("statestore.diff.StateDiff"),
+        "state --export": {"file": str, "rows": int},
+        "diff": {
+            "differences": list[_named("checkpoint.differences.Difference")],  # type: ignore[misc]
+            "state": list[_named("statestore.compare.StateDifference")],  # type: ignore[misc]
+        },
+        "scan": {"checkpoints": list[_named("checkpoint.inspection.ScanEntry")]},  # type: ignore[misc]
+        "lag": _named("connectors.behind.Lag"),
+        "watch": _named("fleet.sighting.Sighting"),
+        "run": _named("engine.run.stream.RunReport"),
+        "run --bisect": _named("engine.code.bisect.BisectReport"),
+        "demo": _named("engine.demo.story.Story"),
+        "check": _named("rules.restarts.reason.Judgement"),
+        "compare": _named("engine.proof.compare.CodeComparison"),
+        "replay": (batch, about),
+        "replay --batches": {
+            "batches": list[batch],  # type: ignore[valid-type]
+            "matches_checkpoint": bool | None,
+            **about,
+        },
+        "doctor": findings,
+        "lint": findings,
+        "explain": {
+            "code": str,
+            "rule": str,
+            "severity": _named("rules.finding.Severity"),
+            "finds": str,
+            "why": str,
+            "restart": str,
+            "do": str,
+            "repairable": bool,
+        },
+        "a changing verb": {"plan": Plan, "executed": bool},
+        "backup --list": {
+            "snapshots": [
+                {
+                    "id": str,
+                    "made_ms": int,
+                    "location": str,
+                    "query_id": str | None,
+                    "batch": int | None,
+                    "files": int,
+                    "bytes": int,
+                }
+            ]
+        },
+        "backup --check": {"snapshots": int, "damage": list[_named("storage.repository.Damage")]},  # type: ignore[misc]
+    }
+
+
+@functools.cache
+def schemas() -> dict[str, Schema]:
+    """Document → its JSON Schema."""
+    return {name: _document(name, shape) for name, shape in _shapes().items()}
+
+
+def _document(name: str, shape: Shape) -> Schema:
+    known: dict[str, Schema] = {}
+    body = _of(shape, known)
+    if "$ref" in body:
+        body = known[body["$ref"].rpartition("/")[2]]
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    used = {key: known[key] for key in sorted(known)}
+    title = "floodmark VERB --json" if name.startswith("a ") else f"floodmark {name} --json"
+    return {**head, "title": title, **body, **({"$defs": used} if used else {})}
+
+
+_PLAIN: dict[Any, Schema] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    type(None): {"type": "null"},
+    Any: {},
+    object: {},
+}
+
+
+def _of(shape: Shape, known: dict[str, Schema]) -> Schema:
+    if isinstance(shape, dict):
+        return _object({key: _of(item, known) for key, item in shape.items()}, shape)
+    if isinstance(shape, list):
+        return {"type": "array", "items": _of(shape[0], known)}
+    if isinstance(shape, tuple):
+        one, more = shape
+        base = _of(one, known)
+        body = known[base["$ref"].rpartition("/")[2]]
+        extra = {key: _of(item, known) for key, item in more.items()}
+        return _object({**body["properties"], **extra}, [*body["required"], *extra])
+    if shape in _PLAIN:
+        return dict(_PLAIN[shape])
+    if isinstance(shape, type) and issubclass(shape, enum.Enum):
+        return {"enum": [member.value for member in shape]}
+    if dataclasses.is_dataclass(shape) and isinstance(shape, type):
+        return _dataclass(shape, known)
+    return _generic(shape, known)
+
+
+def _object(
+    properties: Mapping[str, Schema], required: Sequence[str] | Mapping[str, Any]
+) -> Schema:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def _generic(shape: Shape, known: dict[str, Schema]) -> Schema:
+    origin: Any = typing.get_origin(shape)
+    arguments = typing.get_args(shape)
+    if origin in (typing.Union, types.UnionType):
+        return _either([_of(one, known) for one in arguments])
+    if origin is typing.Literal:
+        return {"enum": list(arguments)}
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        items = [_of(one, known) for one in arguments]
+        return {"type": "array", "prefixItems": items, "items": False}
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return {"type": "object", "additionalProperties": _of(arguments[1], known)}
+    if isinstance(origin, type) and issubclass(origin, (Sequence, AbstractSet)):
+        return {"type": "array", "items": _of(arguments[0], known)}
+    if shape in (dict, Mapping):
+        return {"type": "object"}
+    raise TypeError(f"no schema for {shape!r}")
+
+
+def _either(ways: list[Schema]) -> Schema:
+    if all(set(way) == {"type"} and isinstance(way["type"], str) for way in ways):
+        return {"type": [way["type"] for way in ways]}
+    return {"anyOf": ways}
+
+
+def _dataclass(kind: type, known: dict[str, Schema]) -> Schema:
+    name = kind.__name__
+    if name not in known:
+        known[name] = {}
+        from floodmark.changes.steps import Step
+
+        known[name] = _steps(known) if kind is Step else _fields(kind, known)
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _fields(kind: type, known: dict[str, Schema]) -> Schema:
+    hints, said = _hints(kind), field_words(kind)
+    properties = {}
+    for field in dataclasses.fields(kind):
+        schema = _of(hints[field.name], known)
+        if field.name in said:
+            schema = {**schema, "description": said[field.name]}
+        properties[field.name.rstrip("_")] = schema
+    body = _object(properties, list(properties))
+    words = _docstring(kind)
+    return {"description": words, **body} if words else body
+
+
+def _steps(known: dict[str, Schema]) -> Schema:
+    """A step leaves out what it has nothing to say about."""
+    from floodmark.changes.steps import _KEYS, OPERATIONS
+
+    properties: dict[str, Schema] = {"do": {"enum": sorted(OPERATIONS)}}
+    for kind in OPERATIONS.values():
+        hints, said = _hints(kind), field_words(kind)
+        for field in dataclasses.fields(kind):
+            if field.name in _KEYS and field.name not in properties:
+                schema = {} if field.name == "how" else _of(hints[field.name], known)
+                words = said.get(field.name)
+                properties[field.name] = {**schema, "description": words} if words else schema
+    return _object(properties, ["do", "path", "why"])
+
+
+def _hints(kind: type) -> dict[str, Any]:
+    """The types of a dataclass' fields, also of those that are imported for type checkers alone."""
+    found: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        if dataclasses.is_dataclass(base):
+            names = {**vars(sys.modules[base.__module__]), **dict(_checked_imports(base))}
+            for name, text in vars(base).get("__annotations__", {}).items():
+                if "ClassVar" not in str(text):
+                    found[name] = eval(text, names) if isinstance(text, str) else text
+    return found
+
+
+def _checked_imports(kind: type) -> Iterator[tuple[str, Any]]:
+    tree = ast.parse(inspect.getsource(sys.modules[kind.__module__]))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            for one in ast.walk(node):
+                if isinstance(one, ast.ImportFrom) and one.module:
+                    for alias in one.names:
+                        value = getattr(importlib.import_module(one.module), alias.name)
+                        yield alias.asname or alias.name, value
+
+
+def field_words(kind: type) -> dict[str, str]:
+    """Field → the text that stands below it in the source."""
+    said: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if dataclasses.is_dataclass(base) and isinstance(base, type):
+            body = ast.parse(textwrap.dedent(inspect.getsource(base)))
+            for node in ast.walk(body):
+                if isinstance(node, ast.ClassDef):
+                    said.update(_pairs(node.body))
+    return said
+
+
+def _pairs(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
+    for one, after in itertools.pairwise(body):
+        is_field = isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+        is_text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+        if is_field and is_text and isinstance(after.value.value, str):  # type: ignore[attr-defined]
+            yield one.target.id, " ".join(after.value.value.split())  # type: ignore[attr-defined]
+
+
+def _docstring(kind: type) -> str | None:
+    words = inspect.getdoc(kind)
+    made_by_dataclass = words is None or words.startswith(f"{kind.__name__}(")
+    return None if made_by_dataclass else " ".join((words or "").split())
+
+
+def rows(schema: Schema) -> Iterator[tuple[str, str, str]]:
+    """Each field of a document: its path, its type, what it is. Lists end with []."""
+    yield from _rows(schema, schema.get("$defs", {}), "", ())
+
+
+def _rows(
+    schema: Schema, defs: Mapping[str, Schema], path: str, above: tuple[str, ...]
+) -> Iterator[tuple[str, str, str]]:
+    for name, one in schema.get("properties", {}).items():
+        here = f"{path}.{name}" if path else name
+        words = one.get("description", "")
+        inner = list(_inner(one))
+        many = any(is_list for _, is_list in inner)
+        yield here + ("[]" if many else ""), _type(one), words
+        for reference, is_list in inner:
+            if reference not in above:
+                end = "[]" if is_list else ""
+                yield from _rows(defs[reference], defs, here + end, (*above, reference))
+        if "items" in one and "properties" in (one["items"] or {}):
+            yield from _rows(one["items"], defs, here, above)
+
+
+def _inner(schema: Schema, is_list: bool = False) -> Iterator[tuple[str, bool]]:
+    if "$ref" in schema:
+        yield schema["$ref"].rpartition("/")[2], is_list
+    for way in schema.get("anyOf", ()):
+        yield from _inner(way, is_list)
+    if isinstance(schema.get("items"), dict):
+        yield from _inner(schema["items"], True)
+    if isinstance(schema.get("additionalProperties"), dict):
+        yield from _inner(schema["additionalProperties"], is_list)
+
+
+def _type(schema: Schema) -> str:
+    if "$ref" in schema:
+        return "object"
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(_type(way) for way in schema["anyOf"]))
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    kind = schema.get("type", "any JSON")
+    return kind if isinstance(kind, str) else " or ".join(kind)
