@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from floodmark.checkpoint.commits import CommitEntry
 from floodmark.checkpoint.conf_keys import PROVIDER_CLASS
 from floodmark.checkpoint.layout import (
+    OFFSETS,
     STATE,
     FileInfo,
     StateFile,
@@ -116,6 +117,12 @@ class Checkpoint:
     @property
     def latest_commit(self) -> CommitEntry | None:
         return None if self.committed_batch is None else self.commits.get(self.committed_batch)
+
+    def refuse_broken_offsets(self, batch: int, do: str) -> None:
+        """Raises where the batch's entry of the offset log is there and cannot be read."""
+        for broken in self.unreadable:
+            if broken.path == f"{OFFSETS}/{batch}":
+                raise MalformedFile(f"{self.path}/{broken.path} cannot be read", broken.reason, do)
 
     @property
     def watermark_ms(self) -> int | None:

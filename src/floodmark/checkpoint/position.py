@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from floodmark.checkpoint.layout import OFFSETS
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.text import moment
@@ -119,13 +118,9 @@ def _require_readable(checkpoint: Checkpoint, batch: int) -> None:
     if entry is not None:
         _require_sound_offsets(checkpoint.path, batch, entry)
         return
-    broken = next((u for u in checkpoint.unreadable if u.path == f"{OFFSETS}/{batch}"), None)
-    if broken:
-        raise MalformedFile(
-            f"{checkpoint.path}/{broken.path} cannot be read",
-            broken.reason,
-            "`floodmark doctor` says what to do about it; --batch N shows another batch.",
-        )
+    checkpoint.refuse_broken_offsets(
+        batch, "`floodmark doctor` says what to do about it; --batch N shows another batch."
+    )
     if batch < 0:
         raise WrongUse(f"there is no batch {batch}", "Batches are numbered from 0.", _LISTED)
     if not checkpoint.offset_ids:

@@ -56,9 +56,7 @@ _COLOURS = {"same": "green", "compatible": "green", "unknown": "yellow"}
 @click.option(
     "--empty-sources", is_flag=True, help="Rehearse with sources that give no records at all."
 )
-@click.option(
-    "--spark-log", metavar="FILE", help="Spark's log; - is stderr. [default: only kept on failure]"
-)
+@options.spark_log
 @options.script
 @options.spark
 @ci_reports.option()

@@ -52,9 +52,7 @@ def _names(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
     help="An empty folder for the forks; on CP's disk, state is linked and not copied.",
 )
 @options.settings
-@click.option(
-    "--spark-log", metavar="FILE", help="Spark's log; - is stderr. [default: only kept on failure]"
-)
+@options.spark_log
 @options.script
 @options.spark
 @options.storage

@@ -19,36 +19,12 @@ _NOT_ANSWERED = CannotRead.status
 
 @click.command("lag")
 @click.argument("checkpoint", metavar="CP")
-@click.option(
-    "--bootstrap-servers",
-    "--kafka",
-    "bootstrap_servers",
-    metavar="HOST:PORT",
-    help="Ask Kafka there.",
-)
-@click.option(
-    "--kafka-config",
-    metavar="FILE",
-    help="How to log in there: KEY=VALUE lines, as for --command-config of Kafka's own tools.",
-)
-@click.option("--table", metavar="PATH", help="The Delta or Iceberg table, if no notes name it.")
-@click.option("--input", metavar="PATH", help="A file source's folder, if no notes name it.")
-@click.option(
-    "--sources", is_flag=True, help="Ask whatever the notes of the last start name, brokers too."
-)
+@options.live_sources(timeout=15.0)
 @click.option(
     "--commit-to-group",
     metavar="NAME",
     help="Write the offsets into this Kafka consumer group, for other tools to see. A group that "
     "has members is refused.",
-)
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    default=15.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long a broker may take to answer.",
 )
 @options.source_kinds
 @options.storage

@@ -140,6 +140,67 @@ def spark(function: _Function) -> _Function:
     return function
 
 
+def spark_log(function: _Function) -> _Function:
+    return click.option(
+        "--spark-log",
+        metavar="FILE",
+        help="Spark's log; - is stderr. [default: only kept on failure]",
+    )(function)
+
+
+def kafka(function: _Function) -> _Function:
+    """Where Kafka is, and how to log in there."""
+    for option in (
+        click.option(
+            "--kafka-config",
+            metavar="FILE",
+            help="How to log in there: KEY=VALUE lines, as for --command-config of Kafka's own "
+            "tools.",
+        ),
+        click.option(
+            "--bootstrap-servers",
+            "--kafka",
+            "bootstrap_servers",
+            metavar="HOST:PORT",
+            help="Ask Kafka there.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def live_sources(timeout: float) -> Callable[[_Function], _Function]:
+    """Which sources are asked how far the stream is behind, and how long they may take."""
+
+    def with_sources(function: _Function) -> _Function:
+        for option in (
+            click.option(
+                "--timeout",
+                type=click.FloatRange(min=0, min_open=True),
+                default=timeout,
+                show_default=True,
+                metavar="SECONDS",
+                help="How long a broker may take to answer.",
+            ),
+            click.option(
+                "--sources",
+                is_flag=True,
+                help="Ask whatever the notes of the last start name, brokers too.",
+            ),
+            click.option(
+                "--input", metavar="PATH", help="A file source's folder, if no notes name it."
+            ),
+            click.option(
+                "--table", metavar="PATH", help="The Delta or Iceberg table, if no notes name it."
+            ),
+            kafka,
+        ):
+            function = option(function)
+        return function
+
+    return with_sources
+
+
 def script(function: _Function) -> _Function:
     """Gives the command `script`, keywords of the verb; the command is of class TakesScript."""
 

@@ -53,9 +53,7 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="An empty folder for the fork; on CP's disk, state is linked and not copied.",
 )
-@click.option(
-    "--spark-log", metavar="FILE", help="Spark's log; - is stderr. [default: only kept on failure]"
-)
+@options.spark_log
 @options.script
 @options.spark
 @options.storage

@@ -45,9 +45,7 @@ from floodmark.cli.words import echo
     help="Write one JSON line for each batch here. "
     "[default: _floodmark/progress.jsonl in a local CP]",
 )
-@click.option(
-    "--spark-log", metavar="FILE", help="Spark's log; - is stderr. [default: only kept on failure]"
-)
+@options.spark_log
 @click.option(
     "--health-port",
     type=click.IntRange(0, 65535),

@@ -68,18 +68,7 @@ from floodmark.cli.words import echo
     is_flag=True,
     help="Ask whatever the notes of starts name how far each stream is behind, brokers too.",
 )
-@click.option(
-    "--bootstrap-servers",
-    "--kafka",
-    "bootstrap_servers",
-    metavar="HOST:PORT",
-    help="Ask Kafka there.",
-)
-@click.option(
-    "--kafka-config",
-    metavar="FILE",
-    help="How to log in there: KEY=VALUE lines, as for --command-config of Kafka's own tools.",
-)
+@options.kafka
 @click.option(
     "--commit-to-group",
     metavar="NAME",

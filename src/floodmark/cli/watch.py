@@ -53,27 +53,7 @@ _COLOURS = {"on-time": ("green",), "late": ("yellow",), "stalled": ("red",), "un
 )
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Look N times.")
 @click.option("--once", is_flag=True, help="Look once.")
-@click.option(
-    "--bootstrap-servers",
-    "--kafka",
-    "bootstrap_servers",
-    metavar="HOST:PORT",
-    help="Ask Kafka there for the lag.",
-)
-@click.option("--kafka-config", metavar="FILE", help="How to log in there: KEY=VALUE lines.")
-@click.option("--table", metavar="PATH", help="The Delta or Iceberg table, if no notes name it.")
-@click.option("--input", metavar="PATH", help="A file source's folder, if no notes name it.")
-@click.option(
-    "--sources", is_flag=True, help="Ask whatever the notes of the last start name, brokers too."
-)
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    default=5.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long a broker may take to answer.",
-)
+@options.live_sources(timeout=5.0)
 @options.source_kinds
 @options.storage
 @options.as_json

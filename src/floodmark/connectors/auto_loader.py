@@ -8,29 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from floodmark.connectors.source import (
-    Recognised,
-    SourceKind,
-    Sureness,
-    Traces,
-    arrow,
-    has_fields,
-)
-
-_FORM = frozenset({"seqNum", "sourceVersion"})
-_MORE = frozenset({"lastBackfillStartTimeMs", "lastBackfillFinishTimeMs", "lastInputPath"})
+from floodmark.connectors.source import FormedKind, arrow
 
 
-class AutoLoader(SourceKind):
+class AutoLoader(FormedKind):
     name = "auto-loader"
     formats = frozenset({"cloudfiles"})
     family = "file"
+    fields = frozenset({"seqNum", "sourceVersion"})
+    more_fields = frozenset(
+        {"lastBackfillStartTimeMs", "lastBackfillFinishTimeMs", "lastInputPath"}
+    )
+    told_by = "an entry of Auto Loader's list"
     no_option = "Auto Loader's list of files lies in its own folder of the checkpoint."
-
-    def recognise(self, traces: Traces) -> Recognised | None:
-        if has_fields(traces.offset, _FORM, _MORE):
-            return Recognised(self.name, Sureness.CERTAIN, "an entry of Auto Loader's list")
-        return None
 
     def explain(self, end: Any, start: Any) -> list[str]:
         return [f"file {arrow(_number(start), _number(end))} of its list"]

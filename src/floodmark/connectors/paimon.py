@@ -5,39 +5,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from floodmark.connectors.source import (
-    Recognised,
-    SourceKind,
-    Sureness,
-    Traces,
-    arrow,
-    has_fields,
-)
-
-_FORM = frozenset({"snapshotId", "index", "scanSnapshot"})
-_MORE = frozenset({"totalSplits", "emptySnapshotCompleted"})
+from floodmark.connectors.source import FormedKind
 
 
-class Paimon(SourceKind):
+class Paimon(FormedKind):
     name = "paimon"
+    fields = frozenset({"snapshotId", "index", "scanSnapshot"})
+    more_fields = frozenset({"totalSplits", "emptySnapshotCompleted"})
+    told_by = "a snapshot and a split of it"
     no_option = "Paimon's scan options begin at a snapshot, not at a file inside it."
 
-    def recognise(self, traces: Traces) -> Recognised | None:
-        if has_fields(traces.offset, _FORM, _MORE):
-            return Recognised(self.name, Sureness.CERTAIN, "a snapshot and a split of it")
-        return None
-
-    def explain(self, end: Any, start: Any) -> list[str]:
-        return [arrow(_words(start), _words(end))]
-
-
-def _words(offset: Any) -> str | None:
-    if not isinstance(offset, dict):
-        return None
-    words = f"snapshot {offset.get('snapshotId')} split {offset.get('index')}"
-    return words + (" of the whole table" if offset.get("scanSnapshot") else "")
+    def words(self, offset: Mapping[str, Any]) -> str:
+        words = f"snapshot {offset.get('snapshotId')} split {offset.get('index')}"
+        return words + (" of the whole table" if offset.get("scanSnapshot") else "")
 
 
 KIND = Paimon()

@@ -245,6 +245,30 @@ class SourceKind:
         return self.any_format or declared == self.name or declared in self.formats
 
 
+class FormedKind(SourceKind):
+    """A kind whose offsets are JSON objects that their fields alone tell from all others."""
+
+    fields: frozenset[str] = frozenset()
+    """What every offset of it has."""
+    more_fields: frozenset[str] = frozenset()
+    """What some have besides."""
+    told_by = ""
+    """What these fields are, in words."""
+
+    def recognise(self, traces: Traces) -> Recognised | None:
+        if has_fields(traces.offset, self.fields, self.more_fields):
+            return Recognised(self.name, Sureness.CERTAIN, self.told_by)
+        return None
+
+    def explain(self, end: Any, start: Any) -> list[str]:
+        before, after = (self.words(one) if _is_object(one) else None for one in (start, end))
+        return [arrow(before, after)]
+
+    def words(self, offset: Mapping[str, Any]) -> str:
+        """One offset, for people."""
+        raise NotImplementedError
+
+
 def arrow(start: str | None, end: str | None) -> str:
     return f"{end}" if start is None or start == end else f"{start} → {end}"
 

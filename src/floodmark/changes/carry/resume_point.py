@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from floodmark.checkpoint.layout import OFFSETS
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, WouldLose, WrongUse
+from floodmark.errors import BatchPurged, NoAnswer, WouldLose, WrongUse
 
 LISTED = "`floodmark batches CP` lists what is there."
 
@@ -167,13 +166,9 @@ def require_committed(checkpoint: Checkpoint, batch: int, option: str) -> None:
 def require_entry(checkpoint: Checkpoint, batch: int) -> None:
     if batch in checkpoint.offsets:
         return
-    broken = next((u for u in checkpoint.unreadable if u.path == f"{OFFSETS}/{batch}"), None)
-    if broken:
-        raise MalformedFile(
-            f"{checkpoint.path}/{broken.path} cannot be read",
-            broken.reason,
-            "Restore it from a backup, or choose an earlier batch with --from-batch.",
-        )
+    checkpoint.refuse_broken_offsets(
+        batch, "Restore it from a backup, or choose an earlier batch with --from-batch."
+    )
     raise BatchPurged(
         f"{checkpoint.path}: batch {batch} has no offset entry",
         "Spark deletes old entries (spark.sql.streaming.minBatchesToRetain).",

@@ -7,7 +7,7 @@ an expression is a flat list of such objects.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from floodmark.checkpoint.plan.tree import Fields
@@ -112,32 +112,32 @@ def result_id(raw: Mapping[str, Any]) -> int:
 
 def references(value: Any) -> set[int]:
     """The numbers of all columns that are mentioned anywhere below."""
-    found: set[int] = set()
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, list):
-            waiting.extend(one)
-        elif isinstance(one, Mapping):
-            if simple_name(one.get("class", "")) == "AttributeReference":
-                found.add(expression_id(one))
-            waiting.extend(value for key, value in one.items() if key != "exprId")
-    return found
+    return {
+        expression_id(one)
+        for one in _objects(value)
+        if simple_name(one.get("class", "")) == "AttributeReference"
+    }
 
 
 def names_of(value: Any) -> dict[int, str]:
     """What the code calls each column, by its number."""
-    found: dict[int, str] = {}
+    return {
+        expression_id(one): str(one["name"])
+        for one in _objects(value)
+        if "exprId" in one and one.get("name")
+    }
+
+
+def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Every JSON object in it, however deep, the numbers of columns left out."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
         if isinstance(one, list):
             waiting.extend(one)
         elif isinstance(one, Mapping):
-            if "exprId" in one and one.get("name"):
-                found[expression_id(one)] = str(one["name"])
+            yield one
             waiting.extend(value for key, value in one.items() if key != "exprId")
-    return found
 
 
 def plain(value: Any) -> Any:

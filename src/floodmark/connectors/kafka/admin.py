@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from floodmark.checkpoint.live_answers import Bounds
+from floodmark.connectors.kafka.live import require_client
 from floodmark.errors import CannotRead, FloodmarkError, WrongUse
 
 READ_COMMITTED = "read_committed"
@@ -58,14 +59,10 @@ class Admin:
     def __init__(
         self, bootstrap: str, config: Mapping[str, str] | None = None, timeout: float = 15.0
     ) -> None:
-        try:
-            from confluent_kafka import KafkaException
-            from confluent_kafka.admin import AdminClient
-        except ImportError:
-            raise WrongUse(
-                "asking Kafka needs confluent-kafka",
-                do="Install it: pip install 'floodmark[kafka]'",
-            ) from None
+        require_client()
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+
         self.bootstrap = bootstrap
         self._config = {**(config or {}), "bootstrap.servers": bootstrap, "log_level": 0}
         self._complaints: list[str] = []

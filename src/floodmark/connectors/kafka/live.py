@@ -42,15 +42,21 @@ def cluster_bounds(
     return {topic: bounds for topic, bounds in found.items() if bounds}
 
 
+def require_client() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("confluent_kafka") is None:
+        raise WrongUse(
+            "asking Kafka needs confluent-kafka",
+            do="Install it: pip install 'floodmark[kafka]'",
+        )
+
+
 class Cluster:
     def __init__(self, bootstrap: str, options: Mapping[str, str] | None = None) -> None:
-        try:
-            from confluent_kafka import Consumer
-        except ImportError:
-            raise WrongUse(
-                "asking Kafka needs confluent-kafka",
-                do="Install it: pip install 'floodmark[kafka]'",
-            ) from None
+        require_client()
+        from confluent_kafka import Consumer
+
         self.bootstrap = bootstrap
         self._client: Any = Consumer(
             {

@@ -9,17 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.engine.dstreams.intervals import milliseconds_of, state_interval
-from floodmark.engine.pipelines.parameters import Parameter, declared_after, settle
+from floodmark.engine.pipelines.parameters import Declaration, declared_after
 from floodmark.errors import WrongUse
 
 
 @dataclass(frozen=True)
-class DStreamPipeline:
-    name: str
-    checkpoint: str
-    """A path or URL; `{name}` stands for the parameter of that name."""
-    function: Callable[..., Any]
-    parameters: tuple[Parameter, ...]
+class DStreamPipeline(Declaration):
     batch_ms: int
     save_state_ms: int | None
     """How often state is saved; None for the rule."""
@@ -28,21 +23,6 @@ class DStreamPipeline:
     def __call__(self, ssc: Any, **values: Any) -> Any:
         """As the plain function: it can be called from a test of its own."""
         return self.function(ssc, **values)
-
-    def settle(self, given: Mapping[str, str]) -> dict[str, Any]:
-        return settle(self.name, self.parameters, given)
-
-    def checkpoint_for(self, values: Mapping[str, Any]) -> str:
-        try:
-            return self.checkpoint.format_map(values)
-        except (KeyError, IndexError, ValueError):
-            known = ", ".join(sorted(values)) or "none"
-            raise WrongUse(
-                f"dstream {self.name}: the checkpoint {self.checkpoint!r} names a parameter "
-                "that the function does not have",
-                f"Its parameters are: {known}.",
-                "Write a literal brace twice: {{ and }}.",
-            ) from None
 
 
 def dstream(

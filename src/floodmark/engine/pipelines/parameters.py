@@ -22,6 +22,33 @@ class Parameter:
     default: Any = REQUIRED
 
 
+@dataclass(frozen=True)
+class Declaration:
+    """What every declaration has: a name, the checkpoint, and the function with its parameters."""
+
+    name: str
+    checkpoint: str
+    """A path or URL; `{name}` stands for the parameter of that name."""
+    function: Callable[..., Any]
+    parameters: tuple[Parameter, ...]
+
+    def settle(self, given: Mapping[str, str]) -> dict[str, Any]:
+        """The value of every parameter."""
+        return settle(self.name, self.parameters, given)
+
+    def checkpoint_for(self, values: Mapping[str, Any]) -> str:
+        try:
+            return self.checkpoint.format_map(values)
+        except (KeyError, IndexError, ValueError):
+            known = ", ".join(sorted(values)) or "none"
+            raise WrongUse(
+                f"{self.name}: the checkpoint {self.checkpoint!r} names a parameter "
+                "that the function does not have",
+                f"Its parameters are: {known}.",
+                "Write a literal brace twice: {{ and }}.",
+            ) from None
+
+
 def declared(function: Callable[..., Any]) -> tuple[Parameter, ...]:
     """What follows `spark` and `start` in the function's signature."""
     parameters = list(inspect.signature(function).parameters.values())

@@ -13,19 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from floodmark.engine.pipelines.parameters import Parameter, declared, settle
+from floodmark.engine.pipelines.parameters import Declaration, declared
 from floodmark.errors import WrongUse
 
 CONNECTORS = ("kafka", "delta")
 
 
 @dataclass(frozen=True)
-class Pipeline:
-    name: str
-    checkpoint: str
-    """A path or URL; `{name}` stands for the parameter of that name."""
-    function: Callable[..., Any]
-    parameters: tuple[Parameter, ...]
+class Pipeline(Declaration):
     needs: tuple[str, ...]
     """The connectors whose jars it needs."""
     conf: Mapping[str, str]
@@ -33,22 +28,6 @@ class Pipeline:
     def __call__(self, spark: Any, start: Any, **values: Any) -> Any:
         """As the plain function: a pipeline can be called from a test of its own."""
         return self.function(spark, start, **values)
-
-    def settle(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """The value of every parameter."""
-        return settle(self.name, self.parameters, given)
-
-    def checkpoint_for(self, values: Mapping[str, Any]) -> str:
-        try:
-            return self.checkpoint.format_map(values)
-        except (KeyError, IndexError, ValueError):
-            known = ", ".join(sorted(values)) or "none"
-            raise WrongUse(
-                f"pipeline {self.name}: the checkpoint {self.checkpoint!r} names a parameter "
-                "that the function does not have",
-                f"Its parameters are: {known}.",
-                "Write a literal brace twice: {{ and }}.",
-            ) from None
 
 
 def pipeline(
