@@ -186,6 +186,11 @@ def test_a_port_in_use(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--kafka", "127.0.0.1:1", "--commit-to-group", "spark"], "all streams would share"),
         (["--notify", "ftp://somewhere"], "not an address that can be posted to"),
         (["--notify", "file:///etc/passwd"], "not an address that can be posted to"),
+        (["--notify", "http://me:secret@[::1"], "not an address that can be posted to"),
+        (["--notify", "http://host:99999/"], "not an address that can be posted to"),
+        (["--interval", "inf"], "too long"),
+        (["--patience", "1e300"], "too long"),
+        (["--keep-days", "inf"], "too long"),
         (["--history", "/proc/nothing/here.sqlite"], "cannot be kept there"),
     ],
 )
@@ -227,3 +232,28 @@ def test_a_stop_that_was_asked_for_is_no_failure(root: Path, number: int) -> Non
         _, told = server.communicate(timeout=60)
         assert server.returncode == 0, told
         assert "Traceback" not in told
+
+
+def test_it_ends_although_its_storage_is_silent() -> None:
+    """Threads that wait for such storage would hold up the end of the process for ever."""
+    main = (
+        "import floodmark.api.serving as serving; serving._ROOT_SECONDS = 0.3; "
+        "from floodmark.cli.main import main; main()"
+    )
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        root = f"http://me:hunter2hunter2@127.0.0.1:{silent.getsockname()[1]}/data"
+        command = [sys.executable, "-c", main, "serve", root, "--port", "0", "--no-history"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+            assert server.stderr is not None
+            waits, serves = server.stderr.readline(), server.stderr.readline()
+            assert "does not answer yet" in waits
+            assert Server(serves.rsplit(" at ", 1)[1].strip()).get("/").status == 200
+            server.send_signal(signal.SIGTERM)
+            try:
+                _, told = server.communicate(timeout=20)
+            finally:
+                server.kill()
+        assert server.returncode == 0, told
+        assert "hunter2" not in waits + serves + told

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import samples
+from floodmark.fleet.alerts import Alert
 from floodmark.fleet.retention import PartSample
 from floodmark.web.history import BatchSample, History, Sample
+from floodmark.web.notify import Notifier
 from served import serving
 
 DAY = 86_400_000
@@ -70,7 +76,8 @@ def receiver(status: int = 200) -> Iterator[tuple[str, list[Any]]]:
 
     class Receive(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            posted.append({**body, "login": self.headers["Authorization"]})
             self.send_response(status)
             self.send_header("Location", "http://127.0.0.1:1/elsewhere")
             self.end_headers()
@@ -123,7 +130,10 @@ def test_a_stream_that_stalls_and_goes_on(tmp_path: Path) -> None:
         assert posted[1]["event"] == "stalled-over"
 
 
-def test_a_receiver_that_fails_holds_up_nothing(tmp_path: Path) -> None:
+def test_a_receiver_that_fails_holds_up_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("floodmark.web.notify._PAUSES", (0.1, 0.1))
     samples.write(tmp_path / "sales", {**samples.logs(range(3), range(3)), "offsets/2": b""})
     warned: list[str] = []
     with (
@@ -138,3 +148,29 @@ def test_a_receiver_that_fails_holds_up_nothing(tmp_path: Path) -> None:
         assert server.get("/api/health").json["fault"] is None
     with receiver(302) as (url, posted), serving(tmp_path, notify=url, warn=warned.append):
         wait_until(lambda: len(warned) > 1)
+
+
+def test_a_receiver_that_wants_a_login_gets_it(tmp_path: Path) -> None:
+    samples.write(tmp_path / "sales", samples.sales(12))
+    with receiver() as (url, posted):
+        named = url.replace("//", "//ann:s3cr3t%40pw@")
+        with serving(tmp_path, notify=named):
+            wait_until(lambda: posted)
+    assert posted[0]["login"] == "Basic " + b64encode(b"ann:s3cr3t@pw").decode()
+
+
+def test_a_receiver_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More alerts wait than there is room for, and none is taken."""
+    monkeypatch.setattr("floodmark.web.notify._SECONDS", 0.5)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        warned: list[str] = []
+        notifier = Notifier(f"http://127.0.0.1:{silent.getsockname()[1]}/", warned.append)
+        for number in range(1100):
+            notifier.post(Alert("stalled", "id", "name", "/path", "words", number))
+        ended = threading.Thread(target=notifier.close, daemon=True)
+        ended.start()
+        ended.join(10)
+        assert not ended.is_alive()
+        assert "one was dropped" in warned[0]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _Ask = Callable[..., "Lag"]
 DEFAULT_PORT = 8460
 _DAY_MS = 86_400_000
+_DAY_SECONDS, _MOST_DAYS = 86_400, 3650
 _SHORTEST_TOKEN = 16
 _ROOT_SECONDS = 10.0
 _PLAN_LINES = 400
@@ -77,12 +78,7 @@ def serve(
     """
     require_web_extra()
     token = _token(host, token_file)
-    if not interval >= 0.5:
-        raise WrongUse(f"--interval {interval:g}: too short", do="Give 0.5 seconds or more.")
-    if not patience > 0:
-        raise WrongUse(f"--patience {patience:g}: no time to answer in", do="Give 1 or more.")
-    if not keep_days > 0:
-        raise WrongUse(f"--keep-days {keep_days:g}: nothing would be kept", do="Give 1 or more.")
+    _check_times(interval, patience, keep_days)
     places = [_open_root(root, storage, warn) for root in dict.fromkeys(several_of(roots))]
     if not places:
         raise WrongUse("no root to serve", do="Name a folder: floodmark serve data/checkpoints")
@@ -127,6 +123,22 @@ def serve(
             )
         finally:
             fleet.close()
+
+
+def _check_times(interval: float, patience: float, keep_days: float) -> None:
+    if not interval >= 0.5:
+        raise WrongUse(f"--interval {interval:g}: too short", do="Give 0.5 seconds or more.")
+    if not patience > 0:
+        raise WrongUse(f"--patience {patience:g}: no time to answer in", do="Give 1 or more.")
+    if not keep_days > 0:
+        raise WrongUse(f"--keep-days {keep_days:g}: nothing would be kept", do="Give 1 or more.")
+    for name, value, most, unit in (
+        ("--interval", interval, _DAY_SECONDS, "seconds"),
+        ("--patience", patience, _DAY_SECONDS, "seconds"),
+        ("--keep-days", keep_days, _MOST_DAYS, "days"),
+    ):
+        if value > most:
+            raise WrongUse(f"{name} {value:g}: too long", do=f"Give at most {most:,} {unit}.")
 
 
 def require_web_extra() -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
+import time
 from typing import Any
 
 import click
@@ -9,6 +13,8 @@ import click
 from floodmark import api
 from floodmark.cli import options
 from floodmark.cli.words import echo
+
+_LEAVE_SECONDS = 2.0
 
 
 @click.command("serve")
@@ -94,3 +100,20 @@ def command(roots: tuple[str, ...], storage: dict[str, Any], **named: Any) -> No
         echo(f"floodmark: {words}", err=True)
 
     api.serve(roots, storage=storage, ready=ready, warn=warn, **named)
+    _leave()
+
+
+def _leave() -> None:
+    """Python waits at its end for every thread of a pool, also for one whose storage is silent."""
+    deadline = time.monotonic() + _LEAVE_SECONDS
+    while any(_is_waited_for(thread) for thread in threading.enumerate()):
+        if time.monotonic() > deadline:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
+        time.sleep(0.05)
+
+
+def _is_waited_for(thread: threading.Thread) -> bool:
+    ours = (threading.main_thread(), threading.current_thread())
+    return not thread.daemon and thread not in ours

@@ -9,6 +9,7 @@ from floodmark.fleet.card import CardLag
 from floodmark.fleet.retention import Overtaking, PartSample
 
 _MOST_PARTS = 256
+_LARGEST = 1 << 63
 
 
 def card_lag(lag: Lag, overtaken: Overtaking | None = None) -> CardLag:
@@ -58,4 +59,5 @@ def _shown(source: SourceLag) -> SourceLag:
 
 
 def _whole(value: object) -> int | None:
-    return value if type(value) is int else None
+    """A number as Kafka can have one: a checkpoint may name any."""
+    return value if type(value) is int and abs(value) < _LARGEST else None

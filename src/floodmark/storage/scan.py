@@ -37,8 +37,13 @@ def looks_like_checkpoint(level: Folder) -> bool:
     )
 
 
-def find_checkpoints(files: Files) -> Iterator[Files]:
-    """Breadth first; a checkpoint's own folders are not looked into."""
+def find_checkpoints(
+    files: Files, pass_over: Callable[[str, str], None] = lambda *_: None
+) -> Iterator[Files]:
+    """Breadth first; a checkpoint's own folders are not looked into.
+
+    `pass_over` hears of links and of odd names: (path, what it is). They are not followed.
+    """
     waiting = deque([""])
     while waiting:
         folder = waiting.popleft()
@@ -51,6 +56,8 @@ def find_checkpoints(files: Files) -> Iterator[Files]:
         if looks_like_checkpoint(level) or _is_empty_flow(files, folder, level):
             yield files.below(RelativePath(folder)) if folder else files
             continue
+        for name, what in level.others:
+            pass_over(f"{folder}/{name}" if folder else name, what)
         waiting.extend(
             f"{folder}/{name}" if folder else name
             for name in level.folders

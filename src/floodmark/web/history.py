@@ -104,7 +104,7 @@ class History:
             with self._lock, self._db:
                 self._db.executemany(statement, rows)
             self.problem = None
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OverflowError) as error:
             self.problem = f"The history cannot be written: {error}"
 
     def samples(self, checkpoint: str, since_ms: int = 0, most: int = 2000) -> tuple[Sample, ...]:

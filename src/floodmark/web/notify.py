@@ -7,8 +7,11 @@ import queue
 import threading
 import urllib.error
 import urllib.request
+from base64 import b64encode
 from collections.abc import Callable
-from urllib.parse import urlsplit
+from contextlib import suppress
+from http.client import HTTPException
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from floodmark.addresses import public_url
 from floodmark.errors import WrongUse
@@ -17,7 +20,8 @@ from floodmark.secret_text import redacted
 from floodmark.wire import to_wire
 
 _SECONDS = 10
-_TRIES = 3
+_PAUSES = (1.0, 5.0)
+"""Seconds before it is tried again; after the last one it is given up."""
 _WAITING = 1000
 
 
@@ -28,15 +32,11 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 class Notifier:
     def __init__(self, url: str, warn: Callable[[str], None] = lambda _: None) -> None:
-        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise WrongUse(
-                f"--notify {public_url(url)}: not an address that can be posted to",
-                do="Give http://… or https://….",
-            )
-        self._url = url
+        self._url, self._login = _address(url)
         self._shown = public_url(url)
         self._warn = warn
         self._alerts: queue.Queue[Alert | None] = queue.Queue(_WAITING)
+        self._closed = threading.Event()
         self._open = urllib.request.build_opener(_NoRedirect())
         self._thread = threading.Thread(target=self._run, name="floodmark-notify", daemon=True)
         self._thread.start()
@@ -48,17 +48,21 @@ class Notifier:
             self._warn(f"too many alerts wait for {self._shown}: one was dropped")
 
     def close(self) -> None:
-        self._alerts.put(None)
+        """Alerts that wait are still posted, for as long as one post may take."""
+        self._closed.set()
+        with suppress(queue.Full):
+            self._alerts.put_nowait(None)
         self._thread.join(_SECONDS)
 
     def _run(self) -> None:
         while (alert := self._alerts.get()) is not None:
-            for again in range(_TRIES):
-                problem = self._send(alert)
-                if problem is None:
+            problem = self._send(alert)
+            for pause in _PAUSES:
+                if problem is None or self._closed.wait(pause):
                     break
-                if again == _TRIES - 1:
-                    self._warn(f"{self._shown} did not take an alert: {problem}")
+                problem = self._send(alert)
+            if problem is not None:
+                self._warn(f"{self._shown} did not take an alert: {problem}")
 
     def _send(self, alert: Alert) -> str | None:
         """Why it was not taken; None: it was."""
@@ -67,12 +71,31 @@ class Notifier:
         request = urllib.request.Request(
             self._url,
             json.dumps(body).encode(),
-            {"Content-Type": "application/json", "User-Agent": "floodmark"},
+            {"Content-Type": "application/json", "User-Agent": "floodmark", **self._login},
             method="POST",
         )
         try:
             with self._open.open(request, timeout=_SECONDS) as answer:
                 answer.read(1)
                 return None
-        except (urllib.error.URLError, OSError, ValueError) as error:
-            return redacted(str(error))
+        except (urllib.error.URLError, HTTPException, OSError, ValueError) as error:
+            return redacted(str(error) or type(error).__name__)
+
+
+def _address(url: str) -> tuple[str, dict[str, str]]:
+    """Where to post, and the header that logs in there, if the address names a user."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+            raise ValueError
+    except ValueError:
+        raise WrongUse(
+            f"--notify {public_url(url)}: not an address that can be posted to",
+            do="Give http://… or https://….",
+        ) from None
+    if parts.username is None:
+        return url, {}
+    named = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    host = parts.netloc.rpartition("@")[2]
+    login = b64encode(named.encode()).decode()
+    return urlunsplit(parts._replace(netloc=host)), {"Authorization": f"Basic {login}"}

@@ -15,7 +15,7 @@ from dataclasses import replace
 from floodmark.connectors.behind import Lag
 from floodmark.errors import FloodmarkError, NotThere
 from floodmark.fleet.alerts import Alert, changes, troubles
-from floodmark.fleet.card import FleetCard, superseded
+from floodmark.fleet.card import FleetCard, bounded, superseded
 from floodmark.fleet.pulse import StreamHealth, span
 from floodmark.fleet.retention import overtaking
 from floodmark.fleet.stream_lag import card_lag, part_samples
@@ -40,6 +40,8 @@ from floodmark.web.watched import (
 _LAG_SHARE = 0.03
 _DISCOVER_SHARE = 0.01
 _EXAMINE_AGAIN_SECONDS = 60.0
+_EXAMINE_SHARE = 0.005
+_LONGEST_PROBLEM = 500
 AskLag = Callable[[str], Lag]
 """A checkpoint's path → how far behind it is. Raises FloodmarkError where that is not known."""
 
@@ -61,13 +63,14 @@ class Fleet:
         """What went wrong in the watching itself, if something has."""
         self._ask_lag = ask_lag
         self._notifier = notifier
-        self._roots = [WatchedRoot(files, options) for files in roots]
+        self._roots = [WatchedRoot(files, options, self._failed) for files in roots]
         self._watched: dict[str, Watched] = {}
         self._gone: deque[tuple[int, str]] = deque(maxlen=10_000)
         self._revision = 1
         self._lock = threading.RLock()
         self._stop = threading.Event()
         self._keeper = Keeper(history)
+        self._examine_unchanged_every = options.examine_every
         self._thread = threading.Thread(target=self._run, name="floodmark-watch", daemon=True)
 
     def start(self) -> None:
@@ -109,7 +112,13 @@ class Fleet:
             for one in self._watched.values():
                 counts[id(one.root)] = counts.get(id(one.root), 0) + 1
         return [
-            RootStatus(root.files.root, counts.get(id(root), 0), self._root_problem(root))
+            RootStatus(
+                root.files.root,
+                counts.get(id(root), 0),
+                self._root_problem(root),
+                len(root.passed_over),
+                root.passed_over[0] if root.passed_over else None,
+            )
             for root in self._roots
         ]
 
@@ -125,8 +134,11 @@ class Fleet:
             try:
                 self.tick()
             except Exception as error:  # the clock must not stop: the next tick tries again
-                self.fault = redacted(f"{type(error).__name__}: {error}")
+                self._failed(error)
             self._stop.wait(max(self.options.interval - (time.monotonic() - began), 0.05))
+
+    def _failed(self, error: Exception) -> None:
+        self.fault = _words_of(error)
 
     def tick(self) -> None:
         """Gives out what is due, and judges every card by the time that it is."""
@@ -139,6 +151,7 @@ class Fleet:
                 root.looking_since = now
                 root.workers.add(lambda root=root: self._discover(root))  # type: ignore[misc]
         lag_every = self._lag_every()
+        self._examine_unchanged_every = self._unchanged_every()
         for one in list(self._watched.values()):
             if not one.queued:
                 one.queued = True
@@ -162,32 +175,42 @@ class Fleet:
         return max(least, root.looking_cost / _DISCOVER_SHARE)
 
     def _discover(self, root: WatchedRoot) -> None:
+        """Each checkpoint is watched from when it is found: a large root takes a while."""
         began = time.thread_time()
+        found: dict[str, str] = {}
+        passed_over: list[str] = []
         try:
             level = root.files.level()
             if not level.folders and not level.files:
                 root.files.list(most=1)  # says what is wrong, if it is not just empty
-            found = {id_of(files): files for files in find_checkpoints(root.files)}
+            for files in find_checkpoints(
+                root.files, lambda path, what: passed_over.append(bounded(f"{path}: {what}"))
+            ):
+                id_ = id_of(files)
+                found[id_] = files.root
+                self._watch(id_, files, root)
             problem = None
-        except FloodmarkError as error:
-            found, problem = {}, error.what
-        except Exception as error:  # a driver's own complaint: this root is grey, not the page
-            found, problem = {}, redacted(f"{type(error).__name__}: {error}")
+        except Exception as error:  # this root is grey, not the page
+            problem = _words_of(error)
         root.looking_cost = time.thread_time() - began
         with self._lock:
             root.problem, root.looking_since, root.looked = problem, None, time.monotonic()
-            for id_, files in found.items():
-                if id_ not in self._watched:
-                    self._revision += 1
-                    card = new_card(id_, files, root, self._revision)
-                    self._watched[id_] = Watched(id_, files, root, card)
-            left_behind = superseded(files.root for files in found.values())
+            root.passed_over, root.known = passed_over, True
+            left_behind = superseded(found.values())
             for id_ in found:
-                self._watched[id_].superseded = found[id_].root in left_behind
+                if id_ in self._watched:
+                    self._watched[id_].superseded = found[id_] in left_behind
             if problem is None:
                 for id_ in [i for i, one in self._watched.items() if one.root is root]:
                     if id_ not in found:
                         self._forget(id_)
+
+    def _watch(self, id_: str, files: Files, root: WatchedRoot) -> None:
+        with self._lock:
+            if id_ not in self._watched:
+                self._revision += 1
+                card = new_card(id_, files, root, self._revision)
+                self._watched[id_] = Watched(id_, files, root, card)
 
     def _forget(self, id_: str) -> None:
         self._watched.pop(id_, None)
@@ -205,13 +228,10 @@ class Fleet:
         try:
             one.glimpse = glimpse(one.files, one.glimpse)
             one.problem = None
-        except NotThere as error:
-            one.problem = error.what
-            one.root.looked = 0.0  # it vanished while it was shown: the next tick looks again
-        except FloodmarkError as error:
-            one.problem = error.what
-        except Exception as error:  # a driver's own complaint
-            one.problem = redacted(f"{type(error).__name__}: {error}")
+        except Exception as error:
+            one.problem = _words_of(error)
+            if isinstance(error, NotThere):
+                one.root.looked = 0.0  # it vanished while it was shown: the next tick looks again
         one.checked = time.monotonic()
 
     def _is_due(self, one: Watched) -> bool:
@@ -223,19 +243,21 @@ class Fleet:
         waited = time.monotonic() - one.examined_at
         if one.examine_problem is not None:
             return waited >= _EXAMINE_AGAIN_SECONDS
-        return waited >= self.options.examine_every and one.examined_batch != one.glimpse.latest
+        if one.examined_batch != one.glimpse.latest:
+            return waited >= self.options.examine_every
+        return waited >= self._examine_unchanged_every
 
     def _examine(self, one: Watched) -> None:
         """Takes long for a large checkpoint, so that it is a job of its own."""
         latest = one.glimpse.latest if one.glimpse else None
+        began = time.thread_time()
         try:
             one.examined, one.examine_problem = examine(one.files), None
-        except FloodmarkError as error:
-            one.examine_problem = error.what
-        except Exception as error:  # a driver's own complaint
-            one.examine_problem = redacted(f"{type(error).__name__}: {error}")
+        except Exception as error:
+            one.examine_problem = _words_of(error)
         finally:
             one.examined_at, one.examined_batch = time.monotonic(), latest
+            one.examine_cost = time.thread_time() - began
             one.examining = False
 
     def _ask(self, one: Watched) -> None:
@@ -243,10 +265,8 @@ class Fleet:
         began = time.thread_time()
         try:
             one.lag, one.lag_problem = self._ask_lag(one.files.root), None
-        except FloodmarkError as error:
-            one.lag, one.lag_problem = None, error.what
-        except Exception as error:  # a client's own complaint
-            one.lag, one.lag_problem = None, redacted(f"{type(error).__name__}: {error}")
+        except Exception as error:
+            one.lag, one.lag_problem = None, _words_of(error)
         one.lag_cost = time.thread_time() - began
         if one.lag is None:
             return
@@ -267,8 +287,13 @@ class Fleet:
 
     def _lag_every(self) -> float:
         """So seldom that asking takes a small share of one processor."""
-        cost = sum(one.lag_cost for one in self._watched.values())
+        cost = sum(one.lag_cost for one in self.watched())
         return max(self.options.lag_every, cost / _LAG_SHARE)
+
+    def _unchanged_every(self) -> float:
+        """Files may vanish while a stream stands still, so it is examined again, but seldom."""
+        cost = sum(one.examine_cost for one in self.watched())
+        return max(self.options.examine_every, cost / _EXAMINE_SHARE)
 
     def _judge_all(self) -> None:
         now_ms, now = int(time.time() * 1000), time.monotonic()
@@ -289,7 +314,7 @@ class Fleet:
         self._alert(one, now_ms)
 
     def _alert(self, one: Watched, now_ms: int) -> None:
-        if one.card.health is StreamHealth.UNKNOWN:
+        if one.card.health is StreamHealth.UNKNOWN or not one.root.known:
             return
         found = troubles(one.card, tuple(one.lags))
         if self._notifier is not None:
@@ -297,3 +322,10 @@ class Fleet:
                 card = one.card
                 self._notifier.post(Alert(event, card.id, card.name, card.path, words, now_ms))
         one.troubles = found
+
+
+def _words_of(error: Exception) -> str:
+    """What went wrong; a driver's own complaint comes with its name, and may be long."""
+    if isinstance(error, FloodmarkError):
+        return bounded(error.what, _LONGEST_PROBLEM)
+    return bounded(redacted(f"{type(error).__name__}: {error}"), _LONGEST_PROBLEM)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -43,21 +44,30 @@ class RootStatus:
     path: str
     checkpoints: int
     problem: str | None
+    passed_over: int
+    """Links and odd names below it, which are not followed."""
+    passed_over_first: str | None
+    """The first of them, and what it is."""
 
 
 class WatchedRoot:
     """A root with threads of its own, so that storage that hangs holds up no other root."""
 
-    def __init__(self, files: Files, options: WatchOptions) -> None:
+    def __init__(
+        self, files: Files, options: WatchOptions, failed: Callable[[Exception], None]
+    ) -> None:
         self.files = files
         self.problem: str | None = None
         self.looked = 0.0
         self.looking_since: float | None = None
+        self.passed_over: list[str] = []
+        self.known = False
+        """Whether it was looked through once: only then is known which flows are superseded."""
         self.looking_cost = 0.0
         """Seconds of processor that the last look for checkpoints took."""
         count = _WORKERS_REMOTE if files.reads_cost else _WORKERS_LOCAL
-        self.workers = Workers("look", count, options.patience)
-        self.askers = Workers("ask", 2, options.patience)
+        self.workers = Workers("look", count, options.patience, failed)
+        self.askers = Workers("ask", 2, options.patience, failed)
         self.pool = ThreadPoolExecutor(4, "floodmark-page")
         """For what a page asks of one checkpoint."""
 
@@ -92,6 +102,8 @@ class Watched:
     """When retention overtakes the stream, by the last answer of the sources."""
     superseded: bool = False
     examining: bool = False
+    examine_cost: float = 0.0
+    """Seconds of processor that the last examination took."""
     examine_problem: str | None = None
     """Why it cannot be examined, though its logs can be followed."""
 

@@ -11,8 +11,16 @@ _MOST = 32
 
 
 class Workers:
-    def __init__(self, name: str, count: int, patience: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        count: int,
+        patience: float,
+        failed: Callable[[Exception], None] = lambda _: None,
+    ) -> None:
+        """`failed` hears what a job raised: the thread goes on with the next one."""
         self._name = name
+        self._failed = failed
         self._count = count
         self._patience = patience
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -23,7 +31,6 @@ class Workers:
             self._start()
 
     def add(self, job: Callable[[], None]) -> None:
-        """`job` raises nothing."""
         self._jobs.put(job)
 
     @property
@@ -55,6 +62,8 @@ class Workers:
                 self._busy[me] = time.monotonic()
             try:
                 job()
+            except Exception as error:
+                self._failed(error)
             finally:
                 with self._lock:
                     self._busy.pop(me, None)

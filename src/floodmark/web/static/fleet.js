@@ -53,7 +53,8 @@ async function refresh() {
 }
 
 function drawRoots(roots) {
-  put(at("roots"), roots.filter((r) => r.problem).map((r) => h("p", { class: "notice bad" }, h("strong", {}, r.path), " ", r.problem)));
+  put(at("roots"), roots.filter((r) => r.problem).map((r) => h("p", { class: "notice bad" }, h("strong", {}, r.path), " ", r.problem)),
+    roots.filter((r) => r.passed_over).map((r) => h("p", { class: "notice" }, h("strong", {}, r.path), ` ${plural(r.passed_over, "name")} below it ${r.passed_over === 1 ? "is" : "are"} not followed: ${r.passed_over_first}`)));
 }
 
 function shown(card) {
