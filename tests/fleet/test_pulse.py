@@ -41,6 +41,16 @@ def test_two_intervals_are_late_and_ten_need_a_reason() -> None:
     assert "A batch is planned for 119 s." in stalled.words
 
 
+def test_a_stream_that_saves_itself_always_does_not_run_when_it_is_silent() -> None:
+    """DStreams makes a batch at every interval, also of nothing."""
+    last = EVERY_SECOND[-1]
+    assert pulse(EVERY_SECOND, last + 500, steady=True).health is StreamHealth.ON_TIME
+    silent = pulse(EVERY_SECOND, last + 120_000, steady=True)
+    assert silent.health is StreamHealth.STALLED
+    assert "Last save" in silent.words
+    assert "it does not run" in silent.words
+
+
 def test_too_few_batches_tell_nothing_of_what_is_usual() -> None:
     assert pulse((), 5_000).health is StreamHealth.NEW
     assert pulse((1000, 2000), 900_000).health is StreamHealth.NEW

@@ -323,6 +323,42 @@ def test_dstreams_and_damaged_ones_have_a_page(tmp_path: Path) -> None:
             assert server.get(f"/checkpoints/{card['id']}").status == 200
 
 
+def test_a_dstreams_folder_is_followed(tmp_path: Path) -> None:
+    """By the names of its files: they hold the times of the batches that it was saved for."""
+    folder = tmp_path / "data" / "words"
+    shutil.copytree(GOLDEN / "dstreams" / "checkpoint", folder)
+    with serving(tmp_path / "data") as server:
+        [card] = server.examined().values()
+        assert (card["kind"], card["health"]) == ("dstreams", "stalled")
+        assert card["last_commit_ms"] == 1794737452000
+        assert card["dstreams"] == {"batch_ms": 2000, "pending": 0}
+        assert card["state_bytes"] == 704
+        now_ms = int(time.time() * 1000)
+        newest = folder / "checkpoint-1794737452000"
+        for back in range(6):
+            shutil.copy(newest, folder / f"checkpoint-{now_ms - 2000 * back}")
+        cards = server.wait_for(lambda cards: cards["words"]["last_commit_ms"] == now_ms)
+        assert cards["words"]["committed_batch"] is None
+        [sample] = server.get(f"/api/checkpoints/{card['id']}/history?hours=9000").json["samples"]
+        assert sample["state_bytes"] == 704
+
+
+def test_a_dstreams_folder_on_other_storage(tmp_path: Path) -> None:
+    source = GOLDEN / "dstreams" / "checkpoint"
+    tree = {
+        str(path.relative_to(source)): path.read_bytes()
+        for path in source.rglob("*")
+        if path.is_file()
+    }
+    samples.put(open_files("memory://served-dstreams/words"), tree)
+    with serving("memory://served-dstreams") as server:
+        [card] = server.examined().values()
+        assert card["last_commit_ms"] == 1794737452000
+        told = server.get(f"/api/checkpoints/{card['id']}").json["detail"]["dstreams"]
+        assert told["restart_file"] == "checkpoint-1794737452000"
+        assert [one["role"] for one in told["saved"][-2:]] == ["then", "restart"]
+
+
 def test_the_openapi_names_every_route(shared: Server) -> None:
     described = shared.get("/openapi.json").json
     assert set(described["paths"]) >= {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sqlite3
 import threading
 import time
 from base64 import b64encode
@@ -68,6 +69,22 @@ def test_batches_outlive_the_purge_of_the_logs(tmp_path: Path) -> None:
         found = server.get(f"{base}/history?hours=9000").json
         assert [batch["batch"] for batch in found["batches"]] == [0, 4]  # one a minute
         assert found["samples"]
+
+
+def test_a_history_of_the_version_before_is_read_on(tmp_path: Path) -> None:
+    path = tmp_path / "h.sqlite"
+    with sqlite3.connect(path) as old:
+        old.execute(
+            "CREATE TABLE batches (checkpoint TEXT NOT NULL, batch INTEGER NOT NULL, committed_ms "
+            "INTEGER NOT NULL, PRIMARY KEY (checkpoint, batch)) WITHOUT ROWID"
+        )
+        old.execute("INSERT INTO batches VALUES ('a', 7, 1000)")
+        old.execute("PRAGMA user_version=1")
+    old.close()
+    history = History(path, DAY)
+    history.add_batches([("a", BatchSample(8, 5000, 2000))])
+    assert history.batches("a") == (BatchSample(7, 1000, None), BatchSample(8, 5000, 2000))
+    history.close()
 
 
 @contextmanager

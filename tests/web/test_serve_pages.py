@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import floodmark
 import samples
 from browsing import chromium, script
 from served import Server, serving
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.services
 SCRIPT = "<script>alert(1)<_script><img src=x onerror=alert(2)>"
 SOON = 15_000
+DSTREAMS = Path(__file__).parents[1] / "golden" / "4.2" / "dstreams" / "checkpoint"
+WIDTHS = {"phone": 390, "tablet": 820, "desktop": 1280}
 # One look of axe at each page is enough; what it calls serious or critical must not be there.
 SERIOUS = {"serious", "critical"}
 
@@ -42,6 +47,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"floodmark": "start-note", "next_batch": 2, "spark_version": SCRIPT, "sink": SCRIPT}
     ).encode()
     samples.write(place / SCRIPT, tree)
+    shutil.copytree(DSTREAMS, place / "legacy" / "words")
     for batch in range(6):
         for log, late in (("offsets", 0), ("commits", 3)):
             at = samples.time_of(batch) / 1000 + late
@@ -52,7 +58,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(root: Path) -> Iterator[Server]:
     with serving(root) as found:
-        found.examined(13)
+        found.examined(14)
         yield found
 
 
@@ -102,9 +108,15 @@ def serious_faults(page: Page) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_no_serious_fault(browser: Browser, server: Server, theme: str) -> None:
-    with Watched(browser, color_scheme=theme, viewport={"width": 1280, "height": 900}) as page:
+@pytest.mark.parametrize(
+    ("theme", "width"),
+    [("light", "desktop"), ("dark", "desktop"), ("dark", "phone")],
+)
+def test_axe_finds_no_serious_fault(
+    browser: Browser, server: Server, theme: str, width: str
+) -> None:
+    size = {"width": WIDTHS[width], "height": 900}
+    with Watched(browser, color_scheme=theme, viewport=size) as page:
         page.goto(server.url)
         page.wait_for_selector("tr.stream .badge")
         assert serious_faults(page) == []
@@ -112,6 +124,124 @@ def test_axe_finds_no_serious_fault(browser: Browser, server: Server, theme: str
         for folded in page.query_selector_all("details"):
             folded.evaluate("each => { each.open = true }")
         assert serious_faults(page) == []
+        open_dstreams(page, server.url)
+        assert serious_faults(page) == []
+
+
+def open_dstreams(page: Page, url: str) -> None:
+    page.goto(url)
+    page.get_by_role("link", name="legacy/words", exact=True).click()
+    page.wait_for_selector("#dstreams-chart .main-svg")
+    page.wait_for_selector("#anatomy button.tile")
+
+
+def test_a_dstreams_folder_has_its_own_views(browser: Browser, server: Server) -> None:
+    with Watched(browser) as page:
+        page.goto(server.url)
+        row = page.locator("tr.stream", has=page.get_by_text("legacy/words", exact=True))
+        assert "DStreams" in row.inner_text()
+        assert "every 2.0 s" in row.inner_text()
+        open_dstreams(page, server.url)
+        told = floodmark.inspect(str(DSTREAMS)).dstreams
+        assert told is not None
+        assert told.restart_file is not None
+        assert told.restart_file in page.locator("#restart-words").inner_text()
+        shown = page.locator("#dstreams").inner_text()
+        for words in (told.restart_file, told.fall_back_file, *(rdd.path for rdd in told.rdds)):
+            assert str(words) in shown
+        saved = page.locator("#dstreams-saved tbody tr")
+        assert saved.count() == len(told.graph_files)
+        assert "a recovery takes it" in saved.first.inner_text()
+        assert page.locator("#dstreams-batches tbody tr").count() == 10
+        assert not page.locator("#batches").is_visible()
+        assert not page.get_by_role("link", name="Sources").is_visible()
+        assert page.locator("#anatomy button.tile[data-reads=yes]").count() == 4
+        assert "floodmark leave-dstreams" in page.locator("#next-list").inner_text()
+
+
+def test_what_a_reader_has_opened_stays_while_the_page_is_live(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """Focus, unfolded tables and a plan that is shown outlive the batches that come."""
+    for name in ("one", "two"):
+        samples.write(tmp_path / "data" / name, samples.sales(8))
+    two = tmp_path / "data" / "two"
+    with serving(tmp_path / "data") as server, Watched(browser) as page:
+        server.examined(2)
+        page.goto(server.url)
+        page.get_by_role("link", name="two", exact=True).focus()
+        samples.write(tmp_path / "data" / "one", {"commits/7": samples.commit_entry()})
+        page.locator("tr.stream", has_text="one").get_by_text("in flight").wait_for(
+            state="detached"
+        )
+        assert page.evaluate("document.activeElement.textContent") == "two"
+        samples.write(two, {"commits/7": samples.commit_entry()})
+        page.locator("tr.stream", has_text="two").get_by_text("in flight").wait_for(
+            state="detached"
+        )
+        assert page.evaluate("document.activeElement.textContent") == "two"
+        for _ in range(2):
+            page.get_by_role("button", name="Late").press("Enter")
+            assert "Late" in page.evaluate("document.activeElement.textContent")
+
+        page.get_by_role("link", name="two", exact=True).click()
+        page.get_by_text("The same as a table").click()
+        page.get_by_text("What a restart loads, by partition").click()
+        page.get_by_role("button", name="Show the plan").first.click()
+        page.wait_for_selector(".plan pre")
+        button = page.get_by_role("button", name="Show the plan").first
+        button.focus()
+        samples.write(two, {"offsets/8": samples.offset_entry(8, samples.kafka_offset(8))})
+        samples.write(two, {"commits/8": samples.commit_entry()})
+        page.locator("#batch-table tr[data-batch='8']").wait_for(state="attached")
+        page.get_by_text("floodmark rewind").first.get_by_text("--to-batch 7").wait_for()
+        assert page.locator("#batches details").evaluate("each => each.open")
+        assert page.locator("#load details").evaluate("each => each.open")
+        assert page.locator(".plan pre").count() == 1
+        assert page.evaluate("document.activeElement.textContent") == "Show the plan"
+
+
+def test_the_ages_on_a_page_agree(browser: Browser, server: Server) -> None:
+    with Watched(browser) as page:
+        open_stream(page, server.url, "warehouse/stock-levels")
+        page.wait_for_timeout(2500)
+        ages = page.evaluate(
+            "[document.querySelector('#vitals .age').textContent,"
+            " document.getElementById('health-words').textContent]"
+        )
+        assert ages[0] in ages[1]
+
+
+def test_batches_that_are_purged_stay_in_the_chart(browser: Browser, tmp_path: Path) -> None:
+    sample_fleet = script("sample_fleet")
+    stream = sample_fleet.SampleStream("orders", batches=60, every=70, takes=20)
+    folder = tmp_path / "data" / "orders"
+    sample_fleet.write_stream(folder, stream, time.time(), random.Random(4))
+    kept = str(tmp_path / "history.sqlite")
+    with serving(tmp_path / "data", history=kept) as server:
+        [card] = server.examined().values()
+        base = f"/api/checkpoints/{card['id']}"
+        before = {bar["batch"]: bar for bar in server.get(base).json["detail"]["batches"]}
+        deadline = time.monotonic() + 20
+        while len(server.get(f"{base}/history").json["batches"]) < 55:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    gone = sorted(before)[:40]
+    for batch in gone:
+        (folder / "offsets" / str(batch)).unlink()
+        (folder / "commits" / str(batch)).unlink()
+    with serving(tmp_path / "data", history=kept) as server, Watched(browser) as page:
+        server.examined()
+        open_stream(page, server.url, "orders")
+        drawn = "[0, 2].map((n) => document.getElementById('batch-chart').data[n].y.length)"
+        assert page.evaluate(drawn) == [20, 0]
+        page.get_by_role("button", name="24 hours").click()
+        page.wait_for_function("document.getElementById('batch-chart').data[2].y.length > 30")
+        page.get_by_text("The same as a table").click()
+        for batch in gone[1:40:9]:
+            row = page.locator(f"#batch-table tr[data-batch='{batch}']")
+            assert "purged" in row.inner_text()
+            assert row.locator("td").nth(3).inner_text() == f"{before[batch]['duration_ms']:,} ms"
 
 
 def test_a_phone_shows_everything_without_scrolling_sideways(
@@ -123,6 +253,8 @@ def test_a_phone_shows_everything_without_scrolling_sideways(
         wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert page.evaluate(wide) <= 0
         open_stream(page, server.url, "payments/orders-enriched")
+        assert page.evaluate(wide) <= 0
+        open_dstreams(page, server.url)
         assert page.evaluate(wide) <= 0
 
 
@@ -151,7 +283,7 @@ def test_by_keyboard(browser: Browser, server: Server) -> None:
         page.keyboard.type("payments")
         assert page.locator("tr.stream").count() == 4
         page.keyboard.press("Escape")
-        assert page.locator("tr.stream").count() == 13
+        assert page.locator("tr.stream").count() == 14
         page.locator("body").click(position={"x": 2, "y": 300})
         page.keyboard.press("j")
         page.keyboard.press("j")
@@ -172,9 +304,9 @@ def test_sorting_filtering_and_themes(browser: Browser, server: Server) -> None:
         assert first.get_attribute("data-health") == "stalled"
         page.get_by_role("button", name="State", exact=True).click()
         assert "orders-enriched" in first.inner_text()
-        page.get_by_role("button", name="1 Stalled").click()
-        assert page.locator("tr.stream").count() == 1
-        page.get_by_role("button", name="1 Stalled").click()
+        page.get_by_role("button", name="2 Stalled").click()
+        assert page.locator("tr.stream").count() == 2
+        page.get_by_role("button", name="2 Stalled").click()
         assert page.locator("tr.group").inner_text().lower().startswith("pipeline lake")
         before = page.evaluate("getComputedStyle(document.body).backgroundColor")
         page.get_by_role("button", name="Light or dark").click()

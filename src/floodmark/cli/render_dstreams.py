@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from floodmark.checkpoint.dstreams.batches import newest_state
 from floodmark.checkpoint.dstreams.folder import JVM, PYTHON, DStream, DStreamsCheckpoint, SavedRdd
+from floodmark.checkpoint.dstreams.restart import restart_words
 from floodmark.cli.words import ago, clock, count, duration, size, style, table
 from floodmark.visible import one_line
 
@@ -30,7 +30,10 @@ def checkpoint(found: Checkpoint) -> str:
         table(_rdds(inside)),
         table(_others(inside)),
         table([("cannot read", item.path, item.reason) for item in found.unreadable]),
-        style(_restart(inside), *(("red",) if inside.restart_file is None else ("green",))),
+        style(
+            restart_words(inside, int(time.time() * 1000)),
+            "red" if inside.restart_file is None else "green",
+        ),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -129,31 +132,6 @@ def _others(inside: DStreamsCheckpoint) -> list[tuple[str, ...]]:
         more = f" and {len(inside.temporary) - 1} more" if len(inside.temporary) > 1 else ""
         rows.append(("left over", f"{inside.temporary[0]}{more}", "a write that never ended"))
     return rows
-
-
-def _restart(inside: DStreamsCheckpoint) -> str:
-    if inside.restart_file is None:
-        return (
-            "No checkpoint file can be read: getOrCreate fails here, or begins with an empty state."
-        )
-    pending = inside.pending_times or ()
-    words = "If it restarts now, Spark takes " + inside.restart_file
-    if pending:
-        noun = "batch" if len(pending) == 1 else "batches"
-        words += f", runs {len(pending)} pending {noun} again"
-    words += f" and then {_since(inside)}. It runs the code that is saved there, not newer code."
-    without = [at for at in inside.state_streams if newest_state(inside, at) is None]
-    if without:
-        words += f" The state of stream {without[0]} is not in this folder."
-    return words
-
-
-def _since(inside: DStreamsCheckpoint) -> str:
-    """Spark makes up for the time in which the application was down, batch by batch."""
-    newest = max(inside.checkpoint_time_ms or 0, *(inside.pending_times or (0,)))
-    elapsed = int(time.time() * 1000) - newest
-    missed = elapsed // inside.batch_ms if inside.batch_ms and inside.batch_ms > 0 else 0
-    return f"the {missed:,} batches since" if missed > 1 else "every batch since"
 
 
 def batches(found: Sequence[Batch]) -> str:

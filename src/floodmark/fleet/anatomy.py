@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from enum import Enum
 
 from floodmark.checkpoint.layout import (
     COMMITS,
@@ -24,26 +23,11 @@ from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.state_chain import StateIndex, next_batch
 from floodmark.connectors.files.file_log import names_to_read
 from floodmark.connectors.registry import about
+from floodmark.fleet.dstreams_anatomy import DStreamsFiles
 from floodmark.fleet.state_map import Tables
+from floodmark.fleet.told_files import Reads, ToldFile, checksum_of, told_note
 
 _MOST_FILES = 3000
-_OUR_FOLDERS = {
-    "starts": "What a start of the query ran with: sources, sink, plan.",
-    "journal": "A change that floodmark made, step by step.",
-    "kept": "What a change replaced, kept for `floodmark undo`.",
-    "progress.jsonl": "One line of progress for each batch.",
-    "lease.json": "Which run owns this checkpoint.",
-    "epochs": "Which runs have owned this checkpoint.",
-    "start.json": "Where sources begin that take their place as an option.",
-}
-
-
-class Reads(str, Enum):
-    """Whether Spark opens the file when the query starts again."""
-
-    YES = "yes"
-    NO = "no"
-    MAYBE = "maybe"
 
 
 @dataclass(frozen=True)
@@ -79,11 +63,12 @@ class Anatomy:
 
 
 def anatomy(checkpoint: Checkpoint, tables: Tables) -> Anatomy:
-    reader = _Reader(checkpoint, tables)
+    inside = checkpoint.dstreams
+    reader = DStreamsFiles(checkpoint, inside) if inside else _Reader(checkpoint, tables)
     by_folder: dict[str, list[tuple[FileInfo, FileFact]]] = defaultdict(list)
     for file in checkpoint.files:
         folder, _, name = file.path.rpartition("/")
-        what, reads, why = reader.tell(file.path)
+        what, reads, why = _tell(reader, file.path)
         fact = FileFact(name, max(file.size, 0), file.mtime_ms, what, reads, why)
         by_folder[folder].append((file, fact))
     folders, left = [], _MOST_FILES
@@ -114,6 +99,21 @@ def anatomy(checkpoint: Checkpoint, tables: Tables) -> Anatomy:
     )
 
 
+def _tell(reader: _Reader | DStreamsFiles, path: str) -> ToldFile:
+    note = told_note(path)
+    if note is not None:
+        return note
+    main = checksum_of(path)
+    if main is not None and not is_temporary(path.rpartition("/")[2]):
+        _, reads, _ = reader.tell(main)
+        return (
+            f"Hadoop's checksum of {main.rpartition('/')[2]}.",
+            reads,
+            "It is read with its file.",
+        )
+    return reader.tell(path)
+
+
 class _Reader:
     """Tells of one path after another."""
 
@@ -127,16 +127,11 @@ class _Reader:
         self._all_opened = all(path in tables for path in zips if path.endswith(".zip"))
         self._logs = _source_logs(checkpoint)
 
-    def tell(self, path: str) -> tuple[str, Reads, str]:
+    def tell(self, path: str) -> ToldFile:
         top, _, rest = path.partition("/")
         name = path.rpartition("/")[2]
         if is_temporary(name):
             return "A write that never finished.", Reads.NO, "Spark ignores its name."
-        if name.startswith(".") and name.endswith(".crc"):
-            folder = path.rpartition("/")[0]
-            main = f"{folder}/{name[1:-4]}" if folder else name[1:-4]
-            _, reads, _ = self.tell(main)
-            return f"Hadoop's checksum of {name[1:-4]}.", reads, "It is read with its file."
         if path == METADATA:
             return "The query's id, for ever.", Reads.YES, "Sinks know the stream by this id."
         if top == OFFSETS:
@@ -147,12 +142,9 @@ class _Reader:
             return self._source(rest)
         if top == STATE:
             return self._state_file(path)
-        if top == NOTES:
-            words = _OUR_FOLDERS.get(rest.split("/")[0], "A note of floodmark's.")
-            return words, Reads.NO, "Spark ignores the folder; floodmark reads it."
         return "Nothing that Spark writes here.", Reads.NO, "Spark does not know this name."
 
-    def _offsets(self, name: str) -> tuple[str, Reads, str]:
+    def _offsets(self, name: str) -> ToldFile:
         batch = batch_id(name)
         if batch is None:
             return "No entry of the log.", Reads.NO, "Spark reads plain numbers only."
@@ -163,7 +155,7 @@ class _Reader:
             return what, Reads.YES, "It is where the newest batch begins."
         return what, Reads.NO, "History: a rewind can go back to it."
 
-    def _commits(self, name: str) -> tuple[str, Reads, str]:
+    def _commits(self, name: str) -> ToldFile:
         batch = batch_id(name)
         if batch is None:
             return "No entry of the log.", Reads.NO, "Spark reads plain numbers only."
@@ -172,7 +164,7 @@ class _Reader:
             return what, Reads.YES, "The newest commit: it tells what to run next."
         return what, Reads.NO, "History: only the newest commit counts."
 
-    def _source(self, rest: str) -> tuple[str, Reads, str]:
+    def _source(self, rest: str) -> ToldFile:
         source, _, name = rest.partition("/")
         if source in self._logs:
             what = f"Input files that source {source} has found."
@@ -183,7 +175,7 @@ class _Reader:
             return f"Where source {source} began.", Reads.YES, "It is read when the source is made."
         return f"Source {source}'s own file.", Reads.MAYBE, "Each source decides what it reads."
 
-    def _state_file(self, path: str) -> tuple[str, Reads, str]:
+    def _state_file(self, path: str) -> ToldFile:
         found = parse_state_file(path)
         if found is None:
             return self._beside_state(path)
@@ -198,7 +190,7 @@ class _Reader:
             return kinds[found.kind], Reads.YES, "A restart rebuilds the state from it."
         return kinds[found.kind], Reads.NO, "History, or a snapshot after it holds the same."
 
-    def _beside_state(self, path: str) -> tuple[str, Reads, str]:
+    def _beside_state(self, path: str) -> ToldFile:
         if "/_metadata/" in path or "/_stateSchema/" in path:
             return (
                 "What the operator says of itself: name, partitions, schema.",

@@ -34,6 +34,15 @@ class FindingCounts:
 
 
 @dataclass(frozen=True)
+class CardDStreams:
+    """What a row says of a DStreams folder. Its `last_commit_ms` is when it was last saved."""
+
+    batch_ms: int | None
+    pending: int | None
+    """Batches that were planned and not finished."""
+
+
+@dataclass(frozen=True)
 class FleetCard:
     id: str
     path: str
@@ -62,6 +71,7 @@ class FleetCard:
     """None: not examined yet."""
     steps_ms: tuple[int, ...] = ()
     """The last times between commits, oldest first, for a small plot."""
+    dstreams: CardDStreams | None = None
     superseded: bool = False
     """A later checkpoint of its flow is in use."""
     problem: str | None = None

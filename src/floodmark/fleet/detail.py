@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from floodmark.checkpoint.dstreams.restart import restart_words
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.state_chain import missing_state
@@ -14,7 +15,8 @@ from floodmark.connectors.registry import about
 from floodmark.connectors.source import SourceOffset
 from floodmark.fleet.batch_bars import BatchBar, Mark, batch_bars, marks
 from floodmark.fleet.card import bounded
-from floodmark.fleet.next_steps import NextStep, next_steps
+from floodmark.fleet.dstreams_view import DStreamsView, dstreams_steps, dstreams_view
+from floodmark.fleet.next_steps import NextStep, dstreams_next_steps, next_steps
 from floodmark.fleet.progress_lines import ProgressLine, by_batch
 from floodmark.fleet.protocol import ProtocolStep, protocol_steps
 from floodmark.fleet.state_map import HeatMap, RestartLoad, heat_maps, restart_load
@@ -98,6 +100,8 @@ class CheckpointDetail:
     last_start: StartSummary | None
     lacks: Mapping[str, str]
     """View → what it needs and does not have."""
+    dstreams: DStreamsView | None = None
+    """Of a DStreams folder, which has no log of batches."""
 
 
 def detail(
@@ -108,9 +112,11 @@ def detail(
     notes: Sequence[Mapping[str, Any]],
     changes: Iterable[Mark],
     progress: Sequence[ProgressLine],
+    now_ms: int,
 ) -> CheckpointDetail:
     """`notes` of starts and `progress`, oldest first."""
     checkpoint = evidence.checkpoint
+    inside = checkpoint.dstreams
     structured = checkpoint.kind is Kind.STRUCTURED_STREAMING
     verdict = restart(checkpoint, missing_state(checkpoint)) if structured else None
     bars = batch_bars(checkpoint, by_batch(progress))
@@ -121,28 +127,33 @@ def detail(
         id_,
         checkpoint.kind.value,
         None if checkpoint.query_id is None else bounded(checkpoint.query_id),
-        verdict.words if verdict else "A DStreams checkpoint: it has no log of batches.",
+        verdict.words if verdict else restart_words(inside, now_ms) if inside else "",
         verdict.action.value if verdict else None,
         checkpoint.latest_batch,
         checkpoint.committed_batch,
         checkpoint.in_flight_batch,
         checkpoint.watermark_ms or None,
-        protocol_steps(checkpoint) if structured else (),
+        dstreams_steps(inside) if inside else protocol_steps(checkpoint),
         bars,
         marks(checkpoint, notes, changes, progress)[-_MOST_MARKS:],
         _sources(checkpoint, note),
         {
             bounded(key): bounded(value, _LONGEST_VALUE)
-            for key, value in list(noted_conf(checkpoint.conf).items())[:_MOST_SETTINGS]
+            for key, value in list(noted_conf(inside.conf if inside else checkpoint.conf).items())[
+                :_MOST_SETTINGS
+            ]
         },
         heat_maps(checkpoint),
         restart_load(checkpoint, evidence.snapshots),
         tuple(findings[:_MOST_FINDINGS]),
         max(len(findings) - _MOST_FINDINGS, 0),
-        next_steps(checkpoint, path, repairable, errors) if structured else (),
+        next_steps(checkpoint, path, repairable, errors)
+        if structured
+        else dstreams_next_steps(path, errors),
         tuple(progress),
         _start(note),
-        _lacks(checkpoint, bars, notes, progress),
+        {} if inside else _lacks(checkpoint, bars, notes, progress),
+        dstreams_view(checkpoint),
     )
 
 

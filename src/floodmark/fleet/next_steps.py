@@ -82,6 +82,26 @@ def next_steps(
     return tuple(found)
 
 
+def dstreams_next_steps(path: str, errors: int) -> tuple[NextStep, ...]:
+    place, new = shlex.quote(path), shlex.quote(path.rstrip("/") + "-new")
+    wrong = NextStep("See what is wrong", "With what to do.", f"floodmark doctor {place}")
+    return (
+        *([wrong] if errors else []),
+        NextStep(
+            "Leave for Structured Streaming",
+            "Its state becomes the state of the new query, and its input goes on after it.",
+            f"floodmark leave-dstreams {place} {new} --app APP.py",
+        ),
+        NextStep(
+            "Go on with changed code",
+            "A recovery runs the saved code. This begins a new context with the newest state.",
+            "floodmark run APP.py --fresh-with-state",
+        ),
+        NextStep("Read its state", "Keys and values, by partition.", f"floodmark state {place}"),
+        NextStep("Read its batches", "With what each has read.", f"floodmark batches {place}"),
+    )
+
+
 def rewindable(checkpoint: Checkpoint) -> int | None:
     """The batch before the last committed one, where both logs still have it."""
     done: Sequence[int] = sorted(set(checkpoint.commit_ids) & set(checkpoint.offset_ids))

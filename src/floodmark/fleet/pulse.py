@@ -68,18 +68,28 @@ def pulse(
     now_ms: int,
     planned_ms: int | None = None,
     waiting: int | None = None,
+    steady: bool = False,
 ) -> Pulse:
-    """`planned_ms`: since when a batch is in flight; `waiting`: what the sources still have."""
+    """`planned_ms`: since when a batch is in flight; `waiting`: what the sources still have.
+
+    `steady`: it commits also when nothing comes, as DStreams does.
+    """
     usual = usual_interval(commit_times_ms)
     last = commit_times_ms[-1] if commit_times_ms else None
     age = None if last is None else max(now_ms - last, 0)
-    health, words = _judge(usual, age, planned_ms, now_ms, waiting)
+    health, words = _judge(usual, age, planned_ms, now_ms, waiting, steady)
     return Pulse(health, last, age, usual, batch_rate(commit_times_ms), words)
 
 
 def _judge(
-    usual: int | None, age: int | None, planned_ms: int | None, now_ms: int, waiting: int | None
+    usual: int | None,
+    age: int | None,
+    planned_ms: int | None,
+    now_ms: int,
+    waiting: int | None,
+    steady: bool,
 ) -> tuple[StreamHealth, str]:
+    deed = "save" if steady else "commit"
     if age is None:
         if planned_ms is None:
             return StreamHealth.NEW, "No batch was committed yet."
@@ -87,15 +97,20 @@ def _judge(
     if usual is None:
         return (
             StreamHealth.NEW,
-            f"Last commit {span(age)} ago; too few batches to know what is usual.",
+            f"Last {deed} {span(age)} ago; too few batches to know what is usual.",
         )
-    against = f"Last commit {span(age)} ago; usual is at most {span(usual)}."
+    against = f"Last {deed} {span(age)} ago; usual is at most {span(usual)}."
     if age <= _LATE * usual + _LATE_MS:
         return StreamHealth.ON_TIME, against
     if waiting == 0 and planned_ms is None:
         return StreamHealth.IDLE, f"{against} Nothing waits to be read."
     if age <= _SILENT * usual + _SILENT_MS:
         return StreamHealth.LATE, against
+    if steady:
+        return (
+            StreamHealth.STALLED,
+            f"{against} It saves itself also when nothing comes, so it does not run.",
+        )
     if planned_ms is not None:
         return (
             StreamHealth.STALLED,

@@ -2,6 +2,8 @@
 
 On a local disk a look at an unchanged checkpoint is two folders' times; on an object store it is
 one listing, or two while a batch is in flight. New entries are looked for by their names.
+
+A DStreams folder has no logs: its `checkpoint-<time>` files tell by their names when it was saved.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import time
 from dataclasses import dataclass, replace
 
 from floodmark.checkpoint.commits import parse_commit
+from floodmark.checkpoint.dstreams.folder import graph_files
 from floodmark.checkpoint.layout import COMMITS, OFFSETS, FileInfo, batch_ids
 from floodmark.checkpoint.offsets import OffsetEntry, parse_offsets
 from floodmark.checkpoint.relative_path import RelativePath
@@ -31,12 +34,23 @@ class Glimpse:
     committed: int | None = None
     commit_times: tuple[tuple[int, int], ...] = ()
     """(batch, when its commit was written), oldest first."""
+    plan_times: tuple[tuple[int, int], ...] = ()
+    """(batch, when it was planned), oldest first."""
     planned_ms: int | None = None
     watermark_ms: int | None = None
     entry: OffsetEntry | None = None
     """The newest one; None where there is none or it cannot be read."""
     stamp: tuple[int | None, ...] | None = None
     """None: look again."""
+    dstreams: bool = False
+    """Its `commit_times` are the times of the batches that the application was saved for."""
+
+    @property
+    def newest(self) -> int | None:
+        """The newest batch: by its number, or of DStreams by its time."""
+        if self.dstreams:
+            return self.commit_times[-1][0]
+        return self.latest
 
     @property
     def in_flight(self) -> int | None:
@@ -56,11 +70,14 @@ def _local(files: LocalFiles, before: Glimpse | None) -> Glimpse:
     stamp = files.folder_stamps(OFFSETS, COMMITS, "")
     if stamp[-1] is None:
         raise NotThere(f"{files.root}: the folder is gone", do="It was removed or moved.")
-    stamp = stamp[:2]
+    has_logs = stamp[0] is not None or stamp[1] is not None
+    stamp = stamp[:2] if has_logs else stamp
     if before is not None and before.stamp == stamp:
         return before
     settled = time.time_ns() - max((one for one in stamp if one), default=0) > _SETTLED_NS
     keep = stamp if settled else None
+    if not has_logs:
+        return _dstreams(files, before, keep)
     if before is not None and before.latest is not None:
         found = _stepped(files, before)
         if found is not before:
@@ -72,6 +89,7 @@ def _stepped(files: LocalFiles, before: Glimpse) -> Glimpse:
     """The entries after those that are known, by their names."""
     latest, committed = before.latest, before.committed
     entry: OffsetEntry | None = None
+    planned = list(before.plan_times)
     for batch in range((latest or 0) + 1, (latest or 0) + _MOST_STEPS):
         try:
             entry = _parsed(files.read(RelativePath(f"{OFFSETS}/{batch}")))
@@ -80,6 +98,8 @@ def _stepped(files: LocalFiles, before: Glimpse) -> Glimpse:
         except FloodmarkError:
             return before
         latest = batch
+        if entry is not None and entry.metadata is not None:
+            planned.append((batch, entry.metadata.batch_timestamp_ms))
     times = list(before.commit_times)
     for batch in range(-1 if committed is None else committed, (latest or 0)):
         info = files.file_info(RelativePath(f"{COMMITS}/{batch + 1}"))
@@ -90,12 +110,13 @@ def _stepped(files: LocalFiles, before: Glimpse) -> Glimpse:
     if (latest, committed) == (before.latest, before.committed):
         return before
     entry = entry if latest != before.latest else before.entry
-    found = _glimpse(latest, committed, tuple(times[-_KEPT:]), entry)
+    found = _glimpse(latest, committed, times, planned, entry)
     return _with_commit(files, found)
 
 
 def _listed(files: Files, before: Glimpse | None, stamp: tuple[int | None, ...] | None) -> Glimpse:
-    planned = batch_ids(files.list(OFFSETS).files, OFFSETS)
+    offsets = files.list(OFFSETS).files
+    planned = batch_ids(offsets, OFFSETS)
     latest = planned[-1] if planned else None
     is_same = before is not None and latest is not None and before.latest == latest
     if is_same and before is not None and before.in_flight is None:
@@ -106,20 +127,37 @@ def _listed(files: Files, before: Glimpse | None, stamp: tuple[int | None, ...] 
     if is_same and before is not None and before.committed == committed:
         return before if before.stamp == stamp else replace(before, stamp=stamp)
     if not planned and not done and isinstance(files, LocalFiles) is False:
+        found = _dstreams(files, before, stamp)
+        if found.dstreams:
+            return found
         files.list(most=1)  # says so where the place itself is gone
     entry = before.entry if is_same and before is not None else _read_entry(files, latest)
-    found = _glimpse(latest, committed, _times(commits), entry)
+    found = _glimpse(latest, committed, _times(commits, COMMITS), _times(offsets, OFFSETS), entry)
     return replace(_with_commit(files, found), stamp=stamp)
 
 
-def _times(commits: tuple[FileInfo, ...]) -> tuple[tuple[int, int], ...]:
-    times = {file.path: file.mtime_ms for file in commits}
-    found = (
-        (batch, at)
-        for batch in batch_ids(commits, COMMITS)[-_KEPT:]
-        if (at := times.get(f"{COMMITS}/{batch}")) is not None
+def _dstreams(
+    files: Files, before: Glimpse | None, stamp: tuple[int | None, ...] | None
+) -> Glimpse:
+    names = files.level().files
+    saved = graph_files(FileInfo(name, 0, None) for name in names)
+    times = sorted({one.time_ms for one in saved})[-_KEPT:]
+    found = Glimpse(
+        commit_times=tuple((time_ms, time_ms) for time_ms in times),
+        stamp=stamp,
+        dstreams=bool(times),
     )
-    return tuple(found)
+    return before if before == found else found
+
+
+def _times(files: tuple[FileInfo, ...], log: str) -> list[tuple[int, int]]:
+    """(batch, when its entry was written) of the newest entries of a log."""
+    times = {file.path: file.mtime_ms for file in files}
+    return [
+        (batch, at)
+        for batch in batch_ids(files, log)[-_KEPT:]
+        if (at := times.get(f"{log}/{batch}")) is not None
+    ]
 
 
 def _read_entry(files: Files, batch: int | None) -> OffsetEntry | None:
@@ -141,14 +179,16 @@ def _parsed(data: bytes) -> OffsetEntry | None:
 def _glimpse(
     latest: int | None,
     committed: int | None,
-    times: tuple[tuple[int, int], ...],
+    times: list[tuple[int, int]],
+    planned: list[tuple[int, int]],
     entry: OffsetEntry | None,
 ) -> Glimpse:
     metadata = entry.metadata if entry else None
     return Glimpse(
         latest,
         committed,
-        times,
+        tuple(times[-_KEPT:]),
+        tuple(planned[-_KEPT:]),
         metadata.batch_timestamp_ms if metadata else None,
         metadata.batch_watermark_ms if metadata else None,
         entry,

@@ -163,8 +163,7 @@ def _add_api(app: FastAPI, parts: AppParts) -> None:
         one = _find(fleet, id)
         since = int((time.time() - hours * 3600) * 1000)
         samples = list(fleet.history.samples(one.id, since))
-        batches = [batch for batch in fleet.history.batches(one.id) if batch.committed_ms >= since]
-        return _json(HistoryAnswer(samples, batches))
+        return _json(HistoryAnswer(samples, list(fleet.history.batches(one.id, since))))
 
     @app.get(
         "/api/checkpoints/{id}/diff",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from floodmark.checkpoint.model import Kind
+from floodmark.checkpoint.dstreams.batches import input_of
+from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.places.flow import flow_place
 from floodmark.checkpoint.timeline import Action, restart
+from floodmark.connectors.source import SourceOffset
 from floodmark.diagnosis.gather import glance
 from floodmark.fleet.batch_bars import was_copied
-from floodmark.fleet.card import FindingCounts, bounded
+from floodmark.fleet.card import CardDStreams, FindingCounts, bounded
 from floodmark.rules.finding import Severity
 from floodmark.rules.registry import examine as examine_evidence
 from floodmark.storage.files import Files
@@ -31,6 +33,7 @@ class Examined:
     committed: int | None = None
     operators: tuple[tuple[int, int, int], ...] = ()
     """(operator, partitions, bytes) of the state."""
+    dstreams: CardDStreams | None = None
 
 
 def examine(files: Files) -> Examined:
@@ -40,6 +43,7 @@ def examine(files: Files) -> Examined:
             return Examined(_STRUCTURED, None, (), None, 0, 0, FindingCounts(), None)
     evidence = glance(files)
     checkpoint = evidence.checkpoint
+    inside = checkpoint.dstreams
     operators = checkpoint.state_operators
     structured = checkpoint.kind is Kind.STRUCTURED_STREAMING
     times = None
@@ -64,12 +68,33 @@ def examine(files: Files) -> Examined:
     return Examined(
         checkpoint.kind.value,
         None if checkpoint.query_id is None else bounded(checkpoint.query_id),
-        tuple(dict.fromkeys(source.kind for source in checkpoint.sources)),
-        sum(one.bytes for one in operators) if operators else None,
+        tuple(dict.fromkeys(source.kind for source in _inputs(checkpoint))),
+        _state_bytes(checkpoint),
         checkpoint.bytes,
         len(checkpoint.files),
         findings,
         times,
         checkpoint.committed_batch,
         tuple((one.operator, one.partitions, one.bytes) for one in operators),
+        CardDStreams(inside.batch_ms, _count(inside.pending_times)) if inside else None,
     )
+
+
+def _inputs(checkpoint: Checkpoint) -> tuple[SourceOffset, ...]:
+    inside = checkpoint.dstreams
+    if inside is None:
+        return checkpoint.sources
+    return input_of(inside, inside.checkpoint_time_ms or 0)
+
+
+def _state_bytes(checkpoint: Checkpoint) -> int | None:
+    """None: it keeps no state."""
+    if checkpoint.dstreams is not None:
+        rdds = checkpoint.dstreams.rdds
+        return sum(rdd.bytes for rdd in rdds) if rdds else None
+    operators = checkpoint.state_operators
+    return sum(one.bytes for one in operators) if operators else None
+
+
+def _count(times: tuple[int, ...] | None) -> int | None:
+    return None if times is None else len(times)

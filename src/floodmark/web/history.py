@@ -15,7 +15,7 @@ from typing import Any
 from floodmark.errors import CannotRead
 from floodmark.fleet.retention import PartSample
 
-_VERSION = 1
+_VERSION = 2
 _FINE_MS = 86_400_000
 _COARSE_MS = 600_000
 PARTS_KEPT_MS = 6 * 3_600_000
@@ -31,8 +31,9 @@ CREATE TABLE IF NOT EXISTS parts (
   PRIMARY KEY (checkpoint, at_ms, source, part)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS batches (
   checkpoint TEXT NOT NULL, batch INTEGER NOT NULL, committed_ms INTEGER NOT NULL,
-  PRIMARY KEY (checkpoint, batch)) WITHOUT ROWID;
+  planned_ms INTEGER, PRIMARY KEY (checkpoint, batch)) WITHOUT ROWID;
 """
+_FROM_VERSION_1 = "ALTER TABLE batches ADD COLUMN planned_ms INTEGER"
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Sample:
 class BatchSample:
     batch: int
     committed_ms: int
+    planned_ms: int | None = None
+    """None: it was not seen when the batch was planned."""
 
 
 class History:
@@ -69,10 +72,12 @@ class History:
             with self._db:
                 self._db.execute("PRAGMA journal_mode=WAL")
                 self._db.execute("PRAGMA synchronous=NORMAL")
-                self._db.executescript(_SCHEMA)
                 found = self._db.execute("PRAGMA user_version").fetchone()[0]
                 if found > _VERSION:
                     raise sqlite3.DatabaseError(f"its version is {found}; this reads {_VERSION}")
+                self._db.executescript(_SCHEMA)
+                if found == 1:
+                    self._db.execute(_FROM_VERSION_1)
                 self._db.execute(f"PRAGMA user_version={_VERSION}")
         except (sqlite3.Error, OSError) as error:
             raise CannotRead(
@@ -94,7 +99,7 @@ class History:
 
     def add_batches(self, batches: Iterable[tuple[str, BatchSample]]) -> None:
         rows = [(checkpoint, *astuple(batch)) for checkpoint, batch in batches]
-        self._write("INSERT OR REPLACE INTO batches VALUES (?,?,?)", rows)
+        self._write("INSERT OR REPLACE INTO batches VALUES (?,?,?,?)", rows)
 
     def _write(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
         """A disk that is full ends the history, and not the page."""
@@ -124,11 +129,13 @@ class History:
         )
         return [PartSample(*row) for row in rows]
 
-    def batches(self, checkpoint: str, most: int = 1000) -> tuple[BatchSample, ...]:
+    def batches(
+        self, checkpoint: str, since_ms: int = 0, most: int = 2000
+    ) -> tuple[BatchSample, ...]:
         rows = self._read(
-            "SELECT batch, committed_ms FROM batches WHERE checkpoint = ? "
-            "ORDER BY batch DESC LIMIT ?",
-            (checkpoint, most),
+            "SELECT batch, committed_ms, planned_ms FROM batches "
+            "WHERE checkpoint = ? AND committed_ms >= ? ORDER BY batch DESC LIMIT ?",
+            (checkpoint, since_ms, most),
         )
         return tuple(BatchSample(*row) for row in reversed(rows))
 

@@ -25,20 +25,22 @@ class Keeper:
         samples, batches = [], []
         for one in list(watched):
             card, found = one.card, one.glimpse
-            if found is None or card.health is StreamHealth.UNKNOWN:
+            if found is None or one.examined is None or card.health is StreamHealth.UNKNOWN:
                 continue
-            moved = card.committed_batch != one.kept_batch
+            newest = found.commit_times[-1][0] if found.commit_times else found.committed
+            moved = newest != one.kept_batch
             if now_ms - one.sampled_ms >= SAMPLE_MS and (moved or one.lag or not one.sampled_ms):
                 one.sampled_ms = now_ms
                 samples.append((one.id, sample_of(card, now_ms)))
             if moved:
                 before = -1 if one.kept_batch is None else one.kept_batch
+                planned = {} if is_copy(one) else dict(found.plan_times)
                 batches += [
-                    (one.id, BatchSample(batch, at))
+                    (one.id, BatchSample(batch, at, planned.get(batch)))
                     for batch, at in one_a_minute(found.commit_times)
                     if batch > before
                 ]
-                one.kept_batch = card.committed_batch
+                one.kept_batch = newest
         self._history.add(samples)
         self._history.add_batches(batches)
         if time.monotonic() - self._pruned > _PRUNE_SECONDS:
@@ -52,6 +54,11 @@ def one_a_minute(times: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     for batch, at in times:
         first.setdefault(at // SAMPLE_MS, (batch, at))
     return list(first.values())
+
+
+def is_copy(one: Watched) -> bool:
+    """Of a copy the files have the times of the copying: they tell no duration."""
+    return one.examined is not None and one.examined.batch_times is not None
 
 
 def sample_of(card: FleetCard, now_ms: int) -> Sample:

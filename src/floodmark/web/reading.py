@@ -67,6 +67,7 @@ class Reader:
                 found.notes,
                 found.changes,
                 found.progress,
+                int(time.time() * 1000),
             )
 
         return self._answer("detail", id_, files, stamp, make)
@@ -119,9 +120,9 @@ def stamp_of(files: Files, logs: Glimpse | None) -> object:
     """Changes when the checkpoint does: its logs, its notes, and now and then by itself."""
     if isinstance(files, LocalFiles):
         info = files.file_info(PROGRESS)
-        stamps = files.folder_stamps(OFFSETS, COMMITS, STARTS, journal.FOLDER)
+        stamps = files.folder_stamps(OFFSETS, COMMITS, STARTS, journal.FOLDER, "")
         return stamps, info and info.size, int(time.time() // 60)
-    return logs and (logs.latest, logs.committed), int(time.time() // 60)
+    return logs and (logs.newest, logs.committed), int(time.time() // 60)
 
 
 def read_progress(files: Files) -> tuple[ProgressLine, ...]:

@@ -160,7 +160,7 @@ class Fleet:
                 one.examining = True
                 one.root.workers.add(lambda one=one: self._examine(one))  # type: ignore[misc]
             asked = one.lag_asked and now - one.lag_asked < lag_every
-            if self._ask_lag and one.glimpse and not asked:
+            if self._ask_lag and one.glimpse and not one.glimpse.dstreams and not asked:
                 one.lag_asked = now
                 one.root.askers.add(lambda one=one: self._ask(one))  # type: ignore[misc]
         self._judge_all()
@@ -243,13 +243,13 @@ class Fleet:
         waited = time.monotonic() - one.examined_at
         if one.examine_problem is not None:
             return waited >= _EXAMINE_AGAIN_SECONDS
-        if one.examined_batch != one.glimpse.latest:
+        if one.examined_batch != one.glimpse.newest:
             return waited >= self.options.examine_every
         return waited >= self._examine_unchanged_every
 
     def _examine(self, one: Watched) -> None:
         """Takes long for a large checkpoint, so that it is a job of its own."""
-        latest = one.glimpse.latest if one.glimpse else None
+        latest = one.glimpse.newest if one.glimpse else None
         began = time.thread_time()
         try:
             one.examined, one.examine_problem = examine(one.files), None

@@ -128,7 +128,11 @@ def card_fields(one: Watched, options: WatchOptions, now_ms: int, now: float) ->
     lag = card_lag(one.lag, one.overtaken) if one.lag else CardLag(problem=one.lag_problem)
     times = _times(found, examined)
     beat = pulse(
-        times, now_ms, found.planned_ms if found.in_flight is not None else None, lag.records
+        times,
+        now_ms,
+        found.planned_ms if found.in_flight is not None else None,
+        lag.records,
+        steady=found.dstreams,
     )
     fields: dict[str, Any] = {
         **pulse_fields(beat),
@@ -153,6 +157,7 @@ def card_fields(one: Watched, options: WatchOptions, now_ms: int, now: float) ->
             "bytes": examined.bytes,
             "files": examined.files,
             "findings": examined.findings,
+            "dstreams": examined.dstreams,
         }
     return fields
 

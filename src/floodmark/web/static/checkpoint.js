@@ -1,7 +1,9 @@
-import { at, copy, copyButton, h, put, setText } from "./dom.js";
+import { at, copy, copyButton, h, keeping, put, setText } from "./dom.js";
+import { drawDStreams } from "./dstreams.js";
 import { drawFiles } from "./files.js";
+import { RANGES, stitched } from "./history.js";
 import { every, getJson } from "./live.js";
-import { batchChart, clear, heatChart, lagChart, phaseChart, rowsChart, timeChart } from "./plots.js";
+import { batchChart, clear, heatChart, lagChart, phaseChart, rowsChart, stateChart, timeChart } from "./plots.js";
 import { bytes, clock, compact, HEALTH, number, plural, span } from "./words.js";
 
 const id = at("checkpoint").dataset.id;
@@ -11,6 +13,9 @@ let tag = null;
 let now = null;
 let skew = 0;
 let byTime = null;
+let range = "logged";
+let past = { samples: [], batches: [] };
+const plans = new Map();
 
 async function refresh() {
   let answer;
@@ -39,7 +44,7 @@ function once(name, facts, make) {
   const text = JSON.stringify(facts);
   if (last.get(name) === text) return;
   last.set(name, text);
-  make();
+  keeping(at({ hero: "checkpoint", progress: "batches" }[name] || name), make);
 }
 
 function lack(where, words) { put(at(where), words ? h("p", {}, words) : null); }
@@ -50,7 +55,14 @@ function draw() {
   const moment = now.now_ms;
   once("hero", [card, detail.query_id, detail.last_start], () => drawHero(card, detail));
   once("now", [detail.protocol, detail.restart], () => drawProtocol(detail));
-  once("batches", [detail.batches, detail.marks, detail.lacks], () => drawBatches(detail, moment));
+  at("checkpoint").classList.toggle("is-dstreams", detail.dstreams !== null);
+  if (detail.dstreams) {
+    once("dstreams", [detail.dstreams, past.batches], () => drawDStreams(detail.dstreams, past.batches));
+    once("findings", [detail.findings, detail.findings_left_out], () => drawFindings(detail));
+    once("next", [detail.next_steps, detail.conf], () => drawNext(detail));
+    return;
+  }
+  once("batches", [detail.batches, detail.marks, detail.lacks, past.batches, range], () => drawBatches(detail, moment));
   once("progress", [detail.progress], () => drawProgress(detail));
   once("sources", [detail.sources, lag, problem, overtaking], () => drawSources(detail, lag, problem, overtaking));
   once("time", [detail.batches, detail.progress, detail.watermark_ms], () => drawTime(detail));
@@ -69,15 +81,14 @@ function drawHero(card, detail) {
   const pill = at("health");
   pill.dataset.health = card.health;
   setText(pill, HEALTH[card.health]);
-  setText(at("health-words"), card.problem || card.words);
   const start = detail.last_start;
   put(at("identity"),
-    detail.query_id ? [h("span", {}, "query "), h("code", {}, detail.query_id)] : "no query id",
+    detail.dstreams ? h("span", { class: "tag" }, "DStreams") : detail.query_id ? [h("span", {}, "query "), h("code", {}, detail.query_id)] : "no query id",
     start ? [h("span", { class: "tag" }, `Spark ${start.spark_version || "?"}`), start.trigger ? h("span", { class: "tag" }, start.trigger) : null, start.sink ? h("span", { class: "tag" }, `sink ${start.sink}`) : null] : null);
   put(at("vitals"),
-    fact("Last commit", h("span", { class: "age", data: { ms: card.last_commit_ms || "" } }, "–"), card.usual_ms === null ? "usual not known" : `usual ≤ ${span(card.usual_ms)}`),
-    fact("Batch", number(card.committed_batch), card.in_flight_batch === null ? "committed" : `${number(card.in_flight_batch)} in flight`),
-    fact("Lag", card.lag.records === null ? (card.lag.problem ? "no answer" : "–") : compact(card.lag.records), card.lag.records === null ? (card.lag.problem ? "" : "not asked") : card.lag.ms ? span(card.lag.ms) : "records"),
+    fact(card.dstreams ? "Last saved" : "Last commit", h("span", { class: "age", data: { ms: card.last_commit_ms || "" } }, "–"), card.usual_ms === null ? "usual not known" : `usual ≤ ${span(card.usual_ms)}`),
+    card.dstreams ? fact("Pending", number(card.dstreams.pending), "batches") : fact("Batch", number(card.committed_batch), card.in_flight_batch === null ? "committed" : `${number(card.in_flight_batch)} in flight`),
+    card.dstreams ? fact("Batch every", card.dstreams.batch_ms === null ? "–" : span(card.dstreams.batch_ms)) : fact("Lag", card.lag.records === null ? (card.lag.problem ? "no answer" : "–") : compact(card.lag.records), card.lag.records === null ? (card.lag.problem ? "" : "not asked") : card.lag.ms ? span(card.lag.ms) : "records"),
     fact("State", card.state_bytes === null ? "none" : bytes(card.state_bytes), card.files === null ? "" : plural(card.files, "file")),
     fact("Rate", card.batches_per_minute === null ? "–" : number(card.batches_per_minute), "batches / min"));
 }
@@ -88,6 +99,10 @@ function tick() {
     const ms = Number(age.dataset.ms);
     setText(age, ms ? `${span(Math.max(Date.now() + skew - ms, 0))} ago` : "none yet");
   }
+  // The words are of the last change, and time goes on: both ages on the page are the same.
+  const { card } = now;
+  const since = card.last_commit_ms ? `${span(Math.max(Date.now() + skew - card.last_commit_ms, 0))} ago` : "";
+  setText(at("health-words"), card.problem || (since ? card.words.replace(/^Last (commit|save) .*? ago/, `Last $1 ${since}`) : card.words));
 }
 
 function drawProtocol(detail) {
@@ -106,30 +121,30 @@ function drawBatches(detail, moment) {
   const known = detail.batches.filter((b) => b.duration_ms !== null && b.planned_ms !== null);
   if (byTime === null && known.length > 1) {
     const busy = known.reduce((sum, b) => sum + b.duration_ms, 0);
-    const range = known[known.length - 1].planned_ms - known[0].planned_ms;
-    byTime = range > 0 && busy / range > 0.03;
+    const length = known[known.length - 1].planned_ms - known[0].planned_ms;
+    byTime = length > 0 && busy / length > 0.03;
   }
+  const older = stitched(detail, past.batches, range, moment);
+  const bars = [...older, ...detail.batches];
   lack("batches-note", detail.lacks.batches || null);
-  batchChart("batch-chart", detail.batches, detail.marks, byTime !== false, moment);
-  drawSwitch(detail, moment);
+  batchChart("batch-chart", bars, detail.marks, byTime !== false, moment);
+  drawSwitches(detail, moment);
+  setText(at("batches-history"), older.length ? `${plural(older.length, "older batch", "older batches")}, no longer in the logs, in a paler colour: as progress lines tell, or as the history has kept them, one a minute and after a day one in ten minutes.` : "");
   const seen = detail.marks.slice(-12).reverse();
   put(at("marks"), seen.map((m) => h("li", { data: { kind: m.kind } }, h("span", { class: "mark", "aria-hidden": "true" }), `before batch ${number(m.batch)}: `, m.words, m.at_ms ? h("span", { class: "dim" }, ` ${clock(m.at_ms)}`) : null)),
     detail.lacks.marks ? h("li", { class: "dim" }, detail.lacks.marks) : null);
   put(at("batch-table"), h("thead", {}, h("tr", {}, ["Batch", "Status", "Planned", "Committed", "Took", "By", "Rows"].map((t) => h("th", { scope: "col" }, t)))),
-    h("tbody", {}, detail.batches.slice().reverse().map((b) => h("tr", { data: { batch: b.batch } },
+    h("tbody", {}, bars.slice(-1000).reverse().map((b) => h("tr", { data: { batch: b.batch } },
       h("th", { scope: "row" }, number(b.batch)), h("td", {}, b.status), h("td", {}, clock(b.planned_ms)), h("td", {}, clock(b.committed_ms)),
       h("td", { class: "number" }, b.duration_ms === null ? "–" : `${number(b.duration_ms)} ms`), h("td", {}, b.source || "–"), h("td", { class: "number" }, number(b.rows))))));
 }
 
-function drawSwitch(detail, moment) {
-  let where = at("batch-switch");
-  if (!where) {
-    where = h("div", { id: "batch-switch", class: "switch", role: "group", "aria-label": "Axis" });
-    at("batch-chart").before(where);
-  }
-  const choose = (value) => { byTime = value; batchChart("batch-chart", detail.batches, detail.marks, byTime, moment); drawSwitch(detail, moment); };
-  put(where, [["By time", true], ["By batch", false]].map(([words, value]) => h("button", { type: "button", "aria-pressed": (byTime !== false) === value, onclick: () => choose(value) }, words)));
-  where.hidden = at("batch-chart").hidden;
+function drawSwitches(detail, moment) {
+  const pick = (where, chosen, choices, choose) => put(at(where), choices.map(([words, value]) => h("button", { type: "button", "aria-pressed": chosen === value, onclick: () => keeping(at("batches"), () => choose(value)) }, words)));
+  pick("batch-switch", byTime !== false, [["By time", true], ["By batch", false]], (value) => { byTime = value; drawBatches(detail, moment); });
+  const ranges = Object.entries(RANGES).map(([value, { words }]) => [words, value]);
+  pick("range-switch", range, ranges, (value) => { range = value; last.delete("batches"); drawBatches(detail, moment); loadHistory().catch(() => {}); });
+  at("batch-switches").hidden = at("batch-chart").hidden;
 }
 
 function drawProgress(detail) {
@@ -248,7 +263,8 @@ function drawFindings(detail) {
 
 function drawNext(detail) {
   put(at("next-list"), detail.next_steps.map((step) => {
-    const place = h("div", { class: "plan", role: "status" });
+    const place = plans.get(step.plan) || h("div", { class: "plan", role: "status" });
+    if (step.plan) plans.set(step.plan, place);
     return h("li", {}, h("div", { class: "next-words" }, h("h3", {}, step.title), h("p", {}, step.why)),
       h("div", { class: "command" }, h("code", {}, step.command), copyButton(step.command)),
       step.plan ? h("button", { type: "button", class: "quiet-button", onclick: (event) => showPlan(event.currentTarget, step.plan, place) }, "Show the plan") : null,
@@ -270,9 +286,12 @@ async function showPlan(button, verb, place) {
 }
 
 async function loadHistory() {
-  const { body } = await getJson(`${api}/history?hours=24`);
+  const { body } = await getJson(`${api}/history?hours=${RANGES[range].hours}`);
+  past = body;
   const drawnIt = lagChart("lag-chart", body.samples);
   lack("history-note", drawnIt ? null : "No lag was sampled yet. One sample a minute is kept once the sources are asked.");
+  at("state-over-time").hidden = !stateChart("state-chart", body.samples);
+  if (now) draw();
 }
 
 async function loadBeside() {
@@ -319,6 +338,6 @@ const watcher = new IntersectionObserver((entries) => {
 }, { rootMargin: "-20% 0px -70% 0px" });
 for (const view of document.querySelectorAll(".view")) watcher.observe(view);
 setInterval(tick, 1000);
-setInterval(() => { if (!document.hidden && now && now.lag) loadHistory().catch(() => {}); }, 15000);
+setInterval(() => { if (!document.hidden && now) loadHistory().catch(() => {}); }, 15000);
 loadOthers().catch(() => {});
 every(2000, refresh);

@@ -22,6 +22,25 @@ export const at = (id) => document.getElementById(id);
 export const put = (where, ...children) => { where.replaceChildren(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false)); return where; };
 export const setText = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 
+// What a reader has opened, scrolled and focused stays so while the facts in it are drawn anew.
+export function keeping(where, make) {
+  const open = new Set([...where.querySelectorAll("details[open] > summary")].map((one) => one.textContent));
+  const scrolled = new Map([...where.querySelectorAll(".table-frame")].map((one) => [one.getAttribute("aria-label"), one.scrollTop]));
+  const active = where.contains(document.activeElement) ? document.activeElement : null;
+  const name = active && label(active);
+  const index = active && focusable(where).indexOf(active);
+  make();
+  for (const summary of where.querySelectorAll("details > summary")) if (open.has(summary.textContent)) summary.parentElement.open = true;
+  for (const one of where.querySelectorAll(".table-frame")) { const top = scrolled.get(one.getAttribute("aria-label")); if (top) one.scrollTop = top; }
+  if (!active || active === document.activeElement) return;
+  const found = focusable(where);
+  const again = active.isConnected ? active : found.find((one) => label(one) === name) || found[index];
+  if (again) again.focus({ preventScroll: true });
+}
+
+const focusable = (where) => [...where.querySelectorAll("a[href], button, input, select, summary, [tabindex]")];
+const label = (one) => `${one.tagName} ${one.getAttribute("href") || one.getAttribute("aria-label") || one.textContent}`;
+
 export function copyButton(text) {
   return h("button", { type: "button", class: "copy", onclick: (event) => copy(event.currentTarget, text) }, "Copy");
 }

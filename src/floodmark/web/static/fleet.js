@@ -1,4 +1,4 @@
-import { at, h, put, s, setText } from "./dom.js";
+import { at, h, keeping, put, s, setText } from "./dom.js";
 import { every, getJson } from "./live.js";
 import { bytes, clock, compact, HEALTH, HEALTH_ORDER, number, plural, span } from "./words.js";
 
@@ -13,7 +13,7 @@ let skew = 0;
 let asksLag = false;
 
 const EXTRAS = {
-  flight: ["In flight", (c) => c.in_flight_batch !== null],
+  flight: ["In flight", (c) => c.in_flight_batch !== null || Boolean(c.dstreams && c.dstreams.pending)],
   behind: ["Behind", (c) => (c.lag.records || 0) > 0],
   findings: ["With findings", (c) => c.findings && c.findings.error + c.findings.warning > 0],
 };
@@ -61,11 +61,15 @@ function shown(card) {
   if (view.health.size && !view.health.has(card.health)) return false;
   for (const name of view.extra) if (!EXTRAS[name][1](card)) return false;
   if (!view.search) return true;
-  const text = `${card.name} ${card.path} ${card.query_id || ""} ${card.sources.join(" ")}`.toLowerCase();
+  const text = `${card.name} ${card.path} ${card.query_id || ""} ${card.sources.join(" ")} ${card.dstreams ? "dstreams" : ""}`.toLowerCase();
   return view.search.split(/\s+/).every((word) => text.includes(word));
 }
 
 function draw() {
+  keeping(at("content"), drawAll);
+}
+
+function drawAll() {
   drawSummary();
   drawFilters();
   const key = SORTS[view.sort];
@@ -115,6 +119,8 @@ function makeRow(card) {
           h("span", { class: "pill small", data: { health: card.health } }, card.health === "unknown" && !card.problem ? "Reading…" : HEALTH[card.health]),
           card.sources.map((kind) => h("span", { class: "tag" }, kind)),
           card.in_flight_batch !== null ? h("span", { class: "tag flight" }, `batch ${number(card.in_flight_batch)} in flight`) : null,
+          card.dstreams ? h("span", { class: "tag" }, "DStreams") : null,
+          card.dstreams && card.dstreams.pending ? h("span", { class: "tag flight" }, `${plural(card.dstreams.pending, "batch", "batches")} pending`) : null,
           card.superseded ? h("span", { class: "tag" }, "superseded") : null,
           card.problem ? h("span", { class: "why" }, card.problem) : null)))),
     h("td", { class: "commit", "data-label": "Last commit" },
@@ -124,8 +130,9 @@ function makeRow(card) {
         : h("span", { class: "dim" }, card.committed_batch === null ? "none yet" : "–")),
     h("td", { class: "wide", "data-label": "Rhythm" }, spark(card)),
     h("td", { class: "number rate", "data-label": "Batches / min" }, card.batches_per_minute === null ? "–" : number(card.batches_per_minute),
-      card.committed_batch !== null ? h("span", { class: "sub" }, `batch ${number(card.committed_batch)}`) : null),
-    h("td", { class: "number", "data-label": "Lag" }, lagCell(card.lag)),
+      card.committed_batch !== null ? h("span", { class: "sub" }, `batch ${number(card.committed_batch)}`) : null,
+      card.dstreams && card.dstreams.batch_ms ? h("span", { class: "sub" }, `every ${span(card.dstreams.batch_ms)}`) : null),
+    h("td", { class: "number", "data-label": "Lag" }, card.dstreams ? h("span", { class: "dim", title: "DStreams keeps its offsets inside the saved application; they are not asked about." }, "–") : lagCell(card.lag)),
     h("td", { class: "number", "data-label": "State" }, card.state_bytes === null ? h("span", { class: "dim" }, "–") : bytes(card.state_bytes),
       card.files !== null ? h("span", { class: "sub" }, plural(card.files, "file")) : null),
     h("td", { class: "found", "data-label": "Findings" }, findingsCell(card.findings)));

@@ -85,12 +85,13 @@ export function batchChart(id, bars, marks, byTime, now) {
         `<b>batch ${number(b.batch)}</b>${b.status === "committed" ? "" : ` ${b.status}`}`,
         `planned ${clock(b.planned_ms)}`,
         b.committed_ms ? `committed ${clock(b.committed_ms)}` : "no commit",
-        b.duration_ms === null ? `for ${span(took(b))} now` : `took ${span(b.duration_ms)} (${b.source === "progress" ? "Spark's progress" : "by the files"})`,
+        b.duration_ms === null ? `for ${span(took(b))} now` : `took ${span(b.duration_ms)} (${{ progress: "Spark's progress", history: "by the history" }[b.source] || "by the files"})`,
         b.rows === null ? null : `${number(b.rows)} rows`,
       ].filter(Boolean).join("<br>")),
       hoverinfo: "text", textposition: "none",
     });
-    const done = known.filter((b) => b.status !== "in-flight");
+    const older = known.filter((b) => b.status === "purged");
+    const done = known.filter((b) => b.status !== "in-flight" && b.status !== "purged");
     const flight = known.filter((b) => b.status === "in-flight");
     const place = new Map(known.map((b) => [b.batch, byTime ? b.planned_ms : b.batch - 0.5]));
     const shown = marks.filter((m) => place.has(m.batch)).slice(-40);
@@ -100,9 +101,10 @@ export function batchChart(id, bars, marks, byTime, now) {
       traces: [
         trace(done, { color: look("--bar"), line: { width: 0 } }, "committed"),
         trace(flight, { color: "rgba(0,0,0,0)", line: { color: look("--stalled"), width: 2 } }, "in flight"),
+        trace(older, { color: look("--bar-old"), line: { width: 0 } }, "purged"),
       ],
       layout: {
-        xaxis: byTime ? { type: "date" } : { title: { text: "batch" }, tickformat: ",d" },
+        xaxis: byTime ? { type: "date", title: { text: "UTC" } } : { title: { text: "batch" }, tickformat: ",d" },
         yaxis: { title: { text: "seconds" } },
         shapes: shown.map((m) => ({ type: "line", xref: "x", yref: "paper", x0: place.get(m.batch), x1: place.get(m.batch), y0: 0, y1: 1, line: { color: look(`--mark-${m.kind}`), width: 1.5, dash: "dot" } })),
         annotations: shown.map((m) => ({ x: place.get(m.batch), y: 1, xref: "x", yref: "paper", yanchor: "bottom", xshift: shift(m), showarrow: false, text: { restart: "↻", code: "◆", spark: "▲", conf: "▽", floodmark: "≋" }[m.kind] || "•", font: { color: look(`--mark-${m.kind}`), size: 13 }, hovertext: plain(m.words) })),
@@ -151,10 +153,40 @@ export function lagChart(id, samples) {
   if (known.length < 2) { clear(id); return false; }
   reveal(id);
   show(id, () => ({
-    traces: [{ type: "scatter", mode: "lines", x: known.map((p) => p.at_ms), y: known.map((p) => p.records), line: { color: look("--accent"), width: 2, shape: "linear" }, fill: "tozeroy", fillcolor: look("--accent-wash"), hovertemplate: "%{x|%H:%M:%S}<br>%{y:,} records behind<extra></extra>" }],
-    layout: { xaxis: { type: "date" }, yaxis: { title: { text: "records" } } },
+    traces: [{ type: "scatter", mode: "lines", x: known.map((p) => p.at_ms), y: known.map((p) => p.records), line: { color: look("--accent"), width: 2, shape: "linear" }, fill: "tozeroy", fillcolor: look("--accent-wash"), hovertemplate: "%{x|%Y-%m-%d %H:%M:%S} UTC<br>%{y:,} records behind<extra></extra>" }],
+    layout: { xaxis: { type: "date", title: { text: "UTC" } }, yaxis: { title: { text: "records" } } },
   }));
   return true;
+}
+
+export function stateChart(id, samples) {
+  const known = samples.filter((p) => p.state_bytes !== null);
+  if (known.length < 2) { clear(id); return false; }
+  reveal(id);
+  show(id, () => ({
+    traces: [{ type: "scatter", mode: "lines", x: known.map((p) => p.at_ms), y: known.map((p) => p.state_bytes), line: { color: look("--accent"), width: 2, shape: "hv" }, fill: "tozeroy", fillcolor: look("--accent-wash"), text: known.map((p) => bytes(p.state_bytes)), hovertemplate: "%{x|%Y-%m-%d %H:%M:%S} UTC<br>%{text} of state files<extra></extra>" }],
+    layout: { xaxis: { type: "date", title: { text: "UTC" } }, yaxis: { title: { text: "bytes" }, tickformat: ".2s" } },
+  }));
+  return true;
+}
+
+// Of DStreams: three rows of marks along the time.
+export function savedChart(id, view, kept) {
+  const rows = [
+    ["application saved", [...new Set([...kept.map((b) => b.committed_ms), ...view.saved.map((one) => one.time_ms)])], "--bar", "square"],
+    ["state saved", view.states.map((one) => one.batch_ms).filter((ms) => ms !== null), "--on-time", "diamond"],
+    ["pending", view.batches.filter((one) => one.pending).map((one) => one.time_ms), "--stalled", "square-open"],
+  ].filter(([, times]) => times.length);
+  if (!rows.length) { clear(id); return; }
+  reveal(id);
+  show(id, () => ({
+    traces: rows.map(([words, times, color, symbol]) => ({
+      type: "scatter", mode: "markers", name: words, x: times, y: times.map(() => words),
+      marker: { color: look(color), symbol, size: 11, line: { width: symbol.endsWith("open") ? 2 : 0 } },
+      text: times.map((ms) => clock(ms)), hovertemplate: `${words}<br>batch of %{text}<extra></extra>`,
+    })),
+    layout: { xaxis: { type: "date", title: { text: "UTC" } }, yaxis: { type: "category", rangemode: "normal", autorange: "reversed" }, margin: { l: 110, r: 16, t: 10, b: 40 } },
+  }));
 }
 
 export function timeChart(id, bars, lines) {
@@ -168,7 +200,7 @@ export function timeChart(id, bars, lines) {
     const traces = [{ type: "scatter", mode: "lines", name: "watermark behind the clock", x: known.map((b) => b.planned_ms), y: known.map((b) => (b.planned_ms - b.watermark_ms) / size), line: { color: look("--accent"), width: 2, shape: "hv" }, customdata: known.map((b) => [b.batch, clock(b.watermark_ms)]), hovertemplate: `batch %{customdata[0]}<br>watermark %{customdata[1]}<br>%{y:.2f} ${unit} behind<extra></extra>` }];
     const seen = lines.filter((l) => l.event_time_max_ms && l.time_ms);
     if (seen.length) traces.push({ type: "scatter", mode: "lines", name: "newest event behind the clock", x: seen.map((l) => l.time_ms), y: seen.map((l) => (l.time_ms - l.event_time_max_ms) / size), line: { color: look("--phase-1"), width: 2, dash: "dot" }, hovertemplate: `newest event %{y:.2f} ${unit} behind<extra></extra>` });
-    return { traces, layout: { xaxis: { type: "date" }, yaxis: { title: { text: `${unit} behind` } }, margin: { l: 48, r: 12, t: 10, b: 36 } } };
+    return { traces, layout: { xaxis: { type: "date", title: { text: "UTC" } }, yaxis: { title: { text: `${unit} behind` } }, margin: { l: 48, r: 12, t: 10, b: 36 } } };
   });
 }
 

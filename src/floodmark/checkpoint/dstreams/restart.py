@@ -1,0 +1,32 @@
+"""What Spark does when a DStreams application starts again from its folder, in words. Pure."""
+
+from __future__ import annotations
+
+from floodmark.checkpoint.dstreams.batches import newest_state
+from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
+
+
+def restart_words(found: DStreamsCheckpoint, now_ms: int) -> str:
+    if found.restart_file is None:
+        return (
+            "No checkpoint file can be read: getOrCreate fails here, or begins with an empty state."
+        )
+    pending = found.pending_times or ()
+    words = "If it restarts now, Spark takes " + found.restart_file
+    if pending:
+        noun = "batch" if len(pending) == 1 else "batches"
+        words += f", runs {len(pending)} pending {noun} again"
+    words += f" and then {_since(found, now_ms)}. It runs the code that is saved there, not newer "
+    words += "code."
+    without = [at for at in found.state_streams if newest_state(found, at) is None]
+    if without:
+        words += f" The state of stream {without[0]} is not in this folder."
+    return words
+
+
+def _since(found: DStreamsCheckpoint, now_ms: int) -> str:
+    """Spark makes up for the time in which the application was down, batch by batch."""
+    newest = max(found.checkpoint_time_ms or 0, *(found.pending_times or (0,)))
+    elapsed = now_ms - newest
+    missed = elapsed // found.batch_ms if found.batch_ms and found.batch_ms > 0 else 0
+    return f"the {missed:,} batches since" if missed > 1 else "every batch since"
