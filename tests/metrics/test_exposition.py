@@ -11,17 +11,15 @@ from typing import Any
 
 import pytest
 
-import samples
 from floodmark.connectors.behind import Behind, Lag, PartLag, SourceLag
 from floodmark.metrics.checkpoints import (
     MOST_PARTS,
     CheckpointFacts,
+    StateFacts,
     checkpoint_metrics,
-    facts_of,
 )
 from floodmark.metrics.exposition import MetricFamily, MetricSample, bounded, render
 from floodmark.metrics.runs import BUCKETS, RunFacts, phases_of, run_metrics
-from floodmark.storage.load import load
 
 MONITORING = Path(__file__).parents[2] / "monitoring"
 NASTY = 'a "quoted" \\ name\nwith <script> and \x1b[31m colour, half a pair \ud800'
@@ -34,9 +32,22 @@ def lag_of(parts: int, records: int | None = 3) -> Lag:
 
 
 def every_metric() -> str:
-    checkpoint = load(samples.HeldFiles(samples.sales()))
-    facts = facts_of(checkpoint, lag_of(2), ["error", "advice"], 4)
-    full = facts.__class__(**{**vars(facts), "last_commit_ms": 1000, "watermark_ms": 2000})
+    full = CheckpointFacts(
+        "held",
+        True,
+        "f81d4fae",
+        7,
+        6,
+        True,
+        1000,
+        2000,
+        20,
+        4096,
+        (StateFacts(0, 2, 512),),
+        {"error": 1, "warning": 0, "advice": 1},
+        4,
+        lag_of(2),
+    )
     run = RunFacts(
         "sales",
         True,

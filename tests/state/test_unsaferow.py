@@ -19,7 +19,7 @@ from floodmark.state.rows.types import (
     arrow_type,
     atom,
 )
-from floodmark.state.rows.unsaferow import decode_field, decode_rows
+from floodmark.state.rows.unsaferow import decode_rows
 from floodmark.state.rows.unsaferow_write import encode_rows
 from state.drawn_rows import SCHEMAS, TABLES, struct_of
 
@@ -71,7 +71,6 @@ def test_the_layout_is_sparks() -> None:
     array = pa.array([{"c0": 7, "c1": "hello", "c2": None}], arrow_type(schema))
     assert encode_rows(array, schema)[0] == KNOWN
     assert decode_rows(row_bytes([KNOWN]), schema).to_pylist() == array.to_pylist()
-    assert decode_field(row_bytes([KNOWN]), schema, "c1").to_pylist() == ["hello"]
 
 
 def test_a_null_large_decimal_keeps_its_place() -> None:

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from floodmark.addresses import public_url
-from floodmark.checkpoint.layout import COMMITS
-from floodmark.checkpoint.model import Checkpoint
 from floodmark.connectors.behind import Lag, PartLag, SourceLag
 from floodmark.metrics.exposition import MetricFamily, MetricSample
 
@@ -47,42 +45,6 @@ class CheckpointFacts:
     lag: Lag | None = None
     labels: Labels = field(default_factory=dict)
     """More labels for every series, such as the flow of a declarative pipeline."""
-
-
-def facts_of(
-    checkpoint: Checkpoint,
-    lag: Lag | None = None,
-    findings: Iterable[str] | None = None,
-    starts: int | None = None,
-) -> CheckpointFacts:
-    """`findings` are the severities of what the doctor found."""
-    found = None if findings is None else list(findings)
-    known = checkpoint.complete
-    return CheckpointFacts(
-        checkpoint.path,
-        True,
-        checkpoint.query_id,
-        checkpoint.latest_batch,
-        checkpoint.committed_batch,
-        checkpoint.in_flight_batch is not None,
-        last_commit_ms(checkpoint),
-        checkpoint.watermark_ms or None,
-        len(checkpoint.files) if known else None,
-        checkpoint.bytes if known else None,
-        tuple(
-            StateFacts(one.operator, one.partitions, one.bytes)
-            for one in (checkpoint.state_operators if known else ())
-        ),
-        None if found is None else {name: found.count(name) for name in SEVERITIES},
-        starts,
-        lag,
-    )
-
-
-def last_commit_ms(checkpoint: Checkpoint) -> int | None:
-    """When the newest commit was written: its entry says no time, its file's does."""
-    path = f"{COMMITS}/{checkpoint.committed_batch}"
-    return next((file.mtime_ms for file in checkpoint.files if file.path == path), None)
 
 
 def checkpoint_metrics(facts: CheckpointFacts) -> Iterator[MetricFamily]:

@@ -17,7 +17,7 @@ from floodmark.screen import fields_text, line_text
 PYTHON, JVM = "python", "jvm"
 RECEIVED_METADATA = "receivedBlockMetadata"
 RECEIVED_DATA = "receivedData"
-FILE_STREAM, KAFKA_STREAM = "FileInputDStream", "DirectKafkaInputDStream"
+FILE_STREAM = "FileInputDStream"
 
 # Spark's own pattern, with a limit to what a Java long can hold.
 _GRAPH = re.compile(r"checkpoint-(\d{1,18})([\w.]*)", re.ASCII)

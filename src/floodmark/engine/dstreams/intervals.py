@@ -7,7 +7,7 @@ import re
 from floodmark.errors import WrongUse
 
 LEAST_MS = 10_000
-FEWEST, MOST = 5, 10
+FEWEST = 5
 _TIME = re.compile(r"\s*(\d{1,9}(?:\.\d{1,3})?)\s*(ms|s|sec|seconds?|m|min|minutes?|h|hours?)\s*")
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 

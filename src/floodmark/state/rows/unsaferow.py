@@ -71,12 +71,6 @@ def decode_rows(rows: RowBytes, schema: Struct) -> pa.StructArray:
     return pa.StructArray.from_arrays(columns, fields=list(arrow_type(schema)))
 
 
-def decode_field(rows: RowBytes, schema: Struct, name: str) -> pa.Array:
-    """One column of the rows, without the cost of the others."""
-    at = schema.index(name)
-    return _column(_slots(rows, schema, at), schema.fields[at].type)
-
-
 def check_rows(rows: RowBytes, schema: Struct) -> None:
     """The checks that Spark makes of a row before it trusts one."""
     if not len(rows):
