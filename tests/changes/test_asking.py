@@ -111,7 +111,7 @@ def test_a_sink_that_is_none_is_said(there: bool, tmp_path: Path) -> None:
     samples.write(place, {"_floodmark/starts/1.json": json.dumps(note).encode()})
     if there:
         samples.write(tmp_path / "out", {"data.csv": b"a,b"})
-    with pytest.raises(CannotRead, match="neither a Delta table nor a file sink's output"):
+    with pytest.raises(CannotRead, match="no Delta table, no Iceberg table"):
         found(place, sink=str(tmp_path / "out"))
 
 

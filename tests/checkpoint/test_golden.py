@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from floodmark.connectors.files.file_log import (
 from floodmark.connectors.files.input_files import Taken, input_files
 from floodmark.connectors.kafka.offset import parse_kafka_initial, render_kafka_initial
 from floodmark.connectors.rate import parse_rate_initial
+from floodmark.connectors.source import parse_offset_text, render_json
 from floodmark.storage.files import open_files
 from floodmark.storage.load import Entries, load
 
@@ -47,6 +49,7 @@ SINCE = {
 }
 ONLY = {
     "4.0": {"sales-format-2-alone", "join-v1"},
+    "4.1": {"iceberg"},
     "4.2": {"kafka", "delta", "delta-mid-version", "dstreams-scala"},
 }
 # How each source describes itself in a query's progress.
@@ -56,6 +59,7 @@ KINDS = {
     "DeltaSource": "delta",
     "RateStreamV2": "rate",
     "RatePerMicroBatchStream": "rate",
+    "org.apache.iceberg.spark.source.SparkMicroBatchStream": "iceberg",
 }
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
@@ -167,7 +171,7 @@ def test_the_kind_of_every_source(folder: Path) -> None:
     told = (expected["batches"] or [expected["restart"]])[-1]["sources"]
     found = {source.id: source.kind for source in checkpoint.sources}
     ids = expected["source_ids"] or [str(number) for number in range(len(told))]
-    kinds = [KINDS[source["description"].partition("[")[0]] for source in told]
+    kinds = [KINDS[re.split(r"[\[@]", source["description"])[0]] for source in told]
     assert found == dict(zip(ids, kinds, strict=True))
 
 
@@ -284,6 +288,8 @@ def _rendered_source(checkpoint: Checkpoint, source: str, data: bytes) -> bytes:
         return render_kafka_initial(parse_kafka_initial(data))
     if kind == "rate":
         return f"v1\n{parse_rate_initial(data)}".encode()
+    if kind == "iceberg":
+        return render_json(parse_offset_text(data.decode())).encode()
     assert kind == "file"
     return render_log(parse_source_log(data))
 

@@ -43,7 +43,8 @@ HUBS_LOOK_THE_SAME = (
 AUTO_LOADER = "Auto Loader's list of files lies in its own folder of the checkpoint."
 ICEBERG = (
     "Iceberg's only starting option is a time (stream-from-timestamp), which is coarser than this "
-    "offset."
+    "offset: given the time of the snapshot (committed_at in TABLE.snapshots, in milliseconds), a "
+    "new stream reads the snapshot's files again from its first."
 )
 HUDI = "Hudi's starting instant reads its own commit again."
 PAIMON = "Paimon's scan options begin at a snapshot, not at a file inside it."
@@ -195,13 +196,16 @@ GOLDEN: dict[str, tuple[Golden, ...]] = {
             '"snapshot_timestamp_ms":1794807601000,"snapshot_total_rows":400}',
             "StreamingOffset with the snapshot's time and rows",
             ("snapshot 8120 of 2026-11-16 05:40:01 UTC, 3 of its files",),
-            note=ICEBERG,
+            option=("stream-from-timestamp", "1794807601000"),
+            note="A time is coarser than this offset: it reads snapshot 8120 from its first file "
+            "on, and 3 of its files are read.",
         ),
         Golden(
             '{"version":1,"snapshot_id":-1,"position":-1,"scan_all_files":false}',
             "StreamingOffset.START_OFFSET",
             ("before the first snapshot",),
-            note=ICEBERG,
+            note="Nothing of the table is read yet: a stream without an option begins with the "
+            "oldest snapshot that the table has.",
         ),
     ),
     "hudi": (

@@ -107,9 +107,8 @@ def test_the_whole_table_at_a_snapshot(tmp_path: Path) -> None:
 
 def test_places_and_files_that_do_not_fit(tmp_path: Path) -> None:
     assert "--table PATH" in (asked(tmp_path, SNAPSHOTS[0], 1, None).error or "")
-    assert "only a catalog resolves" in (asked(tmp_path, SNAPSHOTS[0], 1, "db.orders").error or "")
     assert "not an Iceberg table" in (asked(tmp_path, SNAPSHOTS[0], 1, tmp_path).error or "")
-    assert "expired, rolled back" in (asked(tmp_path, 12345, 1).error or "")
+    assert "another table" in (asked(tmp_path, 12345, 1).error or "")
     bad = samples.write(tmp_path / "bad", {"metadata/v3.metadata.json": b"[" * 100_000})
     assert "not an Iceberg table's metadata" in (asked(tmp_path, 1, 1, bad).error or "")
     circle = json.loads(METADATA.read_text())["snapshots"]

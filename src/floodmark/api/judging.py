@@ -21,7 +21,7 @@ from floodmark.storage.files import open_files
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.checkpoint.evidence import Evidence
-    from floodmark.checkpoint.live_answers import SourcePlaces
+    from floodmark.checkpoint.live_answers import SinkLog, SourcePlaces
     from floodmark.rules.finding import Finding, Rule
     from floodmark.rules.restarts.held_checkpoint import HeldCheckpoint
     from floodmark.rules.restarts.reason import Judgement
@@ -55,6 +55,8 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     left_open: str
     """What was not looked at, in words."""
+    sink: SinkLog | None = None
+    """What the sink has, where it was asked."""
 
 
 def diagnose(
@@ -72,7 +74,8 @@ def diagnose(
 
     places = SourcePlaces(sources, bootstrap_servers, table, sink)
     evidence = _evidence(path, read_data, storage, places)
-    return Diagnosis(examine(evidence), evidence.left_open)
+    asked = evidence.outside.sink if evidence.outside else None
+    return Diagnosis(examine(evidence), evidence.left_open, asked)
 
 
 def _evidence(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from floodmark.api.arguments import Storage, carrying_of, kept, require_state_extra, several_of
@@ -11,6 +13,7 @@ from floodmark.api.backups import open_backups
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.changes.apply import Carrying, Change
     from floodmark.checkpoint.evidence import Evidence
+    from floodmark.connectors.live import Open
     from floodmark.rules.finding import Finding
     from floodmark.storage.files import Files
 
@@ -21,6 +24,7 @@ def repair(
     accept: str | Iterable[str] = (),
     sink: str | None = None,
     from_backup: str | None = None,
+    table: str | None = None,
     read_data: bool = False,
     watch: float | str | None = None,
     execute: bool = False,
@@ -29,7 +33,10 @@ def repair(
     out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """The smallest safe repair for each of the doctor's findings that has one."""
+    """The smallest safe repair for each of the doctor's findings that has one.
+
+    `table` is the Iceberg table that is read: it is asked, as by `doctor`.
+    """
     from floodmark.changes import journal
     from floodmark.changes.apply import apply_if_asked, open_sink
     from floodmark.changes.carry.origin import refuse_dstreams, refuse_odd_content
@@ -54,25 +61,31 @@ def repair(
     journal.refuse_unfinished(files)
     refuse_odd_content(files, files.list())
     standing = fingerprint(files)
-    opened = opener([location, sink, from_backup], how.storage)
+    opened = opener([location, sink, from_backup, table], how.storage)
     known = known_sink(latest_note(files), open_sink(sink, how), opened)
     repository = absolute(from_backup) if from_backup is not None else None
     backup = None
     if repository is not None:
         stored = open_backups(repository, how.storage)
         backup = Backup(stored, reversed(snapshots(stored)))
-    work = WorkingCopy(files, _doctor, known, read_data, opened)
+    doctor = partial(_doctor, table, opened)
+    work = WorkingCopy(files, doctor, known, read_data, opened)
     mend(work, backup)
     options = RepairOptions(several_of(accept), sink, read_data, repository)
     plan = seal(plan_repair(work, location, standing, options))
     return kept(apply_if_asked(plan, how), how, out)
 
 
-def _doctor(files: Files, read_data: bool) -> tuple[Evidence, tuple[Finding, ...]]:
+def _doctor(
+    table: str | None, opened: Open, files: Files, read_data: bool
+) -> tuple[Evidence, tuple[Finding, ...]]:
+    from floodmark.changes.sources.asking import ask_table
     from floodmark.diagnosis.gather import gather
     from floodmark.rules.registry import examine
 
     evidence = gather(files, 1.0 if read_data else None)
+    if table is not None:
+        evidence = replace(evidence, outside=ask_table(files, evidence, table, opened))
     return evidence, examine(evidence)
 
 

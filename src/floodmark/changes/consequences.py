@@ -1,8 +1,9 @@
 """What a change means for each kind of sink: in words, and as ranges of batches.
 
 A sink that remembers (query id, batch) takes each batch once: Delta by its txn entries,
-txnAppId and a ledger likewise. The file sink remembers the batch number alone, in the
-`_spark_metadata` of its output. Kafka, foreach and the rest remember nothing.
+txnAppId and a ledger likewise, Iceberg by its snapshots as long as they are not expired. The file
+sink remembers the batch number alone, in the `_spark_metadata` of its output. Kafka, foreach and
+the rest remember nothing.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import Any
 
 from floodmark.changes.plan import Consequence
 from floodmark.changes.sources.out_of_reach import LOSES, REPEATS, SKIPS
-from floodmark.connectors.sinks import goes_by_number, goes_by_query
+from floodmark.connectors.sinks import forgets, goes_by_number, goes_by_query
 
-DELTA = "Delta, or a ledger of (query, batch)"
+DELTA = "Delta, Iceberg, or a ledger of (query, batch)"
 FILES = "files (csv, json, parquet, orc, text)"
 REST = "Kafka, foreach and others that remember nothing"
 Consequences = tuple[Consequence, ...]
@@ -58,7 +59,18 @@ def _kinds(sink: Sink | None) -> tuple[str, ...]:
 
 def _chosen(sink: Sink | None, every: Consequences) -> Consequences:
     kinds = _kinds(sink)
-    return tuple(item for item in every if item.sink in kinds)
+    return tuple(_said_of(sink, item) for item in every if item.sink in kinds)
+
+
+def _said_of(sink: Sink | None, item: Consequence) -> Consequence:
+    """An Iceberg table forgets the batches whose snapshots are expired."""
+    if item.sink != DELTA or not (sink is None or forgets(sink.kind)):
+        return item
+    if not item.skips and " skips " not in f" {item.words} ":
+        return item
+    who = "Iceberg" if sink is None else "it"
+    words = f"{item.words}; {who} has forgotten a batch whose snapshot is expired, and writes it"
+    return replace(item, words=words)
 
 
 def goes_on(in_flight: int | None, sink: Sink | None) -> Consequences:
@@ -249,8 +261,8 @@ def _failing(skips: Consequence, sink: Sink | None, batch: int | None) -> Conseq
 
     `batch` is the first that is not skipped, and wants that state; None: it is not known.
     """
-    if sink is not None and sink.kind == "foreachBatch":
-        return skips
+    if sink is not None and (sink.kind == "foreachBatch" or forgets(sink.kind)):
+        return skips  # Iceberg computes the batch, and leaves out its commit alone
     whose = ' of format("delta")' if skips.sink == DELTA and sink is None else ""
     at = "" if batch is None else f" at batch {batch}"
     words = (

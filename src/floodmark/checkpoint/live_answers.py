@@ -32,10 +32,25 @@ class TableLog:
 
 
 @dataclass(frozen=True)
+class SnapshotLine:
+    """An Iceberg table that is read."""
+
+    place: str
+    line: tuple[int, ...]
+    """Its snapshots, from the current one back by parents, as far as they are there."""
+    kept: frozenset[int]
+    """Every snapshot that it has, also those that do not lead to the current one."""
+    is_whole: bool
+    """The line reaches back to the table's first snapshot."""
+    began: int | None = None
+    """The snapshot that the stream began in."""
+
+
+@dataclass(frozen=True)
 class SinkLog:
     place: str
     kind: str
-    """`delta` or `files`."""
+    """`delta`, `iceberg` or `files`."""
     newest: int | None
     """The newest batch of this query that it has; None where it has none."""
 
@@ -52,6 +67,8 @@ class LiveAnswers:
     silent: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """Source → why it was not asked, or what it answered instead."""
     sink: SinkLog | None = None
+    lines: Mapping[str, SnapshotLine] = field(default_factory=lambda: _NOTHING)
+    """Source → the snapshots of its Iceberg table."""
 
 
 @dataclass(frozen=True)

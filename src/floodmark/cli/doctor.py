@@ -36,7 +36,8 @@ def _share(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
 @click.option(
     "--sources",
     is_flag=True,
-    help="Also ask Kafka, the Delta table, the input folder, where the notes say that they are.",
+    help="Also ask Kafka, the Delta or Iceberg table, the input folder, where the notes say that "
+    "they are.",
 )
 @click.option(
     "--bootstrap-servers",
@@ -45,8 +46,15 @@ def _share(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
     metavar="HOST:PORT",
     help="Kafka, if no notes name it.",
 )
-@click.option("--table", metavar="PATH", help="The Delta table that is read, if no notes name it.")
-@click.option("--sink", metavar="PATH", help="Compare with the sink's Delta table or folder.")
+@click.option(
+    "--table",
+    metavar="PATH|NAME",
+    help="The Delta or Iceberg table that is read, if no notes name it: its folder, or an Iceberg "
+    "table's CATALOG.NAMESPACE.TABLE.",
+)
+@click.option(
+    "--sink", metavar="PATH|NAME", help="Compare with the sink's Delta or Iceberg table or folder."
+)
 @ci_reports.option()
 @options.storage
 @options.as_json
@@ -75,7 +83,8 @@ def command(
     diagnosis = judging.diagnose(checkpoint, share, storage, *places)
     found = diagnosis.findings
     if as_json:
-        options.show_json({"findings": found})
+        sink_has = {} if diagnosis.sink is None else {"sink": diagnosis.sink}
+        options.show_json({"findings": found, **sink_has})
     elif form is not None:
         ci_reports.show(found, form)
     else:
@@ -88,13 +97,19 @@ def command(
             echo(f"\nThe whole story of a rule: floodmark explain {found[0].code}.")
             repairable = sum(item.repairable for item in found)
             if repairable:
-                verb = "repair --read-data" if share else "repair"
+                verb = (
+                    "repair" + (" --read-data" if share else "") + (" --table …" if table else "")
+                )
                 echo(
                     f"`floodmark {verb}` can repair {repairable} of {len(found)}; it shows a plan "
                     "first."
                 )
         else:
             echo(f"{place} is sound: no rule found anything.")
+        if diagnosis.sink is not None:
+            newest = diagnosis.sink.newest
+            has = "no batch" if newest is None else f"batch {newest}"
+            echo(f"The newest that the sink {public_url(diagnosis.sink.place)} has: {has}.")
         if diagnosis.left_open:
             echo("\n".join(wrapped("", diagnosis.left_open, 96)))
     return 1 if is_bad(found) else 0

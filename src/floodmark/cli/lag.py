@@ -10,6 +10,7 @@ from floodmark import api
 from floodmark.cli import options
 from floodmark.cli.words import count, duration, echo, size, style, table, wrapped
 from floodmark.connectors.behind import Lag, PartLag, SourceLag
+from floodmark.connectors.registry import kind_named
 from floodmark.errors import CannotRead
 
 _PARTS_SHOWN = 20
@@ -96,7 +97,7 @@ def _source(source: SourceLag) -> str:
     if source.retention_left_ms is not None:
         lines.append(f"  {retention_words(source)}")
     if len(source.parts) > 1 or any(part.earliest is not None for part in source.parts):
-        lines.append(_parts(source.parts))
+        lines.append(_parts(source.parts, kind_named(source.kind).goes_by_ids))
     lines += [line for note in source.notes for line in wrapped("  ", note, 96, 2)]
     return "\n".join(lines)
 
@@ -132,7 +133,7 @@ def retention_words(source: SourceLag) -> str:
     return f"retention leaves it at least {duration(left)}"
 
 
-def _parts(parts: tuple[PartLag, ...]) -> str:
+def _parts(parts: tuple[PartLag, ...], ids: bool) -> str:
     shown = sorted(parts, key=lambda part: -(part.records or 0))[:_PARTS_SHOWN]
     rows: list[tuple[str, ...]] = [
         ("part", "next", "end", "earliest", "records", "oldest", "retention")
@@ -140,7 +141,8 @@ def _parts(parts: tuple[PartLag, ...]) -> str:
     rows += [
         (
             part.part,
-            *(_cell(value) for value in (part.position, part.end, part.earliest, part.records)),
+            *(_cell(value, ids) for value in (part.position, part.end, part.earliest)),
+            _cell(part.records),
             "–" if part.ms is None else duration(part.ms),
             "–" if part.retention_left_ms is None else duration(part.retention_left_ms),
         )
@@ -150,5 +152,7 @@ def _parts(parts: tuple[PartLag, ...]) -> str:
     return table(rows, "    ") + (f"\n    … and {more:,} more, less behind" if more else "")
 
 
-def _cell(value: object) -> str:
-    return "–" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+def _cell(value: object, is_id: bool = False) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) and not is_id else str(value)

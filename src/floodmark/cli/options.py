@@ -191,7 +191,10 @@ def live_sources(timeout: float) -> Callable[[_Function], _Function]:
                 "--input", metavar="PATH", help="A file source's folder, if no notes name it."
             ),
             click.option(
-                "--table", metavar="PATH", help="The Delta or Iceberg table, if no notes name it."
+                "--table",
+                metavar="PATH|NAME",
+                help="The Delta or Iceberg table, if no notes name it: its folder, or an Iceberg "
+                "table's CATALOG.NAMESPACE.TABLE.",
             ),
             kafka,
         ):

@@ -22,7 +22,15 @@ RISKS = ("repeats", "changed-files", "unchanged-query", "maybe-running")
     "that compares nothing, a query that may still run.",
 )
 @click.option("--from-backup", metavar="REPO", help="Take lost files from a backup repository.")
-@click.option("--sink", metavar="PLACE", help="The sink's Delta table or folder of files.")
+@click.option(
+    "--sink", metavar="PLACE", help="The sink's Delta or Iceberg table, or folder of files."
+)
+@click.option(
+    "--table",
+    metavar="PATH|NAME",
+    help="The Iceberg table that is read: repair what `doctor --table` finds about where the "
+    "stream began.",
+)
 @click.option("--read-data", is_flag=True, help="Also repair what `doctor --read-data` finds.")
 @changing.watch
 @changing.changing
@@ -31,6 +39,7 @@ def command(
     accept: tuple[str, ...],
     from_backup: str | None,
     sink: str | None,
+    table: str | None,
     read_data: bool,
     watch: float,
     execute: bool,
@@ -49,6 +58,7 @@ def command(
             accept=accept,
             from_backup=from_backup,
             sink=sink,
+            table=table,
             read_data=read_data,
             carrying=how,
         )

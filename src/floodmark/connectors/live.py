@@ -12,7 +12,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from floodmark.checkpoint.live_answers import Bounds, LiveAnswers, SourcePlaces, TableLog
+from floodmark.checkpoint.live_answers import (
+    Bounds,
+    LiveAnswers,
+    SnapshotLine,
+    SourcePlaces,
+    TableLog,
+)
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.connectors.registry import kind_named
 from floodmark.connectors.source import SourceOffset
@@ -88,6 +94,7 @@ def ask_sources(
     kafka: dict[str, Mapping[str, Mapping[int, Bounds]]] = {}
     tables: dict[str, TableLog] = {}
     inputs: dict[str, tuple[str, ...]] = {}
+    lines: dict[str, SnapshotLine] = {}
     silent: dict[str, str] = {}
     for source in sources:
         live = live_of(source.position.kind)
@@ -96,9 +103,10 @@ def ask_sources(
         try:
             found = live.ask(Question(source, files, checkpoint, ask_kafka, opened, done))
         except FloodmarkError as error:
-            silent[source.position.id] = error.what
+            silent[source.position.id] = error.what.rstrip(".")
             continue
         kafka |= found.kafka
         tables |= found.tables
         inputs |= found.inputs
-    return LiveAnswers(kafka, tables, inputs, silent)
+        lines |= found.lines
+    return LiveAnswers(kafka, tables, inputs, silent, lines=lines)

@@ -126,12 +126,16 @@ class SourceKind:
     """Why there is no option that makes a new stream begin at an offset."""
     unit = "records"
     """What `count` counts."""
+    goes_by_ids = False
+    """Its positions are ids: they count nothing, and have no order."""
     lists_files = False
     """It keeps a list of seen files in `sources/<id>/`, and its offsets name entries of it."""
     has_topics = False
     """Its offsets go by names that a user can change: `--map-topic OLD=NEW`."""
     names_table = False
     """Its offsets name the table that they belong to: another one is refused."""
+    start_file = "0"
+    """The file in `sources/<id>/` that says where it began."""
     start_files: tuple[str, ...] = ()
     """What it keeps in `sources/<id>/` that no rewind has to take back: where it began, schemas."""
     begins_once = False
@@ -209,7 +213,11 @@ class SourceKind:
         return
 
     def seed(self, source: SourceOffset) -> bytes | None:
-        """A `sources/<id>/0` that makes a new stream begin at this offset, where there is such."""
+        """A `start_file` that makes a new stream begin at this offset, where there is such."""
+        return None
+
+    def carried_start(self, source: SourceOffset) -> bytes | None:
+        """A `start_file` for a stream that goes on after this offset, if the old one may fail."""
         return None
 
     def start_entry(self, source: SourceOffset) -> dict[str, Any] | None:

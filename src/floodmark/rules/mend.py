@@ -32,6 +32,8 @@ class Mend(Enum):
     """A file source's list is put together again."""
     SOURCE_START = auto()
     """The file that says where a source began is derived or removed."""
+    SOURCE_SNAPSHOT = auto()
+    """The file that says where an Iceberg source began names the snapshot in which it stands."""
     SCHEMA_PATHS = auto()
     """Operator metadata names its schemas where they are now."""
     PARTITION_COUNT = auto()

@@ -94,7 +94,8 @@ def _with_advice(finding: Finding, evidence: Evidence) -> Finding:
         return finding
     # What only the content of a state file shows, `repair` does not see without reading it.
     read = " --read-data" if evidence.read_data and finding.path.startswith(f"{STATE}/") else ""
-    do = f"`floodmark repair CP{read}`. By hand: {finding.do}"
+    asked = " --table TABLE" if Mend.SOURCE_SNAPSHOT in mends_of(finding) else ""
+    do = f"`floodmark repair CP{read}{asked}`. By hand: {finding.do}"
     return replace(finding, repairable=True, do=do)
 
 

@@ -27,6 +27,7 @@ from floodmark.checkpoint.query import parse_metadata
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import STARTS
 from floodmark.connectors.files.offset import FILE_SINKS
+from floodmark.connectors.sinks import forgets
 from floodmark.errors import FloodmarkError
 from floodmark.storage.files import Files
 from floodmark.storage.load import Entries, load
@@ -215,6 +216,8 @@ def _recorded(known: KnownSink, query_id: str | None) -> int | None:
     """The newest batch that the sink's own log has of the query; None: it cannot be asked."""
     if known.by_number and known.newest:
         return known.newest[""]
+    if forgets(known.kind):
+        return known.newest.get(query_id or "")
     if known.by_query and known.files is not None and query_id is not None:
         return known.newest.get(query_id, -1)
     return None

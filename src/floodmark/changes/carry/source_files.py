@@ -41,6 +41,7 @@ def carry_sources(
     for source_position in positions:
         _require_seen_list(origin, source_position)
     kinds = {source.id: about(source) for source in positions}
+    starts = dict(_carried_starts(origin, course))
     for source in source_ids(checkpoint.files):
         kind = kinds.get(source, kind_named(UNKNOWN))
         if kind.lists_files:
@@ -49,7 +50,17 @@ def carry_sources(
         for path in sorted(origin.sizes):
             if not path.startswith(f"{SOURCES}/{source}/") or not belongs(path):
                 continue
-            yield _carried(origin, path, kind, topics, location)
+            if path in starts:
+                yield write(path, starts[path], "where the new checkpoint begins")
+            else:
+                yield _carried(origin, path, kind, topics, location)
+
+
+def _carried_starts(origin: Origin, course: ResumePoint) -> Iterator[tuple[str, bytes]]:
+    for source in () if course.after is None else origin.checkpoint.sources_of(course.after):
+        start = None if source.offset is None else about(source).carried_start(source)
+        if start is not None:
+            yield f"{SOURCES}/{source.id}/{about(source).start_file}", start
 
 
 def _carried(
@@ -147,7 +158,7 @@ def seed_sources(origin: Origin, placed: Placed) -> Iterator[Step]:
         seed = about(source).seed(source)
         if seed is not None:
             yield write(
-                f"{SOURCES}/{source.id}/0",
+                f"{SOURCES}/{source.id}/{about(source).start_file}",
                 seed,
                 "where the new stream begins; startingOffsets of the code does not matter",
             )

@@ -41,6 +41,7 @@ _MENDS: tuple[Callable[[WorkingCopy], bool], ...] = (
     log_entries.entry_before_the_newest,
     source_logs.seen_files,
     source_logs.start_files,
+    source_logs.start_snapshots,
     descriptions.schema_paths,
     descriptions.partition_count,
     descriptions.settings,

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 
 from floodmark.changes.repair.spans import in_words, repeats_of
 from floodmark.changes.repair.working_copy import REPEATS, Emitted, WorkingCopy
-from floodmark.connectors.delta.sink import rows_of_batches
+from floodmark.connectors.delta.sink import rows_of_batches as delta_rows
+from floodmark.connectors.iceberg.sink import rows_of_batches as iceberg_rows
+from floodmark.connectors.sinks import ICEBERG_SINK
 from floodmark.errors import FloodmarkError
 
 
@@ -43,7 +45,8 @@ def _logged_rows(work: WorkingCopy, batches: Sequence[int]) -> int | None:
     if not sink.by_query or not sink.log_is_read or query_id is None:
         return None
     assert sink.files is not None
+    count = iceberg_rows if sink.kind == ICEBERG_SINK else delta_rows
     try:
-        return rows_of_batches(sink.files, query_id, batches)
+        return count(sink.files, query_id, batches)
     except FloodmarkError:
         return None

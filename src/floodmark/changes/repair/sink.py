@@ -1,7 +1,7 @@
 """What can be known of the sink: which batches it has, and of which query.
 
-Delta writes (query id, batch) into its log, the file sink the batch alone into `_spark_metadata`.
-Of every other sink nothing can be known.
+Delta writes (query id, batch) into its log, Iceberg into its snapshots, the file sink the batch
+alone into `_spark_metadata`. Of every other sink nothing can be known.
 """
 
 from __future__ import annotations
@@ -13,7 +13,14 @@ from typing import Any
 from floodmark.changes.consequences import Sink, sink_of
 from floodmark.connectors.delta import sink as delta_sink
 from floodmark.connectors.files import sink as file_sink
-from floodmark.connectors.sinks import DELTA_SINK, FILE_SINK, goes_by_number, goes_by_query
+from floodmark.connectors.iceberg import sink as iceberg_sink
+from floodmark.connectors.sinks import (
+    DELTA_SINK,
+    FILE_SINK,
+    ICEBERG_SINK,
+    goes_by_number,
+    goes_by_query,
+)
 from floodmark.errors import FloodmarkError
 from floodmark.storage.files import Files
 
@@ -21,11 +28,11 @@ from floodmark.storage.files import Files
 @dataclass(frozen=True)
 class KnownSink:
     kind: str | None = None
-    """`delta`, `files`, what the notes say, or None."""
+    """`delta`, `iceberg`, `files`, what the notes say, or None."""
     place: str | None = None
     files: Files | None = None
     newest: Mapping[str, int] = field(default_factory=dict)
-    """Delta: query id → the newest batch. The file sink: `` → the newest batch."""
+    """Delta and Iceberg: query id → the newest batch. The file sink: `` → the newest batch."""
     named: bool = False
     """The user has named the place, so its log may be changed; else the notes tell of it."""
     complete: bool = False
@@ -92,6 +99,9 @@ def known_sink(
         by_query = delta_sink.remembered(files)
         if by_query is not None:
             return KnownSink(DELTA_SINK, place, files, by_query, named, complete, True)
+        by_snapshot = iceberg_sink.remembered(files)
+        if by_snapshot is not None:
+            return KnownSink(ICEBERG_SINK, place, files, by_snapshot, named, complete, True)
         by_number = file_sink.remembered(files)
     except FloodmarkError:
         return KnownSink(noted.kind if noted else None, complete=complete)

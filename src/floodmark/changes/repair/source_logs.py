@@ -149,3 +149,18 @@ def start_files(work: WorkingCopy) -> bool:
             )
             done = True
     return done
+
+
+def start_snapshots(work: WorkingCopy) -> bool:
+    """Where an Iceberg source began: the snapshot in which it stands serves as well."""
+    batch = work.evidence.begins_after
+    positions = () if batch is None else work.evidence.positions.get(batch, ())
+    standing = {one.id: one for one in positions if one.offset is not None}
+    done = False
+    for finding in work.found(Mend.SOURCE_SNAPSHOT):
+        position = standing.get(finding.path.split("/")[1])
+        start = None if position is None else about(position).carried_start(position)
+        if start is not None:
+            work.write(finding.path, start, "the snapshot in which the stream stands")
+            done = True
+    return done

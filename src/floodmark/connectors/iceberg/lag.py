@@ -3,45 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.behind import Behind, PartLag, SourceLag, total
-from floodmark.connectors.iceberg.table_metadata import (
-    APPEND,
-    FOLDER,
-    IcebergTable,
-    TableSnapshot,
-    newest_names,
-    parse_table_metadata,
-)
+from floodmark.connectors.iceberg.live import snapshot_line
+from floodmark.connectors.iceberg.offset import BEFORE_FIRST, parse_iceberg_offset
+from floodmark.connectors.iceberg.reach import shortfall
+from floodmark.connectors.iceberg.table import find_table
+from floodmark.connectors.iceberg.table_metadata import APPEND, IcebergTable, TableSnapshot
 from floodmark.connectors.lag import LagQuestion
 from floodmark.errors import CannotRead, NoAnswer
-from floodmark.storage.files import Files
 
 _MAX_AGE = ("history.expire.max-snapshot-age-ms", 5 * 86_400_000)
-_BEFORE_FIRST = -1
 
 
 def lag(question: LagQuestion) -> SourceLag:
     source = question.source.position
     place = question.places.table or question.source.options.get("path")
-    if not place or "/" not in place:
-        named = f" It is called {place}, which only a catalog resolves." if place else ""
-        raise CannotRead(
-            f"The Iceberg table was not asked: nothing says in which folder it is.{named}",
-            do="--table PATH names the folder that holds its metadata/.",
-        )
     if source.offset is None:
         raise CannotRead("No batch is finished, and nothing tells where the stream begins.")
-    table, notes = _read(question.opened(place), place)
-    snapshot, position = _position(source.offset)
-    later = table.since(None if snapshot == _BEFORE_FIRST else snapshot)
-    if later is None:
-        raise NoAnswer(
-            f"The stream stands at snapshot {snapshot}, which {place} does not have in its line "
-            "any more: it was expired, rolled back, or this is another table."
-        )
+    table, notes = find_table(place, question.opened, question.timeout)
+    assert place is not None
+    snapshot, position = parse_iceberg_offset(source.offset)
+    missing = shortfall(snapshot, snapshot_line(place, table))
+    if missing is not None and snapshot != BEFORE_FIRST:
+        raise NoAnswer(f"{missing.words}.")
+    if missing is not None:
+        notes.append(f"{missing.words}.")
+    later = table.since(None if snapshot == BEFORE_FIRST else snapshot) or []
     at = table.snapshots.get(snapshot)
     unread = [*_rest(at, position, source.offset.get("scan_all_files") is True), *later]
     read, skipped = _appended(unread)
@@ -55,29 +43,6 @@ def lag(question: LagQuestion) -> SourceLag:
     end = table.current.id if table.current else None
     part = PartLag(place, snapshot, end, _oldest(table), behind.records, behind.ms, left)
     return SourceLag(source.id, source.kind, behind, (part,), left, None, place, tuple(notes))
-
-
-def _read(files: Files, place: str) -> tuple[IcebergTable, list[str]]:
-    names = newest_names(files.level(FOLDER).files)
-    if not names:
-        raise NoAnswer(f"{place} is not an Iceberg table: it has no {FOLDER}/*.metadata.json.")
-    found = [
-        parse_table_metadata(name, files.read(RelativePath(f"{FOLDER}/{name}"))) for name in names
-    ]
-    notes = []
-    if len(names) > 1:
-        notes.append(
-            f"{len(names)} metadata files have the highest number: the newer one was read, and "
-            "only the catalog knows which counts."
-        )
-    return max(found, key=lambda one: one[0])[1], notes
-
-
-def _position(offset: Any) -> tuple[int, int]:
-    snapshot, position = offset.get("snapshot_id"), offset.get("position")
-    if type(snapshot) is not int or type(position) is not int:
-        raise CannotRead("The offset has no snapshot and position.")
-    return snapshot, position
 
 
 def _rest(at: TableSnapshot | None, position: int, whole: bool) -> list[TableSnapshot]:

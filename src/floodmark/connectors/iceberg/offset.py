@@ -8,27 +8,44 @@ from __future__ import annotations
 
 from typing import Any
 
-from floodmark.checkpoint.text import moment
+from floodmark.checkpoint.text import long_of, moment, shorten
 from floodmark.connectors.source import (
     Recognised,
     SourceKind,
+    SourceOffset,
+    StartOption,
     Sureness,
     Traces,
     arrow,
     has_fields,
+    render_json,
 )
+from floodmark.errors import MalformedFile
 
 _FORM = frozenset({"version", "snapshot_id", "position", "scan_all_files"})
 _MORE = frozenset({"snapshot_timestamp_ms", "snapshot_total_rows"})
 
 
+BEFORE_FIRST = -1
+_OPTION = "stream-from-timestamp"
+_BEGINS = (
+    "Nothing of the table is read yet: a stream without an option begins with the oldest snapshot "
+    "that the table has."
+)
+
+
 class Iceberg(SourceKind):
     name = "iceberg"
-    start_files = ("offsets/0",)
+    start_file = "offsets/0"
+    start_files = (start_file,)
+    asked_with = "--table PATH"
+    goes_by_ids = True
+    can_be_asked = True
     tells_lag = True
     no_option = (
-        "Iceberg's only starting option is a time (stream-from-timestamp), which is coarser than "
-        "this offset."
+        f"Iceberg's only starting option is a time ({_OPTION}), which is coarser than this offset: "
+        "given the time of the snapshot (committed_at in TABLE.snapshots, in milliseconds), a new "
+        "stream reads the snapshot's files again from its first."
     )
 
     def recognise(self, traces: Traces) -> Recognised | None:
@@ -39,11 +56,43 @@ class Iceberg(SourceKind):
     def explain(self, end: Any, start: Any) -> list[str]:
         return [arrow(_words(start), _words(end))]
 
+    def starting_option(self, source: SourceOffset) -> tuple[StartOption | None, str | None]:
+        snapshot, position = parse_iceberg_offset(source.offset)
+        time_ms = source.offset.get("snapshot_timestamp_ms")
+        if snapshot == BEFORE_FIRST or type(time_ms) is not int or time_ms < 0:
+            return None, _BEGINS if snapshot == BEFORE_FIRST else self.no_option
+        note = (
+            f"A time is coarser than this offset: it reads snapshot {snapshot} from its first file "
+            f"on, and {position} of its files are read."
+        )
+        return StartOption(_OPTION, str(time_ms), str(time_ms)), note
+
+    def seed(self, source: SourceOffset) -> bytes | None:
+        return None if source.text is None else source.text.encode()
+
+    def carried_start(self, source: SourceOffset) -> bytes | None:
+        snapshot, _ = parse_iceberg_offset(source.offset)
+        if snapshot == BEFORE_FIRST:
+            return None
+        # Iceberg fails with a NullPointerException where the table ends at the very place that a
+        # stream began at. Before a snapshot's first file is no place that a table ends at.
+        return render_json({**source.offset, "position": BEFORE_FIRST}).encode()
+
+
+def parse_iceberg_offset(offset: Any) -> tuple[int, int]:
+    """The snapshot, and how many of its files are read."""
+    if not has_fields(offset, _FORM, _MORE):
+        raise MalformedFile(f"not an Iceberg offset: {shorten(repr(offset))}")
+    return (
+        long_of(offset, "snapshot_id", "the Iceberg offset"),
+        long_of(offset, "position", "the Iceberg offset"),
+    )
+
 
 def _words(offset: Any) -> str | None:
     if not isinstance(offset, dict):
         return None
-    if offset.get("snapshot_id") == -1:
+    if offset.get("snapshot_id") == BEFORE_FIRST:
         return "before the first snapshot"
     time_ms = offset.get("snapshot_timestamp_ms", -1)
     made = f" of {moment(time_ms)}" if type(time_ms) is int and time_ms >= 0 else ""

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from floodmark.errors import MalformedFile
@@ -19,6 +20,12 @@ FOLDER = "metadata"
 _NAME = re.compile(r"v?(\d{1,18})(?:-[^/]*)?(?:\.gz)?\.metadata\.json(?:\.gz)?")
 _LONGEST = 256 << 20
 APPEND = "append"
+QUERY_ID, EPOCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
+"""Iceberg's sink writes them into the summary of each batch's snapshot (SparkWrite)."""
+_COUNTS = (
+    *("added-data-files", "added-records", "added-files-size"),
+    *("total-data-files", "total-records", "total-files-size"),
+)
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,9 @@ class TableSnapshot:
     parent: int | None
     time_ms: int
     operation: str
+    query_id: str | None
+    epoch: int | None
+    """The streaming query that wrote it, and the number of the batch."""
     added_files: int | None
     added_records: int | None
     added_bytes: int | None
@@ -41,16 +51,27 @@ class IcebergTable:
     snapshots: Mapping[int, TableSnapshot]
     properties: Mapping[str, str]
 
-    def since(self, snapshot: int | None) -> list[TableSnapshot] | None:
-        """The current line of snapshots after one, oldest first; None where it is not in it."""
-        found: list[TableSnapshot] = []
-        at, seen = self.current, set()
-        while at is not None and at.id != snapshot and at.id not in seen:
-            found.append(at)
-            seen.add(at.id)
+    @cached_property
+    def line(self) -> tuple[TableSnapshot, ...]:
+        """From the current snapshot back, by parents, as far as they are not expired."""
+        found: dict[int, TableSnapshot] = {}
+        at = self.current
+        while at is not None and at.id not in found:
+            found[at.id] = at
             at = None if at.parent is None else self.snapshots.get(at.parent)
-        reached = snapshot is None if at is None else at.id == snapshot
-        return found[::-1] if reached else None
+        return tuple(found.values())
+
+    @property
+    def is_whole(self) -> bool:
+        """The line reaches back to a snapshot that has no parent: none of it is expired."""
+        return not self.line or self.line[-1].parent is None
+
+    def since(self, snapshot: int | None) -> list[TableSnapshot] | None:
+        """The line after a snapshot, oldest first; None where the snapshot is not in it."""
+        ids = [one.id for one in self.line]
+        if snapshot is None:
+            return list(self.line[::-1])
+        return list(self.line[: ids.index(snapshot)][::-1]) if snapshot in ids else None
 
 
 def newest_names(names: Iterable[str]) -> list[str]:
@@ -88,22 +109,16 @@ def _unpacked(data: bytes) -> bytes:
 
 def _snapshot(value: Any) -> TableSnapshot:
     summary = value.get("summary") or {}
+    counts = (_whole(summary.get(name)) for name in _COUNTS)
+    query = summary.get(QUERY_ID)
     return TableSnapshot(
         int(value["snapshot-id"]),
         _whole(value.get("parent-snapshot-id")),
         int(value["timestamp-ms"]),
         str(summary.get("operation", "")),
-        *(
-            _whole(summary.get(name))
-            for name in (
-                "added-data-files",
-                "added-records",
-                "added-files-size",
-                "total-data-files",
-                "total-records",
-                "total-files-size",
-            )
-        ),
+        None if query is None else str(query),
+        _whole(summary.get(EPOCH)),
+        *counts,
     )
 
 

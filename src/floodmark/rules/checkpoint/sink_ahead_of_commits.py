@@ -12,8 +12,8 @@ RULE = Rule(
     "FM150",
     "sink-ahead-of-commits",
     Severity.ERROR,
-    finds="With --sink: a Delta table or a file sink's `_spark_metadata` that has batches beyond "
-    "the newest offset entry.",
+    finds="With --sink: a Delta or Iceberg table or a file sink's `_spark_metadata` that has "
+    "batches beyond the newest offset entry.",
     matters="The checkpoint was taken back or restored, or it is a new one on an old output: the "
     "sink remembers numbers that this checkpoint is yet to use.",
     restart="The sink takes those batches for done and skips them, silently, until the numbers "

@@ -12,8 +12,8 @@ RULE = Rule(
     "FM151",
     "sink-behind-commits",
     Severity.WARNING,
-    finds="With --sink: a Delta table or a file sink's `_spark_metadata` whose newest batch of "
-    "this query is older than the newest commit.",
+    finds="With --sink: a Delta or Iceberg table or a file sink's `_spark_metadata` whose newest "
+    "batch of this query is older than the newest commit.",
     matters="Spark commits a batch when the sink has it: the output was restored from an earlier "
     "copy, or this is another output.",
     restart="Spark goes on after the newest commit: what the sink lost stays lost.",

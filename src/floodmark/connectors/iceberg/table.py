@@ -1,0 +1,138 @@
+"""Finds an Iceberg table: in a folder, or by its name in a catalog that pyiceberg is set up for."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+
+from floodmark.checkpoint.relative_path import RelativePath, shown
+from floodmark.checkpoint.text import shorten
+from floodmark.connectors.iceberg.table_metadata import (
+    FOLDER,
+    IcebergTable,
+    newest_names,
+    parse_table_metadata,
+)
+from floodmark.errors import CannotRead, FloodmarkError, NoAnswer
+from floodmark.secret_text import redacted
+from floodmark.storage.files import Files
+
+Found = tuple[IcebergTable, list[str]]
+"""The table, and what is not sure about it."""
+TIMEOUT = 15.0
+_NAME = re.compile(r"[^/\\:.\s]+(?:\.[^/\\:.\s]+)+")
+_DEFAULT = "default"
+
+
+def find_table(
+    place: str | None, opened: Callable[[str], Files], timeout: float = TIMEOUT
+) -> Found:
+    """`place`: the folder that holds `metadata/`, or `catalog.namespace.table`."""
+    if not place:
+        raise CannotRead(
+            "The Iceberg table was not asked: nothing says where it is.",
+            do="--table PATH names the folder that holds its metadata/, --table "
+            "CATALOG.NAMESPACE.TABLE a table in a catalog that pyiceberg is set up for.",
+        )
+    if is_name(place):
+        return _from_catalog(place, timeout), []
+    return _from_folder(opened(place), place)
+
+
+def is_name(place: str) -> bool:
+    """Whether it is a name that only a catalog resolves; a folder of that form is `./a.b`."""
+    return _NAME.fullmatch(place) is not None
+
+
+def _from_folder(files: Files, place: str) -> Found:
+    names = newest_names(files.level(FOLDER).files)
+    if not names:
+        raise NoAnswer(f"{place} is not an Iceberg table: it has no {FOLDER}/*.metadata.json.")
+    found = [
+        parse_table_metadata(name, files.read(RelativePath(f"{FOLDER}/{name}"))) for name in names
+    ]
+    notes = []
+    if len(names) > 1:
+        notes.append(
+            f"{len(names)} metadata files have the highest number: the newer one was read, and "
+            "only the catalog knows which counts."
+        )
+    return max(found, key=lambda one: one[0])[1], notes
+
+
+def _from_catalog(name: str, timeout: float) -> IcebergTable:
+    try:
+        import pyiceberg.catalog  # noqa: F401
+    except ImportError:
+        raise CannotRead(
+            f"The Iceberg table {name} was not asked: only a catalog knows where it is, and "
+            "pyiceberg is not installed.",
+            do='Install it with: pip install "floodmark[iceberg]". Or name the folder that holds '
+            "the table's metadata/: --table PATH.",
+        ) from None
+    catalog, _, table = name.partition(".")
+    if "." not in table:
+        catalog, table = _DEFAULT, name
+    text = _within(timeout, lambda: _metadata_text(catalog, table), f"The catalog {catalog}")
+    return parse_table_metadata(f"{name} in the catalog {catalog}", text.encode())[1]
+
+
+def _metadata_text(catalog: str, table: str) -> str:
+    from pyiceberg.catalog import load_catalog
+    from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+
+    variable = f"PYICEBERG_CATALOG__{catalog.upper()}__URI"
+    set_up = (
+        f"Set the catalog up for pyiceberg, in .pyiceberg.yaml or in {variable}. Or name the "
+        "folder that holds the table's metadata/: --table PATH."
+    )
+    try:
+        opened = load_catalog(catalog)
+    except FloodmarkError:
+        raise
+    except Exception as error:  # each kind of catalog has a client with errors of its own
+        raise NoAnswer(
+            f"The catalog {catalog} cannot be asked: {_words(error)}.", do=set_up
+        ) from None
+    try:
+        return str(opened.load_table(table).metadata.model_dump_json())
+    except (NoSuchTableError, NoSuchNamespaceError):
+        raise NoAnswer(
+            f"The catalog {catalog} has no table {table}: it was dropped or renamed.",
+            do="Name the table that the stream reads: --table CATALOG.NAMESPACE.TABLE.",
+        ) from None
+    except Exception as error:
+        raise NoAnswer(
+            f"The catalog {catalog} does not give the table {table}: {_words(error)}.", do=set_up
+        ) from None
+
+
+def _within(seconds: float, ask: Callable[[], str], who: str) -> str:
+    """Clients of catalogs wait for ever; a thread that nobody waits for does not keep Python up."""
+    answers: list[str] = []
+    troubles: list[FloodmarkError] = []
+
+    def run() -> None:
+        try:
+            answers.append(ask())
+        except FloodmarkError as error:
+            troubles.append(error)
+
+    asking = threading.Thread(target=run, daemon=True)
+    asking.start()
+    asking.join(seconds)
+    if troubles:
+        raise troubles[0]
+    if not answers:
+        raise NoAnswer(
+            f"{who} did not answer within {seconds:g} s.",
+            do="Look whether it runs, or name the folder that holds the table's metadata/: "
+            "--table PATH.",
+        )
+    return answers[0]
+
+
+def _words(error: Exception) -> str:
+    said = str(error).strip().partition("\n")[0] or type(error).__name__
+    return shown(shorten(redacted(said), 200)).rstrip(".")

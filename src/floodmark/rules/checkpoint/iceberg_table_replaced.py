@@ -1,0 +1,30 @@
+"""Finds another Iceberg table at the place that the stream reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import OFFSETS
+from floodmark.connectors.iceberg.reach import IcebergTrouble
+from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.start_inputs.snapshots import shortfalls
+
+RULE = Rule(
+    "FM158",
+    "iceberg-table-replaced",
+    Severity.ERROR,
+    finds="With --sources: an Iceberg table that has lost no snapshot and does not have the "
+    "stream's, or whose current snapshot does not come from it.",
+    matters="The table was dropped and made anew, replaced (CREATE OR REPLACE TABLE), rolled back, "
+    "or the place is another table's. An Iceberg offset names no table, so that nothing else "
+    "tells.",
+    restart="The query fails: Iceberg finds neither the snapshot nor one that follows it.",
+    instead="Read the table that the checkpoint knows, or begin with a new checkpoint.",
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    for batch, source, found in shortfalls(evidence):
+        if found.trouble is IcebergTrouble.REPLACED:
+            yield RULE.finding(f"{OFFSETS}/{batch}", f"Source {source}: {found.words}.")

@@ -1,0 +1,27 @@
+"""What the Iceberg tables of a checkpoint lack of what it reads next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.connectors.iceberg.offset import parse_iceberg_offset
+from floodmark.connectors.iceberg.reach import IcebergShortfall, shortfall
+from floodmark.errors import MalformedFile
+
+
+def shortfalls(evidence: Evidence) -> Iterator[tuple[int, str, IcebergShortfall]]:
+    """(batch after which the stream goes on, source, what is gone)."""
+    batch = evidence.begins_after
+    if evidence.outside is None or batch is None:
+        return
+    for source in evidence.positions.get(batch, ()):
+        table = evidence.outside.lines.get(source.id)
+        if table is None or source.offset is None:
+            continue
+        try:
+            found = shortfall(parse_iceberg_offset(source.offset)[0], table)
+        except MalformedFile:
+            continue
+        if found is not None:
+            yield batch, source.id, found
