@@ -68,7 +68,7 @@ def _shapes() -> dict[str, Shape]:
             "matches_checkpoint": bool | None,
             **about,
         },
-        "doctor": findings,
+        "doctor": {**findings, "sink": _named("checkpoint.live_answers.SinkLog") | None},
         "lint": findings,
         "explain": {
             "code": str,

@@ -31,7 +31,7 @@ def test_a_sound_checkpoint_exits_0(sales, capsys):
     assert run(["doctor", str(sales)]) == 0
     assert "is sound" in capsys.readouterr().out
     assert run(["doctor", str(sales), "--json", "--read-data"]) == 0
-    assert json_of(capsys) == {"findings": []}
+    assert json_of(capsys) == {"findings": [], "sink": None}
 
 
 def test_a_finding_has_the_promised_fields_and_exits_1(sales, capsys):

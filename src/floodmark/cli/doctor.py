@@ -83,8 +83,7 @@ def command(
     diagnosis = judging.diagnose(checkpoint, share, storage, *places)
     found = diagnosis.findings
     if as_json:
-        sink_has = {} if diagnosis.sink is None else {"sink": diagnosis.sink}
-        options.show_json({"findings": found, **sink_has})
+        options.show_json({"findings": found, "sink": diagnosis.sink})
     elif form is not None:
         ci_reports.show(found, form)
     else:
