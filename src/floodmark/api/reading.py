@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from floodmark.api.arguments import Storage, milliseconds, require_state_extra, structured
-from floodmark.checkpoint.inspection import Inspection, ScanEntry, inspection
 from floodmark.checkpoint.layout import FLOW_CHECKPOINTS, NOTES, OFFSETS, SOURCES
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.relative_path import RelativePath, is_name
@@ -24,6 +23,7 @@ from floodmark.storage.load import Entries, load, load_logs
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.checkpoint.differences import Difference
     from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
+    from floodmark.checkpoint.inspection import Inspection, ScanEntry
     from floodmark.checkpoint.places.flow import Flow
     from floodmark.checkpoint.position import Position
     from floodmark.connectors.files.input_files import InputFile
@@ -74,6 +74,8 @@ def inspect(
 
     `source_kinds` names sources whose offsets look like another kind's: `{"0": "eventhubs"}`.
     """
+    from floodmark.checkpoint.inspection import inspection
+
     found = look(path, storage, source_kinds)
     return inspection(found, missing_state(found, storage), flow(path, storage))
 

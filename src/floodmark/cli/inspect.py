@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from floodmark import api, wire
-from floodmark.checkpoint.inspection import inspection
 from floodmark.cli import options
 from floodmark.cli.words import echo
 from floodmark.errors import NotACheckpoint
@@ -45,6 +44,8 @@ def command(
     missing = api.missing_state(found, storage)
     schemas = api.schemas(checkpoint, storage) if schema else None
     if as_json:
+        from floodmark.checkpoint.inspection import inspection
+
         one = inspection(found, missing, flow)
         options.show_json(
             one if schemas is None else {**wire.to_wire(one), "schemas": wire.to_wire(schemas)}

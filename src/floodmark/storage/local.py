@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -329,11 +328,13 @@ class Beside:
         os.fsync(self._file)
 
     def take(self, source: int) -> None:
+        from shutil import copyfileobj  # it brings three compressors along
+
         with (
             open(source, "rb", closefd=False) as read,
             open(self._file, "wb", closefd=False) as out,
         ):
-            shutil.copyfileobj(read, out, 1 << 20)
+            copyfileobj(read, out, 1 << 20)
         os.fsync(self._file)
 
     def replace(self) -> None:
