@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import (
     CannotRead,
     FileGone,
@@ -559,3 +560,19 @@ def test_a_null_character_is_in_no_path(location: str) -> None:
     """A note that a stranger wrote can name such a folder."""
     with pytest.raises(CannotRead, match="null character"):
         open_files(location)
+
+
+@pytest.mark.services
+def test_a_copy_on_s3_is_one_request(s3: Any) -> None:
+    files = open_files(s3.place("copied"), s3.storage_options)
+    goal = open_files(s3.place("copy"), s3.storage_options)
+    names = [RelativePath(f"state/0/{n}/1.delta") for n in range(5)]
+    for name in names:
+        files.write(name, name.encode())
+    with s3.requests() as sent:
+        for name in names:
+            copy_file(files, name, goal, name)
+    assert sent == {"PUT": 5}
+    assert [goal.read(name) for name in names] == [name.encode() for name in names]
+    with pytest.raises(FileGone):
+        copy_file(files, "state/0/9/1.delta", goal, "state/0/9/1.delta")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from typing import Any
 
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import FileGone
@@ -17,6 +18,8 @@ from floodmark.storage.files import Files, WritableFiles, unreadable
 from floodmark.storage.local import LocalFiles, refusals
 from floodmark.storage.modes import PRIVATE, Modes, taken_over
 
+# What S3 copies with one request.
+_ONE_COPY = 5 * 10**9
 _NO_LINKS = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES})
 
 
@@ -42,11 +45,27 @@ def _copied_by_store(origin: Files, path: str, target: Files, to: str) -> bool:
     try:
         if "s3" not in target.fs.protocol:  # object stores have no folders
             target.fs.makedirs(goal.rsplit("/", 1)[0], exist_ok=True)
-        origin.fs.cp_file(source, goal)
+            origin.fs.cp_file(source, goal)
+        elif origin.large.get(source, 0) > _ONE_COPY or not _copied_by_s3(origin.fs, source, goal):
+            origin.fs.cp_file(source, goal)
     except FileNotFoundError:
         raise FileGone(f"{path} is not there") from None
     except Exception as error:
         raise unreadable(to, error) from None
+    return True
+
+
+def _copied_by_s3(fs: Any, source: str, goal: str) -> bool:
+    """With one request: s3fs itself asks for the size first, which costs as much as the copy."""
+    bucket, key, _ = fs.split_path(source)
+    to_bucket, to_key, _ = fs.split_path(goal)
+    origin = {"Bucket": bucket, "Key": key}
+    try:
+        fs.call_s3("copy_object", Bucket=to_bucket, Key=to_key, CopySource=origin)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        return False  # larger than one request copies, say: s3fs copies it in parts
     return True
 
 
