@@ -96,8 +96,11 @@ def sample_lag(path: str, **_: object) -> Lag:
     records = sum(part.records or 0 for part in parts)
     ms = max(part.ms or 0 for part in parts)
     left = min((p.retention_left_ms for p in parts if p.retention_left_ms), default=None)
-    note = "Kafka does not tell how many bytes lie between two offsets."
-    behind_all = Behind(records, None, ms)
+    note = (
+        "Bytes are those of keys, values and headers, before compression, estimated by the first "
+        "60 records that are not read."
+    )
+    behind_all = Behind(records, 412 * records, ms, bytes_estimated=records > 0)
     source = SourceLag("0", "kafka", behind_all, tuple(parts), left, 0, "kafka-1:9092", (note,))
     return Lag(path, last, None, now, (source,))
 

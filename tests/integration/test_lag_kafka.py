@@ -46,15 +46,42 @@ def test_lag_is_what_the_broker_has_beyond_the_last_commit(
         (f"{topic}/2", 0, 10, 0),
     ]
     assert [one.records for one in source.parts] == [6, 0, 10]
-    assert (source.behind.records, source.behind.bytes, source.lost) == (16, None, 0)
+    assert (source.behind.records, source.lost) == (16, 0)
+    # All of them were looked at: those from the fifth on in the first partition, and the third.
+    unread = [n for n in range(12, 30) if n % 3 == 0] + [n for n in range(30) if n % 3 == 2]
+    assert source.behind.bytes == sum(len(b"%d" % n) for n in unread)
+    assert not source.behind.bytes_estimated
     longest_ms = (time.time() - began) * 1000
     assert 0 < source.behind.ms <= longest_ms
     assert source.parts[1].ms == 0
     # Nothing of what is unread is older than this test.
     assert 3_600_000 - longest_ms <= source.retention_left_ms < 3_600_000
     assert source.parts[1].retention_left_ms == 3_600_000
-    assert any("bytes" in note for note in source.notes)
+    assert any("Bytes are those of keys" in note for note in source.notes)
     assert any("1 partition that the stream has not read" in note for note in source.notes)
+
+
+def test_bytes_are_estimated_by_the_first_records_that_are_not_read(
+    kafka: KafkaServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic = kafka.create_topic(partitions=2)
+    kafka.produce(topic, [b"x" * 100] * 400)
+    place = stream(tmp_path, {topic: {0: 50, 1: 200}})
+    source = asked(place, kafka)
+    assert source.behind.records == 150
+    assert (source.behind.bytes, source.behind.bytes_estimated) == (15_000, True)
+    assert [part.bytes for part in source.parts] == [15_000, 0]
+    assert "estimated by the first 20 records" in source.notes[0]
+    assert run(["lag", place, "--kafka", kafka.bootstrap]) == 0
+    assert "behind: 150 records, about 15 kB, the oldest" in capsys.readouterr().out
+
+
+def test_large_records_are_not_fetched_for_their_size(kafka: KafkaServer, tmp_path: Path) -> None:
+    topic = kafka.create_topic(partitions=1)
+    kafka.produce(topic, [b"x" * 200_000] * 10)
+    source = asked(stream(tmp_path, {topic: {0: 0}}), kafka)
+    assert source.behind.bytes == 2_000_000
+    assert "estimated by the first record" in source.notes[0]
 
 
 def test_an_open_transaction_counts_as_spark_and_kafkas_tools_count_it(
@@ -126,7 +153,7 @@ def test_the_command_says_it_in_words_and_as_the_contract_has_it(
     place = stream(tmp_path, {topic: {0: 4}})
     assert run(["lag", place, "--kafka", kafka.bootstrap]) == 0
     shown = capsys.readouterr().out
-    assert "behind: 8 records, the oldest" in shown
+    assert "behind: 8 records, 10 bytes, the oldest" in shown
     assert "retention leaves it at least 6 days 23 h" in shown
     read = stream(tmp_path / "read", {topic: {0: 12}})
     assert run(["lag", read, "--kafka", kafka.bootstrap]) == 0
@@ -176,7 +203,7 @@ def test_a_broker_that_wants_a_login(
         return run(["lag", place, "--kafka", kafka.guarded, *options])
 
     assert logged_in(LOGIN_PASSWORD) == 0
-    assert "behind: 2 records, the oldest" in capsys.readouterr().out
+    assert "behind: 2 records, 2 bytes, the oldest" in capsys.readouterr().out
     assert logged_in("wr0ng-pa55word") == 3
     said = "".join(capsys.readouterr())
     assert "does not answer within 2 s" in said

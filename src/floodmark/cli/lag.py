@@ -108,7 +108,7 @@ def in_words(source: SourceLag) -> str:
     counts = (behind.records, "record"), (behind.versions, "version"), (behind.files, "file")
     said = [count(number, noun) for number, noun in counts if number is not None]
     if behind.bytes is not None:
-        said.append(size(behind.bytes))
+        said.append(f"about {size(behind.bytes)}" if behind.bytes_estimated else size(behind.bytes))
     if not said and behind.ms is None:
         return "how far behind is not known"
     if not any((*(number for number, _ in counts), behind.bytes, behind.ms)):

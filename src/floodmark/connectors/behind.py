@@ -20,6 +20,8 @@ class Behind:
     versions: int | None = None
     """Of a table: commits or snapshots."""
     files: int | None = None
+    bytes_estimated: bool = False
+    """`bytes` is worked out from some of the records; a note of the source says from how many."""
 
     __repr__ = line_text
 
@@ -44,6 +46,7 @@ class PartLag:
     """At least this long retention leaves what is not read; 0: it may remove it at any time."""
     lost: int | None = None
     """How much of what is not read is gone already."""
+    bytes: int | None = None
 
     __repr__ = line_text
 

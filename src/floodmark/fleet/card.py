@@ -22,6 +22,7 @@ class CardLag:
     """Until the source removes what this stream has not read yet, at the speed of late."""
     problem: str | None = None
     """Why the lag is not known, in words."""
+    bytes_estimated: bool = False
 
 
 @dataclass(frozen=True)

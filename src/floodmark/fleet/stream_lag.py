@@ -24,6 +24,7 @@ def card_lag(lag: Lag, overtaken: Overtaking | None = None) -> CardLag:
         longest(source.behind.ms for source in lag.sources),
         left if overtaken is None or overtaken.ms is None else overtaken.ms,
         errors[0] if errors else None,
+        any(source.behind.bytes_estimated for source in lag.sources),
     )
 
 

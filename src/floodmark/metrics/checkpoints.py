@@ -114,7 +114,7 @@ def _source_metrics(source: SourceLag, where: Labels) -> Iterator[MetricFamily]:
     for name, words, value in (
         ("up", "Whether the source has answered.", float(source.error is None)),
         ("lag_records", "Records that are not read yet.", behind.records),
-        ("lag_bytes", "Bytes that are not read yet.", behind.bytes),
+        ("lag_bytes", "Bytes that are not read yet; of Kafka an estimate.", behind.bytes),
         ("lag_seconds", "The age of the oldest that is not read.", _seconds(behind.ms)),
         ("lag_versions", "Versions of the table that are not read yet.", behind.versions),
         ("lag_files", "Files that are not read yet.", behind.files),

@@ -21,6 +21,8 @@ _UNKNOWN_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "TOPIC_EXCEPTION", "_UNKNOWN_TOPIC", 
 _UNSETTLED = ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS")
 _TELLING = ("_AUTHENTICATION", "_SSL", "_RESOLVE", "_TRANSPORT")
 _FETCHED_BYTES = 65_536
+_SAMPLED, _SAMPLED_IN_ALL = 20, 4000
+"""Records whose size is looked at, of one partition and of all."""
 _LONGEST_REQUEST = 3600.0
 """In seconds: librdkafka takes no more."""
 _Answer = TypeVar("_Answer")
@@ -51,6 +53,18 @@ class TopicRetention(NamedTuple):
     limits_bytes: bool
     """Records are also removed where a partition grows too large."""
     compacted: bool
+
+
+class FirstRecords(NamedTuple):
+    """What lies at the beginning of a range of offsets."""
+
+    time_ms: int | None
+    """Of the first record; None: there is none, or it has none."""
+    records: int
+    bytes: int
+    """Of their keys, values and headers, before compression."""
+    offsets: int
+    """How many offsets they span: compaction and transactions leave gaps."""
 
 
 class Admin:
@@ -169,14 +183,14 @@ class Admin:
                 found[resource.name] = _words(error)
         return found
 
-    def record_times(self, places: Mapping[Place, int]) -> dict[Place, int | None]:
-        """The time of the first record from an offset on; None: there is none, or it has none.
+    def first_records(self, ranges: Mapping[Place, tuple[int, int]]) -> dict[Place, FirstRecords]:
+        """A few records from the start of each range (first offset, end).
 
         Places that did not answer in time are left out.
         """
         from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-        if not places:
+        if not ranges:
             return {}
         config = {
             **self._config,
@@ -186,29 +200,30 @@ class Admin:
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
             "isolation.level": "read_uncommitted",
-            # One record of each partition is wanted, and no more is to be sent for it.
+            # A few records of each partition are wanted, and no more are to be sent for them.
             "fetch.message.max.bytes": _FETCHED_BYTES,
             "queued.min.messages": 1,
             "queued.max.messages.kbytes": 1024,
         }
-        found: dict[Place, int | None] = {}
+        most = max(1, min(_SAMPLED, _SAMPLED_IN_ALL // len(ranges)))
+        samples = {place: _Sample(start, end, most) for place, (start, end) in ranges.items()}
+        waiting = set(samples)
         consumer: Any = Consumer(config)
         try:
-            consumer.assign([TopicPartition(t, p, at) for (t, p), at in places.items()])
-            while len(found) < len(places) and time.monotonic() < self._until:
+            consumer.assign([TopicPartition(t, p, at) for (t, p), (at, _) in ranges.items()])
+            while waiting and time.monotonic() < self._until:
                 message = consumer.poll(min(0.5, self.seconds_left))
                 if message is None:
                     continue
                 place = (message.topic(), message.partition())
-                if place not in places or place in found:
-                    continue
-                found[place] = _time(message)
-                consumer.pause([TopicPartition(*place)])
+                if place in waiting and samples[place].add(message):
+                    waiting.remove(place)
+                    consumer.pause([TopicPartition(*place)])
         except KafkaException as error:
             raise self.silent(error) from None
         finally:
             consumer.close()
-        return found
+        return {place: one.found() for place, one in samples.items() if one.answered}
 
     def silent(self, error: Exception) -> FloodmarkError:
         if isinstance(error, FloodmarkError):
@@ -242,11 +257,43 @@ class Admin:
                 time.sleep(0.1)
 
 
-def _time(message: Any) -> int | None:
-    if message.error() is not None:
-        return None  # the partition's end: what lay between was compacted away
-    kind, at_ms = message.timestamp()
-    return int(at_ms) if kind and at_ms > 0 else None
+class _Sample:
+    """The first records of one range, as they come."""
+
+    def __init__(self, start: int, end: int, most: int) -> None:
+        self._start, self._end, self._most = start, end, most
+        self._next = start
+        self._time: int | None = None
+        self._records = self._bytes = 0
+        self.answered = False
+
+    def add(self, message: Any) -> bool:
+        """Whether that is enough."""
+        is_first = not self.answered
+        self.answered = True
+        if message.error() is not None:
+            self._next = self._end  # the partition's end: what lay between was compacted away
+            return True
+        if is_first:
+            kind, at_ms = message.timestamp()
+            self._time = int(at_ms) if kind and at_ms > 0 else None
+        if message.offset() >= self._end:
+            self._next = self._end
+            return True
+        self._records += 1
+        self._bytes += _size(message)
+        self._next = message.offset() + 1
+        enough = self._records >= self._most or self._bytes >= _FETCHED_BYTES
+        return enough or self._next >= self._end
+
+    def found(self) -> FirstRecords:
+        return FirstRecords(self._time, self._records, self._bytes, self._next - self._start)
+
+
+def _size(message: Any) -> int:
+    headers = message.headers() or ()
+    beside = sum(len(name) + len(value or b"") for name, value in headers)
+    return len(message.key() or b"") + len(message.value() or b"") + beside
 
 
 def _retention(settings: Mapping[str, str | None]) -> TopicRetention:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from floodmark.checkpoint.live_answers import Bounds
 from floodmark.checkpoint.relative_path import shown
 from floodmark.connectors.behind import Behind, PartLag, SourceLag, longest, soonest, total
-from floodmark.connectors.kafka.admin import Admin, Place, TopicRetention
+from floodmark.connectors.kafka.admin import Admin, FirstRecords, Place, TopicRetention
 from floodmark.connectors.kafka.live import SERVERS
 from floodmark.connectors.kafka.offset import parse_kafka_offset
 from floodmark.connectors.kafka.subscription import subscribed_topics
@@ -16,7 +16,8 @@ from floodmark.connectors.lag import LagQuestion
 from floodmark.errors import CannotRead, FloodmarkError
 
 _TIMES_ASKED = 1000
-_NO_BYTES = "Kafka does not tell how many bytes lie between two offsets."
+_NO_BYTES = "How many bytes are behind is not known: Kafka tells it only by its records."
+_BYTES = "Bytes are those of keys, values and headers, before compression"
 
 
 def lag(question: LagQuestion) -> SourceLag:
@@ -26,7 +27,7 @@ def lag(question: LagQuestion) -> SourceLag:
     servers, config = whom_to_ask(question)
     admin = Admin(servers, config, question.timeout)
     bounds = admin.bounds(topics, options.get("kafka.isolation.level"))
-    notes = [_NO_BYTES, *_of_topics(topics, known, bounds, options)]
+    notes = _of_topics(topics, known, bounds, options)
     if source.offset is None:
         ends = tuple(
             PartLag(f"{topic}/{number}", None, found.end, found.earliest)
@@ -38,15 +39,23 @@ def lag(question: LagQuestion) -> SourceLag:
             source.id, source.kind, Behind(), ends, place=servers, notes=(*notes, unknown)
         )
     places = _positions(known, bounds, assigned="assign" in options)
-    times, unasked = _times(admin, places, bounds)
+    firsts, unasked = _first_records(admin, places, bounds)
     notes += unasked
     rules = admin.retention(sorted(bounds))
     notes += _of_retention(rules)
     parts = tuple(
-        _part(place, at, bounds.get(place[0], {}).get(place[1]), times, rules, question.now_ms)
+        _part(place, at, bounds.get(place[0], {}).get(place[1]), firsts, rules, question.now_ms)
         for place, at in sorted(places.items())
     )
-    behind = Behind(total(part.records for part in parts), None, longest(part.ms for part in parts))
+    sizes = total(part.bytes for part in parts)
+    estimated = sizes is not None and _is_estimate(parts, firsts)
+    notes.insert(0, _of_bytes(sizes, estimated, firsts))
+    behind = Behind(
+        total(part.records for part in parts),
+        sizes,
+        longest(part.ms for part in parts),
+        bytes_estimated=estimated,
+    )
     return SourceLag(
         source.id,
         source.kind,
@@ -96,39 +105,40 @@ def _positions(
     return {**new, **places}
 
 
-def _times(
+def _first_records(
     admin: Admin, places: Mapping[Place, int], bounds: Mapping[str, Mapping[int, Bounds]]
-) -> tuple[dict[Place, int | None], list[str]]:
-    """The time of the first record that is not read, of partitions that have one."""
+) -> tuple[dict[Place, FirstRecords], list[str]]:
+    """The first records that are not read, of partitions that have one."""
     wanted = {}
     for place, at in places.items():
         found = bounds.get(place[0], {}).get(place[1])
         if found is not None and at < found.end:
-            wanted[place] = max(at, found.earliest)
+            wanted[place] = (max(at, found.earliest), found.end)
     if len(wanted) > _TIMES_ASKED:
-        return {}, [f"Times are read of at most {_TIMES_ASKED:,} partitions that are behind."]
+        return {}, [f"Records are read of at most {_TIMES_ASKED:,} partitions that are behind."]
     try:
-        times = admin.record_times(wanted)
+        firsts = admin.first_records(wanted)
     except FloodmarkError as error:
-        return {}, [f"The times of records were not read. {error.what}"]
-    if len(times) < len(wanted):
-        late = len(wanted) - len(times)
-        return times, [f"{late:,} of {len(wanted):,} partitions gave no record in time."]
-    return times, []
+        return {}, [f"The first records were not read. {error.what}"]
+    if len(firsts) < len(wanted):
+        late = len(wanted) - len(firsts)
+        return firsts, [f"{late:,} of {len(wanted):,} partitions gave no record in time."]
+    return firsts, []
 
 
 def _part(
     place: Place,
     at: int,
     bounds: Bounds | None,
-    times: Mapping[Place, int | None],
+    firsts: Mapping[Place, FirstRecords],
     rules: Mapping[str, TopicRetention | str],
     now_ms: int,
 ) -> PartLag:
     name = f"{place[0]}/{place[1]}"
     if bounds is None or at > bounds.end:
         return PartLag(name, at, bounds and bounds.end, bounds and bounds.earliest)
-    records, written = bounds.end - at, times.get(place)
+    records, first = bounds.end - at, firsts.get(place)
+    written = first.time_ms if first else None
     age = None if written is None else max(0, now_ms - written)
     age = 0 if not records else age
     rule = rules.get(place[0])
@@ -137,7 +147,33 @@ def _part(
         # Whole segments go, once their newest record is too old: never before this one is.
         left = max(0, rule.ms - age)
     lost = max(0, bounds.earliest - at)
-    return PartLag(name, at, bounds.end, bounds.earliest, records, age, left, lost)
+    size = _bytes(bounds.end - max(at, bounds.earliest), first)
+    return PartLag(name, at, bounds.end, bounds.earliest, records, age, left, lost, size)
+
+
+def _bytes(offsets: int, first: FirstRecords | None) -> int | None:
+    """As many bytes an offset as the first records have."""
+    if not offsets:
+        return 0
+    if first is None or not first.offsets:
+        return None
+    return round(first.bytes * offsets / first.offsets)
+
+
+def _is_estimate(parts: tuple[PartLag, ...], firsts: Mapping[Place, FirstRecords]) -> bool:
+    """False where every record that is not read was looked at."""
+    unread = sum((part.records or 0) - (part.lost or 0) for part in parts)
+    return unread > sum(first.offsets for first in firsts.values())
+
+
+def _of_bytes(size: int | None, estimated: bool, firsts: Mapping[Place, FirstRecords]) -> str:
+    if size is None:
+        return _NO_BYTES
+    if not estimated:
+        return f"{_BYTES}."
+    records = sum(first.records for first in firsts.values())
+    many = "the first record" if records == 1 else f"the first {records:,} records"
+    return f"{_BYTES}, estimated by {many} that are not read."
 
 
 def _of_topics(

@@ -161,7 +161,7 @@ function drawSources(detail, lag, problem, overtaking) {
   if (lag) {
     const total = now.card.lag;
     facts.push(fact("Records behind", number(total.records), `after batch ${number(lag.batch)}`));
-    if (total.bytes !== null) facts.push(fact("Bytes behind", bytes(total.bytes)));
+    if (total.bytes !== null) facts.push(fact("Bytes behind", `${total.bytes_estimated ? "≈ " : ""}${bytes(total.bytes)}`, total.bytes_estimated ? "estimated" : ""));
     if (total.ms !== null) facts.push(fact("Time behind", span(total.ms), "age of the oldest unread"));
     const left = lag.sources.map((one) => one.retention_left_ms).filter((n) => n !== null);
     if (left.length) facts.push(fact("Retention leaves", span(Math.min(...left)), "at least, to what is not read"));
