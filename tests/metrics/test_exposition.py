@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +16,7 @@ from floodmark.connectors.behind import Behind, Lag, PartLag, SourceLag
 from floodmark.metrics.checkpoints import (
     MOST_PARTS,
     CheckpointFacts,
+    LastBatch,
     StateFacts,
     checkpoint_metrics,
 )
@@ -47,6 +49,7 @@ def every_metric() -> str:
         {"error": 1, "warning": 0, "advice": 1},
         4,
         lag_of(2),
+        last_batch=LastBatch(0.3, {"addBatch": 0.2}, 10, 4, 1, 7, 900),
     )
     run = RunFacts(
         "sales",
@@ -170,6 +173,23 @@ def test_many_partitions_have_sums_only() -> None:
     assert "floodmark_partition_end{" not in many
     assert 'floodmark_source_partitions{checkpoint="cp"' in many
     assert "floodmark_source_partition_lag_records_max" in many
+    without = CheckpointFacts("cp", lag=lag_of(2), partitions=False)
+    assert "floodmark_partition_end{" not in render(checkpoint_metrics(without))
+
+
+def test_very_many_checkpoints_take_no_longer_than_prometheus_waits() -> None:
+    """Twice as many take twice as long, and not four times."""
+
+    def seconds(count: int) -> float:
+        facts = [CheckpointFacts(f"cp-{n}", lag=lag_of(20)) for n in range(count)]
+        began = time.process_time()
+        render(family for one in facts for family in checkpoint_metrics(one))
+        return time.process_time() - began
+
+    seconds(100)
+    few = min(seconds(400) for _ in range(3))
+    many = min(seconds(1600) for _ in range(2))
+    assert many < 8 * few
 
 
 def test_labels_are_escaped_bounded_and_never_two_alike() -> None:

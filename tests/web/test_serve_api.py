@@ -394,6 +394,28 @@ def test_metrics_are_for_prometheus(root: Path) -> None:
         assert f"floodmark_checkpoint_committed_batch{{{where}}} 10" in lines
         assert f"floodmark_checkpoint_in_flight{{{where}}} 1" in lines
         assert any(line.startswith("floodmark_state_size_bytes{" + where) for line in lines)
+        assert f"floodmark_checkpoint_starts{{{where}}} 0" in lines
+
+
+def test_metrics_have_the_last_batch_as_its_line_of_progress_tells(tmp_path: Path) -> None:
+    line = {"batch": 5, "duration_ms": 1500, "rows": 40, "rows_out": 7, "late_rows": 2}
+    line |= {"durations_ms": {"addBatch": 1200}, "state_rows": 11, "state_bytes": 900}
+    tree = samples.logs(range(6), range(6)) | {
+        "_floodmark/progress.jsonl": json.dumps(line).encode() + b"\n",
+        "_floodmark/starts/0.json": b"{}",
+    }
+    folder = samples.write(tmp_path / "sales", tree)
+    with serving(tmp_path) as server:
+        server.examined()
+        lines = server.get("/metrics").body.decode().splitlines()
+        where = f'checkpoint="{folder}"'
+        assert f"floodmark_checkpoint_last_batch_duration_seconds{{{where}}} 1.5" in lines
+        phase = f'{{{where},phase="addBatch"}}'
+        assert f"floodmark_checkpoint_last_batch_phase_duration_seconds{phase} 1.2" in lines
+        assert f"floodmark_checkpoint_last_batch_input_rows{{{where}}} 40" in lines
+        assert f"floodmark_checkpoint_last_batch_late_rows{{{where}}} 2" in lines
+        assert f"floodmark_checkpoint_state_rows{{{where}}} 11" in lines
+        assert f"floodmark_checkpoint_starts{{{where}}} 1" in lines
 
 
 def test_sources_are_not_asked_unless_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,19 @@ class StateFacts:
 
 
 @dataclass(frozen=True)
+class LastBatch:
+    """Of the newest committed batch; all but its duration by its line of progress."""
+
+    seconds: float | None = None
+    phase_seconds: Mapping[str, float] = field(default_factory=dict)
+    rows: int | None = None
+    rows_out: int | None = None
+    late_rows: int | None = None
+    state_rows: int | None = None
+    state_memory_bytes: int | None = None
+
+
+@dataclass(frozen=True)
 class CheckpointFacts:
     """What is known; None: it was not asked, or there is none."""
 
@@ -45,6 +58,9 @@ class CheckpointFacts:
     lag: Lag | None = None
     labels: Labels = field(default_factory=dict)
     """More labels for every series, such as the flow of a declarative pipeline."""
+    last_batch: LastBatch = field(default_factory=LastBatch)
+    partitions: bool = True
+    """Whether sources have a series a partition."""
 
 
 def checkpoint_metrics(facts: CheckpointFacts) -> Iterator[MetricFamily]:
@@ -85,6 +101,15 @@ def checkpoint_metrics(facts: CheckpointFacts) -> Iterator[MetricFamily]:
     yield gauge("floodmark_checkpoint_files", "Files of the checkpoint.", facts.files)
     yield gauge("floodmark_checkpoint_size_bytes", "Size of the checkpoint.", facts.bytes)
     yield gauge("floodmark_checkpoint_starts", "Starts that floodmark has noted.", facts.starts)
+    for name, words, value in _of_last_batch(facts.last_batch):
+        yield gauge(f"floodmark_checkpoint_{name}", words, value)
+    for phase, seconds in facts.last_batch.phase_seconds.items():
+        yield gauge(
+            "floodmark_checkpoint_last_batch_phase_duration_seconds",
+            "Time in each phase of the last batch.",
+            seconds,
+            phase=phase,
+        )
     for one in facts.state:
         operator = str(one.operator)
         yield gauge(
@@ -104,10 +129,25 @@ def checkpoint_metrics(facts: CheckpointFacts) -> Iterator[MetricFamily]:
             severity=severity,
         )
     for source in facts.lag.sources if facts.lag else ():
-        yield from _source_metrics(source, where)
+        yield from _source_metrics(source, where, facts.partitions)
 
 
-def _source_metrics(source: SourceLag, where: Labels) -> Iterator[MetricFamily]:
+def _of_last_batch(last: LastBatch) -> tuple[tuple[str, str, float | None], ...]:
+    return (
+        (
+            "last_batch_duration_seconds",
+            "Time of the last batch: Spark's own, or from its plan to its commit.",
+            last.seconds,
+        ),
+        ("last_batch_input_rows", "Rows that the last batch read.", last.rows),
+        ("last_batch_output_rows", "Rows that the last batch wrote.", last.rows_out),
+        ("last_batch_late_rows", "Rows that the last batch dropped as late.", last.late_rows),
+        ("state_rows", "Rows of the state.", last.state_rows),
+        ("state_memory_bytes", "Memory that Spark says the state takes.", last.state_memory_bytes),
+    )
+
+
+def _source_metrics(source: SourceLag, where: Labels, partitions: bool) -> Iterator[MetricFamily]:
     labels = {**where, "source": source.id, "kind": source.kind}
     behind = source.behind
     worst = max((part.records for part in source.parts if part.records is not None), default=None)
@@ -128,7 +168,7 @@ def _source_metrics(source: SourceLag, where: Labels) -> Iterator[MetricFamily]:
         ("partition_lag_records_max", "Unread records of the partition most behind.", worst),
     ):
         yield _gauge(f"floodmark_source_{name}", words, [(value, labels)])
-    if len(source.parts) <= MOST_PARTS:
+    if partitions and len(source.parts) <= MOST_PARTS:
         yield from _part_metrics(source.parts, labels)
 
 

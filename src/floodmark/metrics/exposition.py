@@ -10,6 +10,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from floodmark.visible import one_line
 
@@ -38,17 +39,16 @@ class MetricFamily:
 
 def render(families: Iterable[MetricFamily]) -> str:
     """What a scrape gets. Families of one name, as of many checkpoints, become one."""
-    merged: dict[str, MetricFamily] = {}
+    merged: dict[str, tuple[MetricFamily, list[MetricSample]]] = {}
     for family in families:
-        known = merged.get(family.name)
-        samples = (*(known.samples if known else ()), *family.samples)
-        merged[family.name] = MetricFamily(family.name, family.kind, family.help, samples)
-    return "".join(line + "\n" for family in merged.values() for line in _lines(family))
+        merged.setdefault(family.name, (family, []))[1].extend(family.samples)
+    found = (line for family, samples in merged.values() for line in _lines(family, samples))
+    return "".join(line + "\n" for line in found)
 
 
-def _lines(family: MetricFamily) -> Iterator[str]:
+def _lines(family: MetricFamily, samples: Iterable[MetricSample]) -> Iterator[str]:
     series: dict[str, str] = {}
-    for sample in family.samples:
+    for sample in samples:
         if sample.value is not None:
             name = f"{family.name}{sample.suffix}{_labels(sample.labels)}"
             series.setdefault(name, _number(sample.value))
@@ -59,8 +59,14 @@ def _lines(family: MetricFamily) -> Iterator[str]:
 
 
 def _labels(labels: Mapping[str, str]) -> str:
-    said = [f'{name}="{_escaped(bounded(value))}"' for name, value in labels.items()]
+    said = [f'{name}="{_label(value)}"' for name, value in labels.items()]
     return f"{{{','.join(said)}}}" if said else ""
+
+
+@lru_cache(10_000)
+def _label(value: str) -> str:
+    """The same few values stand in very many series."""
+    return _escaped(bounded(value))
 
 
 def bounded(text: str) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from floodmark.checkpoint.dstreams.batches import input_of
+from floodmark.checkpoint.layout import names_in
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.places.flow import flow_place
+from floodmark.checkpoint.start_note import STARTS
 from floodmark.checkpoint.timeline import Action, restart
 from floodmark.connectors.source import SourceOffset
 from floodmark.diagnosis.gather import glance
@@ -34,6 +36,8 @@ class Examined:
     operators: tuple[tuple[int, int, int], ...] = ()
     """(operator, partitions, bytes) of the state."""
     dstreams: CardDStreams | None = None
+    starts: int | None = None
+    """Starts that floodmark has noted; None: not all files were listed."""
 
 
 def examine(files: Files) -> Examined:
@@ -77,6 +81,7 @@ def examine(files: Files) -> Examined:
         checkpoint.committed_batch,
         tuple((one.operator, one.partitions, one.bytes) for one in operators),
         CardDStreams(inside.batch_ms, _count(inside.pending_times)) if inside else None,
+        len(names_in(checkpoint.files, STARTS)) if checkpoint.complete else None,
     )
 
 

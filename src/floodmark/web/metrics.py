@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from floodmark.fleet.pulse import StreamHealth
-from floodmark.metrics.checkpoints import CheckpointFacts, StateFacts, checkpoint_metrics
+from floodmark.metrics.checkpoints import (
+    CheckpointFacts,
+    LastBatch,
+    StateFacts,
+    checkpoint_metrics,
+)
 from floodmark.metrics.exposition import render
+from floodmark.metrics.runs import phases_of
+from floodmark.web.keeping import is_copy
 from floodmark.web.watch import Fleet
 from floodmark.web.watched import Watched
 
+MOST_PARTITIONS = 5000
+"""Of all streams together: with more, a scrape would take longer than Prometheus waits."""
+
 
 def metrics_text(fleet: Fleet) -> str:
-    facts = (_facts(one) for one in fleet.watched())
+    watched = fleet.watched()
+    partitions = sum(len(source.parts) for one in watched if one.lag for source in one.lag.sources)
+    facts = (_facts(one, partitions <= MOST_PARTITIONS) for one in watched)
     return render(family for one in facts for family in checkpoint_metrics(one))
 
 
-def _facts(one: Watched) -> CheckpointFacts:
+def _facts(one: Watched, partitions: bool) -> CheckpointFacts:
     card, examined = one.card, one.examined
     labels = {"pipeline": card.group} if card.group else {}
     if card.health is StreamHealth.UNKNOWN:
@@ -36,7 +48,30 @@ def _facts(one: Watched) -> CheckpointFacts:
         card.bytes,
         tuple(StateFacts(*operator) for operator in (examined.operators if examined else ())),
         counts,
-        None,
+        examined.starts if examined else None,
         one.lag,
         labels,
+        _last_batch(one),
+        partitions,
     )
+
+
+def _last_batch(one: Watched) -> LastBatch:
+    line, found = one.progress, one.glimpse
+    if line is not None and line.batch == one.card.committed_batch:
+        return LastBatch(
+            line.duration_ms / 1000,
+            phases_of(line.phases_ms),
+            line.rows,
+            line.rows_out,
+            line.late_rows,
+            line.state_rows,
+            line.state_bytes,
+        )
+    if found is None or found.dstreams or is_copy(one) or not found.commit_times:
+        return LastBatch()
+    batch, committed_ms = found.commit_times[-1]
+    planned_ms = dict(found.plan_times).get(batch)
+    if planned_ms is None or committed_ms < planned_ms:
+        return LastBatch()
+    return LastBatch((committed_ms - planned_ms) / 1000)

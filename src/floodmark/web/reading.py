@@ -31,7 +31,7 @@ from floodmark.storage.glimpse import Glimpse
 from floodmark.storage.local import LocalFiles
 
 PROGRESS = RelativePath(f"{NOTES}/progress.jsonl")
-_TAIL = 2 << 20
+_TAIL, _TAIL_OF_ONE = 2 << 20, 64 << 10
 _KEPT = 16
 _NOTES_READ = 30
 _LONGEST_WORDS = 2000
@@ -125,14 +125,19 @@ def stamp_of(files: Files, logs: Glimpse | None) -> object:
     return logs and (logs.newest, logs.committed), int(time.time() // 60)
 
 
-def read_progress(files: Files) -> tuple[ProgressLine, ...]:
+def read_progress(files: Files, last: int = 500, most: int = _TAIL) -> tuple[ProgressLine, ...]:
     """The newest lines, from the end of the file; none where there is none."""
     if not isinstance(files, LocalFiles):
         return ()
     try:
-        return parse_lines(files.tail(PROGRESS, _TAIL))
+        return parse_lines(files.tail(PROGRESS, most), last)
     except FloodmarkError:
         return ()
+
+
+def newest_progress(files: Files) -> ProgressLine | None:
+    found = read_progress(files, 1, _TAIL_OF_ONE)
+    return found[0] if found else None
 
 
 def start_notes(files: Files) -> Iterator[Mapping[str, Any]]:

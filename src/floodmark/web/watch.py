@@ -27,6 +27,7 @@ from floodmark.web.examine import examine
 from floodmark.web.history import PARTS_KEPT_MS, History
 from floodmark.web.keeping import SAMPLE_MS, Keeper
 from floodmark.web.notify import Notifier
+from floodmark.web.reading import newest_progress
 from floodmark.web.watched import (
     RootStatus,
     Watched,
@@ -226,8 +227,10 @@ class Fleet:
     def refresh(self, one: Watched) -> None:
         """Reads what changed of one checkpoint. Raises nothing: what fails makes the card grey."""
         try:
-            one.glimpse = glimpse(one.files, one.glimpse)
-            one.problem = None
+            seen = glimpse(one.files, one.glimpse)
+            if seen is not one.glimpse:
+                one.progress = newest_progress(one.files)
+            one.glimpse, one.problem = seen, None
         except Exception as error:
             one.problem = _words_of(error)
             if isinstance(error, NotThere):

@@ -13,6 +13,7 @@ from typing import Any
 
 from floodmark.connectors.behind import Lag
 from floodmark.fleet.card import CardLag, FleetCard, bounded, group_of, name_of, pulse_fields
+from floodmark.fleet.progress_lines import ProgressLine
 from floodmark.fleet.pulse import StreamHealth, pulse
 from floodmark.fleet.retention import Overtaking
 from floodmark.fleet.stream_lag import card_lag
@@ -81,6 +82,8 @@ class Watched:
     root: WatchedRoot
     card: FleetCard
     glimpse: Glimpse | None = None
+    progress: ProgressLine | None = None
+    """The newest line of progress, where a run keeps them."""
     examined: Examined | None = None
     examined_at: float = 0.0
     examined_batch: int | None = None

@@ -161,13 +161,14 @@ function spark(card) {
   const steps = card.steps_ms;
   if (steps.length < 3) return h("span", { class: "dim" }, "–");
   const most = Math.max(...steps, card.usual_ms || 0, 1);
-  const bars = steps.map((ms, i) => {
-    const height = Math.max((ms / most) * 22, 1.5);
-    return s("rect", { x: i * 4, y: 24 - height, width: 3, height, rx: 1, class: card.usual_ms && ms > 2 * card.usual_ms ? "slow" : "" });
+  const bars = { usual: "", slow: "" };
+  steps.forEach((ms, i) => {
+    const height = Math.max((ms / most) * 22, 1.5).toFixed(1);
+    bars[card.usual_ms && ms > 2 * card.usual_ms ? "slow" : "usual"] += `M${i * 4} 24h3v-${height}h-3z`;
   });
   const line = card.usual_ms ? 24 - (card.usual_ms / most) * 22 : null;
   return s("svg", { class: "spark", viewBox: "0 0 120 26", width: 120, height: 26, role: "img", "aria-label": `Times between the last ${steps.length} commits, at most ${span(Math.max(...steps))}` },
-    bars, line !== null ? s("line", { x1: 0, x2: 120, y1: line, y2: line }) : null);
+    s("path", { d: bars.usual }), bars.slow ? s("path", { d: bars.slow, class: "slow" }) : null, line !== null ? s("line", { x1: 0, x2: 120, y1: line, y2: line }) : null);
 }
 
 function drawSummary() {
