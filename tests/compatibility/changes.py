@@ -168,6 +168,21 @@ def _rate(spark: Any, folder: Path) -> Any:
     return q.noop(rows.selectExpr("'x' AS user", "1.0D AS amount"), "append")
 
 
+def _named(spark: Any, folder: Path) -> Any:
+    reader = spark.readStream.name("events").schema(q.EVENTS).option("maxFilesPerTrigger", 1)
+    rows = reader.json(str(folder / "events")).where("amount > 0")
+    return q.noop(rows.select("user", "amount"), "append")
+
+
+_add(
+    "a name for the source",
+    "stateless",
+    _named,
+    MIGRATE,
+    "source-names-unknown",
+    starts=False,
+    conf={"spark.sql.streaming.queryEvolution.enableSourceEvolution": "true"},
+)
 _add("sources swapped", "merged", _swapped, MIGRATE, "sources-reordered", starts=False)
 _add("another folder", "stateless", _elsewhere, MIGRATE, "source-place-changed", starts=False)
 _add("another glob", "stateless", _other_glob, MIGRATE, "source-place-changed")

@@ -51,7 +51,10 @@ def _differences(change: Change, outcome: Outcome) -> list[str]:
     if change.spoil != "sink-ahead" and _told(outcome.outlined) != _told(judgement):
         found.append(f"by the outline: {_told(outcome.outlined)}")
     # Its sources are empty ones: what is wrong with the real ones, the rules alone say.
-    about_sources = {"sources-reordered", "source-place-changed", "source-kind-changed"}
+    about_sources = {
+        *("sources-reordered", "source-place-changed"),
+        *("source-kind-changed", "source-names-unknown"),
+    }
     ran = rehearsal.ran or bool(about_sources & change.rules)
     if outcome.skeleton is not None and outcome.skeleton.ran is not ran:
         found.append(f"on the skeleton: {outcome.skeleton.words or 'it ran'}")

@@ -64,6 +64,8 @@ _CHANGING = (
     "repartition {cp} {new} --partitions 3",
     "convert {cp} {new} --provider rocksdb",
     "convert {cp} {new} --provider hdfs",
+    "convert {cp} {new} --name 0=orders",
+    "convert {cp} {new} --name 0=orders --name 1=payments --provider rocksdb",
     "compact {cp}",
     "compact {cp} --keep 1",
     "repair {cp}",

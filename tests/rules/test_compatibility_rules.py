@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from broken.meeting import join, meeting, operator, schema, source
+from broken.meeting import CONF, join, meeting, operator, schema, source
 from compatibility.changes import ALL
 from floodmark.checkpoint.plan.tree import Input, PlanTree
 from floodmark.checkpoint.start_note import last_start
@@ -284,6 +284,30 @@ def test_named_sources_come_and_go():
         (Verdict.UNKNOWN, True),
         (Verdict.COMPATIBLE, False),
     ]
+
+
+def test_names_on_a_checkpoint_without_them_and_none_on_one_with_them():
+    named = replace(source(), name="orders"), replace(source(place="/b"), name="bills")
+    unnamed = tuple(replace(one, name=None) for one in named)
+    places = ('{"logOffset":1}', '{"logOffset":2}')
+    reordered = meeting(places, {"sources": unnamed}, {"sources": named[::-1]})
+    found = judged(reordered)
+    said_of_sources = [one for one in found.reasons if one.rule.startswith("source")]
+    assert [one.rule for one in said_of_sources] == ["source-names-unknown"]
+    assert found.verdict is Verdict.NEEDS_MIGRATION
+    assert found.command is None  # migrate is not the way
+    assert "floodmark convert /ck /ck-new --name 0=orders --name 1=bills" in said_of_sources[0].do
+    lines = tuple(f"{name}:{at}" for name, at in zip(("orders", "bills"), places, strict=True))
+    lost = meeting(lines, {"sources": named}, {"sources": unnamed}, version=2)
+    assert Verdict.NEEDS_NEW_CHECKPOINT in {
+        one.verdict for one in judged(lost).reasons if one.rule == "source-names-unknown"
+    }
+    # Names may be numbers: the settings tell that they are names.
+    pins = {**CONF, "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true"}
+    numbers = tuple(replace(one, name=str(1 - at)) for at, one in enumerate(named))
+    swapped = ('1:{"logOffset":1}', '0:{"logOffset":2}')
+    same = meeting(swapped, {"sources": numbers}, {"sources": numbers}, pins=pins, version=2)
+    assert judged(same).verdict is Verdict.SAME
 
 
 def test_state_of_spark_3_has_no_names_and_is_compared_by_its_schemas():

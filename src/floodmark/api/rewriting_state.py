@@ -1,13 +1,14 @@
-"""The verbs that rewrite state and change no row: `repartition` and `convert`."""
+"""The verbs that write a stream in another form and change no row: `repartition`, `convert`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from floodmark.api.arguments import Storage, carrying_of, kept, require_state_extra, several_of
+from floodmark.errors import WrongUse
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.changes.apply import Carrying, Change
@@ -45,8 +46,9 @@ def convert(
     path: str,
     new: str,
     *,
-    provider: str,
+    provider: str | None = None,
     state_format: int | None = None,
+    name: Mapping[str, str] | None = None,
     on_spark: bool = False,
     execute: bool = False,
     wait: float | str | None = None,
@@ -54,17 +56,56 @@ def convert(
     out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """A new checkpoint whose state the other provider keeps; `state_format` 2 has unique ids."""
-    require_state_extra()
+    """A new checkpoint whose state the other provider keeps, or whose sources have names.
+
+    `state_format` 2 has unique ids. `name` gives every source a name, by its id:
+    `{"0": "orders", "1": "payments"}`.
+    """
     from floodmark.changes.apply import to_new_place
     from floodmark.changes.named_places import absolute
-    from floodmark.changes.planners.convert import plan_convert
+
+    names = {str(source): str(given) for source, given in (name or {}).items()}
+    if provider is None:
+        _require_what(state_format, names)
+    else:
+        require_state_extra()
 
     def plan(origin: Origin) -> Plan:
-        return plan_convert(origin, absolute(new), provider, state_format)
+        base = _carried(origin, absolute(new), provider, state_format)
+        if not names:
+            return base
+        from floodmark.changes.planners.named_sources import plan_named
+
+        return plan_named(origin, base, names)
 
     with _rewriting(on_spark, carrying_of(carrying, execute, wait, storage)) as how:
         return kept(to_new_place(str(path), str(new), plan, how), how, out)
+
+
+def _require_what(state_format: int | None, names: Mapping[str, str]) -> None:
+    if state_format is not None:
+        raise WrongUse(
+            "--state-format: no --provider",
+            "The format is one of RocksDB's.",
+            "Add --provider rocksdb.",
+        )
+    if not names:
+        raise WrongUse(
+            "convert: nothing to convert",
+            do="Choose another provider for the state (--provider rocksdb or --provider hdfs), or "
+            "name the sources (--name 0=orders --name 1=payments).",
+        )
+
+
+def _carried(origin: Origin, new: str, provider: str | None, state_format: int | None) -> Plan:
+    if provider is not None:
+        from floodmark.changes.planners.convert import plan_convert
+
+        return plan_convert(origin, new, provider, state_format)
+    from floodmark.changes.carry.resume_point import UpgradeOptions
+    from floodmark.changes.planners.upgrade import plan_upgrade
+
+    return plan_upgrade(origin, new, UpgradeOptions())
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
+from floodmark.checkpoint.conf_keys import SOURCE_EVOLUTION
 from floodmark.checkpoint.text import (
     decode,
     lines_of,
@@ -176,6 +177,21 @@ def with_conf(entry: OffsetEntry, changes: Mapping[str, str]) -> OffsetEntry:
     fields = parse_json_object(metadata.text, "the metadata line")
     fields["conf"] = {**metadata.conf, **changes}
     return replace(entry, metadata=parse_offset_metadata(compact_json(fields)))
+
+
+def named_entry(entry: OffsetEntry, names: Mapping[str, str]) -> OffsetEntry:
+    """The entry as version 2 has it: lines by name, none for a source without an offset."""
+    assert entry.metadata is not None
+    fields = parse_json_object(entry.metadata.text, "the metadata line")
+    fields["conf"] = {**entry.metadata.conf, SOURCE_EVOLUTION: "true"}
+    fields.setdefault("sourceMetadataInfo", {})
+    return OffsetEntry(
+        2,
+        parse_offset_metadata(compact_json(fields)),
+        tuple(
+            (names.get(source, source), text) for source, text in entry.offsets if text is not None
+        ),
+    )
 
 
 def with_watermark(entry: OffsetEntry, watermark_ms: int) -> OffsetEntry:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.cli import changing
+from floodmark.cli import changing, options
 
 
 @click.command("convert")
@@ -16,7 +16,6 @@ from floodmark.cli import changing
 @click.option(
     "--provider",
     type=click.Choice(["rocksdb", "hdfs"]),
-    required=True,
     help="What keeps the state in NEW.",
 )
 @click.option(
@@ -25,13 +24,15 @@ from floodmark.cli import changing
     metavar="1|2",
     help="RocksDB's checkpoint format; 2 has unique ids (Spark 4.0). As before, if left out.",
 )
+@options.source_names
 @click.option("--on-spark", is_flag=True, help="Let the executors of a Spark session do it.")
 @changing.changing
 def command(
     checkpoint: str,
     new: str | None,
-    provider: str,
+    provider: str | None,
     state_format: int | None,
+    name: dict[str, str],
     on_spark: bool,
     execute: bool,
     out: str | None,
@@ -39,9 +40,10 @@ def command(
     storage: dict[str, Any],
     as_json: bool,
 ) -> None:
-    """Make NEW, the same stream with its state kept by another provider.
+    """Make NEW, the same stream in another form.
 
-    CP is not touched.
+    --provider: its state is kept by another provider. --name: Spark 4.3 knows its sources by name,
+    so that they can be added, removed and reordered. CP is not touched.
     """
     new = changing.new_place(checkpoint, new, storage)
     with changing.carrying(execute, wait, storage) as how:
@@ -50,6 +52,7 @@ def command(
             new,
             provider=provider,
             state_format=state_format,
+            name=name,
             on_spark=on_spark,
             carrying=how,
         )

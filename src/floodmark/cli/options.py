@@ -110,10 +110,32 @@ def source_kinds(function: _Function) -> _Function:
 
 
 def _kind_pairs(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> Any:
+    return _by_source(given, "ID=KIND, such as 0=eventhubs")
+
+
+def _by_source(given: tuple[str, ...], form: str) -> dict[str, str]:
     for pair in given:
         if "=" not in pair:
-            raise click.BadParameter(f"{pair!r}: give ID=KIND, such as 0=eventhubs.")
-    return {source: kind for source, _, kind in (pair.partition("=") for pair in given)}
+            raise click.BadParameter(f"{pair!r}: give {form}.")
+    return {source: said for source, _, said in (pair.partition("=") for pair in given)}
+
+
+def source_names(function: _Function) -> _Function:
+    return click.option(
+        "--name",
+        "name",
+        multiple=True,
+        metavar="ID=NAME",
+        callback=_name_pairs,
+        help="A source's name in NEW, by its id: 0=orders. Repeat it for every source.",
+    )(function)
+
+
+def _name_pairs(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> Any:
+    found = _by_source(given, "ID=NAME, such as 0=orders")
+    if len(found) < len(given):
+        raise click.BadParameter("a source is named twice; give each source one name.")
+    return found
 
 
 def settings(function: _Function) -> _Function:

@@ -20,7 +20,12 @@ from floodmark.rules.restarts.reason import (
 from floodmark.secret_text import redacted
 
 # What only the real sources can tell: others stood in for them.
-_OF_SOURCES = ("source-kind-changed", "source-place-changed", "sources-reordered")
+_OF_SOURCES = (
+    "source-kind-changed",
+    "source-names-unknown",
+    "source-place-changed",
+    "sources-reordered",
+)
 
 # Rules about which sources there are: the others compare sources that are the same.
 _OF_ALL_SOURCES = (*_OF_SOURCES, "source-count-changed")

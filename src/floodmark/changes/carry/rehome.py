@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
@@ -70,6 +70,20 @@ def moved_operator_metadata(data: bytes, location: str, like: str | None = None)
 
 def moved_schema_log(data: bytes, location: str) -> bytes:
     """A Delta source's log of schemas, which names the source's folder in the checkpoint."""
+    return _schema_log(data, lambda path: _below(path, "/sources/", location))
+
+
+def renamed_schema_log(data: bytes, source: str) -> bytes:
+    """The log of schemas of a Delta source whose folder has another name."""
+
+    def renamed(path: str) -> str:
+        before, folder, _ = path.rpartition("/sources/")
+        return f"{before}{folder}{source}" if folder else path
+
+    return _schema_log(data, renamed)
+
+
+def _schema_log(data: bytes, change: Callable[[str], str]) -> bytes:
     lines = lines_of(decode(data))
     moved = []
     for line in lines:
@@ -77,7 +91,7 @@ def moved_schema_log(data: bytes, location: str) -> bytes:
             fields = parse_json_object(line, "a line of the log")
             path = fields.get("sourceMetadataPath")
             if isinstance(path, str):
-                fields["sourceMetadataPath"] = _below(path, "/sources/", location)
+                fields["sourceMetadataPath"] = change(path)
                 line = render_json(fields)
         moved.append(line)
     return "\n".join(moved).encode()

@@ -8,7 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from floodmark.checkpoint.conf_keys import PROVIDER_CLASS, SHUFFLE_PARTITIONS, STATE_FORMAT
+from floodmark.checkpoint.conf_keys import (
+    PROVIDER_CLASS,
+    SHUFFLE_PARTITIONS,
+    SOURCE_EVOLUTION,
+    STATE_FORMAT,
+)
 from floodmark.checkpoint.layout import batch_id
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outline import Outline
@@ -38,6 +43,7 @@ from floodmark.storage.files import Files, WritableFiles
 from floodmark.storage.load import load
 from floodmark.storage.start_notes import acting_note
 
+_UNNAMED = "UNNAMED_STREAMING_SOURCES_WITH_ENFORCEMENT"
 _LAID_OUT = (SHUFFLE_PARTITIONS, PROVIDER_CLASS, STATE_FORMAT)
 # `migrate` has options of its own for these.
 
@@ -179,11 +185,21 @@ def described_code(
 ) -> OldCode:
     """What the code of APP.py[:NAME] would have noted; nothing is started."""
     redaction = redaction or Redaction.fresh()
-    with built(
-        target, settings, checkpoints=checkpoints, conf=conf, script=script, all_settings=False
-    ) as one:
-        query = read_query(one.writer)
-        return OldCode(described(one.writer._spark, query, redaction=redaction), redaction)
+
+    def drawn(conf: Mapping[str, str]) -> OldCode:
+        with built(
+            target, settings, checkpoints=checkpoints, conf=conf, script=script, all_settings=False
+        ) as one:
+            query = read_query(one.writer)
+            return OldCode(described(one.writer._spark, query, redaction=redaction), redaction)
+
+    try:
+        return drawn(conf)
+    except FloodmarkError as error:
+        if _UNNAMED not in str(error):
+            raise
+        # It is from before `convert --name`; the settings are those of the new code.
+        return drawn({**conf, SOURCE_EVOLUTION: "false"})
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from floodmark.engine.state.unread_input import unread
 from floodmark.errors import CannotRead, NotCarried, WrongUse
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.kept_branches import sources_of
-from floodmark.rules.restarts.source_changes import DROPPED_SOURCE
+from floodmark.rules.restarts.source_changes import DROPPED_SOURCE, convert_command
 from floodmark.rules.restarts.source_matching import (
     HeldSource,
     SourceMatching,
@@ -191,6 +191,7 @@ class SourceRequest:
 def source_change(asked: SourceRequest) -> SourceChange | None:
     """None where the new code has the old code's sources, in their places."""
     matching, gone = asked.comparison.sources, topics_gone(asked.comparison)
+    _refuse_new_names(asked.comparison)
     _refuse_unclear(asked.comparison)
     _refuse_idle_start(matching, asked)
     if matching.is_same and not gone and not asked.starts.given:
@@ -239,6 +240,17 @@ def _old_folder(origin: Origin, held: HeldSource) -> str:
     if name is not None and any(path.startswith(f"{SOURCES}/{name}/") for path in origin.sizes):
         return name
     return held.position.id
+
+
+def _refuse_new_names(comparison: Comparison) -> None:
+    if comparison.names_are_new():
+        named = [one.name for one in comparison.new.sources if one.name is not None]
+        raise NotCarried(
+            f"the new code names its sources ({', '.join(named)}), and the checkpoint knows them "
+            "by place",
+            "Names are a change of their own: of the offset log and of the sources' folders.",
+            f"Name them first: {convert_command(comparison)}\nThen migrate what that makes.",
+        )
 
 
 def _refuse_unclear(comparison: Comparison) -> None:

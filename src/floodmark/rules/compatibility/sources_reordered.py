@@ -23,14 +23,14 @@ RULE = Rule(
     "partitions that are gone. After a batch without files, with globs, and with Kafka's "
     "failOnDataLoss=false it starts without a warning: records are skipped and repeated.",
     instead="Put the sources back into their order: union, join and select them as before. "
-    "Spark 4.2 and later can name them. `floodmark migrate` gives each its own offsets in the "
-    "new order.",
+    "`floodmark migrate` gives each its own offsets in the new order. Spark 4.3 knows sources by "
+    "name, after `floodmark convert --name`: then their order is free.",
 )
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
     held, new = comparison.held_sources, comparison.new.sources
-    if comparison.named_sources() or len(held) != len(new):
+    if comparison.named_sources() or comparison.names_are_new() or len(held) != len(new):
         return
     for at, old in comparison.sources.moved:
         yield reason(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.checkpoint.conf_keys import PROVIDER_CLASS, SHUFFLE_PARTITIONS
+from floodmark.checkpoint.conf_keys import PROVIDER_CLASS, SHUFFLE_PARTITIONS, SOURCE_EVOLUTION
 from floodmark.checkpoint.layout import OFFSETS
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison
@@ -20,13 +20,16 @@ RULE = Rule(
     instead="Nothing. `floodmark migrate` makes a checkpoint with the formats of the new code.",
 )
 
+# Other rules judge these.
+_OF_OTHERS = (PROVIDER_CLASS, SHUFFLE_PARTITIONS, SOURCE_EVOLUTION)
+
 
 def check(comparison: Comparison) -> Iterator[Reason]:
     if not comparison.is_stateful:
         return
     for key, pinned in sorted(comparison.checkpoint.conf.items()):
         chosen = comparison.new.conf.get(key)
-        if key in (PROVIDER_CLASS, SHUFFLE_PARTITIONS) or chosen in (None, pinned):
+        if key in _OF_OTHERS or chosen in (None, pinned):
             continue
         yield reason(
             RULE,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
+from floodmark.checkpoint.conf_keys import SOURCE_EVOLUTION
 from floodmark.checkpoint.layout import JOIN_STORES
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.operator_kinds import kind_of, paired, unclear_kind
@@ -75,7 +76,7 @@ class Comparison:
         """The checkpoint's sources, with what the last start tells of each."""
         positions = self.checkpoint.sources
         noted = self.last.sources if self.last is not None else ()
-        by_name = self.named_sources() and not all(one.id.isdecimal() for one in positions)
+        by_name = self.knows_names()
         # In version 2 lines have no order, and a source without an offset has none.
         known = self.named_sources() or len(noted) == len(positions)
         numbers = {
@@ -243,6 +244,16 @@ class Comparison:
     def named_sources(self) -> bool:
         """An offset log of version 2: sources are known by name, not by place alone."""
         return self.checkpoint.offset_log_version == 2
+
+    def names_are_new(self) -> bool:
+        """The code names its sources, and the checkpoint knows them by place."""
+        return not self.knows_names() and any(one.name is not None for one in self.new.sources)
+
+    def knows_names(self) -> bool:
+        """Its names are the code's own; in version 2 places may be names as well."""
+        pinned = self.checkpoint.conf.get(SOURCE_EVOLUTION, "").lower() == "true"
+        ids = [one.id for one in self.checkpoint.sources]
+        return self.named_sources() and (pinned or not all(one.isdecimal() for one in ids))
 
 
 _Of = TypeVar("_Of")

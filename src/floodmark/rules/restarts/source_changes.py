@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from floodmark.checkpoint.outline import SourceOutline
@@ -70,3 +71,17 @@ def what_to_do(comparison: Comparison) -> str:
     if matching.removed:
         said.append("The plan says what of the source that goes was not read yet.")
     return " ".join(said)
+
+
+def convert_command(comparison: Comparison) -> str:
+    """Each source of the checkpoint with the name that the new code has for it."""
+    held, new = comparison.held_sources, comparison.new.sources
+    names = {one.position.id: "NAME" for one in held}
+    for at, old in enumerate(comparison.sources.pairs):
+        name = new[at].name
+        if old is not None and name is not None:
+            names[held[old].position.id] = name
+    path = comparison.checkpoint.path
+    said = [part for source, name in names.items() for part in ("--name", f"{source}={name}")]
+    words = ["floodmark", "convert", path, f"{path.rstrip('/')}-new", *said, "--execute"]
+    return " ".join(shlex.quote(word) for word in words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.checkpoint.conf_keys import PROVIDER_CLASS, SHUFFLE_PARTITIONS
+from floodmark.checkpoint.conf_keys import PROVIDER_CLASS, SHUFFLE_PARTITIONS, SOURCE_EVOLUTION
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.start_inputs.situation import Situation
 
@@ -30,6 +30,8 @@ def check(situation: Situation) -> Iterator[Finding]:
     if situation.checkpoint is None or not situation.stateful:
         return
     for key, pinned in situation.checkpoint.conf.items():
+        if key == SOURCE_EVOLUTION:
+            continue  # whether its sources have names, source-names-unknown tells
         chosen = situation.conf.get(key, pinned)
         if chosen != pinned:
             yield RULE.finding(

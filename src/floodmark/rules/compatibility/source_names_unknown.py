@@ -1,0 +1,52 @@
+"""Finds names of sources that the checkpoint does not know, and sources that lost theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.layout import OFFSETS
+from floodmark.rules.finding import Rule, Severity
+from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.reason import Reason, Verdict, reason
+from floodmark.rules.restarts.source_changes import convert_command
+
+RULE = Rule(
+    "FM356",
+    "source-names-unknown",
+    Severity.ERROR,
+    finds="Sources with names (`spark.readStream.name`) on a checkpoint that was begun without, "
+    "or sources without names on one that knows them by name.",
+    matters="A checkpoint knows its sources by place or by name, from its first batch on: its "
+    "offset log and the folders of its sources are made of it.",
+    restart="Spark 4.3 refuses names there: "
+    "STREAMING_QUERY_EVOLUTION_ERROR.CANNOT_ENABLE_ON_EXISTING_CHECKPOINT. Spark 4.2 starts: a "
+    "source of files fails for want of its list of files.",
+    instead="`floodmark convert CP NEW --name 0=orders` makes a checkpoint that knows its sources "
+    "by name.",
+)
+
+
+def check(comparison: Comparison) -> Iterator[Reason]:
+    new, checkpoint = comparison.new.sources, comparison.checkpoint
+    where = f"{OFFSETS}/{checkpoint.latest_batch}"
+    unnamed = [at for at, one in enumerate(new) if one.name is None]
+    if comparison.knows_names() and unnamed:
+        yield reason(
+            RULE,
+            Verdict.NEEDS_NEW_CHECKPOINT,
+            f"The checkpoint knows its sources by name, and source {unnamed[0]} of the new code "
+            "has none.",
+            where,
+            why="Spark takes no source without a name there: the query fails at its start.",
+            do='Give it the name that it had: spark.readStream.name("orders").',
+        )
+    if comparison.names_are_new():
+        names = ", ".join(one.name for one in new if one.name is not None)
+        yield reason(
+            RULE,
+            Verdict.NEEDS_MIGRATION,
+            f"The new code names its sources ({names}), and the checkpoint knows them by place.",
+            where,
+            do=f"{convert_command(comparison)}\nThen start the new code on the new checkpoint.",
+            migrate=None,
+        )
