@@ -9,6 +9,11 @@ from pathlib import Path
 
 from floodmark.errors import MalformedFile
 from floodmark.storage.files import unreadable
+from floodmark.storage.pipeline_spec import (
+    definition_files,
+    is_pipeline_spec,
+    read_pipeline_spec,
+)
 
 SUFFIXES = (".py", ".ipynb")
 # Folders of other people's code, or of none.
@@ -25,6 +30,10 @@ def read_sources(paths: Iterable[str]) -> Iterator[tuple[str, str | MalformedFil
 def _files(path: Path) -> Iterator[Path]:
     if not path.exists():
         raise unreadable(str(path), FileNotFoundError())
+    if is_pipeline_spec(str(path)):
+        found = definition_files(read_pipeline_spec(str(path)))
+        yield from (one for one in found if one.suffix in SUFFIXES)
+        return
     if not path.is_dir():
         yield path
         return

@@ -55,6 +55,16 @@ def read_pipeline_spec(path: str) -> PipelineSpec:
     )
 
 
+def definition_files(spec: PipelineSpec) -> list[Path]:
+    """Its definitions, in Python and in SQL, in the order in which the runner reads them."""
+    root = spec.path.resolve().parent
+    found = []
+    for include in spec.includes:
+        pattern = f"{include}/*" if include.endswith("/**") else include
+        found += [one for one in sorted(root.glob(pattern)) if one.is_file()]
+    return [one for one in dict.fromkeys(found) if one.suffix in (".py", ".sql")]
+
+
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 

@@ -31,7 +31,12 @@ from floodmark.engine.spark.session import (
 )
 from floodmark.errors import FloodmarkError, WrongUse
 from floodmark.storage.files import local_path
-from floodmark.storage.pipeline_spec import PipelineSpec, is_pipeline_spec, read_pipeline_spec
+from floodmark.storage.pipeline_spec import (
+    PipelineSpec,
+    definition_files,
+    is_pipeline_spec,
+    read_pipeline_spec,
+)
 
 _VIEW = "TemporaryView"
 
@@ -68,7 +73,7 @@ def built_flow(
     """The writer of one flow, as the pipeline's runner would make it."""
     path, named = split_spec(target)
     spec = read_pipeline_spec(path)
-    files = _definition_files(spec)
+    files = [one for one in definition_files(spec) if one.suffix == ".py"]
     wanted = {**spec.configuration, **conf}
     running = running_session()
     if running is None:
@@ -93,15 +98,6 @@ def built_flow(
     finally:
         if running is None:
             spark.stop()
-
-
-def _definition_files(spec: PipelineSpec) -> list[Path]:
-    root = spec.path.resolve().parent
-    found = []
-    for include in spec.includes:
-        pattern = f"{include}/*" if include.endswith("/**") else include
-        found += [one for one in sorted(root.glob(pattern)) if one.is_file()]
-    return [one for one in found if one.suffix == ".py"]
 
 
 def _use(spark: Any, spec: PipelineSpec) -> None:

@@ -114,6 +114,8 @@ class Stream:
     """Which arms of which ifs it stands in."""
     trigger_once: int | None = None
     """The line of trigger(once=True)."""
+    flow: str | None = None
+    """The function that a declarative pipeline makes a stream of; no writeStream is seen."""
 
     def option(self, key: str) -> Option | None:
         return _option(self.options, key)
@@ -199,6 +201,20 @@ STATEFUL = frozenset(
 
 
 @dataclass(frozen=True)
+class DefinedFlow:
+    """A function that a declarative pipeline makes a table or a view of."""
+
+    kind: str
+    """The decorator's name: table, append_flow, materialized_view, temporary_view, view"""
+    function: str
+    line: int
+    returns: frozenset[str]
+    """stream, batch or unknown, for each of its returns"""
+    legacy: bool = False
+    """By `dlt`, whose @table takes both."""
+
+
+@dataclass(frozen=True)
 class Deletion:
     line: int
     how: str
@@ -245,6 +261,8 @@ class Code:
     confs: tuple[Option, ...] = ()
     deletions: tuple[Deletion, ...] = ()
     dstreams: DStreams = field(default_factory=DStreams)
+    flows: tuple[DefinedFlow, ...] = ()
+    """What a declarative pipeline is made of; those that stream are among `streams` as well."""
     runs_locally: bool = False
     """It sets its master to local."""
     allowed: Mapping[int, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))

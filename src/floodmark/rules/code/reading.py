@@ -14,13 +14,16 @@ from floodmark.rules.code.chains import CallChain, chain_of
 from floodmark.rules.code.deletions import deletions_of
 from floodmark.rules.code.dstreams import dstreams_of
 from floodmark.rules.code.facts import Code, DStreams, Option
+from floodmark.rules.code.flows import flows_of
 from floodmark.rules.code.notebook import to_python
 from floodmark.rules.code.scopes import WAITING, Place, walk
 from floodmark.rules.code.streams import options_of, reads_of, streams_of
 from floodmark.rules.code.values import value_of
 
 # A file without any of these has nothing to say of streams: its syntax is checked, and that is all.
-_OF_STREAMS = re.compile(r"Stream|checkpoint|txnAppId|foreachBatch", re.IGNORECASE)
+_OF_STREAMS = re.compile(
+    r"Stream|checkpoint|txnAppId|foreachBatch|pipelines|\bdlt\b", re.IGNORECASE
+)
 _DATABRICKS = re.compile(r"# Databricks notebook source|\bdbutils\.|vnd\.databricks")
 _ALLOW = re.compile(r"#\s*floodmark:\s*allow\s+([a-z0-9-]+(?:\s*,\s*[a-z0-9-]+)*)")
 
@@ -73,9 +76,11 @@ def _facts(path: str, text: str, tree: ast.Module) -> Code:
     places = [(place, chain_of(place.node, place.scope)) for place in found.places]
     uses_dstreams = "StreamingContext" in text
     confs, master = _confs(places)
+    streams, flows = flows_of(tree, found)
     return Code(
         path,
-        streams=streams_of(found, places),
+        streams=(*streams_of(found, places), *streams),
+        flows=flows,
         reads=reads_of(places),
         write_options=_write_options(places),
         confs=confs,

@@ -65,7 +65,7 @@ def _stream(walk: Walk, place: Place, chain: CallChain) -> Stream:
     if start is not None:
         options += _keyword_options(start)
     each = by_name.get("foreachBatch")
-    operations, reads = _way(chain.links[: max(at, 0)])
+    operations, reads = way_of(chain.links[: max(at, 0)])
     writer_line = chain.links[at].line if at >= 0 else links[0].line
     return Stream(
         writer_line,
@@ -198,7 +198,7 @@ def _dictionary(node: ast.expr, scope: Scope) -> tuple[ast.Dict | None, Scope]:
     return (node if isinstance(node, ast.Dict) else None), scope
 
 
-def _way(links: Sequence[Link]) -> tuple[tuple[Operation, ...], tuple[Read, ...]]:
+def way_of(links: Sequence[Link]) -> tuple[tuple[Operation, ...], tuple[Read, ...]]:
     """What happens between readStream and writeStream, joined streams included."""
     operations: list[Operation] = []
     reads: list[Read] = []
@@ -212,7 +212,7 @@ def _way(links: Sequence[Link]) -> tuple[tuple[Operation, ...], tuple[Read, ...]
     for link in links[loaded + 1 :]:
         if link.name in ("join", "union", "unionByName", "unionAll") and link.call:
             for argument in link.call.args[:1]:
-                more, others = _way(chain_of(argument, link.scope).links)
+                more, others = way_of(chain_of(argument, link.scope).links)
                 if others:  # what is done to a table beside the stream keeps no state
                     operations += more
                     reads += others

@@ -20,15 +20,24 @@ RULE = Rule(
     'or .outputMode("update"), or "complete".',
 )
 
+_FLOW = (
+    '.withWatermark("eventTime", "1 hour") before a groupBy with a window of eventTime; or make it '
+    "a @dp.materialized_view. A pipeline writes flows in append mode, always."
+)
+
 
 def check(code: Code) -> Iterator[Finding]:
     for stream in code.streams:
         if stream.started_at is None or not stream.is_refused_in_append:
             continue
         for operation in stream.aggregations[:1]:
+            query = f"the query that starts at line {code.place(stream.started_at)}"
+            if stream.flow is not None:
+                query = f"flow {stream.flow}"
             yield RULE.finding(
                 code.path,
-                f"Spark refuses the query that starts at line {code.place(stream.started_at)}: it "
-                "writes this aggregate in append mode, and no watermark is set.",
+                f"Spark refuses {query}: it writes this aggregate in append mode, and no "
+                "watermark is set.",
                 line=operation.line,
+                do=None if stream.flow is None else _FLOW,
             )

@@ -1,0 +1,36 @@
+"""Finds a flow whose function returns what its table does not take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.rules.code.facts import Code
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM229",
+    "flow-of-another-kind",
+    Severity.ERROR,
+    finds="A declarative pipeline's @dp.table or @dp.append_flow that returns a batch, or its "
+    "@dp.materialized_view that returns a stream.",
+    matters="A streaming table is filled by streams, with a checkpoint. A materialized view is "
+    "computed anew in each run, and has none.",
+    restart="The pipeline does not run: INVALID_FLOW_QUERY_TYPE.",
+    instead="Read with spark.readStream in @dp.table and @dp.append_flow, and with spark.read in "
+    "@dp.materialized_view.",
+)
+_TAKES = {"table": "stream", "append_flow": "stream", "materialized_view": "batch"}
+
+
+def check(code: Code) -> Iterator[Finding]:
+    for flow in code.flows:
+        takes = _TAKES.get(flow.kind)
+        if takes is None or code.on_databricks or flow.legacy:
+            continue  # there, @table makes a view of a batch
+        other = "batch" if takes == "stream" else "stream"
+        if flow.returns == {other}:
+            yield RULE.finding(
+                code.path,
+                f"{flow.function} returns a {other}, and @{flow.kind} takes a {takes}.",
+                line=flow.line,
+            )
