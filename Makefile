@@ -46,14 +46,18 @@ test: lint services ## Everything that has to hold, real servers included
 	$(BIN)/python -m pytest -q -n 2 -m 'not spark and not services and not soak' --deselect tests/fuzz || ended=1; \
 	$(BIN)/python -m pytest -m 'not spark and not services and not soak' tests/fuzz || ended=1; \
 	$(BIN)/python -m pytest -m '(spark or services) and not soak' || ended=1; \
+	$(BIN)/python bench/quick || ended=1; \
 	exit $$ended
 
 quick: setup ## What needs neither Spark nor servers: run it while you work
 	@$(BIN)/ruff check .
 	@$(BIN)/python -m pytest -q -n 2 -m 'not spark and not services and not soak' --deselect tests/fuzz
 
-bench: setup java services ## Measure what the README claims, side by side
-	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+bench: setup java services ## Measure what the README claims, side by side: docs/benchmarks.md
+	@$(BIN)/python scripts/benchmarks.py $(ONLY)
+
+bench-quick: setup ## A few ratios in half a minute: fails if one is half as fast as before
+	@$(BIN)/python bench/quick
 
 soak: setup java services ## The long campaigns; docs/reliability.md keeps their last numbers
 	@$(BIN)/python -m pytest -m soak --override-ini addopts= -q -s

@@ -6,13 +6,15 @@ Nothing is lost by it: the result has all of it, and says how many lines are lef
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
 from floodmark.visible import one_line
 
 COLUMNS, LINES = 80, 25
+_CELL = 400
+"""Letters of a cell in a notebook."""
 _Item = TypeVar("_Item")
 
 
@@ -84,3 +86,81 @@ class Shown(tuple[_Item, ...]):
         half = (LINES - 1) // 2
         left_out = f"… {len(lines) - 2 * half} more of {len(lines)}"
         return "\n".join([*lines[:half], left_out, *lines[-half:]])
+
+    def _repr_html_(self) -> str:
+        shown = [*self[:LINES]]
+        left_out = f"{len(self) - len(shown)} more of {len(self)}" if len(self) > LINES else ""
+        return items_html(shown, left_out) if shown else "<p>nothing</p>"
+
+
+def table_html(
+    title: str, head: Iterable[str], rows: Iterable[Iterable[object]], *after: str
+) -> str:
+    """What a notebook shows: a title, a table and sentences. Text from a checkpoint is escaped."""
+    parts = [f"<p><b>{_escaped(title)}</b></p>"] if title else []
+    names = "".join(f"<th style='text-align:left'>{_escaped(name)}</th>" for name in head)
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td style='text-align:left'>{_escaped(cell)}</td>" for cell in row)
+        + "</tr>"
+        for row in rows
+    )
+    if body:
+        parts.append(f"<table>{f'<thead><tr>{names}</tr></thead>' if names else ''}{body}</table>")
+    return "".join([*parts, *(f"<p>{_escaped(words)}</p>" for words in after if words)])
+
+
+def fields_html(self: Any) -> str:
+    """The `_repr_html_` of a dataclass: a line a field, and a table for each list of things."""
+    lines, tables = [], []
+    for field in fields(self):
+        if field.repr:
+            value = getattr(self, field.name)
+            if isinstance(value, tuple) and value and is_dataclass(value[0]):
+                left_out = len(value) - LINES
+                more = f"{left_out} more" if left_out > 0 else ""
+                tables.append(f"<p>{_escaped(field.name)}</p>{items_html(value[:LINES], more)}")
+            else:
+                lines.append((field.name.rstrip("_"), _plain(value, field.name)))
+    return "".join([table_html(type(self).__name__, (), lines), *tables])
+
+
+def items_html(items: Iterable[Any], *after: str) -> str:
+    """A line a thing, a column a field."""
+    known = list(items)
+    if not all(is_dataclass(one) and type(one) is type(known[0]) for one in known):
+        return table_html("", (), [(one,) for one in known], *after)
+    names = [field.name for field in fields(known[0]) if field.repr]
+    rows = ([_plain(getattr(one, name), name) for name in names] for one in known)
+    return table_html("", (name.rstrip("_") for name in names), rows, *after)
+
+
+def _plain(value: Any, name: str = "") -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, Enum):
+        return str(value.value)
+    if name.endswith("time_ms") and isinstance(value, int):
+        return _moment(value)
+    if isinstance(value, tuple | list) and len(value) <= 3:
+        return ", ".join(_plain(one) for one in value) or "–"
+    if is_dataclass(value):
+        told = [getattr(value, field.name) for field in fields(value) if field.repr][:3]
+        return " ".join(_plain(one) for one in told if one is not None)
+    return value if isinstance(value, str) else _value(value)
+
+
+def _moment(time_ms: int) -> str:
+    from datetime import datetime, timezone
+
+    try:
+        moment = datetime.fromtimestamp(time_ms / 1000, timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return f"{time_ms:,} ms"  # Java's longs reach further than calendars do
+    return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _escaped(value: object) -> str:
+    from html import escape  # no command line shows HTML
+
+    return escape(one_line(short(str(value), _CELL)))

@@ -32,6 +32,22 @@ def missing_for_state() -> list[str]:
     ]
 
 
+def require_spark_extra(and_state: bool = True) -> None:
+    """Before the state's packages are missed one by one: what the verb needs, at once."""
+    from importlib.util import find_spec
+
+    lacks_state = and_state and bool(missing_for_state())
+    if find_spec("pyspark") is None:
+        extras = "spark,state" if lacks_state else "spark"
+        raise WrongUse(
+            "this runs code on Spark, and pyspark is not installed",
+            "Reading a checkpoint does not need it, so the base install leaves it out.",
+            f"Install it with: pip install 'floodmark[{extras}]'",
+        )
+    if and_state:
+        require_state_extra()
+
+
 def require_state_extra() -> None:
     missing = missing_for_state()
     if missing:

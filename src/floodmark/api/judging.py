@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from floodmark.api.arguments import (
     Storage,
     parse_settings,
+    require_spark_extra,
     require_state_extra,
     script_options,
     settings_of,
@@ -131,6 +132,7 @@ def check(
     """
     if adopt and old is None and old_ref is None:
         raise WrongUse("--adopt needs the old code", do="Give it: --old OLD.py, or --old-ref REV.")
+    require_spark_extra(and_state=False)
     from floodmark.engine.code.checking import CheckOptions, check_application, check_outline
     from floodmark.engine.code.rehearse import DEFAULT_CAP
     from floodmark.engine.spark.session import log_to

@@ -12,7 +12,7 @@ from floodmark.api.arguments import (
     carrying_of,
     kept,
     parse_settings,
-    require_state_extra,
+    require_spark_extra,
     script_options,
     settings_of,
 )
@@ -51,7 +51,7 @@ def leave_dstreams(
     has a function `state(key, value)` that gives the new key and value. `trust` unpickles a state
     that is not plain data, which runs code of whoever wrote it.
     """
-    require_state_extra()
+    require_spark_extra()
     from floodmark.changes.apply import begin_new_place
     from floodmark.changes.named_places import absolute
     from floodmark.engine.dstreams.leaving import Leaving, leaving_plan

@@ -11,7 +11,7 @@ from floodmark.api.arguments import (
     Storage,
     carrying_of,
     kept,
-    require_state_extra,
+    require_spark_extra,
     script_options,
     settings_of,
     several_of,
@@ -69,7 +69,7 @@ def migrate(
     has the old code at the path of `app`. `partitions`, `provider` and `state_format` change how
     the state is kept, in the same pass. `start` says SOURCE=WHERE for sources that are new.
     """
-    require_state_extra()
+    require_spark_extra()
     from floodmark.changes.apply import to_new_place
     from floodmark.changes.carry.resume_point import UpgradeOptions
     from floodmark.changes.named_places import absolute
@@ -123,7 +123,7 @@ def skeleton(
     storage: Storage | None = None,
 ) -> str:
     """The text of a MIGRATION.py to begin with: both schemas filled in."""
-    require_state_extra()
+    require_spark_extra()
     from floodmark.changes.carry.origin import open_origin
     from floodmark.changes.matching.skeleton import render_skeleton
     from floodmark.changes.named_places import absolute
@@ -170,7 +170,7 @@ def bootstrap(
     `state` is a table, or a file of Parquet, JSON or CSV; for several operators a mapping of
     `operator` or `operator/store` to one each.
     """
-    require_state_extra()
+    require_spark_extra()
     from floodmark.changes.apply import begin_new_place
     from floodmark.changes.named_places import absolute
     from floodmark.engine.state.bootstrap import Bootstrap, bootstrap_plan

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from floodmark.api.arguments import (
     Storage,
     parse_settings,
-    require_state_extra,
+    require_spark_extra,
     script_options,
     settings_of,
     several_of,
@@ -62,7 +62,7 @@ def replay(
             "say which batch: --batch N, or --batches A..B",
             do=f"floodmark batches {path} lists them.",
         )
-    require_state_extra()
+    require_spark_extra()
     first, last = (batch, batch) if batch is not None else batches or (0, 0)
     files, checkpoint = _opened(path, storage, range(first - 1, last + 1))
     with log_to(spark_log, "replay") as log:
@@ -118,7 +118,7 @@ def compare(
     from floodmark.engine.proof.compare import CompareOptions, compare_applications
     from floodmark.engine.spark.session import log_to
 
-    require_state_extra()
+    require_spark_extra()
     wanted = () if batches is None else range(batches[0] - 1, batches[1] + 1)
     files, checkpoint = _opened(path, storage, wanted, every=batches is None)
     names = several_of(accept)

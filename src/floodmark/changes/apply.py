@@ -28,7 +28,7 @@ from floodmark.changes.named_places import (
     require_named_sink,
 )
 from floodmark.changes.plan import FOLDER_MODE, Plan, plan_to_json, refuse_unaccepted, seal
-from floodmark.changes.plan_text import change_text
+from floodmark.changes.plan_text import change_rows, change_text
 from floodmark.changes.same_change import recorded
 from floodmark.changes.saved_plan import read_plan
 from floodmark.changes.steps import RewriteState
@@ -44,7 +44,7 @@ from floodmark.changes.undo import (
     undo,
 )
 from floodmark.errors import StoppedMidway
-from floodmark.screen import fitted
+from floodmark.screen import fitted, table_html
 from floodmark.storage.copying import with_folder_mode, with_modes_of
 from floodmark.storage.files import Files, WritableFiles, open_files
 
@@ -87,6 +87,10 @@ class Change:
 
     def __repr__(self) -> str:
         return fitted(change_text(self.plan, self.executed, self.words))
+
+    def _repr_html_(self) -> str:
+        steps, after = change_rows(self.plan, self.executed, self.words)
+        return table_html(self.plan.title, ("do", "path", "why"), steps, *after)
 
     def apply(self, *, accept: str | Iterable[str] = ()) -> Change:
         """Carries the plan out, if everything is still as it was when it was made.

@@ -15,7 +15,7 @@ from typing import Any
 
 from floodmark.changes.steps import Step, step_to_json
 from floodmark.errors import WouldLose
-from floodmark.screen import fields_text
+from floodmark.screen import fields_html, fields_text
 from floodmark.wire import json_text, to_wire
 
 # The package's own names lead to every layer above; its version is all that is wanted.
@@ -89,6 +89,7 @@ class Plan:
     digest: str = ""
 
     __repr__ = fields_text
+    _repr_html_ = fields_html
 
     @property
     def unaccepted(self) -> tuple[str, ...]:

@@ -22,8 +22,21 @@ def change_text(plan: Plan, executed: bool, words: str) -> list[str]:
     return [*lines, f"Nothing has been changed. Carry it out with .apply({accept})"]
 
 
+def change_rows(
+    plan: Plan, executed: bool, words: str
+) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """The same for a notebook: the steps as rows, and the sentences after them."""
+    rows = list(_grouped(plan))
+    return rows, change_text(plan, executed, words)[1 + len(rows) :]
+
+
 def _steps(plan: Plan) -> Iterator[str]:
+    for do, paths, why in _grouped(plan):
+        yield f"  {do} {paths}: {why}"
+
+
+def _grouped(plan: Plan) -> Iterator[tuple[str, str, str]]:
     for (do, why), group in groupby(plan.steps, key=attrgetter("do", "why")):
         paths = [step.path for step in group]
         more = f" … {paths[-1]} ({several(len(paths), 'file')})" if len(paths) > 1 else ""
-        yield f"  {do} {paths[0]}{more}: {why}"
+        yield do, f"{paths[0]}{more}", why

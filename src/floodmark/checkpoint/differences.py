@@ -9,7 +9,7 @@ from typing import Any
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.connectors.registry import about
 from floodmark.connectors.source import SourceOffset
-from floodmark.screen import line_text
+from floodmark.screen import fields_html, line_text
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class Difference:
     right: Any
 
     __repr__ = line_text
+    _repr_html_ = fields_html
 
 
 def diff_checkpoints(left: Checkpoint, right: Checkpoint) -> tuple[Difference, ...]:

@@ -10,7 +10,7 @@ from floodmark.checkpoint.model import Checkpoint, Kind, StateOperator, Unreadab
 from floodmark.checkpoint.timeline import Action, Batch, Restart, Status, restart
 from floodmark.connectors.registry import look_alikes, recognise
 from floodmark.connectors.source import SourceOffset, Traces
-from floodmark.screen import fields_text, line_text
+from floodmark.screen import fields_html, fields_text, line_text
 
 if TYPE_CHECKING:  # a class of its own for each thing that is found: slow to load
     from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
@@ -72,6 +72,7 @@ class Inspection:
     """Whose checkpoint it is, in a declarative pipeline."""
 
     __repr__ = fields_text
+    _repr_html_ = fields_html
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ class ScanEntry:
     flow: Flow | None = None
 
     __repr__ = line_text
+    _repr_html_ = fields_html
 
 
 def summarize_sources(sources: tuple[SourceOffset, ...]) -> tuple[SourceSummary, ...]:

@@ -12,7 +12,7 @@ from floodmark.checkpoint.text import moment
 from floodmark.connectors.registry import kind_named
 from floodmark.connectors.source import SourceOffset, StartOption, parse_offset_text
 from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, WrongUse
-from floodmark.screen import fields_text
+from floodmark.screen import fields_html, fields_text
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Position:
     sources: tuple[SourcePosition, ...]
 
     __repr__ = fields_text
+    _repr_html_ = fields_html
 
     @property
     def starting_offsets(self) -> str:

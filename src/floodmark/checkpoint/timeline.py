@@ -16,7 +16,7 @@ from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.connectors.registry import advance, kind_named
 from floodmark.connectors.source import SourceOffset
-from floodmark.screen import line_text
+from floodmark.screen import fields_html, line_text
 
 _TOO_FEW_TO_TELL = 3
 
@@ -37,6 +37,7 @@ class Batch:
     sources: tuple[SourceOffset, ...]
 
     __repr__ = line_text
+    _repr_html_ = fields_html
 
 
 class Action(str, Enum):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from floodmark.screen import fields_text, line_text
+from floodmark.screen import fields_html, fields_text, line_text
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Behind:
     """`bytes` is worked out from some of the records; a note of the source says from how many."""
 
     __repr__ = line_text
+    _repr_html_ = fields_html
 
 
 NOTHING = Behind(0, 0, 0)
@@ -49,6 +50,7 @@ class PartLag:
     bytes: int | None = None
 
     __repr__ = line_text
+    _repr_html_ = fields_html
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class SourceLag:
     """Why it was not asked, or what it answered instead."""
 
     __repr__ = fields_text
+    _repr_html_ = fields_html
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ class GroupCommit:
     time_ms: int
 
     __repr__ = line_text
+    _repr_html_ = fields_html
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ class Lag:
     committed_group: GroupCommit | None = None
 
     __repr__ = fields_text
+    _repr_html_ = fields_html
 
     @property
     def complete(self) -> bool:

@@ -14,7 +14,7 @@ from floodmark.errors import FloodmarkError
 from floodmark.fleet.batch_bars import BatchBar, batch_bars
 from floodmark.fleet.progress_lines import ProgressLine
 from floodmark.fleet.pulse import Pulse, pulse
-from floodmark.screen import fields_text
+from floodmark.screen import fields_html, fields_text
 
 LAST = 60
 """Batches that one look has."""
@@ -44,6 +44,7 @@ class Sighting:
     """Why the checkpoint cannot be read now; then nothing else is known."""
 
     __repr__ = fields_text
+    _repr_html_ = fields_html
 
 
 def sighting(

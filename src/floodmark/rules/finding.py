@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from floodmark.rules.mend import Mend
-from floodmark.screen import line_text
+from floodmark.screen import fields_html, line_text
 from floodmark.secret_text import redacted
 
 
@@ -36,6 +36,7 @@ class Finding:
     repairable: bool
 
     __repr__ = line_text
+    _repr_html_ = fields_html
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class Rule:
     """Time alone may mend it: a broker that does not answer now."""
 
     __repr__ = line_text
+    _repr_html_ = fields_html
 
     def finding(
         self,

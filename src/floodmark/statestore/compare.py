@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import FloodmarkError
-from floodmark.screen import line_text
+from floodmark.screen import fields_html, line_text
 from floodmark.statestore.diff import StateDiff, diff_state
 from floodmark.statestore.open import open_state
 from floodmark.storage.files import Files
@@ -30,6 +30,7 @@ class StateDifference:
     reason: str | None
 
     __repr__ = line_text
+    _repr_html_ = fields_html
 
 
 def compare_state(left: Side, right: Side) -> tuple[StateDifference, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import WrongUse
-from floodmark.screen import fields_text
+from floodmark.screen import fields_html, fields_text
 from floodmark.state.keys.keyset import hash_rows
 from floodmark.state.rows.unsaferow_write import encode_rows
 from floodmark.statestore.open import open_state
@@ -49,6 +49,7 @@ class StateDiff:
     first: tuple[StateChange, ...]
 
     __repr__ = fields_text
+    _repr_html_ = fields_html
 
     @property
     def differ(self) -> int:

@@ -14,7 +14,7 @@ from floodmark.dstreams.plain_pickle import plain_loads, trusting_loads
 from floodmark.dstreams.plain_values import json_value, named
 from floodmark.dstreams.state_rows import state_pairs
 from floodmark.errors import CannotRead, FloodmarkError, NoAnswer, WrongUse
-from floodmark.screen import fields_text
+from floodmark.screen import fields_html, fields_text
 from floodmark.state.rows.arrow_ddl import arrow_ddl
 from floodmark.statestore.view import KeyNotThere, PartitionStats, StateStats
 from floodmark.storage.files import Files
@@ -44,6 +44,7 @@ class DStreamState:
     noun: str = "key"
 
     __repr__ = fields_text
+    _repr_html_ = fields_html
 
     def pairs(self) -> Iterator[tuple[int, Any, Any]]:
         """(partition, key, value) as Python values, in the order of the parts."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import FloodmarkError
-from floodmark.screen import line_text
+from floodmark.screen import fields_html, line_text
 from floodmark.state.rows.types import ddl, parse_struct
 from floodmark.statestore.open import operator_outline
 from floodmark.storage.files import Files
@@ -28,6 +28,7 @@ class StoreSchema:
     value: str | None
 
     __repr__ = line_text
+    _repr_html_ = fields_html
 
 
 def state_schemas(files: Files, checkpoint: Checkpoint) -> tuple[StoreSchema, ...]:

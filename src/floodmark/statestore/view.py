@@ -17,7 +17,7 @@ from floodmark.checkpoint.layout import (
     store_folder,
 )
 from floodmark.errors import MalformedFile, NoAnswer, WrongUse
-from floodmark.screen import fields_text
+from floodmark.screen import LINES, fields_html, fields_text, table_html
 from floodmark.state.files.records import one_record
 from floodmark.state.keys.part_of_key import PartOfKey, is_part
 from floodmark.state.keys.partitioning import partition_of
@@ -70,6 +70,7 @@ class StateStats:
     """The fullest partition's keys over the mean; None where there are no keys."""
 
     __repr__ = fields_text
+    _repr_html_ = fields_html
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,25 @@ class StateView:
     """The schema is the user's: no row is shown before its bytes were compared with it."""
 
     __repr__ = fields_text
+
+    def _repr_html_(self) -> str:
+        found = self.rows(LINES)
+        keys, values = (
+            list(dict.fromkeys(name for row in found for name in row[part] or ()))
+            for part in ("key", "value")
+        )
+        rows = [
+            (
+                row["partition"],
+                *((row["key"] or {}).get(name) for name in keys),
+                *((row["value"] or {}).get(name) for name in values),
+            )
+            for row in found
+        ]
+        about = f"{self.operator_name or 'operator'} {self.operator}, store {self.store}"
+        more = "to_pandas() or to_arrow() has them all." if len(rows) == LINES else ""
+        head = ("partition", *(f"key.{one}" for one in keys), *(f"value.{one}" for one in values))
+        return table_html(f"{about}, after batch {self.batch}", head, rows, more, self.hint)
 
     @property
     def key_type(self) -> Struct:

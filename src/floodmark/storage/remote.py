@@ -26,6 +26,14 @@ from floodmark.storage.files import Folder, Listing, first_line, is_a_file, unre
 
 # Hadoop's names for storages that fsspec calls otherwise.
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "wasbs": "abfs", "wasb": "abfs"}
+# What to install for a scheme; what is not here, fsspec's own error names.
+_DRIVERS = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), "'floodmark[s3]'"),
+    **dict.fromkeys(("webhdfs", "swebhdfs"), "'floodmark[hdfs]'"),
+    **dict.fromkeys(("gs", "gcs"), "gcsfs"),
+    **dict.fromkeys(("abfs", "abfss", "az", "adl", "wasb", "wasbs"), "adlfs"),
+    **dict.fromkeys(("hdfs", "viewfs"), "pyarrow"),
+}
 _AT_ONCE = 16
 _LARGE = 1 << 20
 _Result = TypeVar("_Result")
@@ -55,7 +63,9 @@ class RemoteFiles:
             raise CannotRead(
                 f"{location}: nothing installed here reads {scheme}://",
                 str(error),
-                'Install its fsspec driver, for S3: pip install "floodmark[s3]".',
+                f"Install what reads it: pip install {_DRIVERS[scheme]}"
+                if scheme in _DRIVERS
+                else "Install the fsspec driver of that storage with pip.",
             ) from None
         except (ValueError, TypeError) as error:
             raise WrongUse(

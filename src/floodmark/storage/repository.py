@@ -29,7 +29,7 @@ from floodmark.errors import (
     UnsafePath,
     WrongUse,
 )
-from floodmark.screen import line_text
+from floodmark.screen import fields_html, line_text
 from floodmark.storage.files import Files, WritableFiles
 
 CONFIG = RelativePath("floodmark-backup.json")
@@ -65,6 +65,7 @@ class Snapshot:
     """Who could read the checkpoint's folder, where storage has modes."""
 
     __repr__ = line_text
+    _repr_html_ = fields_html
 
     @property
     def bytes(self) -> int:

@@ -15,7 +15,7 @@ from floodmark.checkpoint.model import Checkpoint
 from floodmark.connectors.files.file_log import SourceFile
 from floodmark.connectors.files.offset import parse_log_offset
 from floodmark.connectors.registry import about
-from floodmark.screen import line_text
+from floodmark.screen import fields_html, line_text
 
 
 class Taken(str, Enum):
@@ -36,6 +36,7 @@ class InputFile:
     log_id: int
 
     __repr__ = line_text
+    _repr_html_ = fields_html
 
 
 def file_sources(checkpoint: Checkpoint) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ from floodmark.engine.spark.hadoop import checkpoint_files, qualified
 from floodmark.engine.spark.scala import jvm_field, sequence
 from floodmark.errors import WrongUse
 from floodmark.rules.restarts.rehearsal import Rehearsal
-from floodmark.screen import fields_text
+from floodmark.screen import fields_html, fields_text
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import load
 
@@ -91,6 +91,7 @@ class BisectReport:
     """What the trials wrote to: noop, or foreachBatch."""
 
     __repr__ = fields_text
+    _repr_html_ = fields_html
 
 
 def bisect_application(

@@ -44,7 +44,7 @@ from floodmark.engine.proof.scratch import empty_folder, scratch_place
 from floodmark.errors import NoAnswer, NotCarried, WrongUse
 from floodmark.rules.judging import judge_restart
 from floodmark.rules.restarts.reason import Judgement, Verdict
-from floodmark.screen import fields_text
+from floodmark.screen import fields_html, fields_text
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import load
 
@@ -93,6 +93,7 @@ class CodeComparison:
     exported: str | None = None
 
     __repr__ = fields_text
+    _repr_html_ = fields_html
 
     @property
     def differ(self) -> bool:

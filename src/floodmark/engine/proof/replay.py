@@ -41,7 +41,7 @@ from floodmark.engine.proof.replayed_state import (
 from floodmark.engine.proof.scratch import empty_folder, scratch_place
 from floodmark.errors import WrongUse
 from floodmark.rules.restarts.rehearsal import Rehearsal
-from floodmark.screen import fields_text
+from floodmark.screen import fields_html, fields_text
 from floodmark.statestore.compare import StateDifference
 from floodmark.storage.files import Files
 
@@ -103,6 +103,7 @@ class ReplayedBatch:
     exported: str | None = None
 
     __repr__ = fields_text
+    _repr_html_ = fields_html
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,7 @@ class Replay:
     batches: tuple[ReplayedBatch, ...]
 
     __repr__ = fields_text
+    _repr_html_ = fields_html
 
     @property
     def matches_checkpoint(self) -> bool | None:

@@ -16,7 +16,7 @@ from floodmark.engine.start.launch import CodeOrigin, Launched
 from floodmark.engine.start.lease import leave_behind
 from floodmark.engine.start.saved import read_saved
 from floodmark.errors import FloodmarkError
-from floodmark.screen import fields_text, line_text
+from floodmark.screen import fields_html, fields_text, line_text
 from floodmark.storage.files import Files
 
 _FAILURES_CARRIED = 100
@@ -39,6 +39,7 @@ class PipelineReport:
     """Committed ones whose rows are not counted: the run ended before Spark reported them."""
 
     __repr__ = line_text
+    _repr_html_ = fields_html
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class RunReport:
     pipelines: tuple[PipelineReport, ...]
 
     __repr__ = fields_text
+    _repr_html_ = fields_html
 
 
 class PipelineRun:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from floodmark.rules.finding import Rule
-from floodmark.screen import fitted, line_text
+from floodmark.screen import fields_html, fitted, line_text, table_html
 from floodmark.secret_text import redacted
 
 
@@ -47,6 +47,7 @@ class Reason:
     """Options with which `floodmark migrate` carries this change; None: it is not the way."""
 
     __repr__ = line_text
+    _repr_html_ = fields_html
 
     @property
     def is_refused(self) -> bool:
@@ -70,6 +71,18 @@ class Judgement:
         for one in self.reasons:
             said += [f"{one.code} {one.rule}: {one.what}", f"  {one.do}"]
         return fitted(said)
+
+    def _repr_html_(self) -> str:
+        return table_html(
+            f"{self.verdict.value}, by {self.decided_by}",
+            ("verdict", "rule", "what", "why", "do"),
+            (
+                (one.verdict.value, f"{one.code} {one.rule}", one.what, one.why, one.do)
+                for one in self.reasons
+            ),
+            *(f"Not compared: {words}" for words in self.not_compared),
+            self.command or "",
+        )
 
 
 def reason(

@@ -1,0 +1,166 @@
+"""Runs bench/*.py and writes docs/benchmarks.md and docs/benchmarks.json from the results.
+
+    python scripts/benchmarks.py [NAME…] [--report]
+
+A script that misses a claim, or fails, does not stop the others. With names only those run, and
+the results of the others stay as they were, each with its date. `--report` runs none of them.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from plots import growth_plot
+
+ROOT = Path(__file__).resolve().parents[1]
+KEPT = ROOT / "docs" / "benchmarks.json"
+PAGE = ROOT / "docs" / "benchmarks.md"
+RESULTS = "FLOODMARK_BENCH_RESULTS"
+_MARKS = {"yes": "yes", "close": "close", "no": "**missed**"}
+Results = dict[str, Any]
+
+
+def scripts() -> dict[str, Path]:
+    return {path.stem: path for path in sorted((ROOT / "bench").glob("*.py"))}
+
+
+def run(path: Path) -> Results:
+    """What one script measured, whether or not it ended well."""
+    print(f"== {path.relative_to(ROOT)}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "results.json"
+        began = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, str(path)], env={**os.environ, RESULTS: str(place)}, check=False
+        )
+        told: Results = json.loads(place.read_text()) if place.is_file() else {}
+    return {
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "seconds": round(time.monotonic() - began),
+        "ended": "whole" if told else f"failed with exit status {done.returncode}",
+        "machine": machine(),
+        "claims": [],
+        "series": [],
+        **told,
+    }
+
+
+def machine() -> dict[str, str]:
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": str(os.cpu_count()),
+        "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 1e9:.0f} GB",
+        "python": platform.python_version(),
+        "pyspark": version("pyspark"),
+        "pyarrow": version("pyarrow"),
+    }
+
+
+def page(kept: Results) -> str:
+    return "\n".join(_page(kept)) + "\n"
+
+
+def _page(kept: Results) -> Iterator[str]:
+    results = kept.get("results", {})
+    yield "# Benchmarks"
+    yield ""
+    yield "Each line is a ratio of two measures that were taken in turns in one run: Floodmark"
+    yield "beside what you would use instead. Ratios survive a busy machine; seconds do not."
+    yield "`make bench` makes this page, [benchmarks.json](benchmarks.json) has the numbers, and"
+    yield "`make bench-quick`, a part of `make test`, fails when something has become half as fast."
+    yield ""
+    yield "*close* is beyond its limit by less than the noise of a shared machine, 15%."
+    yield from ("", "| what | measured | limit | held | date |", "|---|---|---|---|---|")
+    for name in scripts():
+        for claim in results.get(name, {}).get("claims", ()):
+            limit = f"{claim['bound']} {claim['limit']:g}"
+            yield (
+                f"| [{name}](#{name}): {claim['claim']} | {claim['measured']:.3g} | {limit} "
+                f"| {_MARKS[claim['held']]} | {results[name]['date']} |"
+            )
+    missing = [name for name in scripts() if not results.get(name, {}).get("claims")]
+    if missing:
+        yield from ("", f"Not measured yet on this machine: {', '.join(missing)}.")
+    plots = [(name, series) for name, one in results.items() for series in one.get("series", ())]
+    if plots:
+        yield from ("", "## How it grows", "")
+        yield from (f"![{alt(series)}](pictures/{plot_name(series)})\n" for _, series in plots)
+    yield from _scripts(results)
+
+
+def _scripts(results: Results) -> Iterator[str]:
+    yield from ("", "## What is measured")
+    for name, path in scripts().items():
+        words = (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n\n    ")[0]
+        yield from ("", f"### {name}", "", " ".join(words.split("\n\n")[0].split()))
+        if name in results:
+            one = results[name]
+            where = one["machine"]
+            yield ""
+            yield (
+                f"Last run {one['date']}, {one['seconds']} s: {where['system']}, "
+                f"{where['cores']} cores, {where['memory']}, Python {where['python']}, "
+                f"Spark {where['pyspark']}, pyarrow {where['pyarrow']}. It ended {one['ended']}."
+            )
+
+
+def alt(series: Results) -> str:
+    points = ", ".join(f"{number:,}: {value:.3g}" for number, value in series["points"])
+    return f"{series['name']} by {series['of']}, {series['unit']}: {points}"
+
+
+def plot_name(series: Results) -> str:
+    words = f"growth-{series['name']}-{series['of']}".replace("--", "").lower()
+    return "-".join("".join(c if c.isalnum() else " " for c in words).split()) + ".svg"
+
+
+def write(kept: Results) -> None:
+    KEPT.write_text(json.dumps(kept, indent=1) + "\n")
+    PAGE.write_text(page(kept))
+    for one in kept.get("results", {}).values():
+        for series in one.get("series", ()):
+            (ROOT / "docs" / "pictures" / plot_name(series)).write_text(growth_plot(series))
+
+
+def table(results: Results) -> str:
+    lines = []
+    for name, one in results.items():
+        counted = [claim["held"] for claim in one["claims"]]
+        told = ", ".join(f"{counted.count(held)} {held}" for held in ("yes", "close", "no"))
+        lines.append(f"{name:22} {one['seconds']:5} s   {told if counted else one['ended']}")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    names = [name for name in sys.argv[1:] if not name.startswith("-")]
+    unknown = sorted(set(names) - set(scripts()))
+    if unknown:
+        print(f"no such benchmark: {', '.join(unknown)}. There are: {', '.join(scripts())}")
+        return 2
+    kept: Results = json.loads(KEPT.read_text()) if KEPT.is_file() else {}
+    results = kept.setdefault("results", {})
+    ran = {}
+    if "--report" not in sys.argv:
+        for name in names or scripts():
+            ran[name] = results[name] = run(scripts()[name])
+            write(kept)  # a run that is cut off has kept what it measured
+    write(kept)
+    print(f"\n{table(ran)}\n\ndocs/benchmarks.md has them all.")
+    bad = [one for one in ran.values() if not one["claims"] and not one["series"]]
+    missed = [c for one in ran.values() for c in one["claims"] if c["held"] == "no"]
+    return 1 if bad or missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

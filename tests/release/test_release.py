@@ -1,0 +1,287 @@
+"""What is published: wheel and source archive, installed into an environment that has nothing."""
+
+from __future__ import annotations
+
+import email
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from email.message import Message
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "4.2"
+TOTALS = str(GOLDEN / "sales-hdfs" / "checkpoint")
+KAFKA = str(GOLDEN / "kafka" / "checkpoint")
+DSTREAMS = str(GOLDEN / "dstreams" / "checkpoint")
+SALES = str(ROOT / "examples" / "sales.py")
+MOST_SECONDS = 0.15
+"""For `import floodmark` and the command's own module, in processor time."""
+BASE = {"click", "floodmark", "fsspec", "markdown-it-py", "mdurl", "pygments", "rich"}
+
+
+def done(*command: str | Path, cwd: Path | None = None, **environment: str) -> str:
+    ended = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def tool(name: str) -> Path:
+    return Path(sys.executable).with_name(name)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with a source archive and the wheel that is made from it."""
+    folder = tmp_path_factory.mktemp("dist")
+    done(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT)
+    assert sorted(path.suffix for path in folder.iterdir()) == [".gz", ".whl"]
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> Path:
+    (found,) = built.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        return email.message_from_bytes(archive.read(name))
+
+
+@pytest.fixture(scope="module")
+def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """bin/ of an environment with the wheel and what it asks for, and nothing else."""
+    folder = tmp_path_factory.mktemp("empty")
+    venv.create(folder, with_pip=True)
+    install(folder / "bin" / "python", wheel)
+    return folder / "bin"
+
+
+def install(python: Path, wheel: Path) -> None:
+    pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    done(*pip, "-c", ROOT / "constraints.txt", wheel)
+
+
+def test_the_index_takes_them(built: Path, wheel: Path) -> None:
+    done(tool("twine"), "check", "--strict", *built.iterdir())
+    done(tool("check-wheel-contents"), wheel)
+
+
+def test_the_page_on_the_index_has_no_relative_link(metadata: Message) -> None:
+    text = metadata.get_payload()
+    assert isinstance(text, str)
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    assert len(links) > 10
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    assert metadata["Description-Content-Type"] == "text/markdown"
+
+
+def test_it_says_what_it_is(metadata: Message) -> None:
+    urls = {line.split(", ")[0] for line in metadata.get_all("Project-URL", [])}
+    assert urls == {"Homepage", "Documentation", "Source", "Issues", "Changelog"}
+    said = metadata.get_all("Classifier", [])
+    for minor in range(10, 15):
+        assert f"Programming Language :: Python :: 3.{minor}" in said
+    assert metadata["Requires-Python"] == ">=3.10"
+    assert metadata["License-Expression"] == "Apache-2.0"
+
+
+def test_only_the_package_is_inside(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"floodmark"}
+    assert "floodmark/py.typed" in names
+    assert any(name.startswith("floodmark/web/static/") for name in names)
+
+
+def test_the_base_install_reads_a_checkpoint(empty: Path) -> None:
+    assert "Spark goes on with batch 3" in done(empty / "floodmark", "inspect", TOTALS)
+    packages = done(
+        empty / "python",
+        "-c",
+        "from importlib.metadata import distributions as d; print(*(x.name for x in d()))",
+    )
+    found = {name.lower() for name in packages.split()} - {"pip", "setuptools"}
+    assert found == BASE
+
+
+def test_the_base_install_starts_quickly(empty: Path) -> None:
+    code = "import time, floodmark, floodmark.cli.main; print(time.process_time())"
+    bare = "import time; print(time.process_time())"
+    spent = min(float(done(empty / "python", "-c", code)) for _ in range(5))
+    start = min(float(done(empty / "python", "-c", bare)) for _ in range(5))
+    assert spent - start < MOST_SECONDS
+
+
+def test_inspect_loads_nothing_that_it_does_not_need(empty: Path) -> None:
+    code = (
+        "import sys; from floodmark.cli.main import run; run(['inspect', sys.argv[1]]);"
+        "print('loaded', *(m for m in ('fsspec', 'rich', 'asyncio', 'http') if m in sys.modules))"
+    )
+    assert done(empty / "python", "-c", code, TOTALS).splitlines()[-1] == "loaded"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extra"),
+    [
+        (["state", TOTALS], "[state]"),
+        (["state", DSTREAMS], "[state]"),
+        (["doctor", TOTALS, "--read-data"], "[state]"),
+        (["repartition", TOTALS, "new", "--partitions", "3"], "[state]"),
+        (["convert", TOTALS, "new", "--provider", "rocksdb"], "[state]"),
+        (["run", SALES], "[spark]"),
+        (["demo", "--folder", "demo"], "[spark]"),
+        (["check", TOTALS, SALES], "[spark]"),
+        (["migrate", TOTALS, "new", "--app", SALES], "[spark,state]"),
+        (["bootstrap", "new", "--app", SALES, "--state", "t.parquet"], "[spark,state]"),
+        (["leave-dstreams", DSTREAMS, "new", "--app", SALES], "[spark,state]"),
+        (["replay", TOTALS, "--batch", "1", "--app", SALES], "[spark,state]"),
+        (["compare", TOTALS, "--old", SALES, "--new", SALES], "[spark,state]"),
+        (["serve", "."], "[web]"),
+        (["lag", KAFKA, "--kafka", "127.0.0.1:9"], "[kafka]"),
+        (["inspect", "s3://bucket/orders"], "[s3]"),
+        (["inspect", "webhdfs://host/orders"], "[hdfs]"),
+        (["inspect", "gs://bucket/orders"], "gcsfs"),
+    ],
+    ids=lambda value: (
+        " ".join(Path(part).name for part in value) if isinstance(value, list) else ""
+    ),
+)
+def test_a_verb_says_which_extra_it_needs(
+    empty: Path, arguments: list[str], extra: str, tmp_path: Path
+) -> None:
+    ended = subprocess.run(
+        [empty / "floodmark", *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    told = ended.stdout + ended.stderr
+    assert ended.returncode in (2, 3), told
+    assert re.search(rf"pip install ['\"]?(floodmark)?{re.escape(extra)}", told), told
+    assert "Traceback" not in told
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_python_that_is_here_takes_it(wheel: Path, empty: Path, tmp_path: Path) -> None:
+    """Those of 3.10 to 3.14 that are installed; the release's workflow has them all."""
+    own = sys.version_info.minor
+    tried = [f"3.{own}"]  # the one of `empty`
+    for minor in set(range(10, 15)) - {own}:
+        python = shutil.which(f"python3.{minor}")
+        if python and subprocess.run([python, "-c", "pass"], check=False).returncode == 0:
+            folder = tmp_path / f"3.{minor}"
+            done(python, "-m", "venv", folder)
+            install(folder / "bin" / "python", wheel)
+            assert "batch 3" in done(folder / "bin" / "floodmark", "inspect", TOTALS)
+            tried.append(f"3.{minor}")
+    print("tried on", *sorted(tried))
+    assert f"3.{own}" in done(empty / "python", "--version")
+
+
+def test_a_python_that_is_too_old_is_told_so(tmp_path: Path) -> None:
+    old = tmp_path / "python3.9"
+    old.write_text("#!/bin/sh\nexit 1\n")  # the answer of an old one to the question of its age
+    old.chmod(0o755)
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    ended = subprocess.run(
+        ["make", "setup", f"PYTHON={old}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode != 0
+    assert "needs Python 3.10 or later" in ended.stdout
+    assert "make PYTHON=python3.12 setup" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("java", "words"),
+    [(None, "Java"), ("1.8.0_392", "Java 8 is too old")],
+    ids=["missing", "too old"],
+)
+def test_java_that_is_missing_or_too_old_is_told_so(
+    java: str | None, words: str, tmp_path: Path
+) -> None:
+    """In an environment whose PATH leads to no other Java."""
+    home = tmp_path / "jdk"
+    (home / "bin").mkdir(parents=True)
+    if java:
+        (home / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
+        (home / "bin" / "java").chmod(0o755)
+        (home / "release").write_text(f'JAVA_VERSION="{java}"\nMODULES="java.base"\n')
+    environment = {**os.environ, "PATH": str(home / "bin")}
+    environment.pop("JAVA_HOME", None)
+    if java:
+        environment["JAVA_HOME"] = str(home)
+    ended = subprocess.run(
+        [sys.executable, "-m", "floodmark", "run", SALES, "--available-now"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=environment,
+    )
+    assert ended.returncode == 2, ended.stderr
+    assert words in ended.stderr
+    assert "Install Java 17" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_the_bill_of_materials_names_what_is_installed(empty: Path, tmp_path: Path) -> None:
+    place = tmp_path / "sbom.json"
+    done(tool("cyclonedx-py"), "environment", empty / "python", "-o", place)
+    text = place.read_text()
+    for name in BASE - {"pygments"}:
+        assert f'"name": "{name}"' in text
+
+
+def test_container_recipes_name_what_there_is() -> None:
+    """They are not built here: what they copy has to be there, and let in by .dockerignore."""
+    recipe = (ROOT / "Dockerfile").read_text()
+    copied = [
+        part
+        for line in re.findall(r"^COPY (?!--from)(.+)$", recipe, re.M)
+        for part in line.split()[:-1]
+    ]
+    let_in = (ROOT / ".dockerignore").read_text().splitlines()
+    assert copied
+    for part in copied:
+        assert (ROOT / part).exists(), part
+        assert f"!{part}" in let_in, part
+    assert json.loads((ROOT / ".devcontainer/devcontainer.json").read_text())["postCreateCommand"]
+
+
+def test_workflows_are_safe() -> None:
+    """zizmor finds nothing; every action of somebody else is named by a commit."""
+    workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    assert workflows
+    done(tool("zizmor"), "--offline", "--no-progress", *workflows, ROOT / "action.yml")
+    for workflow in workflows:
+        for used in re.findall(r"uses: (\S+)", workflow.read_text()):
+            assert used.startswith("./") or re.search(r"@[0-9a-f]{40}$", used), used

@@ -1,0 +1,79 @@
+"""What notebooks show of a result: tables, bounded, and with a stranger's text escaped."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import floodmark
+from floodmark.rules.finding import Finding, Severity
+from floodmark.rules.restarts.reason import Judgement, Reason, Verdict
+from floodmark.screen import LINES, Shown
+
+GOLDEN = Path(__file__).parent / "golden" / "4.2" / "sales-hdfs" / "checkpoint"
+SCRIPT = "<script>alert(1)</script>"
+
+
+def html(value: Any) -> str:
+    text = value._repr_html_()
+    assert isinstance(text, str)
+    assert "<script" not in text
+    return text
+
+
+def test_a_finding_and_a_verdict() -> None:
+    finding = Finding("FM104", "empty", Severity.ERROR, SCRIPT, None, SCRIPT, "w", "d", True)
+    assert "&lt;script&gt;" in html(finding)
+    assert "error" in html(finding)
+    reason = Reason("FM322", "changed", Verdict.NEEDS_MIGRATION, SCRIPT, "state/0", "why", "do")
+    told = html(Judgement(Verdict.NEEDS_MIGRATION, "rules", (reason,), (SCRIPT,), "floodmark x"))
+    assert "needs-migration, by rules" in told
+    assert "floodmark x" in told
+
+
+def test_a_checkpoint_its_state_and_a_plan(tmp_path: Path) -> None:
+    place = tmp_path / f"a{SCRIPT.replace('/', '')}"
+    shutil.copytree(GOLDEN, place)
+    assert "batch 3" in html(floodmark.open(str(place)))
+    assert "<th style='text-align:left'>value.sum</th>" in html(floodmark.read_state(str(place)))
+    change = floodmark.upgrade(str(place), str(tmp_path / "new"))
+    assert "Nothing has been changed. Carry it out with .apply()" in html(change)
+    assert "copy" in html(change)
+    assert "upgrade" in html(change.plan)
+    assert "2026-11-15 09:19:23 UTC" in html(floodmark.offsets(str(place)))
+    assert "structured-streaming" in html(floodmark.inspect(str(place)))
+    assert "keys" in html(floodmark.read_state(str(place)).stats())
+
+
+def test_a_long_list_is_cut_and_says_so() -> None:
+    findings = Shown(
+        Finding("FM104", "empty", Severity.ERROR, f"offsets/{n}", None, "", "", "", True)
+        for n in range(100)
+    )
+    text = html(findings)
+    assert text.count("<tr>") == LINES + 1
+    assert "75 more of 100" in text
+    assert html(Shown(())) == "<p>nothing</p>"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "checkpoint.inspection.Inspection",
+        "connectors.behind.Lag",
+        "engine.code.bisect.BisectReport",
+        "engine.proof.compare.CodeComparison",
+        "engine.proof.replay.Replay",
+        "engine.run.stream.RunReport",
+        "statestore.diff.StateDiff",
+        "statestore.dstreams.DStreamState",
+    ],
+)
+def test_reports_show_themselves(name: str) -> None:
+    from importlib import import_module
+
+    module, _, kind = name.rpartition(".")
+    assert callable(getattr(import_module(f"floodmark.{module}"), kind)._repr_html_)
