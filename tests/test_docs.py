@@ -90,7 +90,9 @@ def test_a_documented_command_is_a_valid_one(
 def prepared(folder: Path) -> Path:
     """A folder with the places that the documents name."""
     samples.write(folder / "data/checkpoints/sales", samples.sales(60))
-    shutil.copytree(GOLDEN.parents[1] / "kafka/checkpoint", folder / "data/checkpoints/orders")
+    for name, golden in (("orders", "kafka"), ("union", "union")):
+        place = GOLDEN.parents[1] / golden / "checkpoint"
+        shutil.copytree(place, folder / "data" / "checkpoints" / name)
     samples.write(folder / "data/checkpoints/files", samples.file_stream())
     for name in ("data/checkpoints/totals", "data/old-checkpoint"):
         shutil.copytree(GOLDEN, folder / name)
