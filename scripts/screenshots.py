@@ -28,6 +28,7 @@ from floodmark import api
 
 WIDTHS = {"wide": 1360, "tablet": 820, "phone": 390}
 DOCS = Path(__file__).resolve().parents[1] / "docs"
+DSTREAMS = DOCS.parent / "tests" / "golden" / "4.2" / "dstreams" / "checkpoint"
 
 
 @contextmanager
@@ -70,6 +71,7 @@ def main(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as place:
         root = Path(place) / "data"
         write_fleet(root)
+        shutil.copytree(DSTREAMS, root / "legacy" / "word-counts")
         with served(root) as url, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium())
             for theme in ("light", "dark"):
@@ -91,6 +93,11 @@ def main(folder: Path) -> None:
                         page.locator(f"#tabs a[href='#{view}']").click()
                         page.wait_for_timeout(700)
                         page.screenshot(path=folder / f"{view}-{name}-{theme}.png")
+                    page.goto(url)
+                    page.get_by_role("link", name="legacy/word-counts").click()
+                    page.wait_for_selector("#dstreams-chart .main-svg")
+                    page.wait_for_timeout(700)
+                    page.screenshot(path=folder / f"dstreams-{name}-{theme}.png")
                     context.close()
             browser.close()
 

@@ -16,6 +16,7 @@ from floodmark.fleet.batch_bars import was_copied
 from floodmark.fleet.card import CardDStreams, FindingCounts, bounded
 from floodmark.rules.finding import Severity
 from floodmark.rules.registry import examine as examine_evidence
+from floodmark.secret_text import redacted
 from floodmark.storage.files import Files
 
 _STRUCTURED = Kind.STRUCTURED_STREAMING.value
@@ -61,7 +62,7 @@ def examine(files: Files) -> Examined:
     if checkpoint.complete:
         found = examine_evidence(evidence)
         counts = {level: sum(one.severity is level for one in found) for level in Severity}
-        worst = bounded(f"{found[0].code} {found[0].what}") if found else None
+        worst = bounded(redacted(f"{found[0].code} {found[0].what}")) if found else None
         findings = FindingCounts(
             counts[Severity.ERROR], counts[Severity.WARNING], counts[Severity.ADVICE], worst
         )

@@ -26,6 +26,7 @@ from floodmark.fleet.detail import CheckpointDetail, PageFinding, detail
 from floodmark.fleet.progress_lines import ProgressLine, parse_lines
 from floodmark.rules.finding import Finding
 from floodmark.rules.registry import examine
+from floodmark.secret_text import redacted
 from floodmark.storage.files import Files
 from floodmark.storage.glimpse import Glimpse
 from floodmark.storage.local import LocalFiles
@@ -189,8 +190,8 @@ def _shown(finding: Finding) -> PageFinding:
         finding.rule,
         finding.severity.value,
         bounded(finding.path),
-        bounded(finding.what, _LONGEST_WORDS),
-        bounded(finding.why, _LONGEST_WORDS),
-        bounded(finding.do, _LONGEST_WORDS),
+        bounded(redacted(finding.what), _LONGEST_WORDS),
+        bounded(redacted(finding.why), _LONGEST_WORDS),
+        bounded(redacted(finding.do), _LONGEST_WORDS),
         finding.repairable,
     )

@@ -19,7 +19,7 @@ const EXTRAS = {
 };
 const RANK = Object.fromEntries(HEALTH_ORDER.map((name, index) => [name, index]));
 const SORTS = {
-  attention: (c) => [RANK[c.health], -(c.findings ? c.findings.error * 1000 + c.findings.warning : 0), c.name],
+  attention: (c) => [c.findings && c.findings.error ? Math.min(RANK[c.health], 0.5) : RANK[c.health], -(c.findings ? c.findings.error * 1000 + c.findings.warning : 0), c.name],
   name: (c) => [c.name],
   commit: (c) => [-(c.last_commit_ms || 0), c.name],
   rate: (c) => [-(c.batches_per_minute || 0), c.name],

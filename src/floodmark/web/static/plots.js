@@ -204,7 +204,10 @@ export function timeChart(id, bars, lines) {
   });
 }
 
+// What each batch wrote, and at the right how large each partition is now.
 export function heatChart(id, map) {
+  const sizes = Math.max(...map.sizes, 1);
+  const narrow = (at(id) || document.body).clientWidth < 560;
   show(id, () => ({
     traces: [{
       type: "heatmap", x: map.batches, y: map.partitions, z: map.bytes,
@@ -212,7 +215,15 @@ export function heatChart(id, map) {
       hoverinfo: "text", xgap: map.batches.length < 60 ? 1 : 0, ygap: map.partitions.length < 40 ? 1 : 0, hoverongaps: false,
       colorscale: [[0, look("--heat-0")], [0.35, look("--heat-1")], [0.7, look("--heat-2")], [1, look("--heat-3")]],
       colorbar: { thickness: 10, outlinewidth: 0, tickfont: { color: look("--ink-2"), size: 10 }, ticksuffix: " B", tickformat: ".2s", len: 1 },
+    }, {
+      type: "bar", orientation: "h", x: map.sizes, y: map.partitions, xaxis: "x2", marker: { color: look("--bar") }, width: 0.7,
+      text: map.sizes.map((n, i) => `partition ${map.partitions[i]}<br>${bytes(n)} in all its files`), textposition: "none", hoverinfo: "text",
     }],
-    layout: { xaxis: { title: { text: "batch" }, tickformat: ",d", showgrid: false }, yaxis: { title: { text: "partition" }, rangemode: "normal", tickformat: ",d", dtick: map.partitions.length <= 16 ? 1 : undefined, showgrid: false, autorange: "reversed" }, margin: { l: 48, r: 8, t: 12, b: 40 } },
+    layout: {
+      xaxis: { title: { text: "batch" }, tickformat: ",d", showgrid: false, domain: [0, narrow ? 0.74 : 0.84], nticks: narrow ? 4 : undefined },
+      xaxis2: { title: { text: "size", font: { color: look("--ink-2"), size: 11 } }, domain: [narrow ? 0.79 : 0.87, 1], range: [0, sizes * 1.05], tickformat: ".1s", nticks: 3, tickfont: { color: look("--ink-2"), size: 10 }, showgrid: false, zeroline: false, fixedrange: true, anchor: "y" },
+      yaxis: { title: { text: "partition" }, rangemode: "normal", tickformat: ",d", dtick: map.partitions.length <= 16 ? 1 : undefined, showgrid: false, autorange: "reversed" },
+      margin: { l: 48, r: 8, t: 12, b: 40 },
+    },
   }));
 }
