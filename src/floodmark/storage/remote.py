@@ -36,6 +36,9 @@ _DRIVERS = {
 }
 _AT_ONCE = 16
 _LARGE = 1 << 20
+# Of botocore, below s3fs' own. With the defaults of both, one read of a store that drops every
+# connection is tried 250 times, for three minutes, before anybody is told.
+_RETRIES: dict[str, Any] = {"total_max_attempts": 3, "mode": "standard"}
 _Result = TypeVar("_Result")
 
 
@@ -57,6 +60,8 @@ class RemoteFiles:
         if url.startswith("s3://"):
             # With more than one, s3fs asks each file's size before it reads it: twice the requests.
             defaults["max_concurrency"] = 1
+            defaults["config_kwargs"] = {"retries": _RETRIES, **options.get("config_kwargs", {})}
+            options = {key: value for key, value in options.items() if key != "config_kwargs"}
         try:
             fs, folder = fsspec.core.url_to_fs(url, **{**defaults, **options})
         except ImportError as error:
@@ -73,6 +78,8 @@ class RemoteFiles:
             ) from None
         except Exception as error:  # a driver that looks for its server, or for Java, at once
             raise _not_opened(location, scheme, error) from None
+        if url.startswith("s3://"):
+            fs.retries = _RETRIES["total_max_attempts"]
         root = public_url(location.rstrip("/"))
         return RemoteFiles(root, fs, folder.rstrip("/"), scheme != "memory")
 
