@@ -54,6 +54,25 @@ def test_samples_come_back_and_grow_old(tmp_path: Path) -> None:
     again.close()
 
 
+def test_a_history_of_many_streams_is_thinned_out_quickly(tmp_path: Path) -> None:
+    """A day of a hundred streams; while it goes on, others are not held up."""
+    history = History(tmp_path / "h.sqlite", 14 * DAY)
+    now = 100 * DAY
+    for number in range(100):
+        times = range(now - 2 * DAY, now - DAY, 60_000)
+        history.add((f"{number:04}", sample(at)) for at in times)
+        history.add_batches((f"{number:04}", BatchSample(at // 60_000, at)) for at in times)
+    began = time.process_time()
+    history.prune(now)
+    assert time.process_time() - began < 15
+    assert history.problem is None
+    assert len(history.samples("0007")) == len(history.batches("0007")) == 144
+    history.add([("0007", sample(now - DAY + 60_000)), ("0007", sample(now - DAY + 120_000))])
+    history.prune(now + 3_600_000)
+    assert len(history.samples("0007")) == 145
+    history.close()
+
+
 def test_batches_outlive_the_purge_of_the_logs(tmp_path: Path) -> None:
     folder = samples.write(tmp_path / "data" / "sales", samples.logs(range(6), range(6)))
     kept = str(tmp_path / "kept" / "history.sqlite")

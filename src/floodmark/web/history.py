@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,12 @@ CREATE TABLE IF NOT EXISTS batches (
   checkpoint TEXT NOT NULL, batch INTEGER NOT NULL, committed_ms INTEGER NOT NULL,
   planned_ms INTEGER, PRIMARY KEY (checkpoint, batch)) WITHOUT ROWID;
 """
+_KEYS = {
+    "samples": ("at_ms", "at_ms"),
+    "batches": ("batch", "committed_ms"),
+    "parts": ("", "at_ms"),
+}
+"""Table → what numbers its rows, and when they were."""
 _FROM_VERSION_1 = "ALTER TABLE batches ADD COLUMN planned_ms INTEGER"
 
 
@@ -63,6 +70,7 @@ class History:
         self.path = path
         self._retention_ms = retention_ms
         self._lock = threading.Lock()
+        self._thinned_ms = 0
         self.problem: str | None = None
         try:
             if path is not None:
@@ -148,25 +156,56 @@ class History:
             return []
 
     def prune(self, now_ms: int) -> None:
-        """Thins out what is older than a day, and removes what is older than the retention."""
-        oldest, fine = now_ms - self._retention_ms, now_ms - _FINE_MS
+        """Thins out what is older than a day, and removes what is older than the retention.
+
+        One checkpoint after another, each in a moment: others write and read between them.
+        """
+        fine = now_ms - _FINE_MS
         try:
-            with self._lock, self._db:
-                self._db.execute("DELETE FROM samples WHERE at_ms < ?", (oldest,))
-                self._db.execute("DELETE FROM batches WHERE committed_ms < ?", (oldest,))
-                self._db.execute("DELETE FROM parts WHERE at_ms < ?", (now_ms - PARTS_KEPT_MS,))
-                for table, at, key in (
-                    ("samples", "at_ms", "at_ms"),
-                    ("batches", "committed_ms", "batch"),
-                ):
-                    self._db.execute(
-                        f"DELETE FROM {table} WHERE {at} < ? AND (checkpoint, {key}) NOT IN "  # nosec B608
-                        f"(SELECT checkpoint, min({key}) FROM {table} WHERE {at} < ? "
-                        f"GROUP BY checkpoint, {at} / ?)",
-                        (fine, fine, _COARSE_MS),
-                    )
+            for table, (key, at) in _KEYS.items():
+                kept_ms = PARTS_KEPT_MS if table == "parts" else self._retention_ms
+                for checkpoint in self._checkpoints(table):
+                    with self._lock, self._db:
+                        self._db.execute(
+                            f"DELETE FROM {table} WHERE checkpoint = ? AND {at} < ?",  # nosec B608
+                            (checkpoint, now_ms - kept_ms),
+                        )
+                        if table != "parts":
+                            self._thin_out(table, key, at, checkpoint, fine)
+            self._thinned_ms = fine
         except sqlite3.Error as error:
             self.problem = f"The history cannot be thinned out: {error}"
+
+    def _checkpoints(self, table: str) -> Iterator[str]:
+        """By steps through the index: a list of all rows would take long."""
+        found: str | None = ""
+        while True:
+            with self._lock:
+                [(found,)] = self._db.execute(
+                    f"SELECT min(checkpoint) FROM {table} WHERE checkpoint > ?",  # nosec B608
+                    (found,),
+                )
+            if found is None:
+                return
+            yield found
+
+    def _thin_out(self, table: str, key: str, at: str, checkpoint: str, fine: int) -> None:
+        """Of the rows of each ten minutes the first stays. What was thinned out once is done."""
+        since = self._thinned_ms - self._thinned_ms % _COARSE_MS
+        rows = self._db.execute(
+            f"SELECT {key}, {at} FROM {table} WHERE checkpoint = ? AND {at} >= ? "  # nosec B608
+            f"AND {at} < ? ORDER BY {key}",
+            (checkpoint, since, fine),
+        ).fetchall()
+        surplus = [
+            (checkpoint, found)
+            for (_, before), (found, after) in pairwise(rows)
+            if before // _COARSE_MS == after // _COARSE_MS
+        ]
+        self._db.executemany(
+            f"DELETE FROM {table} WHERE checkpoint = ? AND {key} = ?",  # nosec B608
+            surplus,
+        )
 
     def close(self) -> None:
         with self._lock:

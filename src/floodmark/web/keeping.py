@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Sequence
 
@@ -45,7 +46,8 @@ class Keeper:
         self._history.add_batches(batches)
         if time.monotonic() - self._pruned > _PRUNE_SECONDS:
             self._pruned = time.monotonic()
-            self._history.prune(now_ms)
+            prune = threading.Thread(target=self._history.prune, args=(now_ms,), daemon=True)
+            prune.start()  # of very many streams it takes a while, and the clock must not wait
 
 
 def one_a_minute(times: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
