@@ -14,6 +14,7 @@ FROM base AS build
 WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
+COPY man man
 RUN python3 -m venv /opt/floodmark \
  && /opt/floodmark/bin/pip install --no-cache-dir -c constraints.txt '.[all]' \
  && /opt/floodmark/bin/python -m compileall -q /opt/floodmark/lib

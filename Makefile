@@ -64,6 +64,7 @@ soak: setup java services ## The long campaigns; docs/reliability.md keeps their
 
 docs: setup ## Build the site in site/, with both generators; a warning fails it
 	@$(BIN)/python scripts/reference.py
+	@$(BIN)/python scripts/man_page.py
 	@$(BIN)/python scripts/rule_docs.py
 	@$(BIN)/python scripts/diagrams.py
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir .cache/mkdocs

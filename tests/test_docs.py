@@ -148,7 +148,7 @@ def test_a_page_can_be_followed(
         if where != document or starts_spark(command) or asks_for_the_demo(command):
             continue
         if not is_elsewhere(command):
-            program, *arguments = shlex.split(command.split(" > ")[0])
+            program, *arguments = shlex.split(re.split(r" [|>] ", command)[0])
             assert program == "floodmark", command
             status = run(arguments)
             assert status in (0, 1), f"{command}\n{capsys.readouterr().err}"
@@ -216,7 +216,7 @@ def test_a_page_begins_with_its_title(document: Path) -> None:
     assert document.read_text().startswith("# "), f"{document.name} has no title"
 
 
-@pytest.mark.parametrize("script", ["reference.py", "rule_docs.py", "diagrams.py"])
+@pytest.mark.parametrize("script", ["reference.py", "rule_docs.py", "diagrams.py", "man_page.py"])
 def test_what_is_made_from_the_code_is_current(script: str) -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "scripts" / script), "--check"],

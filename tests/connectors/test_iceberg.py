@@ -109,7 +109,7 @@ def test_where_the_stream_began_is_expired(copied: Path) -> None:
     asked = in_table("orders")
     [finding] = floodmark.doctor(str(copied), table=asked)
     assert (finding.rule, finding.path) == ("iceberg-start-expired", START)
-    assert "floodmark repair CP --table" in finding.do
+    assert f"floodmark repair {copied} --table {asked}" in finding.do
 
     assert floodmark.repair(str(copied)).plan.steps == ()
     change = floodmark.repair(str(copied), table=asked, execute=True, accept="maybe-running")

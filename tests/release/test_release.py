@@ -110,6 +110,7 @@ def test_only_the_package_is_inside(wheel: Path) -> None:
         names = archive.namelist()
     assert {name.split("/")[0].split("-")[0] for name in names} == {"floodmark"}
     assert "floodmark/py.typed" in names
+    assert any(name.endswith("/data/share/man/man1/floodmark.1") for name in names)
     assert any(name.startswith("floodmark/web/static/") for name in names)
 
 

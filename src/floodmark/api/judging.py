@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from floodmark.addresses import public_url
 from floodmark.api.arguments import (
     Storage,
     parse_settings,
@@ -76,7 +79,18 @@ def diagnose(
     places = SourcePlaces(sources, bootstrap_servers, table, sink)
     evidence = _evidence(path, read_data, storage, places)
     asked = evidence.outside.sink if evidence.outside else None
-    return Diagnosis(examine(evidence), evidence.left_open, asked)
+    found = tuple(_pasteable(one, str(path), table) for one in examine(evidence))
+    return Diagnosis(found, evidence.left_open, asked)
+
+
+def _pasteable(finding: Finding, path: str, table: str | None) -> Finding:
+    """With the checkpoint's own place in its commands: they work as they are printed."""
+    names = {"CP": path, **({"TABLE": table} if table else {})}
+    do = finding.do
+    for name, place in names.items():
+        quoted = shlex.quote(public_url(place)).replace("\\", r"\\")
+        do = re.sub(rf"(`floodmark [^`]*?)\b{name}\b", rf"\1{quoted}", do)
+    return replace(finding, do=do)
 
 
 def _evidence(

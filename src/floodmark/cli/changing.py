@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from floodmark import api
-from floodmark.cli import options
+from floodmark.cli import options, waiting
 from floodmark.cli.words import count, echo, size, style, table
 from floodmark.visible import one_line
 
@@ -123,6 +123,7 @@ def carrying(
     from rich.console import Console
     from rich.progress import Progress
 
+    waiting.end()
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("files", total=None)
         yield Carrying(

@@ -96,12 +96,13 @@ def command(
             echo(f"\nThe whole story of a rule: floodmark explain {found[0].code}.")
             repairable = sum(item.repairable for item in found)
             if repairable:
-                verb = (
-                    "repair" + (" --read-data" if share else "") + (" --table …" if table else "")
-                )
+                import shlex
+
+                read = " --read-data" if share else ""
+                asked = f" --table {shlex.quote(public_url(table))}" if table else ""
                 echo(
-                    f"`floodmark {verb}` can repair {repairable} of {len(found)}; it shows a plan "
-                    "first."
+                    f"{repairable} of {len(found)} can be repaired. This shows the plan, and "
+                    f"changes nothing:\n  floodmark repair {shlex.quote(place)}{read}{asked}"
                 )
         else:
             echo(f"{place} is sound: no rule found anything.")

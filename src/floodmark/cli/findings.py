@@ -34,7 +34,12 @@ def _group(findings: list[Finding]) -> str:
     if len(findings) > _SHOWN:
         lines.append(f"  and {len(findings) - _SHOWN:,} more like it; --json lists them all")
     lines += _wrapped("why  ", first.why)
-    lines += _wrapped("do   ", first.do)
+    command, _, by_hand = first.do.removeprefix("`").partition("`. ")
+    if first.do.startswith("`floodmark ") and by_hand:
+        # On a line of its own, however long: it is there to be pasted.
+        lines += [f"  do   {command}", *_wrapped("     ", by_hand)]
+    else:
+        lines += _wrapped("do   ", first.do)
     return "\n".join(lines)
 
 

@@ -6,10 +6,13 @@ import importlib
 import io
 import os
 import sys
+from contextlib import nullcontext
 
 import click
 
 from floodmark import __version__
+from floodmark.cli.completion import SHELLS, VARIABLE, completed, show
+from floodmark.cli.waiting import Waiting
 from floodmark.cli.words import echo
 from floodmark.errors import CannotRead, FloodmarkError
 from floodmark.limits import current, raise_limits
@@ -66,6 +69,8 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 _INTERNAL_ERROR = 70
+_LIVE = {"", "demo", "run", "serve", "watch"}
+"""These say themselves how far they are."""
 
 
 class _Verbs(click.Group):
@@ -77,7 +82,7 @@ class _Verbs(click.Group):
             if name in group:
                 module = importlib.import_module(f"floodmark.cli.{group[name][0]}")
                 command: click.Command = module.command
-                return command
+                return completed(command) if VARIABLE in os.environ else command
         return None
 
     def resolve_command(
@@ -116,6 +121,14 @@ class _Verbs(click.Group):
     help="Read larger files of a kind than is usual, say journal=1G or memory=20G; may be given "
     "again. docs/security.md lists the kinds.",
 )
+@click.option(
+    "--completion",
+    type=click.Choice(SHELLS),
+    is_eager=True,
+    expose_value=False,
+    callback=show,
+    help="Print the script that completes commands in your shell.",
+)
 @click.version_option(__version__, prog_name="floodmark", message="%(prog)s %(version)s")
 def floodmark(limits: tuple[str, ...]) -> None:
     """Keep Apache Spark streams going: see where a stream stands, run it recoverably, judge
@@ -149,7 +162,8 @@ def run(arguments: list[str]) -> int:
             # A name or an offset that the terminal cannot show is no reason to show nothing.
             stream.reconfigure(errors="backslashreplace")
     try:
-        result = floodmark.main(arguments, prog_name="floodmark", standalone_mode=False)
+        with Waiting(_verb(arguments)) if _verb(arguments) not in _LIVE else nullcontext():
+            result = floodmark.main(arguments, prog_name="floodmark", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
         usage = io.StringIO()
@@ -188,6 +202,10 @@ def run(arguments: list[str]) -> int:
             err=True,
         )
         return _INTERNAL_ERROR
+
+
+def _verb(arguments: list[str]) -> str:
+    return next((one for one in arguments if not one.startswith("-")), "")
 
 
 def show_error(error: FloodmarkError) -> None:

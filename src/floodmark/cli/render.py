@@ -9,7 +9,7 @@ from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.layout import COMMITS, OFFSETS
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.timeline import Action, Batch, Status, restart, source_rows
-from floodmark.cli.words import ago, clock, count, duration, size, style, table
+from floodmark.cli.words import ago, clock, count, duration, size, style, table, terminal_columns
 from floodmark.connectors.registry import advance
 from floodmark.connectors.source import plain, uncut
 from floodmark.visible import one_line
@@ -38,9 +38,12 @@ def checkpoint(found: Checkpoint, state_missing: Sequence[str] = ()) -> str:
         return render_dstreams.checkpoint(found)
     verdict = restart(found, state_missing)
     colour = {Action.FAIL: ("red",), Action.RERUN: ("yellow",)}.get(verdict.action, ("green",))
+    query = one_line(found.query_id or "") or _no_query(found)
+    columns = terminal_columns()
+    narrow = columns is not None and len(found.path) + len(query) + 31 > columns
     parts = [
-        f"{style(one_line(found.path), 'bold')}   Structured Streaming · query "
-        + (one_line(found.query_id or "") or _no_query(found)),
+        f"{style(one_line(found.path), 'bold')}{chr(10) if narrow else '   '}"
+        f"Structured Streaming · query {query}",
         table(_steps(found)),
         table([*source_rows(found), *_state(found), *_facts(found)]),
         table([("cannot read", item.path, item.reason) for item in found.unreadable]),
@@ -134,7 +137,7 @@ def batches(found: Sequence[Batch]) -> str:
     rows += [
         (
             str(batch.batch),
-            batch.status.value,
+            style(batch.status.value, _COLOUR[batch.status]),
             clock(batch.time_ms) if batch.time_ms else "–",
             clock(batch.watermark_ms) if batch.watermark_ms else "–",
             _all_reach(batch, before) or _no_offsets(batch),
@@ -142,11 +145,7 @@ def batches(found: Sequence[Batch]) -> str:
         for before, batch in zip([None, *found], found, strict=False)
     ]
     header, *lines = table(rows, indent="").splitlines()
-    coloured = [
-        line.replace(batch.status.value, style(batch.status.value, _COLOUR[batch.status]), 1)
-        for line, batch in zip(lines, found, strict=True)
-    ]
-    return "\n".join([style(header, "bold"), *coloured])
+    return "\n".join([style(header, "bold"), *lines])
 
 
 def _no_offsets(batch: Batch) -> str:

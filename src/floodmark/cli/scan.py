@@ -10,7 +10,7 @@ import click
 
 from floodmark import api
 from floodmark.checkpoint.inspection import ScanEntry
-from floodmark.cli import options
+from floodmark.cli import options, waiting
 from floodmark.cli.words import echo
 from floodmark.visible import one_line
 
@@ -36,6 +36,8 @@ def _with_progress(entries: Iterator[ScanEntry]) -> Iterator[ScanEntry]:
         return
     from rich.console import Console
     from rich.markup import escape
+
+    waiting.end()
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())

@@ -15,10 +15,12 @@ from datetime import datetime
 
 import click
 
+from floodmark.cli import waiting
 from floodmark.visible import one_line, visible
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _NARROWEST = 40
+_PART = re.compile(r" +|[^ /.,_:-]+[/.,_:-]*|[/.,_:-]+")
 # In place of the escape character, for as long as this process lives: of Unicode's private
 # use, so that no checkpoint can write a colour that comes out as one.
 _MARK = "".join(chr(0xF0000 + int.from_bytes(os.urandom(2), "big") % 0xFFFE) for _ in range(2))
@@ -31,6 +33,7 @@ _COMMAND = re.compile(r"^([^\S\n]*)(:|#)(?=\2)", re.MULTILINE)
 
 def echo(text: str, err: bool = False, commands: bool = False) -> None:
     """Prints text that may come from a checkpoint; `commands` are lines meant for a CI's runner."""
+    waiting.end()
     click.echo(visible(text) if commands else shown(text), err=err)
 
 
@@ -55,11 +58,7 @@ def style(text: str, *names: str) -> str:
 
 def width(widest: int) -> int:
     """Of a paragraph: as wide as reads well, or as the terminal is."""
-    if not sys.stdout.isatty():
-        return widest
-    from shutil import get_terminal_size
-
-    return min(widest, max(_NARROWEST, get_terminal_size().columns))
+    return min(widest, terminal_columns() or widest)
 
 
 def wrapped(label: str, words: str, widest: int, indent: int | None = None) -> list[str]:
@@ -121,17 +120,80 @@ def count(number: int, noun: str) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], indent: str = "  ", gap: str = "   ") -> str:
-    """Columns as wide as their widest cell; the last one is not padded."""
+    """Columns as wide as their widest cell; the last one is not padded.
+
+    On a terminal that is too narrow, the widest columns are broken into lines: nothing is cut.
+    """
     if not rows:
         return ""
     cells = [[one_line(cell) for cell in row] for row in rows]
     widths = [
         max(_width(row[i]) for row in cells if i < len(row)) for i in range(max(map(len, cells)))
     ]
+    columns = terminal_columns()
+    if columns is not None and len(indent) + sum(widths) + len(gap) * (len(widths) - 1) > columns:
+        gap = "  "
+        floors = [
+            max(len(part) for row in cells if i < len(row) for part in _parts(row[i]))
+            for i in range(len(widths))
+        ]
+        widths = _narrowed(widths, floors, columns - len(indent) - len(gap) * (len(widths) - 1))
+        cells = [line for row in cells for line in _broken_row(row, widths)]
+        widths = [max(_width(row[i]) for row in cells if i < len(row)) for i in range(len(widths))]
     return "\n".join(
         (indent + gap.join(_padded(cell, widths[i]) for i, cell in enumerate(row))).rstrip()
         for row in cells
     )
+
+
+def terminal_columns() -> int | None:
+    """How wide the terminal is; None where the output goes elsewhere."""
+    if not sys.stdout.isatty():
+        return None
+    from shutil import get_terminal_size
+
+    return max(_NARROWEST, get_terminal_size().columns)
+
+
+def _narrowed(widths: Sequence[int], floors: Sequence[int], room: int) -> list[int]:
+    """The widths that fit: the widest gives way first, down to what cannot be broken."""
+    narrowed = list(widths)
+    while sum(narrowed) > room:
+        wide = [i for i, width in enumerate(narrowed) if width > floors[i]]
+        if not wide:
+            break
+        narrowed[max(wide, key=narrowed.__getitem__)] -= 1
+    return narrowed
+
+
+def _parts(cell: str) -> list[str]:
+    """What stays whole: words, and the names between dots and slashes."""
+    return _PART.findall(_COLOURS.sub("", cell)) or [""]
+
+
+def _broken_row(row: Sequence[str], widths: Sequence[int]) -> list[list[str]]:
+    columns = [_broken(cell, width) for cell, width in zip(row, widths, strict=False)]
+    height = max(map(len, columns), default=0)
+    return [[lines[n] if n < len(lines) else "" for lines in columns] for n in range(height)]
+
+
+def _broken(cell: str, width: int) -> list[str]:
+    """Lines of a cell: broken at spaces, a long name at its dots and slashes."""
+    if _width(cell) <= width:
+        return [cell]
+    styled = re.fullmatch(rf"({_MARK}\[[\d;]*m)([^{_MARK[0]}]*)({_MARK}\[0m)", cell)
+    if styled:
+        return [f"{styled[1]}{line}{styled[3]}" for line in _broken(styled[2], width)]
+    if _MARK in cell:
+        return [cell]
+    lines = [""]
+    for part in _PART.findall(cell):
+        if len(lines[-1]) + len(part.rstrip()) > width and lines[-1].strip():
+            lines[-1] = lines[-1].rstrip()
+            lines.append("" if part.isspace() else part)
+        else:
+            lines[-1] += part
+    return [lines[0], *(line.lstrip() for line in lines[1:])]
 
 
 def _width(cell: str) -> int:

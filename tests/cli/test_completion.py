@@ -1,0 +1,101 @@
+"""Completion in the three shells, and the manual page."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from floodmark.cli.completion import SHELLS, VARIABLE
+from floodmark.cli.main import run
+
+ROOT = Path(__file__).parents[2]
+FLOODMARK = str(Path(sys.executable).with_name("floodmark"))
+
+
+def asked(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> list[str]:
+    """What bash is given for the last word."""
+    monkeypatch.setenv(VARIABLE, "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
+    with pytest.raises(SystemExit) as ended:
+        run([])
+    assert ended.value.code == 0
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("floodmark rep", ["plain,replay", "plain,repartition", "plain,repair"]),
+        ("floodmark rewind --to-b", ["plain,--to-batch"]),
+        ("floodmark inspect data/ch", ["file,data/ch"]),
+        ("floodmark migrate a b --app sa", ["file,sa"]),
+        ("floodmark explain FM104", ["plain,FM104"]),
+        ("floodmark explain empty-l", ["plain,empty-log-entry"]),
+        ("floodmark --completion f", ["plain,fish"]),
+    ],
+)
+def test_what_may_follow(
+    words: str,
+    found: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert asked(words, monkeypatch, capsys) == found
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_script_for_each_shell(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--completion", shell]) == 0
+    assert f"{VARIABLE}={shell}_complete" in capsys.readouterr().out
+
+
+def test_bash_itself_completes(tmp_path: Path) -> None:
+    script = tmp_path / "ask.sh"
+    script.write_text(
+        f'PATH="{Path(FLOODMARK).parent}:$PATH"\n'
+        'eval "$(floodmark --completion bash)"\n'
+        "COMP_WORDS=(floodmark und); COMP_CWORD=1\n"
+        '_floodmark_completion floodmark; echo "${COMPREPLY[@]}"\n'
+    )
+    done = subprocess.run(
+        ["bash", str(script)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.strip() == "undo", done.stderr
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_the_other_shells_take_their_scripts(shell: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed here")
+    script = tmp_path / "script"
+    script.write_text(
+        subprocess.run(
+            [FLOODMARK, "--completion", shell], capture_output=True, text=True, check=True
+        ).stdout
+    )
+    subprocess.run([shell, "-n", str(script)], check=True, timeout=60)
+
+
+def test_the_manual_page_reads_well() -> None:
+    if shutil.which("groff") is None:
+        pytest.skip("groff is not installed here")
+    done = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-ww", str(ROOT / "man" / "floodmark.1")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stderr == ""
+    # Terminals of old print a bold letter twice, with a step back between.
+    text = re.sub(r".\x08|\x1b\[[\d;]*m", "", done.stdout).replace("‐", "-")
+    for words in ("NAME", "floodmark rewind", "--to-batch", "EXIT STATUS", "NO_COLOR"):
+        assert words in text

@@ -1,0 +1,61 @@
+"""A command that takes longer than a second shows a sign of life, on a terminal alone."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+
+CODE = """
+import sys, time
+from floodmark.cli import waiting
+from floodmark.cli.words import echo
+with waiting.Waiting("check"):
+    time.sleep(float(sys.argv[1]))
+    echo("done")
+    time.sleep(0.4)
+"""
+
+
+def on_a_terminal(seconds: float) -> str:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", CODE, str(seconds)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm"},
+    ) as process:
+        os.close(theirs)
+        text = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:
+                break
+            if not part:
+                break
+            text += part
+        process.wait(timeout=60)
+    os.close(ours)
+    return text.decode()
+
+
+def test_after_a_second_it_is_shown_and_then_gone() -> None:
+    text = on_a_terminal(1.6)
+    assert "check, 1 s\r" in text
+    before, _, after = text.partition("done")
+    assert before.endswith("\r\x1b[K")
+    assert after.strip() == ""
+
+
+def test_a_quick_command_shows_nothing() -> None:
+    assert on_a_terminal(0.1).strip() == "done"
+
+
+def test_elsewhere_nothing_is_written() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, "1.4"], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert (done.stdout, done.stderr) == ("done\n", "")
