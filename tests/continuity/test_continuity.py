@@ -6,7 +6,6 @@ prints how many were carried, and how many Spark would have resumed by itself.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -17,6 +16,8 @@ from typing import Any
 import pytest
 from continuity_matrix import Outcome, run_scenario, summary
 from scenarios import ALL_SPARKS, Scenario, scenarios
+
+from other_spark import packages
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -33,8 +34,6 @@ def _selection() -> list[Scenario]:
 
 
 QUICK = _selection()
-# What floodmark needs beside pyspark; the environments of other Sparks have only that.
-NEEDED = ("click", "fsspec", "lz4", "cramjam", "google_crc32c", "rocksdict", "xxhash", "rich")
 
 
 def test_there_are_enough_scenarios() -> None:
@@ -64,7 +63,7 @@ def test_every_scenario(
     if not Path(python).exists():
         pytest.skip(f"Spark {version} is not here")
     place = tmp_path / "packages"
-    paths = [str(ROOT / "src"), *([str(_packages(place))] if version != "4.2.0" else [])]
+    paths = [str(ROOT / "src"), *([str(packages(place))] if version != "4.2.0" else [])]
     done = subprocess.run(
         [python, str(HERE / "continuity_matrix.py"), str(tmp_path), *ways],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
@@ -84,15 +83,3 @@ def test_every_scenario(
     assert outcomes
     assert [(one.name, one.why) for one in outcomes if not one.carried] == []
     assert [one.name for one in outcomes if one.verdict == "needs-new-checkpoint"] == []
-
-
-def _packages(place: Path) -> Path:
-    place.mkdir()
-    for name in NEEDED:
-        spec = importlib.util.find_spec(name)
-        assert spec is not None
-        assert spec.origin is not None
-        origin = Path(spec.origin)
-        source = origin.parent if origin.name == "__init__.py" else origin
-        (place / source.name).symlink_to(source)
-    return place

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     "--call-foreach-batch",
     is_flag=True,
     help="Call the query's foreachBatch function, with all that it does. once.sql is rolled back "
-    "and once.delta writes nothing; anything else that it writes is written.",
+    "and once.delta and once.iceberg write nothing; anything else that it writes is written.",
 )
 @click.option(
     "--scratch",

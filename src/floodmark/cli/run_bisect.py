@@ -62,6 +62,7 @@ def _not_failing(report: BisectReport) -> list[str]:
         said += [
             "The trials computed all rows and wrote none. If the failure comes from the sink, they",
             "cannot show it. --bisect-sink calls a foreachBatch function as well; once.sql is then",
-            "rolled back and once.delta writes nothing; all else that the function does is done.",
+            "rolled back, once.delta and once.iceberg write nothing; all else that the function",
+            "does is done.",
         ]
     return said

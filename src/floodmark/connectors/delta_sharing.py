@@ -17,6 +17,10 @@ class DeltaSharing(FormedKind):
     formats = frozenset({"deltasharing"})
     fields = frozenset({"sourceVersion", "tableId", "tableVersion", "index", "isStartingVersion"})
     told_by = "a shared table's id and version"
+    going_back = (
+        "gets earlier versions only as long as the server shares the table's history, and the "
+        "server is not asked here"
+    )
     no_option = "Delta Sharing's startingVersion begins at a version, not inside it."
 
     def words(self, offset: Mapping[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """Hudi: the commit up to which a table is read. Pure.
 
-`{"commitTime":…}` (HoodieSourceOffset), since 1.0 `{"offsetCommitTime":…}`.
+`{"commitTime":…}` (HoodieSourceOffset), since 1.0 `{"offsetCommitTime":…}`: a reader of one takes
+the other for null, for unknown fields are passed over.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from floodmark.connectors.source import (
     has_fields,
 )
 
-_FORMS = (frozenset({"commitTime"}), frozenset({"offsetCommitTime"}))
+_OLD = frozenset({"commitTime"})
+_FORMS = (_OLD, frozenset({"offsetCommitTime"}))
 
 
 class Hudi(SourceKind):
@@ -30,6 +32,11 @@ class Hudi(SourceKind):
 
     def explain(self, end: Any, start: Any) -> list[str]:
         return [f"commit {arrow(_instant(start), _instant(end))}"]
+
+
+def is_old_form(offset: Any) -> bool:
+    """As releases before 1.0 wrote it, which later ones read as null."""
+    return has_fields(offset, _OLD)
 
 
 def _instant(offset: Any) -> str | None:

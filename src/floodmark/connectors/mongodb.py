@@ -27,6 +27,10 @@ _NO_TIME = 2**32 - 1  # -1 as an unsigned number: the stream begins where it is 
 
 class MongoDb(SourceKind):
     name = "mongodb"
+    going_back = (
+        "resumes only at tokens that the oplog still has: MongoDB refuses older ones, and the "
+        "oplog is not asked here"
+    )
     no_option = "MongoDB's change.stream.startup.mode begins at a time, not at a resume token."
 
     def recognise(self, traces: Traces) -> Recognised | None:

@@ -16,6 +16,10 @@ class Paimon(FormedKind):
     fields = frozenset({"snapshotId", "index", "scanSnapshot"})
     more_fields = frozenset({"totalSplits", "emptySnapshotCompleted"})
     told_by = "a snapshot and a split of it"
+    going_back = (
+        "begins where its own options say (scan.mode), or at the oldest snapshot left, if that is "
+        "later than the offset, and skips what lies between without a word"
+    )
     no_option = "Paimon's scan options begin at a snapshot, not at a file inside it."
 
     def words(self, offset: Mapping[str, Any]) -> str:

@@ -17,6 +17,10 @@ _LONGEST = 64  # bytes of a message id; the rest of a longer one tells nothing m
 
 class Pulsar(SourceKind):
     name = "pulsar"
+    going_back = (
+        "acknowledges what it has planned, and Pulsar removes acknowledged messages unless the "
+        "namespace retains them"
+    )
     no_option = (
         "Pulsar's startingOffsets takes these message ids; whether the last message is read again "
         "was not tried."

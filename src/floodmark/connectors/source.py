@@ -138,6 +138,12 @@ class SourceKind:
     """The file in `sources/<id>/` that says where it began."""
     start_files: tuple[str, ...] = ()
     """What it keeps in `sources/<id>/` that no rewind has to take back: where it began, schemas."""
+    seed_over = "startingOffsets"
+    """The option of the reader that a `seed` stands in for."""
+    seed_note: str | None = None
+    """What to know of a stream that begins with a `seed`."""
+    going_back: str | None = None
+    """Why it may not read again what it has read: going back is refused, unless accepted."""
     begins_once = False
     """`sources/<id>/0` is read only while no batch is planned."""
     can_be_asked = False

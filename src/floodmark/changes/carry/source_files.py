@@ -160,7 +160,8 @@ def seed_sources(origin: Origin, placed: Placed) -> Iterator[Step]:
             yield write(
                 f"{SOURCES}/{source.id}/{about(source).start_file}",
                 seed,
-                "where the new stream begins; startingOffsets of the code does not matter",
+                f"where the new stream begins; {about(source).seed_over} of the code does not "
+                "matter",
             )
         elif about(source).lists_files and origin.checkpoint.twin_of(source.id) is None:
             yield _seen_files(origin, source)
@@ -197,7 +198,11 @@ def unseeded(origin: Origin, batch: int) -> Iterator[str]:
     """What the start file or nothing hands over, in words."""
     for source in origin.checkpoint.sources_of(batch):
         name, kind = f"source {source.id} ({source.kind})", about(source)
-        if source.offset is None or kind.lists_files or kind.seed(source) is not None:
+        if source.offset is None or kind.lists_files:
+            continue
+        if kind.seed(source) is not None:
+            if kind.seed_note is not None:
+                yield f"{name} {kind.seed_note}"
             continue
         if kind.start_entry(source) is None:
             yield f"{name} has no way to be given a place: it begins as the code says."

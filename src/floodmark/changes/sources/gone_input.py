@@ -53,7 +53,8 @@ def gone_input(
     `ends` is where reading stops; None: with the last file that was seen. Sources that keep no
     list of files are not asked here; that is said.
     """
-    lost = list(_own_lists(checkpoint))
+    doubts = list(_not_read_again(checkpoint))
+    lost: list[str] = []
     notes: list[str] = []
     for source, after in _file_sources(checkpoint, begins).items():
         seen = read_source_log(files, checkpoint, source)
@@ -67,14 +68,16 @@ def gone_input(
         if unseen:
             notes.append(f"Source {source}: {unseen} cannot be listed from here; look yourself.")
     notes += _not_asked(checkpoint, kafka_asked)
-    return Reach(tuple(lost), tuple(notes), then=THEN)
+    return Reach((*doubts, *lost), tuple(notes), then=THEN, certain=bool(lost))
 
 
-def _own_lists(checkpoint: Checkpoint) -> Iterator[str]:
-    """Sources that keep what they have seen in files of their own, as Auto Loader does."""
+def _not_read_again(checkpoint: Checkpoint) -> Iterator[str]:
+    """Sources that may not read again: their own files or servers remember what they have seen."""
     for source in checkpoint.sources:
         if about(source).lists_files:
             continue
+        if about(source).going_back is not None:
+            yield f"source {source.id} ({source.kind}) {about(source).going_back}"
         folder = f"{SOURCES}/{source.id}/"
         own = [file.path for file in checkpoint.files if _is_own(file.path, folder)]
         if own:

@@ -25,6 +25,8 @@ class Reach:
     """How many records that is, as far as it can be counted."""
     then: str = "Spark then stops, unless the source has failOnDataLoss=false."
     """What Spark does if the user accepts it."""
+    certain: bool = True
+    """False: nobody has looked whether the source still has them."""
 
 
 def accepted(names: Sequence[str]) -> tuple[str, ...]:
@@ -43,8 +45,9 @@ def require_reach(found: Reach, accept: Collection[str], sound: str = "") -> tup
         return (*found.notes, *([sound] if sound else []))
     if OUT_OF_REACH not in accept:
         count = f"{found.records:,} records are" if found.records else "records are"
+        what = f"{count} out of reach: the stream would go on without them"
         raise WouldLose(
-            f"{count} out of reach: the stream would go on without them",
+            what if found.certain else "what is read again may not come: the stream may miss it",
             "\n".join(found.lost),
             f"Accept it by name: --accept {OUT_OF_REACH}. {found.then}",
         )

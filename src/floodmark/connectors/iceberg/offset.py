@@ -40,6 +40,12 @@ class Iceberg(SourceKind):
     start_files = (start_file,)
     asked_with = "--table PATH"
     goes_by_ids = True
+    seed_over = _OPTION
+    seed_note = (
+        "begins exactly there. While the table has nothing newer, a first start with availableNow "
+        "fails with a NullPointerException in Iceberg (1.12): start it when there is something to "
+        "read, or with another trigger."
+    )
     can_be_asked = True
     tells_lag = True
     no_option = (
@@ -55,6 +61,9 @@ class Iceberg(SourceKind):
 
     def explain(self, end: Any, start: Any) -> list[str]:
         return [arrow(_words(start), _words(end))]
+
+    def reached(self, end: Any) -> str:
+        return f"iceberg: {_words(end)}"
 
     def starting_option(self, source: SourceOffset) -> tuple[StartOption | None, str | None]:
         snapshot, position = parse_iceberg_offset(source.offset)

@@ -5,6 +5,7 @@ same batch twice. A sink with transactions can tell: it records (query, sink, ba
 transaction that holds the batch's rows, and a batch that is recorded is skipped.
 
     writer.foreachBatch(once.delta("data/orders"))
+    writer.foreachBatch(once.iceberg("lake.db.orders"))
     writer.foreachBatch(once.sql("postgresql+psycopg://…", write))
 
 Two sinks of one foreachBatch in one database, or on one table, need names: `name="totals"`.
@@ -20,12 +21,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from floodmark.connectors.iceberg.table_metadata import EPOCH, QUERY_ID
 from floodmark.engine.sinks.ledger import LEDGER, Entry, Ledger
 from floodmark.engine.start.lease import Lease, NoLease, held_lease
 from floodmark.errors import FloodmarkError, Superseded, WrongUse
 from floodmark.storage.files import place_name
 
-_QUERY_ID = "sql.streaming.queryId"
+_STREAM_ID = "sql.streaming.queryId"
 _RUN_ID = "spark.jobGroup.id"
 _LEASE = "floodmark.lease.run"
 _FORK = "floodmark.fork"
@@ -35,7 +37,7 @@ BatchFunction = Callable[[Any, int], None]
 
 def query_id(batch: Any) -> str:
     """The id of the query whose foreachBatch this is; it stays the same over restarts."""
-    found = batch.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+    found = batch.sparkSession.sparkContext.getLocalProperty(_STREAM_ID)
     if not found:
         raise WrongUse(
             "this is not inside a query's foreachBatch",
@@ -168,6 +170,67 @@ def delta(
     return write
 
 
+def iceberg(
+    table: str,
+    transform: Callable[[Any], Any] | None = None,
+    *,
+    name: str | None = None,
+    mode: str = "append",
+    **options: str,
+) -> BatchFunction:
+    """Writes each batch to an Iceberg table, by its name or path; `transform` goes before.
+
+    The batch's snapshot holds the query and the batch, as those of Iceberg's own sink do. A batch
+    whose snapshot is expired is forgotten. Iceberg refuses no second writer: the lease of
+    `floodmark run` does.
+    """
+    _require_name(name)
+    begun: dict[str, tuple[str, int]] = {}
+    """query → its run, and the newest batch that the table had when the run began."""
+
+    def write(batch: Any, batch_id: int) -> None:
+        turn = _Turn.of(batch, batch_id)
+        _uses.note(turn, f"table {table}", name, f'once.iceberg("{table}")')
+        run, newest = begun.get(turn.query, ("", -1))
+        if run != turn.run:
+            newest = _newest_in_snapshots(batch.sparkSession, table, _application(turn, name))
+            begun[turn.query] = turn.run, newest
+        if batch_id <= newest:
+            _compute_only(batch)
+            return
+        rows = batch if transform is None else transform(batch)
+        if turn.on_fork:
+            _compute_only(rows)
+            return
+        writer = rows.write.format("iceberg").mode(mode).options(**options)
+        writer = writer.option(f"snapshot-property.{QUERY_ID}", _application(turn, name))
+        writer = writer.option(f"snapshot-property.{EPOCH}", batch_id)
+        turn.require_lease()
+        writer.save(table)
+
+    return write
+
+
+def _newest_in_snapshots(spark: Any, table: str, application: str) -> int:
+    """The newest batch in the snapshots that lead to the current one, or -1."""
+    from pyspark.sql import functions
+
+    def told(what: str) -> Any:
+        by_path = "/" in table
+        return spark.read.format("iceberg").load(f"{table}{'#' if by_path else '.'}{what}")
+
+    current = told("history").where("is_current_ancestor").select("snapshot_id")
+    summary = functions.col("summary")
+    batches = (
+        told("snapshots")
+        .where(summary[QUERY_ID] == application)
+        .join(current, "snapshot_id", "left_semi")
+        .agg(functions.max(summary[EPOCH].cast("long")))
+    )
+    [[newest]] = batches.collect()
+    return -1 if newest is None else int(newest)
+
+
 def _application(turn: _Turn, name: str | None) -> str:
     return turn.query if name is None else f"{turn.query}/{name}"
 
@@ -249,6 +312,7 @@ class Once:
     """The sinks under the name that pipelines use: `from floodmark import once`."""
 
     delta = staticmethod(delta)
+    iceberg = staticmethod(iceberg)
     sql = staticmethod(sql)
     query_id = staticmethod(query_id)
 

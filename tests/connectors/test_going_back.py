@@ -1,0 +1,73 @@
+"""What each kind of source is carried with, and which are not taken back without being asked.
+
+The offsets are those of golden_offsets.py; no connector runs here.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from golden_offsets import GOLDEN
+
+import floodmark
+import samples
+from floodmark.errors import WouldLose
+
+# What lies in `sources/0/` besides the offsets, as each connector keeps it.
+OWN = {
+    "auto-loader": ("rocksdb/000012.sst", "metadata"),
+    "kinesis": ("shard-source/0",),
+    "iceberg": ("offsets/0",),
+    "pulsar": ("0",),
+    "hudi": ("0",),
+}
+REFUSED = {
+    "auto-loader": "keeps files of its own",
+    "paimon": "begins where its own options say",
+    "pulsar": "removes acknowledged messages",
+    "mongodb": "tokens that the oplog still has",
+    "delta-sharing": "shares the table's history",
+}
+GOES_BACK = ("eventhubs", "kinesis", "hudi", "python", "iceberg")
+
+
+def stream(folder: Path, kind: str) -> Path:
+    text = GOLDEN[kind][0].text
+    tree = samples.logs(range(4), range(4), offset=lambda batch: text)
+    tree |= {f"sources/0/{name}": b"v1\n" + text.encode() for name in OWN.get(kind, ())}
+    cp = samples.write(folder / "cp", tree)
+    for path in (cp, *cp.rglob("*")):
+        os.utime(path, (1, 1))
+    return cp
+
+
+@pytest.mark.parametrize("kind", [*REFUSED, *GOES_BACK])
+def test_moves_carry_the_files_of_every_kind(kind: str, tmp_path: Path) -> None:
+    cp = stream(tmp_path, kind)
+    own = {f"sources/0/{name}" for name in OWN.get(kind, ())}
+    for verb in (floodmark.upgrade, floodmark.copy):
+        new = tmp_path / verb.__name__
+        verb(str(cp), str(new), execute=True)
+        found = {path.relative_to(new).as_posix() for path in new.glob("sources/**/*")}
+        assert own <= found
+        text = GOLDEN[kind][0].text
+        assert (new / "offsets" / "3").read_text().endswith(f"\n{text}")
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_going_back_is_refused_with_the_reason(kind: str, tmp_path: Path) -> None:
+    cp = stream(tmp_path, kind)
+    with pytest.raises(WouldLose, match="may not come") as refused:
+        floodmark.rewind(str(cp), to_batch=1)
+    assert REFUSED[kind] in refused.value.why
+    assert "--accept out-of-reach" in refused.value.do
+    plan = floodmark.rewind(str(cp), to_batch=1, accept="out-of-reach").plan
+    assert any(REFUSED[kind] in note for note in plan.notes)
+
+
+@pytest.mark.parametrize("kind", GOES_BACK)
+def test_going_back_says_that_nobody_was_asked(kind: str, tmp_path: Path) -> None:
+    plan = floodmark.rewind(str(stream(tmp_path, kind)), to_batch=1).plan
+    assert any("was not asked whether it still has" in note for note in plan.notes)
