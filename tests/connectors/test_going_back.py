@@ -13,6 +13,7 @@ from golden_offsets import GOLDEN
 
 import floodmark
 import samples
+from floodmark.cli.main import run
 from floodmark.errors import WouldLose
 
 # What lies in `sources/0/` besides the offsets, as each connector keeps it.
@@ -71,3 +72,14 @@ def test_going_back_is_refused_with_the_reason(kind: str, tmp_path: Path) -> Non
 def test_going_back_says_that_nobody_was_asked(kind: str, tmp_path: Path) -> None:
     plan = floodmark.rewind(str(stream(tmp_path, kind)), to_batch=1).plan
     assert any("was not asked whether it still has" in note for note in plan.notes)
+
+
+def test_what_an_option_does_not_say_goes_beside_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kafka's option is printed where Event Hubs may be meant: the pipe gets the option alone."""
+    cp = stream(tmp_path, "kafka")
+    assert run(["offsets", str(cp), "--starting-offsets"]) == 0
+    said = capsys.readouterr()
+    assert said.out.strip() == GOLDEN["kafka"][0].text
+    assert "Event Hubs' offsets look the same" in said.err

@@ -45,6 +45,10 @@ def command(
         text = found.starting_offsets
         if not as_json:
             echo(json_visible(text))
+            # What the option does not say, where a pipe does not take it for the option.
+            for item in found.sources:
+                if item.option is not None and item.note is not None:
+                    echo(item.note, err=True)
             return
     if as_json:
         options.show_json(found)
