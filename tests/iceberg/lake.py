@@ -1,6 +1,6 @@
-"""What the campaign does to its tables, in Spark 4.1: statements, a JSON answer for each.
+"""What the campaign does to its tables, in Spark 4.1: a line a statement, a JSON answer for each.
 
-An argument `append TABLE FILES FIRST` adds rows in as many files, and every other is SQL.
+`append TABLE FILES FIRST` adds rows in as many files, and every other statement is SQL.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ def session(name: str) -> Any:
         .config("spark.sql.catalog.lake", "org.apache.iceberg.spark.SparkCatalog")
         .config("spark.sql.catalog.lake.type", "hadoop")
         .config("spark.sql.catalog.lake.warehouse", os.environ["LAKE"])
+        .config("spark.sql.catalog.lake.cache-enabled", "false")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
@@ -44,17 +45,19 @@ def append(spark: Any, table: str, files: int, first: int) -> None:
     rows.repartition(files).writeTo(table).append()
 
 
-def main(statements: list[str]) -> None:
+def main() -> None:
     spark = session("lake")
-    for statement in statements:
+    for line in sys.stdin:
+        statement = json.loads(line)
         words = statement.split()
+        rows: list[Any] = []
         if words[0] == "append":
             append(spark, words[1], int(words[2]), int(words[3]))
-            continue
-        found = spark.sql(statement)
-        rows = [row.asDict() for row in found.collect()] if found.columns else []
+        else:
+            found = spark.sql(statement)
+            rows = [row.asDict() for row in found.collect()] if found.columns else []
         print("answer " + json.dumps(rows, default=str), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -15,6 +15,8 @@ from pyspark.sql import functions
 
 spark = session("streams")
 reader = spark.readStream.format("iceberg").option("streaming-max-files-per-micro-batch", 1)
+if os.environ.get("FROM_MS"):
+    reader = reader.option("stream-from-timestamp", os.environ["FROM_MS"])
 orders = reader.load("lake.db.orders")
 which = os.environ["STREAM"]
 if which == "totals":

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ class Lake:
     folder: Path
     python: Path
     environment: dict[str, str]
+    session: subprocess.Popen[str]
     rows: int = 0
 
     def run(self, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -47,10 +49,19 @@ class Lake:
         )
 
     def sql(self, *statements: str) -> list[list[dict[str, Any]]]:
-        done = self.run(str(HERE / "lake.py"), *statements)
-        assert done.returncode == 0, done.stderr[-3000:]
-        lines = [line for line in done.stdout.splitlines() if line.startswith("answer ")]
-        return [json.loads(line.removeprefix("answer ")) for line in lines]
+        """The answers of one session that lives as long as the lake."""
+        return [rows for rows in map(self._answer, statements) if rows]
+
+    def _answer(self, statement: str) -> list[dict[str, Any]]:
+        assert self.session.stdin is not None
+        assert self.session.stdout is not None
+        self.session.stdin.write(json.dumps(statement) + "\n")
+        self.session.stdin.flush()
+        for line in self.session.stdout:
+            if line.startswith("answer "):
+                rows: list[dict[str, Any]] = json.loads(line.removeprefix("answer "))
+                return rows
+        raise AssertionError(f"{statement}: the session has ended")
 
     def append(self, files: int, table: str = "lake.db.orders") -> str:
         first, self.rows = self.rows, self.rows + files * 10
@@ -124,7 +135,7 @@ def python() -> Path:
 
 
 @pytest.fixture
-def lake(tmp_path: Path, python: Path) -> Lake:
+def lake(tmp_path: Path, python: Path) -> Iterator[Lake]:
     sys.path.append(str(other_spark.ROOT / "scripts"))
     from services import iceberg_connector
 
@@ -137,10 +148,25 @@ def lake(tmp_path: Path, python: Path) -> Lake:
         SPARK_LOCAL_IP="127.0.0.1",
     )
     paths.pop("SPARK_HOME", None)
-    made = Lake(tmp_path, python, paths)
-    for name in ("orders", "copy"):
-        made.sql(f"CREATE TABLE lake.db.{name} (customer STRING, amount BIGINT) USING iceberg")
-    return made
+    with (tmp_path / "lake.log").open("w") as log:
+        session = subprocess.Popen(
+            [str(python), str(HERE / "lake.py")],
+            env=paths,
+            cwd=tmp_path,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+    made = Lake(tmp_path, python, paths, session)
+    try:
+        for name in ("orders", "copy"):
+            made.sql(f"CREATE TABLE lake.db.{name} (customer STRING, amount BIGINT) USING iceberg")
+        yield made
+    finally:
+        assert session.stdin is not None
+        session.stdin.close()
+        session.wait(60)
 
 
 def rules(cp: Path, **asked: Any) -> list[str]:
@@ -201,8 +227,8 @@ def test_a_stream_with_state(lake: Lake, tmp_path: Path) -> None:
     refused = lake.stream("counted", moved)
     assert "STATE_STORE" in refused.stderr
     streams = str(HERE / "streams.py")
-    command = ("migrate", str(moved), str(new), "--app", streams, "--accept", "maybe-running")
-    lake.floodmark(*command, "--execute", STREAM="counted", CP=str(moved))
+    command = ("migrate", str(moved), str(new), "--app", streams, "--execute")
+    lake.floodmark(*command, "--accept", "last-start-unknown", STREAM="counted", CP=str(moved))
     lake.goes_on("counted", new)
     written, wanted = lake.totals()
     assert written == wanted
@@ -233,6 +259,23 @@ def test_a_start_without_state_is_exact(lake: Lake, tmp_path: Path) -> None:
     assert floodmark.inspect(str(new)).committed_batch == 0
     written, wanted = lake.copies()
     assert set(written) == set(wanted)
+
+
+def test_a_start_by_time_is_coarse(lake: Lake, tmp_path: Path) -> None:
+    """It reads the snapshot that the stream stood in from its first file on, as `offsets` says."""
+    cp, new = tmp_path / "cp", tmp_path / "new"
+    lake.sql(lake.append(1), lake.append(2))
+    lake.killed("copy", cp, 2)
+    snapshot = floodmark.offsets(str(cp)).sources[0].offset["snapshot_id"]
+    # Batch 1 has read one of the two files of its snapshot.
+    [[row]] = lake.sql(
+        "SELECT unix_millis(committed_at) ms FROM lake.db.orders.snapshots "
+        f"WHERE snapshot_id = {snapshot}"
+    )
+    lake.sql("DELETE FROM lake.db.copy")
+    lake.goes_on("copy", new, FROM_MS=str(row["ms"]))
+    written, wanted = lake.copies()
+    assert written == wanted[10:]
 
 
 def test_iceberg_as_the_sink(lake: Lake, tmp_path: Path) -> None:

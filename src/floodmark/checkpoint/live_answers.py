@@ -47,6 +47,15 @@ class SnapshotLine:
 
 
 @dataclass(frozen=True)
+class Timeline:
+    """A Hudi table that is read: the oldest and the newest commit that is not archived."""
+
+    place: str
+    oldest: str | None
+    newest: str | None
+
+
+@dataclass(frozen=True)
 class SinkLog:
     place: str
     kind: str
@@ -69,6 +78,8 @@ class LiveAnswers:
     sink: SinkLog | None = None
     lines: Mapping[str, SnapshotLine] = field(default_factory=lambda: _NOTHING)
     """Source → the snapshots of its Iceberg table."""
+    timelines: Mapping[str, Timeline] = field(default_factory=lambda: _NOTHING)
+    """Source → the active timeline of its Hudi table."""
 
 
 @dataclass(frozen=True)

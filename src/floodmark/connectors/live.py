@@ -18,6 +18,7 @@ from floodmark.checkpoint.live_answers import (
     SnapshotLine,
     SourcePlaces,
     TableLog,
+    Timeline,
 )
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.connectors.registry import kind_named
@@ -95,6 +96,7 @@ def ask_sources(
     tables: dict[str, TableLog] = {}
     inputs: dict[str, tuple[str, ...]] = {}
     lines: dict[str, SnapshotLine] = {}
+    timelines: dict[str, Timeline] = {}
     silent: dict[str, str] = {}
     for source in sources:
         live = live_of(source.position.kind)
@@ -109,4 +111,5 @@ def ask_sources(
         tables |= found.tables
         inputs |= found.inputs
         lines |= found.lines
-    return LiveAnswers(kafka, tables, inputs, silent, lines=lines)
+        timelines |= found.timelines
+    return LiveAnswers(kafka, tables, inputs, silent, lines=lines, timelines=timelines)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import OFFSETS
-from floodmark.connectors.hudi import is_old_form
+from floodmark.connectors.hudi.offset import is_old_form
 from floodmark.rules.finding import Finding, Rule, Severity
 
 RULE = Rule(

@@ -23,6 +23,8 @@ _FORMS = (_OLD, frozenset({"offsetCommitTime"}))
 
 class Hudi(SourceKind):
     name = "hudi"
+    asked_with = "--table PATH"
+    can_be_asked = True
     no_option = "Hudi's starting instant reads its own commit again."
 
     def recognise(self, traces: Traces) -> Recognised | None:
@@ -31,7 +33,7 @@ class Hudi(SourceKind):
         return None
 
     def explain(self, end: Any, start: Any) -> list[str]:
-        return [f"commit {arrow(_instant(start), _instant(end))}"]
+        return [f"commit {arrow(instant_of(start), instant_of(end))}"]
 
 
 def is_old_form(offset: Any) -> bool:
@@ -39,7 +41,8 @@ def is_old_form(offset: Any) -> bool:
     return has_fields(offset, _OLD)
 
 
-def _instant(offset: Any) -> str | None:
+def instant_of(offset: Any) -> str | None:
+    """The time of the commit that was read last, as Hudi writes times."""
     return str(next(iter(offset.values()), None)) if isinstance(offset, dict) else None
 
 

@@ -1,0 +1,49 @@
+"""Finds a Hudi table whose timeline no longer has the commit in which the stream stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import OFFSETS
+from floodmark.connectors.hudi.offset import instant_of
+from floodmark.rules.finding import Finding, Rule, Severity
+
+RULE = Rule(
+    "FM162",
+    "hudi-instant-gone",
+    Severity.WARNING,
+    finds="With --sources: a Hudi table whose active timeline begins after the commit in which the "
+    "stream stands, or ends before it.",
+    matters="Commits are archived, and their files cleaned, after some time "
+    "(hoodie.keep.min.commits, hoodie.cleaner.commits.retained); a table that ends before the "
+    "stream's commit was restored or made anew.",
+    restart="Not tried with Hudi itself. An incremental read from an archived commit may fail, or "
+    "leave out what was cleaned; one from a commit that is yet to come reads nothing until then.",
+    instead="Compare what the stream has written with the table. To begin again: a new checkpoint.",
+)
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    batch = evidence.begins_after
+    if evidence.outside is None or batch is None:
+        return
+    for source in evidence.positions.get(batch, ()):
+        table = evidence.outside.timelines.get(source.id)
+        stands = instant_of(source.offset)
+        # Zeros: it has read nothing yet.
+        if table is None or stands is None or not stands.strip("0").isdecimal():
+            continue
+        if table.oldest is None or table.newest is None:
+            found = "has no completed commit"
+        elif stands < table.oldest:
+            found = f"begins at {table.oldest}: commits between them are archived"
+        elif stands > table.newest:
+            found = f"ends at {table.newest}"
+        else:
+            continue
+        yield RULE.finding(
+            f"{OFFSETS}/{batch}",
+            f"Source {source.id} stands at commit {stands}, and the timeline of {table.place} "
+            f"{found}.",
+        )
