@@ -84,7 +84,7 @@ def _left(
     name, usual = _MAX_AGE
     try:
         age = int(table.properties.get(name, usual))
-    except ValueError:
+    except (ValueError, TypeError, OverflowError):
         return None
     return max(0, at.time_ms + age - question.now_ms)
 

@@ -33,9 +33,9 @@ def shortfall(snapshot: int, table: SnapshotLine) -> IcebergShortfall | None:
         )
     if snapshot in table.line:
         return None
-    if not table.kept:
-        words = f"{table.place} has no snapshot, and the stream stands in snapshot {snapshot}"
-        return IcebergShortfall(replaced, f"{words}: the table was dropped and made anew")
+    if not table.line:
+        words = f"{table.place} has no current snapshot, and the stream stands in {snapshot}"
+        return IcebergShortfall(replaced, f"{words}: the table was made anew or rolled back")
     stands = f"the stream stands in snapshot {snapshot}"
     if not table.is_whole:
         if snapshot in table.kept:

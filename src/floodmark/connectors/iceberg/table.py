@@ -23,6 +23,7 @@ Found = tuple[IcebergTable, list[str]]
 TIMEOUT = 15.0
 _NAME = re.compile(r"[^/\\:.\s]+(?:\.[^/\\:.\s]+)+")
 _DEFAULT = "default"
+_UNSET = "URI missing"
 
 
 def find_table(
@@ -68,8 +69,8 @@ def _from_catalog(name: str, timeout: float) -> IcebergTable:
         raise CannotRead(
             f"The Iceberg table {name} was not asked: only a catalog knows where it is, and "
             "pyiceberg is not installed.",
-            do='Install it with: pip install "floodmark[iceberg]". Or name the folder that holds '
-            "the table's metadata/: --table PATH.",
+            do='Install it with: pip install "floodmark[iceberg]". Or give the folder that holds '
+            "the table's metadata/ in place of its name.",
         ) from None
     catalog, _, table = name.partition(".")
     if "." not in table:
@@ -84,13 +85,16 @@ def _metadata_text(catalog: str, table: str) -> str:
 
     variable = f"PYICEBERG_CATALOG__{catalog.upper()}__URI"
     set_up = (
-        f"Set the catalog up for pyiceberg, in .pyiceberg.yaml or in {variable}. Or name the "
-        "folder that holds the table's metadata/: --table PATH."
+        f"Set the catalog up for pyiceberg, in .pyiceberg.yaml or in {variable}. Or give the "
+        "folder that holds the table's metadata/ in place of its name."
     )
     try:
         opened = load_catalog(catalog)
     except FloodmarkError:
         raise
+    except ValueError as error:  # without an address it does not say which catalog
+        words = "pyiceberg is not set up for it" if _UNSET in str(error) else _words(error)
+        raise NoAnswer(f"The catalog {catalog} cannot be asked: {words}.", do=set_up) from None
     except Exception as error:  # each kind of catalog has a client with errors of its own
         raise NoAnswer(
             f"The catalog {catalog} cannot be asked: {_words(error)}.", do=set_up
@@ -100,7 +104,7 @@ def _metadata_text(catalog: str, table: str) -> str:
     except (NoSuchTableError, NoSuchNamespaceError):
         raise NoAnswer(
             f"The catalog {catalog} has no table {table}: it was dropped or renamed.",
-            do="Name the table that the stream reads: --table CATALOG.NAMESPACE.TABLE.",
+            do="Give the table that the stream uses: CATALOG.NAMESPACE.TABLE.",
         ) from None
     except Exception as error:
         raise NoAnswer(
@@ -127,8 +131,8 @@ def _within(seconds: float, ask: Callable[[], str], who: str) -> str:
     if not answers:
         raise NoAnswer(
             f"{who} did not answer within {seconds:g} s.",
-            do="Look whether it runs, or name the folder that holds the table's metadata/: "
-            "--table PATH.",
+            do="Look whether it runs, or give the folder that holds the table's metadata/ in place "
+            "of its name.",
         )
     return answers[0]
 

@@ -26,6 +26,11 @@ _COUNTS = (
     *("added-data-files", "added-records", "added-files-size"),
     *("total-data-files", "total-records", "total-files-size"),
 )
+_NOT_METADATA = (
+    *(ValueError, TypeError, ArithmeticError, LookupError, AttributeError),
+    *(RecursionError, OSError, EOFError),
+)
+"""What reading a file of any other content ends with."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,7 @@ def parse_table_metadata(name: str, data: bytes) -> tuple[int, IcebergTable]:
         current = snapshots.get(_whole(value.get("current-snapshot-id")) or -1)
         written = _whole(value.get("last-updated-ms")) or 0
         return written, IcebergTable(current, snapshots, dict(properties))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OSError, EOFError):
+    except _NOT_METADATA:
         raise MalformedFile(f"{name} is not an Iceberg table's metadata") from None
 
 
@@ -125,5 +130,5 @@ def _snapshot(value: Any) -> TableSnapshot:
 def _whole(value: Any) -> int | None:
     try:
         return int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
