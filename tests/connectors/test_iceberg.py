@@ -12,6 +12,7 @@ import shutil
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,40 @@ def test_a_new_checkpoint_begins_where_it_goes_on(copied: Path, tmp_path: Path) 
     assert json.loads((new / START).read_text()) == {**STANDS, "position": -1}
     floodmark.upgrade(str(copied), str(empty), without_state=True, execute=True)
     assert json.loads((empty / START).read_text()) == STANDS
+
+
+def snapshots_of(name: str) -> list[dict[str, Any]]:
+    [metadata] = (TABLES / name / "metadata").iterdir()
+    found: list[dict[str, Any]] = json.loads(metadata.read_text())["snapshots"]
+    return found
+
+
+def back_to(cp: Path, time_ms: int, name: str) -> tuple[Any, str]:
+    """The offset that a time before the log leads to, and what the plan says."""
+    moment = datetime.fromtimestamp(time_ms / 1000, timezone.utc).isoformat()
+    trial = shutil.copytree(cp, cp.parent / f"{name}-{time_ms}")
+    # Ids of snapshots have no order: that the offset is an earlier one has to be accepted.
+    accept = ("maybe-running", "skips")
+    change = floodmark.rewind(
+        str(trial), to_time=moment, table=in_table(name), execute=True, accept=accept
+    )
+    newest = max((trial / "offsets").iterdir(), key=lambda path: int(path.name))
+    return json.loads(newest.read_text().splitlines()[-1]), " ".join(change.plan.notes)
+
+
+def test_a_time_before_the_log_is_found_in_the_table(copied: Path) -> None:
+    first, second = snapshots_of("orders")
+    between = (first["timestamp-ms"] + second["timestamp-ms"]) // 2
+    for batch in (0, 1):  # as Spark purges them
+        for log in ("offsets", "commits"):
+            (copied / log / str(batch)).unlink()
+    offset, said = back_to(copied, between, "orders")
+    assert (offset["snapshot_id"], offset["position"]) == (first["snapshot-id"], 2)
+    assert "is read from the end of snapshot" in said
+    offset, said = back_to(copied, first["timestamp-ms"] - 1000, "orders")
+    assert (offset["snapshot_id"], offset["position"]) == (-1, -1)
+    with pytest.raises(NoAnswer, match="it was expired"):
+        back_to(copied, between, "orders-expired")
 
 
 def test_the_sink_knows_its_batches_by_snapshots(

@@ -34,7 +34,7 @@ elif which == "copy":
 else:
     from floodmark import once
 
-    write = once.iceberg("lake.db.copy")
+    write = once.iceberg(os.environ.get("INTO", "lake.db.copy"))
 
     def written(batch: Any, batch_id: int) -> None:
         write(batch, batch_id)

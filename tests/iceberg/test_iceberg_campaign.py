@@ -316,7 +316,7 @@ def test_once_iceberg(lake: Lake, tmp_path: Path) -> None:
     assert lake.stream("once", cp, DIES="1").returncode == -signal.SIGKILL
     assert floodmark.inspect(str(cp)).in_flight_batch == 1
     assert rules(cp, sink=copy) == []
-    lake.goes_on("once", cp)
+    lake.goes_on("once", cp, INTO=copy)  # the same table by its path
     written, wanted = lake.copies()
     assert written == wanted
     assert rules(cp, sink=copy) == []

@@ -26,7 +26,11 @@ from floodmark.cli import changing
     metavar="HOST:PORT",
     help="Ask this cluster for its offsets and their times.",
 )
-@click.option("--table", metavar="PATH", help="The Delta table to ask, for a time beyond the log.")
+@click.option(
+    "--table",
+    metavar="PATH|NAME",
+    help="The Delta or Iceberg table to ask, for a time beyond the log.",
+)
 @changing.accept("out-of-reach", "skips", "maybe-running")
 @changing.read_data
 @changing.watch
@@ -52,7 +56,7 @@ def command(
     """Take a stream back to the end of an earlier batch, so that it reads on from there.
 
     If the log no longer covers the time, it is looked up in the source: in Kafka's index by time,
-    or in the Delta table's history.
+    or in the history of a Delta or Iceberg table.
     """
     with changing.carrying(execute, wait, storage, read_data, watch=watch) as how:
         change = api.rewind(

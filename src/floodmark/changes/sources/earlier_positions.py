@@ -1,6 +1,7 @@
 """Finds the positions of the sources at a time before the checkpoint's oldest log entry.
 
-Kafka has an index of its records by time, and a Delta table has the times of its versions. Only
+Kafka has an index of its records by time, a Delta table has the times of its versions, and an
+Iceberg table those of its snapshots. Only
 a stream without state can go back so far.
 """
 
@@ -82,7 +83,7 @@ def _place(
         raise NoAnswer(
             f"--to-time: the log holds no batch of {moment(time_ms)} any more, and source "
             f"{source.id} ({source.kind}) cannot be asked where it stood then",
-            "Kafka has an index by time and Delta a history; other sources have neither.",
+            "Kafka has an index by time, Delta and Iceberg a history; other sources have neither.",
             "Choose a time that `floodmark batches` shows, or give offsets: --to-offsets FILE.",
         )
     opened = opener([root, whom.table], whom.storage)

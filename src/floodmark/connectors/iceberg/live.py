@@ -1,16 +1,20 @@
-"""Asks an Iceberg table which snapshots it still has."""
+"""Asks an Iceberg table which snapshots it still has, and where it stood at a time."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from floodmark.checkpoint.layout import SOURCES
-from floodmark.checkpoint.live_answers import LiveAnswers, SnapshotLine
+from floodmark.checkpoint.live_answers import LiveAnswers, SnapshotLine, SourcePlaces
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.connectors.iceberg.offset import KIND, parse_iceberg_offset
+from floodmark.checkpoint.text import moment
+from floodmark.connectors.iceberg.offset import BEFORE_FIRST, KIND, parse_iceberg_offset
+from floodmark.connectors.iceberg.reach import shortfall
 from floodmark.connectors.iceberg.table import find_table
 from floodmark.connectors.iceberg.table_metadata import IcebergTable
-from floodmark.connectors.live import Question
-from floodmark.connectors.source import parse_offset_text
-from floodmark.errors import FloodmarkError
+from floodmark.connectors.live import Open, PlaceAtTime, Question
+from floodmark.connectors.source import SourceOffset, parse_offset_text, render_json
+from floodmark.errors import FloodmarkError, NoAnswer
 from floodmark.storage.files import Files
 
 
@@ -25,6 +29,43 @@ def ask(question: Question) -> LiveAnswers:
 def snapshot_line(place: str, table: IcebergTable, began: int | None = None) -> SnapshotLine:
     line = tuple(one.id for one in table.line)
     return SnapshotLine(place, line, frozenset(table.snapshots), table.is_whole, began)
+
+
+def place_at(
+    source: SourceOffset,
+    time_ms: int,
+    options: Mapping[str, str],
+    places: SourcePlaces,
+    opened: Open,
+) -> PlaceAtTime:
+    """Where the source stood at a time: at the end of the last snapshot before it."""
+    place = places.table or options.get("path")
+    table, notes = find_table(place, opened)
+    now = parse_iceberg_offset(source.offset)[0]
+    missing = shortfall(now, snapshot_line(place or "", table))
+    if missing is not None:
+        raise NoAnswer(f"--to-time: {missing.words}", do="Give the table that the stream reads.")
+    later = {one.id for one in table.since(now) or ()}
+    read = [one for one in table.line if one.id not in later]
+    before = [one for one in read if one.time_ms < time_ms]
+    if len(before) == len(read):
+        return PlaceAtTime(source.text or "", notes=(f"{place} was read no further then.", *notes))
+    lost = []
+    if before:
+        at, position = before[0].id, before[0].added_files or 0
+        words = f"{place} is read from the end of snapshot {at} of {moment(before[0].time_ms)} on."
+    elif table.is_whole:
+        at = position = BEFORE_FIRST
+        words = f"{place} is read from its first snapshot on."
+    else:
+        at, position = read[-1].id, 0
+        words = f"{place} is read from snapshot {at} on, the oldest that is left."
+        lost.append(
+            f"{place}: snapshots before {at} ({moment(read[-1].time_ms)}) are expired, and may "
+            "have added records of that time"
+        )
+    offset = {"version": 1, "snapshot_id": at, "position": position, "scan_all_files": False}
+    return PlaceAtTime(render_json(offset), lost, (words, *notes))
 
 
 def _began(files: Files, source: str) -> int | None:
