@@ -152,6 +152,9 @@ HDFS_BESIDE = (
     *("log4j-api", "log4j-core", "log4j-slf4j2-impl", "jakarta.servlet-api", "javax.servlet-api"),
     *("jackson-core", "jackson-databind", "jackson-annotations"),
 )
+# DStreams' own Kafka connector. Not every registry has the release of the running Spark; this one
+# runs on Spark 4.2 as it is.
+STREAMING_KAFKA = ("org.apache.spark:spark-streaming-kafka-0-10_2.13:4.1.0-preview1",)
 # There is no build for Spark 4.0 or 4.2: what reads Iceberg runs on a Spark 4.1 of its own.
 ICEBERG = ("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",)
 # A wheel that carries the server's programs for Linux and macOS, on Python 3.10 to 3.14.
@@ -192,6 +195,11 @@ def iceberg_connector() -> tuple[Path, ...]:
 
 def spark_connectors() -> tuple[Path, ...]:
     return tuple(jar for name in connectors.CONNECTORS for jar in connectors.resolve(name))
+
+
+def dstreams_kafka() -> tuple[Path, ...]:
+    """The direct stream of DStreams, beside the Kafka connector's jars."""
+    return retrieve(STREAMING_KAFKA, FOLDER / "streaming-kafka", label="Kafka for DStreams")
 
 
 def postgres_programs() -> Path:

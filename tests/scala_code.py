@@ -7,6 +7,7 @@ made live without a Scala on the machine: `compiled` gives the package of a sour
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def compiled(spark: SparkSession, source: Path, folder: Path) -> Any:
+def compiled(
+    spark: SparkSession, source: Path, folder: Path, beside_spark: Sequence[Path] = ()
+) -> Any:
     """The package as py4j shows it; its classes are known to driver and (local) executors.
 
-    `folder` keeps the classes: where it is already, nothing is compiled.
+    `folder` keeps the classes: where it is already, nothing is compiled. `beside_spark` are jars
+    that the source needs and the session was not started with.
     """
     import pyspark
 
@@ -28,7 +32,9 @@ def compiled(spark: SparkSession, source: Path, folder: Path) -> Any:
         beside = folder.with_name(f"{folder.name}.{os.getpid()}")
         beside.mkdir(parents=True)
         jars = Path(pyspark.__file__).parent / "jars" / "*"
-        words = ["-d", str(beside), "-classpath", str(jars), "-nowarn", str(source)]
+        given = str(context.getConf().get("spark.jars") or "").split(",")
+        path = os.pathsep.join([str(jars), *given, *map(str, beside_spark)])
+        words = ["-d", str(beside), "-classpath", path, "-nowarn", str(source)]
         arguments = gateway.new_array(jvm.java.lang.String, len(words))
         for at, word in enumerate(words):
             arguments[at] = word
@@ -36,5 +42,6 @@ def compiled(spark: SparkSession, source: Path, folder: Path) -> Any:
         beside.rename(folder)
     # Spark's local executors ask this loader too, for it was there before they began.
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    loader.addURL(jvm.java.io.File(str(folder)).toURI().toURL())
+    for place in (*beside_spark, folder):
+        loader.addURL(jvm.java.io.File(str(place)).toURI().toURL())
     return jvm.floodmark.scalacode

@@ -127,7 +127,10 @@ def is_elsewhere(command: str) -> bool:
 
 
 def starts_spark(command: str) -> bool:
-    return command.startswith("floodmark ") and shlex.split(command)[1] in STARTS_SPARK
+    if not command.startswith("floodmark "):
+        return False
+    _, verb, *arguments = shlex.split(command)
+    return verb in STARTS_SPARK or (verb in ("inspect", "state") and "--trust" in arguments)
 
 
 def asks_for_the_demo(command: str) -> bool:

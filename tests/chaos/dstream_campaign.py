@@ -1,6 +1,7 @@
-"""Kills a DStreams application at random moments and compares its totals with a plain sum.
+"""Kills a DStreams application at random moments of its batches, and compares with a plain sum.
 
-Files come all the time: while it runs, while it starts, while it is dead. After the last kill it
+Files come all the time: while it runs, while it starts, while it is dead. A kill comes after the
+first batch of a start is done, so that it hits batches and not the start. After the last kill it
 runs to the end, and each customer's total has to be what the files say.
 """
 
@@ -9,12 +10,15 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+
+import floodmark
+from floodmark.storage.process import kill_family
 
 APP = """
 import json, os
@@ -44,6 +48,7 @@ class Campaign:
         self.oracle: dict[str, float] = {}
         self.files = 0
         self.lived: list[float] = []
+        self.hit: Counter[str] = Counter()
         (root / "in").mkdir(parents=True)
         self.app = root / "sales.py"
         self.app.write_text(APP.format(root=root))
@@ -74,25 +79,50 @@ class Campaign:
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
         """The driver, its JVM and its workers, at once."""
-        os.killpg(process.pid, signal.SIGKILL)
+        kill_family(process.pid)
         process.wait(30)
+
+    def batches(self) -> int:
+        lines = self.root / "cp" / "_floodmark" / "progress.jsonl"
+        return len(lines.read_bytes().splitlines()) if lines.exists() else 0
+
+    def phase(self) -> str:
+        """What the kill has hit, by what it left in the folder."""
+        inside = floodmark.inspect(str(self.root / "cp")).dstreams
+        assert inside is not None
+        if any(rdd.missing is not None or not rdd.partitions for rdd in inside.rdds) or any(
+            "-attempt-" in path for path in inside.temporary
+        ):
+            return "while a state was saved"
+        if inside.temporary:
+            return "while the application was saved"
+        return "in a batch" if inside.pending_times else "between two batches"
 
     def is_founded(self) -> bool:
         return any((self.root / "cp").glob("checkpoint-*"))
 
     def run(self, kills: int) -> None:
         process = self.start()
+        done = 0
         try:
-            _until(self.is_founded, "the context was not made", 120)
             for _ in range(kills):
-                life = self.chance.uniform(0.5, 14)
+                deadline = time.monotonic() + 240
+                while self.batches() <= done:
+                    assert process.poll() is None, (self.root / "run.log").read_text()[-3000:]
+                    assert time.monotonic() < deadline, "no batch of this start was done"
+                    if self.is_founded():
+                        self._feed(0.2)
+                    time.sleep(0.05)
+                life = self.chance.uniform(0, 5)
                 self._feed(life)
                 self.kill(process)
                 self.lived.append(round(life, 1))
+                self.hit[self.phase()] += 1
+                done = self.batches()
                 self._feed(self.chance.uniform(0.2, 2))
                 process = self.start()
             self._feed(3)
-            _until(self.is_equal, f"{self.totals()} is not {self.oracle}", 180)
+            _until(self.is_equal, f"{self.totals()} is not {self.oracle}", 240)
         finally:
             if process.poll() is None:
                 self.kill(process)

@@ -15,7 +15,7 @@ from floodmark.checkpoint.dstreams.folder import DStream, DStreamsCheckpoint, Gr
 from floodmark.cli.main import run
 from floodmark.engine.app.source import read_source
 from floodmark.engine.dstreams.application import is_dstream
-from floodmark.engine.dstreams.carrying import _reshape, input_state, state_time
+from floodmark.engine.dstreams.carrying import _reshape, old_state, state_time
 from floodmark.engine.dstreams.code_notes import CodeChanged, code_of, noted_code, require_same_code
 from floodmark.engine.dstreams.declaration import dstream
 from floodmark.engine.dstreams.leaving import require_stopped
@@ -77,10 +77,26 @@ def test_the_function_changes_and_drops_keys(tmp_path: Path) -> None:
     )
     files = open_files(str(samples.write(tmp_path / "cp", golden("4.2/dstreams"))))
     found = load(files)
-    assert input_state(files, found, 2, 1794737452000, False, str(path)) == (2, [("flood", [2])])
+    state = old_state(files, found, 2, 1794737452000, False, str(path))
+    assert (state.partitions, state.pairs) == (2, [("flood", [2])])
     path.write_text("def state(key, value):\n    return value\n")
     with pytest.raises(WrongUse, match="gives int"):
-        input_state(files, found, 2, 1794737452000, False, str(path))
+        old_state(files, found, 2, 1794737452000, False, str(path))
+
+
+def test_the_fields_of_an_object_have_no_order(tmp_path: Path) -> None:
+    """Java writes them sorted: taken by their place, a sum would be taken for a count."""
+    files = open_files(str(samples.write(tmp_path / "cp", golden("4.2/dstreams-scala"))))
+    found = load(files)
+    mapped, classes = (
+        old_state(files, found, stream, 1794832879000, False, None) for stream in (4, 9)
+    )
+    assert mapped.without_order == frozenset()
+    assert classes.without_order == {"value"}
+    path = tmp_path / "reshape.py"
+    path.write_text("def state(key, value):\n    return key, (value['count'], value['spent'])\n")
+    reshaped = old_state(files, found, 9, 1794832879000, False, str(path))
+    assert reshaped.without_order == frozenset()
 
 
 def test_other_code_is_told_by_what_it_does(tmp_path: Path) -> None:

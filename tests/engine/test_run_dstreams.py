@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from drivers import Driver
 
 import floodmark
 from floodmark.checkpoint.dstreams.folder import DStream
@@ -165,11 +167,16 @@ def test_founded_recovered_refused_and_carried_over(
     assert "--old-code" in refused.value.do
     assert sorted(path.name for path in (root / "cp").glob("checkpoint-*")) == before
 
+    # Unless the user says that the old code is what is wanted: it runs on, as it was saved.
+    _put(root, "old.csv", "c2,0.5\n")
+    seen = _run(root, SECOND, {"c1": 12.0, "c2": 4.5}, saved=1, old_code=True)
+    assert "runs the code that is saved in the checkpoint, not this file's" in seen.said
+
     # Carried over, through a function, with a file that came meanwhile.
     _put(root, "c.csv", "c2,6\nc3,1\n")
     reshape = root / "reshape.py"
     reshape.write_text("def state(key, value):\n    return key, {'sum': value}\n")
-    wanted = {"c1": {"sum": 12.0}, "c2": {"sum": 10.0}, "c3": {"sum": 1.0}}
+    wanted = {"c1": {"sum": 12.0}, "c2": {"sum": 10.5}, "c3": {"sum": 1.0}}
     seen = _run(root, SECOND, wanted, fresh_with_state=True, reshaping=str(reshape))
     assert any(words.startswith("takes over 2 keys") for words in seen.said)
     # And from then on the new code recovers as any other.
@@ -194,7 +201,7 @@ def _leave(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not (root / "new").exists()
     floodmark.leave_dstreams(str(root / "cp"), str(root / "new"), execute=True, **arguments)
     assert sorted(path.relative_to(root) for path in (root / "cp").rglob("*")) == before
-    for expected in ({"c1": 12.5, "c2": 10.0, "c3": 3.0, "c4": 7.0}, {"c1": 13.5}):
+    for expected in ({"c1": 12.5, "c2": 10.5, "c3": 3.0, "c4": 7.0}, {"c1": 13.5}):
         floodmark.run(f"{app}:totals", available_now=True)
         rows = json.loads((root / "structured.json").read_text())
         assert rows.items() >= expected.items()
@@ -336,3 +343,78 @@ def test_a_batch_that_fails_is_run_again_in_a_new_process(tmp_path: Path) -> Non
         run.kill()
         run.wait()
         said.close()
+
+
+HELD = """
+import json, os, time
+from floodmark import dstream
+
+def update(found, old):
+    return (old or 0) + sum(found)
+
+def show(batch, totals):
+    found = dict(totals.collect())
+    while os.path.exists("hold"):
+        open("held", "w").close()
+        time.sleep(0.05)
+    with open("totals.tmp", "w") as out:
+        json.dump(found, out)
+    os.replace("totals.tmp", "totals.json")
+
+@dstream(checkpoint="cp", batch="500ms", save_state="1s")
+def sums(ssc):
+    rows = ssc.textFileStream("{root}/in").map(lambda line: line.split(","))
+    rows.map(lambda row: (row[0], int(row[1]))).updateStateByKey(update, 2).foreachRDD(show)
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_the_jvm_dies_and_a_second_signal_does_not_wait(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "app.py").write_text(HELD.format(root=tmp_path))
+    totals, hold, held = (tmp_path / name for name in ("totals.json", "hold", "held"))
+
+    def is_sum(wanted: dict[str, int]) -> Callable[[], bool]:
+        return lambda: totals.exists() and json.loads(totals.read_text()) == wanted
+
+    def hold_a_batch(name: str, driver: Driver) -> None:
+        held.unlink(missing_ok=True)
+        hold.touch()
+        _put(tmp_path, name, "a,2\n")
+        driver.until(held.exists)
+
+    run = ("run", "app.py", "--conf", "spark.ui.enabled=false", "--restart", "on-failure")
+    first = Driver(*run, cwd=tmp_path)
+    begun = [first]
+    try:
+        first.until(is_sum({}))
+        _put(tmp_path, "1.csv", "a,1\n")
+        first.until(is_sum({"a": 1}))
+        hold_a_batch("2.csv", first)
+        os.kill(first.jvm(), signal.SIGKILL)
+        hold.unlink()
+        first.until(is_sum({"a": 3}))  # in a new process, with a new JVM
+        hold_a_batch("3.csv", first)
+        first.process.send_signal(signal.SIGTERM)
+        with pytest.raises(subprocess.TimeoutExpired):
+            first.process.wait(2)  # the batch is waited for
+        first.process.send_signal(signal.SIGTERM)
+        status, said = first.ended()
+        assert status == 0, said
+        assert "the JVM was ended by SIGKILL" in said
+        assert "finishing the running batches" in said
+        assert "Traceback" not in said
+        assert is_sum({"a": 3})(), "the batch was not waited for"
+        assert not (tmp_path / "cp/_floodmark/lease.json").exists()
+        inside = floodmark.inspect(str(tmp_path / "cp")).dstreams
+        assert inside is not None
+        assert inside.pending_times, "the next start runs it again"
+        hold.unlink()
+        begun.append(Driver(*run, cwd=tmp_path))
+        begun[-1].until(is_sum({"a": 5}))
+        assert begun[-1].terminate()[0] == 0
+    finally:
+        for driver in begun:
+            driver.kill()

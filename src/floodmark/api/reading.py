@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from floodmark.api.arguments import Storage, milliseconds, require_state_extra, structured
+from floodmark.api.arguments import (
+    Storage,
+    milliseconds,
+    parse_settings,
+    require_state_extra,
+    settings_of,
+    structured,
+)
 from floodmark.checkpoint.layout import FLOW_CHECKPOINTS, NOTES, OFFSETS, SOURCES
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.relative_path import RelativePath, is_name
@@ -29,7 +36,7 @@ if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of e
     from floodmark.connectors.files.input_files import InputFile
     from floodmark.statestore.compare import StateDifference
     from floodmark.statestore.diff import StateDiff
-    from floodmark.statestore.dstreams import DStreamState
+    from floodmark.statestore.dstreams import DStreamState, Parts
     from floodmark.statestore.schemas import StoreSchema
     from floodmark.statestore.view import StateView
 
@@ -68,15 +75,22 @@ def open(path: str, storage: Storage | None = None) -> OpenCheckpoint:
 
 
 def inspect(
-    path: str, storage: Storage | None = None, source_kinds: Mapping[str, str] | None = None
+    path: str,
+    storage: Storage | None = None,
+    source_kinds: Mapping[str, str] | None = None,
+    trust: bool = False,
+    conf: Mapping[str, Any] | str | Iterable[str] = (),
+    master: str | None = None,
 ) -> Inspection:
     """What a checkpoint is and where its stream stands; reads the newest entries only.
 
     `source_kinds` names sources whose offsets look like another kind's: `{"0": "eventhubs"}`.
+    `trust` asks Spark, started with `conf`, which file of a DStreams folder it can take; that
+    runs code of whoever wrote the folder.
     """
     from floodmark.checkpoint.inspection import inspection
 
-    found = look(path, storage, source_kinds)
+    found = look(path, storage, source_kinds, trust, conf, master)
     return inspection(found, missing_state(found, storage), flow(path, storage))
 
 
@@ -95,11 +109,17 @@ def missing_state(found: Checkpoint, storage: Storage | None = None) -> tuple[st
 
 
 def look(
-    path: str, storage: Storage | None = None, source_kinds: Mapping[str, str] | None = None
+    path: str,
+    storage: Storage | None = None,
+    source_kinds: Mapping[str, str] | None = None,
+    trust: bool = False,
+    conf: Mapping[str, Any] | str | Iterable[str] = (),
+    master: str | None = None,
 ) -> Checkpoint:
     """A checkpoint with its newest entries: enough for most questions, at a fixed cost.
 
     `source_kinds` names sources whose offsets look like another kind's: `{"0": "eventhubs"}`.
+    `trust`, `conf` and `master` are as for `inspect`.
     """
     files = open_files(str(path), storage)
     try:
@@ -108,7 +128,26 @@ def look(
         if not _is_empty_flow(files):
             raise
         found = Checkpoint(files.root, Kind.STRUCTURED_STREAMING, ())
+    settings = _settings_to_ask(trust, conf, master)
+    if trust and found.dstreams is not None:
+        from floodmark.engine.dstreams.asking import ask_spark
+
+        found = ask_spark(files, found, settings)
     return with_kinds(found, source_kinds)
+
+
+def _settings_to_ask(
+    trust: bool, conf: Mapping[str, Any] | str | Iterable[str], master: str | None
+) -> dict[str, str]:
+    """Spark is started for `trust` alone: settings without it would do nothing."""
+    settings = parse_settings(settings_of(conf, master), "--conf")
+    if settings and not trust:
+        raise WrongUse(
+            "--conf and --master are of the Spark that --trust asks",
+            "Without --trust nothing starts Spark.",
+            "Leave them out, or give --trust if you trust whoever wrote the folder.",
+        )
+    return settings
 
 
 def _is_empty_flow(files: Files) -> bool:
@@ -339,12 +378,16 @@ def state(
     schema: tuple[str, str] | None = None,
     storage: Storage | None = None,
     trust: bool = False,
+    conf: Mapping[str, Any] | str | Iterable[str] = (),
+    master: str | None = None,
 ) -> StateView | DStreamState:
     """What an operator remembers after a batch; rows come when they are asked for.
 
     Of DStreams, `operator` is a stream and `batch` the time of one whose state was saved.
-    `trust` unpickles what is not plain data, which runs code of whoever wrote the checkpoint.
+    `trust` unpickles what is not plain data, and reads records of Kryo through a Spark that is
+    started with `conf`: both run code of whoever wrote the checkpoint.
     """
+    settings = _settings_to_ask(trust, conf, master)
     place = open_files(str(path), storage)
     found = load(place)
     if found.dstreams is not None:
@@ -356,8 +399,19 @@ def state(
                 f"{path} is a DStreams checkpoint: its state has one store, and tells its types",
                 do="Leave --store, --key-schema and --value-schema out.",
             )
-        return open_dstream_state(place, found, operator, batch, trust)
+        return open_dstream_state(
+            place, found, operator, batch, trust, _parts_through_spark(settings)
+        )
     return _open_state(place, structured(found), operator, store, batch, schema)
+
+
+def _parts_through_spark(settings: Mapping[str, str]) -> Parts:
+    def read(found: DStreamsCheckpoint, parts: Sequence[bytes]) -> list[bytes]:
+        from floodmark.engine.dstreams.asking import parts_through_spark
+
+        return parts_through_spark(settings)(found, parts)
+
+    return read
 
 
 # `floodmark.state` is a package of its own.

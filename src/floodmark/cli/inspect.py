@@ -15,12 +15,21 @@ from floodmark.errors import NotACheckpoint
 @click.command("inspect")
 @click.argument("checkpoint", metavar="CP")
 @click.option("--schema", is_flag=True, help="Operators, stores and variables with their types.")
+@click.option(
+    "--trust",
+    is_flag=True,
+    help="DStreams: ask Spark which file it can take. This runs code of the folder's writer.",
+)
+@options.spark
 @options.source_kinds
 @options.storage
 @options.as_json
 def command(
     checkpoint: str,
     schema: bool,
+    trust: bool,
+    master: str | None,
+    conf: tuple[str, ...],
     source_kinds: dict[str, str],
     storage: dict[str, Any],
     as_json: bool,
@@ -28,13 +37,13 @@ def command(
     """Show where a stream stands: what is planned, what is committed, what comes next.
 
     CP is a checkpoint folder or URL. Of a declarative pipeline, CP may also be its storage or
-    its spark-pipeline.yml: all of its flows are shown.
+    its spark-pipeline.yml: all of its flows are shown. Spark is started for --trust alone.
     """
     if checkpoint.endswith((".yml", ".yaml")):
         _show_flows(checkpoint, storage, as_json)
         return
     try:
-        found = api.look(checkpoint, storage, source_kinds)
+        found = api.look(checkpoint, storage, source_kinds, trust, conf, master)
     except NotACheckpoint:
         if not api.has_flows(checkpoint, storage):
             raise

@@ -30,12 +30,37 @@ def checkpoint(found: Checkpoint) -> str:
         table(_rdds(inside)),
         table(_others(inside)),
         table([("cannot read", item.path, item.reason) for item in found.unreadable]),
+        _asked(found, inside),
         style(
             restart_words(inside, int(time.time() * 1000)),
             "red" if inside.restart_file is None else "green",
         ),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _asked(found: Checkpoint, inside: DStreamsCheckpoint) -> str:
+    """What Spark says, or how it is asked where files cannot be read without it."""
+    answer = inside.spark
+    if answer is None:
+        if not any(
+            file.path == item.path for file in inside.graph_files for item in found.unreadable
+        ):
+            return ""
+        return (
+            "With --trust Spark is asked whether it can read them; that runs code of whoever wrote "
+            "this folder."
+        )
+    taken = answer.restart_file or "none of these files"
+    rows = [("asked", f"Spark {answer.version}", f"takes {taken}")]
+    rows += [("", path, reason) for path, reason in answer.failures.items()]
+    said = table(rows)
+    if answer.failures:
+        said += (
+            "\nA class that is missing, or of another release, is given with "
+            "--conf spark.jars=APP.jar, or by the Spark that wrote the folder."
+        )
+    return said
 
 
 def _files(inside: DStreamsCheckpoint) -> list[tuple[str, ...]]:

@@ -56,8 +56,10 @@ _NOT_PARQUET = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".xlsx", ".avro", ".o
 @click.option(
     "--trust",
     is_flag=True,
-    help="Unpickle a DStreams state that is not plain data: this runs code of its writer.",
+    help="DStreams: unpickle a state that is not plain data, and read Kryo's through Spark. This "
+    "runs code of its writer.",
 )
+@options.spark
 @options.storage
 @options.as_json
 def command(
@@ -73,13 +75,15 @@ def command(
     key_schema: str | None,
     value_schema: str | None,
     trust: bool,
+    master: str | None,
+    conf: tuple[str, ...],
     storage: dict[str, Any],
     as_json: bool,
 ) -> int:
     """Look inside the state: rows, one key, sizes, or what changed between two batches.
 
-    Nothing starts Spark. Without options it shows the rows of operator 0 after the last
-    committed batch.
+    Nothing starts Spark but --trust for a state of Kryo. Without options it shows the rows of
+    operator 0 after the last committed batch.
     """
     if sum(option is not None for option in (key, changes, export)) + stats > 1:
         raise WrongUse(
@@ -99,7 +103,7 @@ def command(
             api.state_changes(checkpoint, *changes, operator, store, limit or 100, storage), as_json
         )
     schema = (key_schema, value_schema) if key_schema and value_schema else None
-    view = api.state(checkpoint, operator, store, batch, schema, storage, trust)
+    view = api.state(checkpoint, operator, store, batch, schema, storage, trust, conf, master)
     if stats:
         return _show_stats(view, as_json)
     if export is not None:

@@ -72,7 +72,7 @@ def _stream(found: JavaObject, all_streams: list[JavaObject]) -> DStream:
     initial = found.get("initialModTimeIgnoreThreshold")
     return DStream(
         kind,
-        _name(found),
+        scope_name(option(found.get("baseScope"))),
         _parent(found, all_streams),
         millis(found.get("checkpointDuration", _STREAM)),
         {at: value for at, value in sorted(by_time.items()) if isinstance(value, str)},
@@ -84,8 +84,8 @@ def _stream(found: JavaObject, all_streams: list[JavaObject]) -> DStream:
     )
 
 
-def _name(found: JavaObject) -> str | None:
-    scope = option(found.get("baseScope"))
+def scope_name(scope: Any) -> str | None:
+    """The operation that made a stream, out of Spark's JSON about it."""
     try:
         said = json.loads(scope) if isinstance(scope, str) else None
     except (ValueError, RecursionError):

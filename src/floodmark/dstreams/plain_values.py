@@ -14,7 +14,7 @@ from typing import Any
 
 from floodmark.dstreams.java_objects import JavaArray, JavaEnum, JavaObject
 from floodmark.dstreams.plain_pickle import not_plain
-from floodmark.dstreams.scala import is_boxed, items, pairs
+from floodmark.dstreams.scala import is_boxed, items, option, pairs
 from floodmark.errors import CannotRead, OverLimit
 
 _DEEPEST = 60
@@ -80,6 +80,13 @@ def plain_value(value: Any, budget: Budget, depth: int = 0) -> Any:
     )
 
 
+def has_names_alone(value: Any) -> bool:
+    """Whether its fields have names and no order: Java sorts the fields of an object."""
+    if isinstance(value, JavaObject) and value.name == "scala.Some":
+        return has_names_alone(option(value))
+    return isinstance(value, JavaObject) and not value.name.startswith(("java.", "scala."))
+
+
 def json_value(value: Any) -> Any:
     """A plain value as JSON has it: times in ISO 8601, bytes in base64."""
     if isinstance(value, dict):
@@ -116,9 +123,8 @@ def _java(value: JavaObject | JavaArray | JavaEnum, budget: Budget, depth: int) 
         return [plain_value(one, budget, depth + 1) for one in value.items]
     if is_boxed(value):
         return value.get("value")
-    if value.name.startswith("scala.Some"):
-        held = value.fields.get("scala.Some", {})
-        return plain_value(held.get("value", held.get("x")), budget, depth + 1)
+    if value.name == "scala.Some":
+        return plain_value(option(value), budget, depth + 1)
     if value.name == "scala.None$" or _module(value) == "scala.None$":
         return None
     if _TUPLE.fullmatch(value.name):

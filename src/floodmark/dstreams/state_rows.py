@@ -48,7 +48,7 @@ def _unpacked(data: bytes) -> bytes:
     if content and not content.startswith(MAGIC):
         raise CannotRead(
             "its records are no Java objects",
-            "Probably spark.serializer was Kryo, whose records tell no names.",
+            "Another serializer than Java's or Kryo wrote them, or the part is damaged.",
             "Read it with the application: sc.checkpointFile(folder).",
         )
     return content

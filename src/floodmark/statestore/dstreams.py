@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint, SavedRdd
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.dstreams.plain_pickle import plain_loads, trusting_loads
+from floodmark.dstreams.plain_pickle import NotPlain, plain_loads, trusting_loads
 from floodmark.dstreams.plain_values import json_value, named
 from floodmark.dstreams.state_rows import state_pairs
 from floodmark.errors import CannotRead, FloodmarkError, NoAnswer, WrongUse
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Row = tuple[int, dict[str, Any], dict[str, Any]]
+Parts = Callable[[DStreamsCheckpoint, Sequence[bytes]], list[bytes]]
+"""The parts of a saved RDD, each made a stream of Java objects."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class DStreamState:
     partitions: tuple[int, ...]
     files: Files = field(repr=False)
     loads: Callable[[bytes], Any] = field(repr=False)
+    read_parts: Sequence[bytes] | None = field(repr=False, default=None)
+    """What Spark has made of the parts, where only it can read them."""
     store: str = "default"
     stores: tuple[str, ...] = ("default",)
     hint: str = ""
@@ -51,11 +55,14 @@ class DStreamState:
         for partition in self.partitions:
             path = RelativePath(f"{self.folder}/part-{partition:05d}")
             try:
-                for key, value in state_pairs(self.files.read(path), self.loads):
+                for key, value in state_pairs(self._part(partition, path), self.loads):
                     yield partition, key, value
             except FloodmarkError as error:
                 error.name_file(path)
                 raise
+
+    def _part(self, partition: int, path: RelativePath) -> bytes:
+        return self.files.read(path) if self.read_parts is None else self.read_parts[partition]
 
     def named_rows(self) -> Iterator[Row]:
         for partition, key, value in self.pairs():
@@ -165,16 +172,24 @@ def open_dstream_state(
     stream: int = 0,
     batch: int | None = None,
     trust: bool = False,
+    through_spark: Parts | None = None,
 ) -> DStreamState:
     """The newest whole state of a stream, or that of one batch.
 
     `trust` unpickles whatever is there, which runs code that the folder's writer chose.
+    `through_spark` reads the parts that only Spark can read, and runs such code as well.
     """
     found = checkpoint.dstreams
     assert found is not None
     chosen = _stream(checkpoint.path, found, stream)
     rdd = _rdd(checkpoint.path, found, chosen, batch)
     assert rdd.batch_time_ms is not None
+    read_parts = None
+    if found.has_kryo_records:
+        if not trust or through_spark is None:
+            raise _of_kryo(checkpoint.path)
+        paths = (RelativePath(f"{rdd.path}/part-{at:05d}") for at in range(rdd.partitions))
+        read_parts = through_spark(found, [files.read(path) for path in paths])
     return DStreamState(
         chosen,
         found.streams[chosen].kind,
@@ -183,6 +198,17 @@ def open_dstream_state(
         tuple(range(rdd.partitions)),
         files,
         trusting_loads if trust else plain_loads,
+        read_parts,
+    )
+
+
+def _of_kryo(path: str) -> NotPlain:
+    return NotPlain(
+        f"{path}: the application saves its state with Kryo",
+        "Kryo's records tell no names: only Spark reads them, with the application's classes, and "
+        "that runs code of whoever wrote this folder.",
+        "If you trust them: --trust, with --conf spark.jars=APP.jar for classes of the "
+        "application.",
     )
 
 

@@ -108,10 +108,10 @@ def _summary(
         received=received_logs(listed),
         temporary=temporary_files(listed),
     )
-    return summary if graph is None else _with_graph(summary, graph)
+    return summary if graph is None else with_graph(summary, graph)
 
 
-def _with_graph(summary: DStreamsCheckpoint, graph: Graph) -> DStreamsCheckpoint:
+def with_graph(summary: DStreamsCheckpoint, graph: Graph) -> DStreamsCheckpoint:
     intervals = [one.checkpoint_interval_ms for one in graph.streams if one.checkpoint_interval_ms]
     return replace(
         summary,

@@ -125,6 +125,20 @@ class Graph:
 
 
 @dataclass(frozen=True)
+class SparkAnswer:
+    """What Spark itself says of the folder; it is asked only with --trust."""
+
+    version: str
+    restart_file: str | None
+    """The newest file that this Spark, with the classes that it was given, can take."""
+    checkpoint_time_ms: int | None
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """Newer files → why it cannot take them."""
+
+    __repr__ = line_text
+
+
+@dataclass(frozen=True)
 class DStreamsCheckpoint:
     """What `inspect` tells of a DStreams folder; None for what could not be read."""
 
@@ -156,8 +170,15 @@ class DStreamsCheckpoint:
     graph_files: tuple[GraphFile, ...] = ()
     received: tuple[ReceivedLog, ...] = ()
     temporary: tuple[str, ...] = ()
+    spark: SparkAnswer | None = None
+    """None where Spark was not asked."""
 
     __repr__ = fields_text
+
+    @property
+    def has_kryo_records(self) -> bool:
+        """Whether states are saved by Kryo; the application itself never is."""
+        return self.conf.get("spark.serializer", "").endswith(".KryoSerializer")
 
     @property
     def state_streams(self) -> tuple[int, ...]:

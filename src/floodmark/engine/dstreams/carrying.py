@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from floodmark.checkpoint.dstreams.folder import FILE_STREAM, PYTHON, DStream, DStreamsCheckpoint
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.dstreams.input_files import InputFiles, input_files
-from floodmark.dstreams.plain_values import Budget, plain_value
+from floodmark.dstreams.plain_values import Budget, has_names_alone, plain_value
+from floodmark.engine.dstreams.asking import parts_through_spark
 from floodmark.engine.dstreams.founding import CarriedOver
 from floodmark.errors import CannotRead, WouldLose, WrongUse
 from floodmark.statestore.dstreams import open_dstream_state
@@ -27,12 +29,16 @@ def carried_over(
     found = checkpoint.dstreams
     assert found is not None
     require_readable(checkpoint.path, found)
-    reshape = _reshape(reshaping) if reshaping else None
     as_of = state_time(checkpoint.path, found)
-    states = tuple(
-        _state(files, checkpoint, stream, as_of, trust, reshape) for stream in found.state_streams
+    states = [
+        old_state(files, checkpoint, stream, as_of, trust, reshaping)
+        for stream in found.state_streams
+    ]
+    return CarriedOver(
+        as_of,
+        tuple((one.partitions, one.pairs) for one in states),
+        unread_inputs(spark, checkpoint.path, found, as_of),
     )
-    return CarriedOver(as_of, states, unread_inputs(spark, checkpoint.path, found, as_of))
 
 
 def require_readable(path: str, found: DStreamsCheckpoint) -> None:
@@ -68,36 +74,44 @@ def state_time(path: str, found: DStreamsCheckpoint) -> int:
     return max(common)
 
 
-def input_state(
+@dataclass(frozen=True)
+class OldState:
+    """The keys and values of one stream, through the user's function where there is one."""
+
+    partitions: int
+    pairs: list[tuple[Any, Any]]
+    without_order: frozenset[str] = frozenset()
+    """Of `key` and `value`, those that are objects of a class: their fields have names alone."""
+
+
+def old_state(
     files: Files,
     checkpoint: Checkpoint,
     stream: int,
     as_of: int,
     trust: bool,
     reshaping: str | None,
-) -> tuple[int, list[tuple[Any, Any]]]:
-    """(partitions, pairs) of one state, through the user's function."""
-    reshape = _reshape(reshaping) if reshaping else None
-    return _state(files, checkpoint, stream, as_of, trust, reshape)
-
-
-def _state(
-    files: Files,
-    checkpoint: Checkpoint,
-    stream: int,
-    as_of: int,
-    trust: bool,
-    reshape: Reshape | None,
-) -> tuple[int, list[tuple[Any, Any]]]:
-    view = open_dstream_state(files, checkpoint, stream, as_of, trust)
+    conf: Mapping[str, str] | None = None,
+) -> OldState:
+    """One state as of a batch. `conf` is of the Spark that reads what only Spark can read."""
+    through_spark = parts_through_spark(conf or {})
+    view = open_dstream_state(files, checkpoint, stream, as_of, trust, through_spark)
     inside = checkpoint.dstreams
     assert inside is not None
+    reshape = _reshape(reshaping) if reshaping else None
     is_python = inside.language == PYTHON
     number = inside.state_streams.index(stream)
     pairs = []
+    without_order: set[str] = set()
     for _, key, value in view.pairs():
         pair: Any = (key, value) if is_python else (_plain(key), _plain(value))
-        if reshape is not None:
+        if reshape is None:
+            without_order |= {
+                name
+                for name, one in (("key", key), ("value", value))
+                if name not in without_order and has_names_alone(one)
+            }
+        else:
             pair = reshape(number, *pair)
             if pair is None:
                 continue
@@ -107,7 +121,7 @@ def _state(
                     do="Return the new key and value: return key, value. None drops the key.",
                 )
         pairs.append(pair)
-    return len(view.partitions), pairs
+    return OldState(len(view.partitions), pairs, frozenset(without_order))
 
 
 def _plain(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +29,16 @@ def streams_of(ssc: Any) -> tuple[BuiltStream, ...]:
             "Spark runs a stream only for what is done with it.",
             "End it with foreachRDD, pprint or saveAsTextFiles.",
         )
+    return tuple(
+        BuiltStream(str(one.getClass().getSimpleName()), one, bool(one.mustCheckpoint()))
+        for one in walked(outputs)
+    )
+
+
+def walked(outputs: Iterable[Any]) -> list[Any]:
+    """The streams behind these, each once."""
     found: list[Any] = []
-    waiting = outputs[::-1]
+    waiting = list(outputs)[::-1]
     while waiting:
         one = waiting.pop()
         if any(one.equals(other) for other in found):
@@ -38,10 +46,7 @@ def streams_of(ssc: Any) -> tuple[BuiltStream, ...]:
         found.append(one)
         parents = one.dependencies()
         waiting += [parents.apply(at) for at in range(parents.size())][::-1]
-    return tuple(
-        BuiltStream(str(one.getClass().getSimpleName()), one, bool(one.mustCheckpoint()))
-        for one in found
-    )
+    return found
 
 
 def set_intervals(ssc: Any, streams: Sequence[BuiltStream], told_ms: int | None) -> list[int]:

@@ -20,7 +20,8 @@ from floodmark.dstreams.plain_values import named
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.code.drawing import Drawing
 from floodmark.engine.dstreams.carrying import (
-    input_state,
+    OldState,
+    old_state,
     require_readable,
     state_time,
     unread_inputs,
@@ -67,12 +68,18 @@ def leaving_plan(
     require_stopped(checkpoint.path, found)
     as_of = state_time(checkpoint.path, found)
     number = _chosen(checkpoint.path, found, asked.stream)
-    partitions, pairs = input_state(
-        files, checkpoint, found.state_streams[number], as_of, asked.trust, asked.with_file
+    state = old_state(
+        files,
+        checkpoint,
+        found.state_streams[number],
+        as_of,
+        asked.trust,
+        asked.with_file,
+        asked.conf,
     )
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="floodmark-leaving-"))
     path = str(Path(folder) / "state.parquet")
-    _write(pairs, path)
+    _write(state.pairs, path)
     bootstrap = Bootstrap(
         asked.app,
         {asked.operator: path},
@@ -81,14 +88,14 @@ def leaving_plan(
         asked.scratch,
         asked.conf,
         asked.script,
-        by_place=True,
+        by_place=frozenset(("key", "value")) - state.without_order,
     )
 
     def begin(drawn: Drawing) -> FirstBatch:
         return _first_batch(drawn, checkpoint.path, found, as_of)
 
     made = bootstrap_plan(bootstrap, new, carrying, stack, begin)
-    return replace(made, plan=_as_leaving(made.plan, asked, found, as_of, len(pairs), partitions))
+    return replace(made, plan=_as_leaving(made.plan, asked, found, as_of, state))
 
 
 def _dstreams(checkpoint: Checkpoint) -> DStreamsCheckpoint:
@@ -224,9 +231,9 @@ def _as_leaving(
     asked: Leaving,
     found: DStreamsCheckpoint,
     as_of: int,
-    keys: int,
-    partitions: int,
+    state: OldState,
 ) -> Plan:
+    keys, partitions = len(state.pairs), state.partitions
     options = {
         **plan.options,
         "old": asked.old,

@@ -45,8 +45,9 @@ class Bootstrap:
     scratch: str | None
     conf: Mapping[str, str] = field(default_factory=dict)
     script: ScriptOptions = field(default_factory=ScriptOptions)
-    by_place: bool = False
-    """Fields of another name are taken by their place, where their number is the same."""
+    by_place: frozenset[str] | None = None
+    """Of `key` and `value`, those whose fields are taken by their place where their names are
+    others; None for a table whose columns have the state's names."""
 
     def options(self, redaction: Redaction) -> dict[str, object]:
         """What the plan says of the request; equal for a request that is repeated."""
@@ -228,13 +229,15 @@ def _place(name: str, drawn: Drawn) -> tuple[int, str]:
     return kept.operator.number, store
 
 
-def _made(found: Drawing, operator: int, name: str, table: str, by_place: bool) -> Made:
+def _made(
+    found: Drawing, operator: int, name: str, table: str, by_place: frozenset[str] | None
+) -> Made:
     kept = next(one for one in found.drawn.operators if one.operator.number == operator)
     part = _part(kept, name)
     where = f"{table}, for operator {operator}"
-    frame = _frame(found.spark, table)
-    frame = _by_place(frame, part) if by_place else _as_rows(frame, part, where)
-    return Made(frame, part, kept.partitions, where)
+    held = _frame(found.spark, table)
+    rows = _as_rows(held, part, where) if by_place is None else _by_place(held, part, by_place)
+    return Made(rows, part, kept.partitions, where)
 
 
 def _part(kept: Kept, name: str) -> Part:
@@ -294,15 +297,27 @@ def _as_rows(frame: Any, part: Part, where: str) -> Any:
     )
 
 
-def _by_place(frame: Any, part: Part) -> Any:
-    """Rows of `key` and `value`, whose fields are named otherwise, in their order."""
+def _by_place(frame: Any, part: Part, ordered: frozenset[str]) -> Any:
+    """Rows of `key` and `value`, whose fields are named otherwise, in their order.
+
+    What is not `ordered` is an object of a class, whose fields are told by their names alone.
+    """
     from pyspark.sql import functions
 
     columns = []
     for column, schema in (("key", given_key(part.reading)), ("value", given_value(part.reading))):
         wanted = _names(schema)
         held = [one.name for one in frame.schema[column].dataType.fields]
-        names = wanted if sorted(held) == sorted(wanted) else held
+        same = sorted(held) == sorted(wanted)
+        names = wanted if same else held
+        if not same and len(held) > 1 and column not in ordered:
+            raise NotCarried(
+                f"the old state's {column} is an object with the fields {', '.join(sorted(held))}",
+                f"The new state's {column} is {ddl(distinct(schema))}. Java keeps no order of "
+                "an object's fields, so which one is which is not known.",
+                "Give a function that puts them in the order of the new state: --with FILE.py, "
+                f"with def state(key, value): return key, (value['{held[0]}'], …)",
+            )
         if len(names) != len(wanted):
             raise NotCarried(
                 f"the old state's {column} has the fields {', '.join(held)}",
