@@ -135,10 +135,12 @@ def parts_through_spark(conf: Mapping[str, str]) -> Parts:
 
     def read(found: DStreamsCheckpoint, parts: Sequence[bytes]) -> list[bytes]:
         recorded = {key: value for key, value in found.conf.items() if key.startswith(_KRYO)}
-        packed = found.conf.get("spark.checkpoint.compress", "").lower() == "true"
+        # Spark 4 packs the parts unless it is told not to; earlier ones only if they are told to.
+        is_plain = found.conf.get("spark.checkpoint.compress", "").lower() == "false"
+        content = [one if is_plain or _codec(one) is None else decompress(one) for one in parts]
         with trusted_session(conf) as spark:
             settings = _settings(spark, {**recorded, **conf})
-            return [_as_java(spark, settings, decompress(one) if packed else one) for one in parts]
+            return [_as_java(spark, settings, one) for one in content]
 
     return read
 
