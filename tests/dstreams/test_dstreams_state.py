@@ -15,7 +15,7 @@ import pytest
 
 import floodmark
 from floodmark.cli.main import run
-from floodmark.dstreams.java_objects import MAGIC
+from floodmark.dstreams.java_objects import MAGIC, read_objects
 from floodmark.dstreams.plain_pickle import NotPlain, plain_loads
 from floodmark.dstreams.plain_values import named
 from floodmark.dstreams.state_rows import state_pairs
@@ -199,3 +199,35 @@ def test_a_damaged_part(part: bytes, tmp_path: Path, capsys: Capture) -> None:
 def test_a_record_that_is_no_pair() -> None:
     with pytest.raises(FloodmarkError, match="no pair"):
         list(state_pairs(_part(pickle.dumps([1, 2]))))
+
+
+# As Java 17 writes them: what is after java.time.Ser's description.
+JAVA_TIME = {
+    "02000000006553f100075bcd15": datetime.datetime(2023, 11, 14, 22, 13, 20, 123456),
+    "03000007ea0102": datetime.date(2026, 1, 2),
+    "04fc": datetime.time(3),
+    "040304fa": datetime.time(3, 4, 5),
+    "0403040500001770": datetime.time(3, 4, 5, 6),
+    "05000007ea010203040500001b58": datetime.datetime(2026, 1, 2, 3, 4, 5, 7),
+    "05000007ea0102ff": datetime.datetime(2026, 1, 2),
+    "010000000000000005000003e8": datetime.timedelta(seconds=5, microseconds=1),
+    "06000007ea01020304fa00070003555443": None,  # a time with a zone
+    "0200701cd2fa9578ff3b9ac9ff": None,  # Instant.MAX
+    "03000007ea0d02": None,  # a thirteenth month
+    "02000000": None,
+    "": None,
+}
+
+
+@pytest.mark.parametrize("block", JAVA_TIME)
+def test_times_of_java(block: str) -> None:
+    described = b"\x72\0\x0djava.time.Ser" + bytes(8) + b"\x0c\0\0\x78\x70"
+    data = bytes.fromhex(block)
+    written = b"\x77" + bytes([len(data)]) + data
+    [value] = read_objects(MAGIC + b"\x73" + described + written + b"\x78")
+    if JAVA_TIME[block] is None:
+        with pytest.raises(FloodmarkError) as refused:
+            named(value, "value")
+        assert "--trust" not in refused.value.do, "it would not help"
+    else:
+        assert named(value, "value") == {"value": JAVA_TIME[block]}

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import base64
 import re
+import struct
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
 from floodmark.dstreams.java_objects import JavaArray, JavaEnum, JavaObject
-from floodmark.dstreams.plain_pickle import not_plain
 from floodmark.dstreams.scala import is_boxed, items, option, pairs
 from floodmark.errors import CannotRead, OverLimit
+from floodmark.state.files.javadata import DataReader
 
 _DEEPEST = 60
 _MOST_VALUES = 1_000_000
 """In one key or value: a few bytes can name one list many times over."""
 _TUPLE = re.compile(r"scala\.Tuple(\d{1,2})(?:\$mc\w+\$sp)?")
+_EPOCH = datetime(1970, 1, 1)
 _PLAIN = (str, int, float, bool, bytes, type(None), Decimal, datetime, date, time, timedelta)
 
 
@@ -138,10 +140,12 @@ def _java(value: JavaObject | JavaArray | JavaEnum, budget: Budget, depth: int) 
         return _integer(value)
     if value.name in ("java.util.Date", "java.sql.Timestamp", "java.sql.Date"):
         return _moment(value)
+    if value.name == "java.time.Ser":
+        return _of_java_time(value)
     if _is_collection(value):
         return _collection(value, budget, depth)
     if value.written:
-        raise not_plain(f"the class {value.name}, which writes itself in a way of its own")
+        raise _only_by_its_class(value.name)
     fields = {
         name: held
         for one in reversed(value.java_class.lineage)
@@ -149,6 +153,15 @@ def _java(value: JavaObject | JavaArray | JavaEnum, budget: Budget, depth: int) 
         if not name.startswith("$")
     }
     return {name: plain_value(held, budget, depth + 1) for name, held in fields.items()}
+
+
+def _only_by_its_class(name: str) -> CannotRead:
+    return CannotRead(
+        f"a value of the state is of {name}, which writes itself in a way of its own",
+        "Only that class reads it back.",
+        "Read it with the application, sc.checkpointFile(folder), and keep plain values in the "
+        "state: numbers, text, tuples, case classes, collections, dates.",
+    )
 
 
 def tuple_items(value: JavaObject) -> list[Any]:
@@ -197,7 +210,7 @@ def _integer(value: JavaObject) -> int:
     magnitude = inner.get("magnitude")
     sign = inner.get("signum")
     if not isinstance(magnitude, JavaArray) or not isinstance(magnitude.items, bytes):
-        raise not_plain(f"the class {value.name}")
+        raise _only_by_its_class(value.name)
     return int.from_bytes(magnitude.items, "big") * (-1 if sign == -1 else 1)
 
 
@@ -206,7 +219,7 @@ def _decimal(value: JavaObject) -> Decimal:
     inner = held if isinstance(held, JavaObject) else value
     whole, scale = inner.get("intVal"), inner.get("scale")
     if not isinstance(whole, JavaObject) or type(scale) is not int:
-        raise not_plain(f"the class {value.name}")
+        raise _only_by_its_class(value.name)
     number = _integer(whole)
     digits = tuple(int(digit) for digit in str(abs(number)))
     return Decimal((int(number < 0), digits, -scale))
@@ -215,12 +228,53 @@ def _decimal(value: JavaObject) -> Decimal:
 def _moment(value: JavaObject) -> datetime:
     block = b"".join(one for one in value.written if isinstance(one, bytes))
     if len(block) < 8:
-        raise not_plain(f"the class {value.name}")
+        raise _only_by_its_class(value.name)
     milliseconds = int.from_bytes(block[:8], "big", signed=True)
     nanos = value.get("nanos")
     seconds, rest = divmod(milliseconds, 1000)
     micros = nanos // 1000 if type(nanos) is int else rest * 1000
     try:
-        return datetime(1970, 1, 1) + timedelta(seconds=seconds, microseconds=micros)
+        return _EPOCH + timedelta(seconds=seconds, microseconds=micros)
     except OverflowError:
-        raise not_plain(f"a time beyond the calendar in {value.name}") from None
+        raise _only_by_its_class(value.name) from None
+
+
+def _of_java_time(value: JavaObject) -> Any:
+    """As java.time.Ser writes them: a number that tells the class, then its fields."""
+    block = b"".join(one for one in value.written if isinstance(one, bytes))
+    reader = DataReader(block, 1)
+    try:
+        kind = block[0] if block else 0
+        if kind == 1:
+            return timedelta(seconds=reader.number(">q"), microseconds=reader.int32() // 1000)
+        if kind == 2:
+            seconds, nanos = reader.number(">q"), reader.int32()
+            return _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
+        if kind == 3:
+            return _local_date(reader)
+        if kind == 4:
+            return _local_time(reader)
+        if kind == 5:
+            return datetime.combine(_local_date(reader), _local_time(reader))
+    except (ValueError, OverflowError, struct.error):
+        pass  # beyond Python's calendar, or no such date
+    raise _only_by_its_class(value.name)
+
+
+def _local_date(reader: DataReader) -> date:
+    return date(reader.int32(), reader.number(">b"), reader.number(">b"))
+
+
+def _local_time(reader: DataReader) -> time:
+    """The last part that is not zero is followed by nothing, and written as its complement."""
+    parts: list[int] = []
+    for form in (">b", ">b", ">b"):
+        part = reader.number(form)
+        if part < 0:
+            parts.append(~part)
+            break
+        parts.append(part)
+    else:
+        parts.append(reader.int32() // 1000)
+    hour, minute, second, micros = [*parts, 0, 0, 0][:4]
+    return time(hour, minute, second, micros)
