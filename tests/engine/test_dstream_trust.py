@@ -119,6 +119,8 @@ def test_a_class_that_is_missing_is_named(spark: Any, tmp_path: Path, capsys: Ca
     assert run(["inspect", place, "--trust"]) == 0
     said = capsys.readouterr().out
     assert "takes none of these files" in said
+    assert "getOrCreate fails here" in said
+    assert "If it restarts now" not in said
     assert "ClassNotFoundException" in said
     assert "--conf spark.jars=APP.jar" in said
 

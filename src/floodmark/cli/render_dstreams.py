@@ -33,10 +33,15 @@ def checkpoint(found: Checkpoint) -> str:
         _asked(found, inside),
         style(
             restart_words(inside, int(time.time() * 1000)),
-            "red" if inside.restart_file is None else "green",
+            "red" if _cannot_restart(inside) else "green",
         ),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _cannot_restart(inside: DStreamsCheckpoint) -> bool:
+    asked = inside.spark
+    return inside.restart_file is None or (asked is not None and asked.restart_file is None)
 
 
 def _asked(found: Checkpoint, inside: DStreamsCheckpoint) -> str:

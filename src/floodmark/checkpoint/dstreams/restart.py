@@ -11,6 +11,11 @@ def restart_words(found: DStreamsCheckpoint, now_ms: int) -> str:
         return (
             "No checkpoint file can be read: getOrCreate fails here, or begins with an empty state."
         )
+    if found.spark is not None and found.spark.restart_file is None:
+        return (
+            f"Spark {found.spark.version} can take none of these files with the classes that it "
+            "was given: getOrCreate fails here."
+        )
     pending = found.pending_times or ()
     words = "If it restarts now, Spark takes " + found.restart_file
     if pending:
