@@ -65,19 +65,11 @@ def ask_spark(files: Files, checkpoint: Checkpoint, conf: Mapping[str, str]) -> 
             None if graph is None else graph.checkpoint_time_ms,
             failures,
         )
-    if graph is not None and taken != found.restart_file and _is_newer(found, taken):
+    if graph is not None and taken is not None and taken != found.restart_file:
         order = [file.path for file in reversed(found.graph_files)]
-        older = order[order.index(taken or "") + 1 :]
-        found = with_graph(replace(found, restart_file=taken), graph)
-        found = replace(found, fall_back_file=next(iter(older), None))
+        older = next(iter(order[order.index(taken) + 1 :]), None)
+        found = with_graph(replace(found, restart_file=taken, fall_back_file=older), graph)
     return replace(checkpoint, dstreams=replace(found, spark=answer))
-
-
-def _is_newer(found: DStreamsCheckpoint, taken: str | None) -> bool:
-    order = [file.path for file in found.graph_files]
-    return found.restart_file is None or (
-        taken is not None and order.index(taken) > order.index(found.restart_file)
-    )
 
 
 def _newest_taken(
