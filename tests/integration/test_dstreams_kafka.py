@@ -21,6 +21,7 @@ import pytest
 import floodmark
 from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
 from floodmark.dstreams.plain_pickle import NotPlain
+from floodmark.errors import NotCarried
 
 from scala_code import compiled  # isort: skip
 
@@ -137,6 +138,10 @@ class Shop:
             "def state(key, value):\n    return key, (value['orders'], value['cents'])\n"
         )
         old, new = str(self.checkpoint), str(self.root / "new")
+        # Java sorts the fields of an object: by their place the cents would be the orders.
+        with pytest.raises(NotCarried, match="an object with the fields cents, orders") as refused:
+            floodmark.leave_dstreams(old, new, app=str(app))
+        assert "--with FILE.py" in refused.value.do
         floodmark.leave_dstreams(old, new, app=str(app), with_file=str(reshape), execute=True)
         for _ in range(2):
             floodmark.run(f"{app}:totals", available_now=True)
