@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chaos.aftermath import Aftermath, judge
-from chaos.driver import CONF, Driver
+from chaos.driver import Driver
 from chaos.inputs import (
     ROWS,
     DeltaInput,
@@ -24,10 +23,14 @@ from chaos.inputs import (
     distinct,
     totals,
 )
-from chaos.scenario import Point, Scenario
+from chaos.scenario import Scenario
 from chaos.sinks import DeltaSink, FilesSink, PostgresSink, Row, Sink
-from chaos.trap import trap_for, wait_for
+from chaos.trap import trap_for
 from floodmark import api
+from floodmark.drills.points import Point
+from floodmark.engine.drill.aftermath import Aftermath, judge
+from floodmark.engine.drill.driver import SMALL_JVM
+from floodmark.engine.drill.traps import wait_for
 
 if TYPE_CHECKING:
     from services.kafka import KafkaServer
@@ -40,7 +43,7 @@ LATEST_BATCH = 2
 TRIES = 4
 SLOW_MS = 25
 ENDS_WITHIN = 240.0
-PARTITIONS = int(CONF["spark.sql.shuffle.partitions"])
+PARTITIONS = int(SMALL_JVM["spark.sql.shuffle.partitions"])
 
 
 @dataclass

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chaos.campaign import ENDS_WITHIN, TRIES, Campaign
-from chaos.scenario import Point, Scenario
+from chaos.scenario import Scenario
 from chaos.sinks import DeltaSink
-from chaos.trap import logged, wait_for
 from floodmark import api
 from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
+from floodmark.drills.points import Point
+from floodmark.engine.drill.traps import logged, wait_for
 
 if TYPE_CHECKING:
     from services.kafka import KafkaServer

@@ -3,31 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
+from floodmark.drills.points import POINTS, Point
 
-class Point(str, Enum):
-    """Where a batch is when its driver dies, in the order of the protocol."""
-
-    STARTING = "starting"
-    """Before the first batch was planned."""
-    AFTER_OFFSET = "after-offset"
-    DURING_STATE = "during-state"
-    DURING_SINK = "during-sink"
-    AFTER_SINK = "after-sink"
-    AFTER_COMMIT = "after-commit"
-
-    def __str__(self) -> str:
-        return self.value
-
-
-POINTS = (
-    Point.AFTER_OFFSET,
-    Point.DURING_SINK,
-    Point.AFTER_SINK,
-    Point.DURING_STATE,
-    Point.AFTER_COMMIT,
-)
 _PROVIDER = "org.apache.spark.sql.execution.streaming.state."
 _CONF = {
     "none": {},

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from chaos.aftermath import judge
 from chaos.campaign import Campaign
 from chaos.inputs import DeltaInput, Event
-from chaos.scenario import Point, Scenario, matrix
+from chaos.scenario import Scenario, matrix
 from chaos.sinks import DeltaSink
+from floodmark.drills.points import Point
+from floodmark.engine.drill.aftermath import judge
 
 QUERY = "5a0c362f-824f-43a3-940d-3be0f4a399fd"
 PARTITIONS = 3

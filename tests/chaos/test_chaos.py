@@ -19,7 +19,8 @@ from types import ModuleType
 import pytest
 
 from chaos.campaign import Campaign, Tally, run_campaign
-from chaos.scenario import Point, Scenario, matrix
+from chaos.scenario import Scenario, matrix
+from floodmark.drills.points import Point
 
 SEED = os.environ.get("FLOODMARK_CHAOS_SEED", "2026")
 RANDOM_KILLS = 2

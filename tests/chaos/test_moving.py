@@ -15,7 +15,8 @@ from types import ModuleType
 import pytest
 
 from chaos.moving import CLEAN, KILLED, VERBS, Moving, Stop, stops
-from chaos.scenario import Point, Scenario
+from chaos.scenario import Scenario
+from floodmark.drills.points import Point
 
 SEED = os.environ.get("FLOODMARK_MOVING_SEED", "2026")
 ONLY = os.environ.get("FLOODMARK_MOVING_ONLY", "")

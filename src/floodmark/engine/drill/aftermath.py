@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from chaos.scenario import Point
-from chaos.sinks import Sink, names
-from chaos.trap import STATE_FILE, batches
+from floodmark.drills.points import Point
+from floodmark.engine.drill.sink_logs import SinkLog, names
+from floodmark.engine.drill.traps import STATE_FILE, batches, partition_folders
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Aftermath:
         return None if self.planned == self.committed else self.planned
 
 
-def judge(checkpoint: Path, sink: Sink, partitions: int, since: float) -> Aftermath:
+def judge(checkpoint: Path, sink: SinkLog, partitions: int, since: float) -> Aftermath:
     """`since` is when the killed driver began: older left-overs are an earlier kill's."""
     planned = max(batches(checkpoint / "offsets"), default=None)
     committed = max(batches(checkpoint / "commits"), default=None)
@@ -59,16 +60,23 @@ def judge(checkpoint: Path, sink: Sink, partitions: int, since: float) -> Afterm
 
 def _partitions_written(checkpoint: Path, version: int, since: float) -> int:
     """Temporary files count: a store that was being written was being written."""
-    operator = checkpoint / "state" / "0"
-    written = 0
-    for partition in names(operator):
-        if partition.isdecimal():
-            folder = operator / partition
-            written += any(
-                _of_version(name, version) and (folder / name).stat().st_mtime >= since
-                for name in names(folder)
-            )
-    return written
+    return sum(
+        any(
+            _of_version(path.name, version) and path.stat().st_mtime >= since
+            for path in _files(folder)
+        )
+        for folder in partition_folders(checkpoint)
+    )
+
+
+def _files(partition: Path) -> Iterator[Path]:
+    """Those of a partition, and of its stores where it has several (a join's)."""
+    for name in names(partition):
+        path = partition / name
+        if path.is_dir():
+            yield from (path / inner for inner in names(path))
+        else:
+            yield path
 
 
 def _of_version(name: str, version: int) -> bool:

@@ -1,0 +1,99 @@
+"""A driver process in a group of its own, and its violent end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from floodmark.storage.process import family, is_running, kill_family, process
+
+# A JVM that starts quickly and stays small: it lives for seconds.
+SMALL_JVM = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.memory": "700m",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    # More tasks than cores: while some have written their state, others have not.
+    "spark.sql.shuffle.partitions": "3",
+    # Batches of a few rows in a cold JVM: compiling code for them takes longer than running it.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.databricks.delta.stats.collect": "false",
+    "spark.databricks.delta.properties.defaults.checkpointInterval": "1000",
+}
+_GONE_WITHIN = 120.0
+_LAST_WORDS = 3000
+_Self = TypeVar("_Self", bound="Driver")
+
+
+class Driver:
+    """Starts at once; killed at the end of the `with`, if it still runs."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        log: Path,
+        *,
+        folder: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._log = log
+        self.began = time.time()
+        with log.open("ab") as out:
+            self._process = subprocess.Popen(  # nosec B603 - a list, and no shell
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                cwd=folder,
+                env={**os.environ, **(environment or {})},
+                start_new_session=True,
+            )
+
+    def __enter__(self: _Self) -> _Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def status(self) -> int | None:
+        """The exit status; None while it runs."""
+        return self._process.poll()
+
+    def kill(self) -> None:
+        """Python and the JVM at once, with no chance to tidy up; returns when both are gone."""
+        members = [process(pid) for pid in family(self._process.pid)]
+        kill_family(self._process.pid)
+        self._process.wait(_GONE_WITHIN)
+        deadline = time.monotonic() + _GONE_WITHIN
+        while any(one.started is not None and is_running(one) for one in members):
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the driver {self._process.pid} outlives SIGKILL")
+            time.sleep(0.01)
+
+    def ask_to_stop(self) -> None:
+        """SIGTERM: it finishes its batch and ends."""
+        self._process.terminate()
+
+    def wait(self, seconds: float) -> int:
+        return self._process.wait(seconds)
+
+    def last_words(self) -> str:
+        return self._log.read_text(errors="replace")[-_LAST_WORDS:]

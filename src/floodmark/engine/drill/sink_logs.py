@@ -1,0 +1,106 @@
+"""What a sink's own log has of a batch, read without Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+_COMMIT = re.compile(r"\d{20}\.json")
+
+
+class SinkLog(Protocol):
+    def has_batch(self, query_id: str, batch: int) -> bool:
+        """By the record of (query, batch) that the sink keeps in its own transactions."""
+
+    def half_written(self, since: float) -> bool:
+        """A write that this run began and never finished."""
+
+
+class SparkSinkLog(SinkLog, Protocol):
+    """Of a sink that Spark itself writes: its log shows when a batch begins and ends there."""
+
+    def commits(self) -> list[str]: ...
+
+    def data_files(self) -> set[str]: ...
+
+
+def names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - polled all the time, and twice as quick
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+class DeltaLog:
+    def __init__(self, table: Path) -> None:
+        self.table = table
+
+    def commits(self) -> list[str]:
+        return sorted(name for name in names(self.table / "_delta_log") if _COMMIT.fullmatch(name))
+
+    def data_files(self) -> set[str]:
+        return {
+            name
+            for name in names(self.table)
+            if name.endswith(".parquet") and not name.startswith(".")
+        }
+
+    def has_batch(self, query_id: str, batch: int) -> bool:
+        return any(self.is_of(commit, query_id, batch) for commit in self.commits())
+
+    def is_of(self, commit: str, query_id: str, batch: int) -> bool:
+        return any(
+            action["txn"]["appId"] == query_id and action["txn"]["version"] == batch
+            for action in self._read(commit)
+            if "txn" in action
+        )
+
+    def half_written(self, since: float) -> bool:
+        known = {unquote(action["add"]["path"]) for action in self.actions() if "add" in action}
+        orphans = self.data_files() - known
+        return any((self.table / name).stat().st_mtime >= since for name in orphans)
+
+    def actions(self) -> list[dict[str, Any]]:
+        return [action for name in self.commits() for action in self._read(name)]
+
+    def _read(self, commit: str) -> list[dict[str, Any]]:
+        text = (self.table / "_delta_log" / commit).read_text()
+        return [json.loads(line) for line in text.splitlines()]
+
+
+class FilesLog:
+    """Spark's own file sink: what its log in `_spark_metadata` names, and no other file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._log = folder / "_spark_metadata"
+
+    def commits(self) -> list[str]:
+        return [name for name in names(self._log) if name.partition(".")[0].isdecimal()]
+
+    def data_files(self) -> set[str]:
+        return {name for name in names(self._folder) if name.startswith("part-")}
+
+    def added(self) -> list[str]:
+        """Each file as often as the log names it; a compact entry repeats all before it."""
+        entries = {int(name.partition(".")[0]): name for name in sorted(self.commits())}
+        compact = max((n for n, name in entries.items() if name.endswith(".compact")), default=-1)
+        lines = [
+            line
+            for number, name in entries.items()
+            if number >= compact
+            for line in (self._log / name).read_text().splitlines()[1:]
+        ]
+        return [unquote(json.loads(line)["path"].removeprefix("file://")) for line in lines]
+
+    def has_batch(self, query_id: str, batch: int) -> bool:
+        return any(name.partition(".")[0] == str(batch) for name in self.commits())
+
+    def half_written(self, since: float) -> bool:
+        known = {Path(path).name for path in self.added()}
+        orphans = self.data_files() - known
+        return any((self._folder / name).stat().st_mtime >= since for name in orphans)
