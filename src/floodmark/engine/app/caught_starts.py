@@ -76,6 +76,7 @@ def catch_starts(patches: Patches, watch: Watch, starts: Starts) -> None:
             if not watch.applies():
                 return original(self, tableName, *given, **options)
             given_to_start(self, given, options)
+            self._floodmark_table = tableName
             return starts.add(self)
 
         return caught_start

@@ -64,7 +64,14 @@ _REFUSED = {
     "subprocess.Popen": "runs another program",
 }
 _auditing: list[_Files] = []
+_free: list[str] = []
+"""Folders of this process that any script may write to."""
 _is_hooked = False
+
+
+def let_write_below(folder: str) -> None:
+    """For the life of the process: what scripts write there is carried out."""
+    _free.append(folder)
 
 
 class _Files:
@@ -80,7 +87,7 @@ class _Files:
         """Whether writing there changes nothing that was there before."""
         place = _absolute(path)
         return place is not None and place.startswith(
-            ("/dev/", "/proc/self/", *(f"{one}/" for one in self.own))
+            ("/dev/", "/proc/self/", *(f"{one}/" for one in (*self.own, *_free)))
         )
 
     def stand_in(self, path: Any, mode: str) -> Path:

@@ -35,6 +35,19 @@ def names(folder: Path) -> list[str]:
         return []
 
 
+def _below(folder: Path) -> set[str]:
+    """Data files, also those in folders of partitions, by their path from `folder`."""
+    found = set()
+    for at, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(("_", "."))]
+        found |= {
+            os.path.relpath(os.path.join(at, name), folder)  # noqa: PTH118
+            for name in files
+            if not name.startswith(("_", "."))
+        }
+    return found
+
+
 class DeltaLog:
     def __init__(self, table: Path) -> None:
         self.table = table
@@ -43,11 +56,7 @@ class DeltaLog:
         return sorted(name for name in names(self.table / "_delta_log") if _COMMIT.fullmatch(name))
 
     def data_files(self) -> set[str]:
-        return {
-            name
-            for name in names(self.table)
-            if name.endswith(".parquet") and not name.startswith(".")
-        }
+        return _below(self.table)
 
     def has_batch(self, query_id: str, batch: int) -> bool:
         return any(self.is_of(commit, query_id, batch) for commit in self.commits())
@@ -83,7 +92,7 @@ class FilesLog:
         return [name for name in names(self._log) if name.partition(".")[0].isdecimal()]
 
     def data_files(self) -> set[str]:
-        return {name for name in names(self._folder) if name.startswith("part-")}
+        return _below(self._folder)
 
     def added(self) -> list[str]:
         """Each file as often as the log names it; a compact entry repeats all before it."""
@@ -101,6 +110,6 @@ class FilesLog:
         return any(name.partition(".")[0] == str(batch) for name in self.commits())
 
     def half_written(self, since: float) -> bool:
-        known = {Path(path).name for path in self.added()}
+        known = {os.path.relpath(path, self._folder) for path in self.added()}
         orphans = self.data_files() - known
         return any((self._folder / name).stat().st_mtime >= since for name in orphans)

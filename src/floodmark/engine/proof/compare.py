@@ -8,7 +8,6 @@ planned with.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -20,7 +19,6 @@ from floodmark.changes.carry.needed_state import needed_state
 from floodmark.changes.carry.past import before_batch, replayable_batches
 from floodmark.checkpoint.layout import METADATA, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.plan.tree import OUTPUT, PlanTree
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.code.checking import compare as compare_code
 from floodmark.engine.code.checking import described_code
@@ -31,6 +29,7 @@ from floodmark.engine.code.rehearse import (
     state_paths,
 )
 from floodmark.engine.pipelines.building import built
+from floodmark.engine.proof.grouping import grouping_columns
 from floodmark.engine.proof.kept_rows import RowKeeper
 from floodmark.engine.proof.planned_batches import (
     SOURCE_OPTIONS,
@@ -50,7 +49,6 @@ from floodmark.storage.load import load
 
 _MOST = 10
 """How many batches are compared where none are named."""
-_KEY = re.compile(r".* key \d+")
 _DIFFERENCES = "differences.jsonl"
 Migrate = Callable[[str, str, tuple[str, ...]], Any]
 """Carries the checkpoint at a place over to the new code, at another; with names to accept."""
@@ -222,18 +220,7 @@ class _Running:
         query = batches.query()
         names = tuple(field["name"] for field in json.loads(query.schema_json)["fields"])
         assert isinstance(batches.sink, RowKeeper)
-        return _Ran(batches.sink, names, _grouping(query.tree, names))
-
-
-def _grouping(tree: PlanTree, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The output columns that the last grouping or deduplication is by."""
-    if len(tree.columns) != len(names):
-        return ()
-    return tuple(
-        name
-        for name, column in zip(names, tree.columns, strict=True)
-        if column.name == OUTPUT and _KEY.fullmatch(column.field("of") or "")
-    )
+        return _Ran(batches.sink, names, grouping_columns(query.tree, names))
 
 
 def _report(

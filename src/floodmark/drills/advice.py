@@ -1,0 +1,88 @@
+"""What mends a pipeline that does not survive a drill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from floodmark.drills.comparing import PointResult
+
+UNDISTURBED, NEW_CHECKPOINT, RANDOM = "undisturbed", "new-checkpoint", "random"
+
+
+@dataclass(frozen=True)
+class DrilledSink:
+    """A place that the pipeline writes to."""
+
+    place: str
+    kind: str
+    by: str
+    """`spark` or `function`."""
+    transaction: bool = False
+    """Its Delta writes carry a txnAppId."""
+
+
+def advice_for(
+    points: Sequence[PointResult], sinks: Sequence[DrilledSink], sources: Sequence[str]
+) -> Iterator[str]:
+    """Sentences, the most telling first."""
+    failed = {one.point: one for one in points if one.survived is False}
+    if not failed:
+        return
+    clocks = sorted(
+        {name for one in failed.values() for s in one.sinks.values() for name in s.only_in}
+    )
+    if clocks:
+        yield (
+            f"Rows differ in {', '.join(clocks)} alone. If it is a clock's or a random value, "
+            f"leave it out: --ignore {','.join(clocks)}"
+        )
+        return
+    if UNDISTURBED in failed:
+        yield (
+            "The function overwrites the whole table with the rows of one batch, and the query's "
+            "output mode gives only new or changed rows: earlier ones are wiped out, without any "
+            'crash. Use outputMode("complete"), or merge by key (DeltaTable.merge).'
+        )
+    if NEW_CHECKPOINT in failed:
+        yield (
+            "The txnAppId is the same for every checkpoint, so Delta takes the batches of a new "
+            "checkpoint for old ones and drops them (floodmark explain fixed-transaction-id). Use "
+            "once.delta, or build it from the query's id."
+        )
+    if "socket" in sources:
+        yield "A socket cannot be read again (floodmark explain non-replayable-source)."
+    crashed = [one for name, one in failed.items() if name not in (UNDISTURBED, NEW_CHECKPOINT)]
+    if crashed:
+        yield from _after_crash(crashed, sinks)
+
+
+def _after_crash(failed: Sequence[PointResult], sinks: Sequence[DrilledSink]) -> Iterator[str]:
+    hurt = {place for one in failed for place in one.sinks}
+    for sink in sinks:
+        if sink.place not in hurt:
+            continue
+        if sink.by == "spark":
+            yield f"{sink.place}: Spark's own sink lost or repeated rows; report it to the project."
+        elif sink.kind == "delta":
+            yield (
+                f"{sink.place}: Spark runs a batch again that died before its commit "
+                "(floodmark explain batch-id-unused). Write with once.delta: it records the batch "
+                "in the table's own log; or merge by key."
+            )
+        elif sink.kind in ("sqlite", "postgresql"):
+            yield (
+                f"{sink.place}: a batch that runs again inserts its rows again, with new numbers "
+                "where the database counts them (floodmark explain batch-id-unused). Write with "
+                "once.sql: rows and batch id are one transaction; or put the batch id into the key."
+            )
+        else:
+            yield (
+                f"{sink.place}: files of a batch that runs again come on top of the first ones "
+                "(floodmark explain batch-id-unused). Let the query write them "
+                f'(writeStream.format("{sink.kind if sink.kind != "lines" else "text"}")), write '
+                "a Delta table with once.delta, or put the batch id into the path and overwrite."
+            )
+    for one in failed:
+        if one.words:
+            yield f"{one.point}: {one.words}"

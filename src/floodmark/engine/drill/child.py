@@ -1,0 +1,278 @@
+"""One run of a drilled pipeline: its own process, its own checkpoint, its own sinks.
+
+    python -m floodmark.engine.drill.child RUN/spec.json
+
+The application is built as for `check`, with nothing started and nothing written. Its query then
+reads the sample, writes to places of the run, and ends when it has read all. What the sinks hold
+is written down for whoever started the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from floodmark.engine.app.files import let_write_below
+from floodmark.engine.app.patching import Patches
+from floodmark.engine.app.source import read_source
+from floodmark.engine.app.watch import Watch
+from floodmark.engine.code.query import Query, read_query
+from floodmark.engine.drill.driver import SMALL_JVM
+from floodmark.engine.drill.file_doors import FileDoors
+from floodmark.engine.drill.marks import SLOW, Marks
+from floodmark.engine.drill.overwrites import Overwrites
+from floodmark.engine.drill.places import Places
+from floodmark.engine.drill.run_spec import CHECKPOINT, ERROR, FACTS, RunSpec, SinkNote, read_spec
+from floodmark.engine.drill.sample import Sample
+from floodmark.engine.drill.sink_rows import write_rows
+from floodmark.engine.drill.spark_doors import SEEN, SparkDoors, unseen
+from floodmark.engine.drill.sql_doors import SqlDoors
+from floodmark.engine.pipelines.application import split_target
+from floodmark.engine.pipelines.building import built
+from floodmark.engine.proof.kept_rows import remembered_function, remembered_functions
+from floodmark.engine.run.failure import cause_of
+from floodmark.errors import FloodmarkError, NoAnswer, WrongUse
+
+_FORCED = {
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.ui.enabled": "false",
+    "spark.databricks.delta.retentionDurationCheck.enabled": "true",
+}
+_TABLE = "_floodmark_table"
+
+
+class _EveryThread(Watch):
+    """The pipeline's functions run in threads of py4j and of their own."""
+
+    def applies(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class _Doors:
+    places: Places
+    marks: Marks
+    files: FileDoors
+    spark: SparkDoors
+    watch: Watch
+
+
+def main(arguments: list[str]) -> int:
+    spec = read_spec(Path(arguments[0]))
+    try:
+        _run(spec)
+    except FloodmarkError as error:
+        told = {"status": error.status, "what": error.what, "why": error.why, "do": error.do}
+        Path(spec.folder, ERROR).write_text(json.dumps(told), encoding="utf-8")
+        return error.status
+    return 0
+
+
+def _run(spec: RunSpec) -> None:
+    folder = Path(spec.folder)
+    for name in ("tmp", "local"):
+        (folder / name).mkdir(exist_ok=True)
+    os.environ["TMPDIR"] = str(folder / "tmp")
+    let_write_below(str(folder))
+    path, _ = split_target(spec.target)
+    source = read_source(path)
+    with contextlib.ExitStack() as closing:
+        patches = closing.enter_context(Patches())
+        doors = _installed(patches, spec, source.text)
+        sample = Sample(spec.inputs, Path(spec.shared))
+        sample.replace_sources(patches)
+        _force_settings(patches, spec)
+        _slow_down(patches)
+        closing.enter_context(remembered_functions())
+        found = closing.enter_context(
+            built(
+                spec.target,
+                spec.settings,
+                conf=_conf(spec),
+                log=folder / "spark.log",
+                stdout_to_stderr=True,
+                script=spec.script,
+            )
+        )
+        sample.require_all_read()
+        doors.files.refuse_clients(patches, source.text)
+        _drill(found.writer, found.checkpoint, doors, folder, spec)
+
+
+def _installed(patches: Patches, spec: RunSpec, text: str) -> _Doors:
+    folder = Path(spec.folder)
+    places, marks = Places(folder), Marks(folder)
+    watch = _EveryThread(read_source(split_target(spec.target)[0]))
+    sql = SqlDoors(places, marks, spec.database)
+    sql.install(patches)
+    files = FileDoors(places, marks, watch)
+    files.install(patches)
+    spark = SparkDoors(places, marks, sql.jdbc)
+    spark.install(patches)
+    _own_transactions(patches, places)
+    return _Doors(places, marks, files, spark, watch)
+
+
+def _own_transactions(patches: Patches, places: Places) -> None:
+    """`once.delta` asks the run's own table what it has."""
+    from floodmark.engine.sinks import exactly_once
+
+    def asking(original: Any) -> Any:
+        def recorded(batch: Any, path: str) -> Any:
+            return original(batch, str(places.of(path)))
+
+        return recorded
+
+    patches.wrap(exactly_once, "_recorded", asking)
+
+
+def _conf(spec: RunSpec) -> dict[str, str]:
+    return {"spark.master": "local[2]", **SMALL_JVM, **spec.conf, **_own_conf(spec)}
+
+
+def _own_conf(spec: RunSpec) -> dict[str, str]:
+    folder = Path(spec.folder)
+    return {
+        **_FORCED,
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+
+
+def _force_settings(patches: Patches, spec: RunSpec) -> None:
+    """A session that the code builds itself gets them, too: tables lie below the run."""
+    from pyspark.sql import SparkSession
+
+    def wrapper(original: Any) -> Any:
+        def get_or_create(builder: Any) -> Any:
+            for key, value in _own_conf(spec).items():
+                builder.config(key, value)
+            return original(builder)
+
+        return get_or_create
+
+    patches.wrap(SparkSession.Builder, "getOrCreate", wrapper)
+
+
+def _slow_down(patches: Patches) -> None:
+    """A filter that lets every row pass, after as many milliseconds as the environment says.
+
+    A task writes its state and its rows until its last row has come: so that stays open.
+    """
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    # In the JVM: a Python worker would cost more than what is to be slowed down. How long is
+    # asked there, too: a filter that comes and goes would be another query under one state.
+    asked = f"java_method('java.lang.System', 'getenv', '{SLOW}')"
+    sleep = f"java_method('java.lang.Thread', 'sleep', coalesce(try_cast({asked} AS BIGINT), 0L))"
+    original: Any = DataFrame.writeStream
+
+    def write_stream(frame: Any) -> Any:
+        # Not IS NOT NULL, which the optimizer knows to be true without a call.
+        return original.fget(frame.where(f"coalesce({sleep}, 'slept') != ''"))
+
+    patches.set(DataFrame, "writeStream", property(write_stream))
+
+
+def _drill(writer: Any, real: str | None, doors: _Doors, folder: Path, spec: RunSpec) -> None:
+    query = read_query(writer)
+    spark = writer._spark
+    for key, value in SMALL_JVM.items():
+        if key.startswith("spark.sql.") and key not in spec.conf:
+            spark.conf.set(key, value)
+    writer = writer.option("checkpointLocation", f"file://{folder / CHECKPOINT}")
+    refused: list[FloodmarkError] = []
+    if query.sink == "foreachBatch":
+        function = remembered_function(writer)
+        if function is None:
+            raise unseen("a foreachBatch function that is not Python's")
+        doors.spark.overwritten = Overwrites(folder, query)
+        writer.foreachBatch(_wrapped(function, doors, refused))
+    else:
+        writer = _to_own_place(writer, query, doors.places)
+    facts: dict[str, Any] = {
+        "output_mode": query.output_mode,
+        "sink": query.sink,
+        "sources": [source.kind for source in query.sources],
+        "checkpoint": real,
+    }
+    (folder / FACTS).write_text(json.dumps(facts))
+    began = time.monotonic()
+    doors.files.enabled = True
+    started = writer.trigger(availableNow=True).start()
+    doors.marks.started()
+    try:
+        started.awaitTermination()
+    except Exception as error:
+        raise _failure(started, error, doors, refused) from error
+    finally:
+        doors.files.enabled = False
+    if query.sink == "foreachBatch" and not doors.places.notes:
+        raise unseen("what the foreachBatch function writes: no write of it was seen")
+    facts["seconds"] = time.monotonic() - began
+    facts["rows"] = _input_rows(started)
+    (folder / FACTS).write_text(json.dumps(facts))
+    write_rows(spark, folder, doors.places.notes, spec.database)
+
+
+def _input_rows(query: Any) -> int:
+    return sum(int(json.loads(one.json())["numInputRows"]) for one in query._jsq.recentProgress())
+
+
+def _wrapped(
+    function: Callable[[Any, int], Any], doors: _Doors, refused: list[FloodmarkError]
+) -> Callable[[Any, int], None]:
+    def call(rows: Any, batch: int) -> None:
+        doors.marks.begin(batch)
+        try:
+            function(rows, batch)
+        except FloodmarkError as error:
+            refused.append(error)
+            raise
+        doors.marks.done(batch)
+
+    return call
+
+
+def _failure(
+    query: Any, error: Exception, doors: _Doors, refused: list[FloodmarkError]
+) -> FloodmarkError:
+    if refused:
+        return refused[0]
+    if doors.watch.acts:
+        act = doors.watch.acts[-1]
+        found = unseen(f"this: {act.words}")
+        return WrongUse(found.what, f"{act.where(doors.watch.source)}\n{found.why}", found.do)
+    exception = query._jsq.exception()
+    words = str(error)
+    if exception.isDefined():
+        words = cause_of(exception.get().getCause() or exception.get())
+    return NoAnswer("the query fails", words)
+
+
+def _to_own_place(writer: Any, query: Query, places: Places) -> Any:
+    """Spark's own sink, at a place of the run."""
+    table = getattr(writer, _TABLE, None)
+    kind, path = (query.sink or "parquet").lower(), query.sink_options.get("path")
+    if kind not in SEEN or (path is None and table is None):
+        raise unseen(f"a {kind} sink")
+    place = places.of_table(table) if table else places.of(str(path))
+    options: Mapping[str, str] = {
+        key: value for key, value in query.sink_options.items() if key in ("header", "sep")
+    }
+    shaped = query.schema_json if kind in ("csv", "json", "text", "xml") else None
+    places.note(
+        SinkNote(f"table {table}" if table else str(path), str(place), kind, options, shaped)
+    )
+    return writer.option("path", str(place))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

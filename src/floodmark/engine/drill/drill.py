@@ -1,0 +1,221 @@
+"""A fire drill: a pipeline runs undisturbed, then with its driver killed at each point of a batch.
+
+What the sinks hold after each crash and restart has to equal what they hold undisturbed. All
+runs have checkpoints and sinks of their own in a scratch place.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from floodmark.drills.advice import NEW_CHECKPOINT, RANDOM, UNDISTURBED, DrilledSink, advice_for
+from floodmark.drills.comparing import (
+    PointResult,
+    SinkDifference,
+    compare_sinks,
+    point_result,
+)
+from floodmark.drills.points import POINTS, Point
+from floodmark.engine.app.options import ScriptOptions
+from floodmark.engine.drill.databases import Databases
+from floodmark.engine.drill.given_input import inputs_of
+from floodmark.engine.drill.overwrites import WIPED
+from floodmark.engine.drill.run_spec import RunSpec
+from floodmark.engine.drill.runs import Facts, Killing, Run, another
+from floodmark.engine.proof.scratch import scratch_place
+from floodmark.errors import FloodmarkError, NoAnswer, WrongUse
+from floodmark.screen import fields_text
+
+_TRIES = 3
+_FUNCTION_POINTS = {*(one.value for one in POINTS), RANDOM}
+
+
+@dataclass(frozen=True)
+class DrillOptions:
+    target: str
+    inputs: tuple[str, ...]
+    sink: str | None = None
+    points: tuple[str, ...] = ()
+    """Which of them; none: all that the pipeline has."""
+    random_kills: int = 1
+    ignore: tuple[str, ...] = ()
+    limit: int = 5
+    seed: int = 0
+    scratch: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    conf: Mapping[str, str] = field(default_factory=dict)
+    script: ScriptOptions = field(default_factory=ScriptOptions)
+    say: Callable[[str], Any] = lambda words: None
+
+
+@dataclass(frozen=True)
+class Drill:
+    application: str
+    sources: tuple[str, ...]
+    sinks: tuple[DrilledSink, ...]
+    rows: int
+    """Rows of the sample that the query has read."""
+    batches: int
+    points: tuple[PointResult, ...]
+    advice: tuple[str, ...]
+
+    __repr__ = fields_text
+
+    @property
+    def survived(self) -> bool:
+        """Whether nothing was lost or repeated at any point that was hit."""
+        return all(one.survived is not False for one in self.points)
+
+
+def drill_application(options: DrillOptions) -> Drill:
+    chosen = _chosen(options)
+    inputs = inputs_of(options.inputs)
+    with ExitStack() as closing:
+        place = closing.enter_context(scratch_place(options.scratch, "drill"))
+        shared = place / "sample"
+        shared.mkdir()
+        databases = closing.enter_context(Databases(options.sink))
+        spec = RunSpec(
+            options.target,
+            str(place / "runs" / UNDISTURBED),
+            str(shared),
+            inputs,
+            options.settings,
+            options.conf,
+            options.script,
+        )
+        return _Drilling(options, spec, databases).run(chosen)
+
+
+def _chosen(options: DrillOptions) -> tuple[str, ...]:
+    for name in options.points:
+        if name not in (*_FUNCTION_POINTS, NEW_CHECKPOINT):
+            raise WrongUse(
+                f"--point {name}: there is no such point",
+                f"Points: {', '.join([*(one.value for one in POINTS), RANDOM, NEW_CHECKPOINT])}.",
+            )
+    return options.points
+
+
+@dataclass(frozen=True)
+class _Drilling:
+    options: DrillOptions
+    spec: RunSpec
+    databases: Databases
+
+    def run(self, chosen: tuple[str, ...]) -> Drill:
+        self.options.say("undisturbed")
+        undisturbed = Run(replace(self.spec, database=self.databases.new()))
+        try:
+            undisturbed.to_the_end()
+        except NoAnswer as error:
+            raise NoAnswer(
+                f"the pipeline fails on the sample, without any crash: {error.what}",
+                error.why,
+                "Mend that first, or give another sample.",
+            ) from None
+        facts = undisturbed.facts()
+        if not facts.rows:
+            raise WrongUse(
+                "the query has read no row of the sample",
+                "Nothing can be lost or repeated then.",
+                "Give a sample that the code's own filters and schema let through.",
+            )
+        expected = undisturbed.rows()
+        results = [*self._wiped(undisturbed)]
+        points = chosen or tuple(self._possible(facts))
+        for name in points:
+            results += self._at(name, undisturbed.folder, facts, expected)
+        sinks = tuple(
+            DrilledSink(one.real, one.kind, one.by, one.transaction is not None)
+            for one in facts.notes
+        )
+        advice = tuple(advice_for(results, sinks, facts.sources))
+        return Drill(
+            self.options.target,
+            facts.sources,
+            sinks,
+            facts.rows,
+            facts.batches,
+            tuple(results),
+            advice,
+        )
+
+    def _possible(self, facts: Facts) -> Iterator[str]:
+        for point in POINTS:
+            if point is not Point.DURING_STATE or facts.is_stateful:
+                yield point.value
+        yield from [RANDOM] * self.options.random_kills
+        if any(one.transaction for one in facts.notes) and not facts.is_stateful:
+            yield NEW_CHECKPOINT
+
+    def _at(
+        self, name: str, undisturbed: Path, facts: Facts, expected: Mapping[str, Any]
+    ) -> Iterator[PointResult]:
+        if name == NEW_CHECKPOINT:
+            yield from self._new_checkpoint(facts, expected)
+            return
+        point = None if name == RANDOM else Point(name)
+        if point is Point.DURING_STATE and not facts.is_stateful:
+            yield PointResult(name, None, words="the query keeps no state")
+            return
+        self.options.say(name)
+        chance = random.Random(f"{self.options.seed} {name}")  # nosec B311
+        batch = min(1, facts.batches - 1)
+        for turn in range(_TRIES):
+            run = another(self.spec, f"{name}-{turn}", self.databases.new())
+            aftermath = run.kill(Killing(point, batch, facts, undisturbed, chance, turn))
+            if aftermath is None or (point is not None and not aftermath.hit(point)):
+                continue
+            failure = ""
+            try:
+                run.to_the_end()
+            except FloodmarkError as error:
+                failure = f"the restart fails: {error.what} {error.why}".strip()
+            yield point_result(
+                name if point else f"{RANDOM} ({aftermath.point.value})",
+                aftermath.planned,
+                self._differences(expected, {} if failure else run.rows()),
+                failure,
+            )
+            return
+        yield PointResult(name, None, words=f"not hit in {_TRIES} tries")
+
+    def _differences(
+        self, expected: Mapping[str, Any], found: Mapping[str, Any]
+    ) -> dict[str, SinkDifference]:
+        ignored, limit = self.options.ignore, self.options.limit
+        return {
+            place: compare_sinks(expected.get(place, ()), found.get(place, ()), ignored, limit)
+            for place in {**expected, **found}
+        }
+
+    def _wiped(self, run: Run) -> Iterator[PointResult]:
+        """What the undisturbed run itself has overwritten."""
+        path = run.folder / WIPED
+        if not path.exists() or not path.stat().st_size:
+            return
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        place = next(one.real for one in run.facts().notes)
+        found = compare_sinks(rows, (), self.options.ignore, self.options.limit)
+        yield point_result(UNDISTURBED, None, {place: found})
+
+    def _new_checkpoint(self, facts: Facts, expected: Mapping[str, Any]) -> Iterator[PointResult]:
+        """The pipeline again, with a new checkpoint on the sinks that are there."""
+        self.options.say(NEW_CHECKPOINT)
+        run = another(self.spec, NEW_CHECKPOINT, self.databases.new())
+        run.to_the_end()
+        run.forget_checkpoint()
+        run.to_the_end()
+        # The sample was written twice, as a new checkpoint begins with all of it.
+        twice = {place: [*rows, *rows] for place, rows in expected.items()}
+        appended = {one.real for one in facts.notes if one.append}
+        wanted = {place: rows for place, rows in twice.items() if place in appended}
+        found = {place: rows for place, rows in run.rows().items() if place in appended}
+        yield point_result(NEW_CHECKPOINT, None, self._differences(wanted, found))

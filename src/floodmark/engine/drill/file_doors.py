@@ -1,0 +1,207 @@
+"""What a drilled pipeline does by Python itself: files are the run's own, the rest is refused.
+
+A file that the code writes becomes a file of the run, and its lines are compared like rows. What
+comes past these functions meets an audit hook, which refuses it: other programs, connections to
+other machines, changes of files outside of the run.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import importlib
+import io
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from floodmark.engine.app.patching import Patches
+from floodmark.engine.app.watch import Watch
+from floodmark.engine.drill.marks import Marks
+from floodmark.engine.drill.places import Places
+from floodmark.engine.drill.run_spec import SinkNote
+from floodmark.engine.drill.spark_doors import unseen
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_REFUSED = {
+    "os.exec": "becomes another program",
+    "os.fork": "starts another process",
+    "os.link": "makes a link",
+    "os.mkdir": "makes a folder",
+    "os.posix_spawn": "runs another program",
+    "os.remove": "removes a file",
+    "os.rename": "renames a file",
+    "os.rmdir": "removes a folder",
+    "os.spawn": "runs another program",
+    "os.symlink": "makes a link",
+    "os.system": "runs another program",
+    "os.truncate": "cuts a file",
+    "socket.connect": "connects to",
+    "socket.sendto": "sends to",
+    "subprocess.Popen": "runs another program",
+}
+_NO_PATH = ("socket.", "os.system", "subprocess.", "os.fork")
+_CLIENTS = (
+    ("confluent_kafka", "Producer"),
+    ("MySQLdb", "connect"),
+    ("pyodbc", "connect"),
+    ("oracledb", "connect"),
+    ("pymssql", "connect"),
+    ("duckdb", "connect"),
+    ("adbc_driver_postgresql.dbapi", "connect"),
+)
+"""Libraries that reach a sink by native code, past Python's own audit."""
+_NATIVE_FILES = (
+    ("pyarrow.parquet", "write_table", "where"),
+    ("pyarrow.parquet", "ParquetWriter", "where"),
+    ("pyarrow.parquet", "write_to_dataset", "root_path"),
+    ("pyarrow.dataset", "write_dataset", "base_dir"),
+    ("pyarrow.csv", "write_csv", "output_file"),
+    ("deltalake", "write_deltalake", "table_or_uri"),
+)
+
+
+class FileDoors:
+    def __init__(self, places: Places, marks: Marks, watch: Watch) -> None:
+        self._places = places
+        self._marks = marks
+        self._watch = watch
+        self.enabled = False
+        """While the application is built, its effects are left out altogether."""
+
+    def install(self, patches: Patches) -> None:
+        opening = self._opening(builtins.open)
+        patches.set(builtins, "open", opening)
+        patches.set(io, "open", opening)
+        for name in ("makedirs", "mkdir"):
+            patches.wrap(os, name, self._making)
+        for name in ("remove", "unlink"):
+            patches.wrap(os, name, self._of_own)
+        for name in ("rename", "replace"):
+            patches.wrap(os, name, self._of_own)
+        for name in ("copy", "copy2", "copyfile", "move"):
+            patches.wrap(shutil, name, self._of_own)
+        sys.addaudithook(self._audit)
+
+    def refuse_clients(self, patches: Patches, text: str) -> None:
+        """Of libraries that are loaded, or that the application names."""
+        for module, name in _CLIENTS:
+            if module in sys.modules or module in text:
+                with contextlib.suppress(ImportError):
+                    found = importlib.import_module(module)
+                    patches.set(found, name, _refused(f"what {module}.{name} reaches"))
+        for module, name, _ in _NATIVE_FILES:
+            if module in sys.modules or module.partition(".")[0] in text or "pandas" in text:
+                with contextlib.suppress(ImportError):
+                    patches.wrap(importlib.import_module(module), name, self._native(name))
+
+    def _native(self, words: str) -> Callable[[Any], Any]:
+        def wrapper(original: Any) -> Any:
+            def write(*given: Any, **named: Any) -> Any:
+                if self.enabled and self._watch.is_users_call():
+                    raise unseen(f"what {words}() writes")
+                return original(*given, **named)
+
+            return write
+
+        return wrapper
+
+    def _applies(self) -> bool:
+        return self.enabled and self._watch.is_users_call()
+
+    def _opening(self, original: Any) -> Any:
+        def opened(file: Any, mode: str = "r", *given: Any, **named: Any) -> Any:
+            path = _absolute(file)
+            if path is None or not (self.enabled and self._watch.is_users_call()):
+                return original(file, mode, *given, **named)
+            if self._is_free(path):
+                return original(file, mode, *given, **named)
+            own = self._places.of_file(path)
+            if any(sign in mode for sign in "wax+"):
+                self._bring(path, own, mode)
+                self._places.note(SinkNote(path, str(own), "lines", by="function"))
+                return original(own, mode, *given, **named)
+            return original(own if own.exists() else file, mode, *given, **named)
+
+        return opened
+
+    def _bring(self, real: str, own: Path, mode: str) -> None:
+        own.parent.mkdir(exist_ok=True)
+        if "w" not in mode and not own.exists() and Path(real).is_file():
+            shutil.copyfile(real, own)
+
+    def _making(self, original: Any) -> Any:
+        def make(path: Any, *given: Any, **named: Any) -> None:
+            absolute = _absolute(path)
+            # Files of the run have no folders: nothing has to be made for them.
+            if not self._applies() or absolute is None or self._is_free(absolute):
+                original(path, *given, **named)
+
+        return make
+
+    def _of_own(self, original: Any) -> Any:
+        def act(*given: Any, **named: Any) -> Any:
+            if not self._applies():
+                return original(*given, **named)
+            own = []
+            for one in given:
+                path = _absolute(one)
+                if path is None or self._is_free(path):
+                    own.append(one)
+                    continue
+                place = self._places.of_file(path)
+                if original.__name__ not in ("remove", "unlink") and one is given[-1]:
+                    self._places.note(SinkNote(path, str(place), "lines", by="function"))
+                own.append(place)
+            found = original(*own, **named)
+            self._marks.wrote()
+            return found
+
+        return act
+
+    def _is_free(self, path: str) -> bool:
+        return path.startswith(("/dev/", "/proc/self/")) or Path(path).is_relative_to(
+            self._places.folder
+        )
+
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not self.enabled or (event != "open" and event not in _REFUSED):
+            return
+        if event == "open":
+            path, _, flags = arguments
+            if not (isinstance(flags, int) and flags & _WRITES) or isinstance(path, int):
+                return
+            words = "writes"
+        else:
+            path, words = (arguments[0] if arguments else ""), _REFUSED[event]
+            if event.startswith("socket."):
+                path = arguments[1]
+        if not self._watch.is_users_call():
+            return
+        absolute = None if event.startswith(_NO_PATH) else _absolute(path)
+        if absolute is not None and self._is_free(absolute):
+            return
+        raise self._watch.refuse(f"the pipeline {words} {_shown(path)}")
+
+
+def _refused(words: str) -> Any:
+    def refuse(*_given: Any, **_named: Any) -> Any:
+        raise unseen(words)
+
+    return refuse
+
+
+def _shown(path: Any) -> str:
+    if isinstance(path, str | bytes | os.PathLike):
+        return os.fsdecode(path)
+    return ":".join(map(str, path)) if isinstance(path, list | tuple) else str(path)
+
+
+def _absolute(path: Any) -> str | None:
+    """None for what is no path: a file's number."""
+    if not isinstance(path, str | bytes | os.PathLike):
+        return None
+    return os.path.abspath(os.fsdecode(path))  # noqa: PTH100

@@ -1,0 +1,80 @@
+"""What --input names: a folder, a file of lines, or a Kafka topic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from floodmark.engine.drill.run_spec import Input
+from floodmark.errors import WrongUse
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_MOST_BYTES = 64 * 1024 * 1024
+
+
+def inputs_of(given: Iterable[str]) -> tuple[Input, ...]:
+    found = tuple(_input(one) for one in given)
+    if not found:
+        raise WrongUse(
+            "a drill needs a sample to read",
+            do="Give --input DIR, --input FILE.jsonl or --input TOPIC.",
+        )
+    return found
+
+
+def _input(given: str) -> Input:
+    if given.startswith("kafka://"):
+        told = urlsplit(given)
+        topic = told.path.strip("/")
+        if not told.netloc or not _TOPIC.fullmatch(topic):
+            raise WrongUse(f"--input {given}", do="Write it as kafka://HOST:PORT/TOPIC.")
+        return Input("topic", topic, told.netloc)
+    path = Path(given.removeprefix("file://")).expanduser().absolute()
+    if path.is_dir():
+        if not _has_files(path):
+            raise WrongUse(
+                f"--input {given}: the folder has no files",
+                "Nothing can be lost or repeated of an empty sample.",
+                "Put some files of the source's format there.",
+            )
+        return Input("folder", str(path))
+    if path.is_file():
+        _require_lines(given, path)
+        return Input("lines", str(path))
+    if "/" in given or "." in Path(given).suffix or not _TOPIC.fullmatch(given):
+        raise WrongUse(
+            f"--input {given}: there is no such folder or file",
+            do="Give a folder, a file of JSON lines, or a Kafka topic: kafka://HOST:PORT/TOPIC.",
+        )
+    return Input("topic", given)
+
+
+def _has_files(folder: Path) -> bool:
+    return any(
+        one.is_file() and not one.name.startswith((".", "_")) and one.stat().st_size
+        for one in folder.rglob("*")
+    )
+
+
+def _require_lines(given: str, path: Path) -> None:
+    size = path.stat().st_size
+    if size > _MOST_BYTES:
+        raise WrongUse(
+            f"--input {given} has {size:,} bytes",
+            f"A sample is read many times; it may have {_MOST_BYTES:,}.",
+            f"Take some of it: head -n 1000 {given} > sample.jsonl",
+        )
+    try:
+        is_empty = not path.read_text(encoding="utf-8").strip()
+    except UnicodeDecodeError:
+        raise WrongUse(
+            f"--input {given} is not text", do="Give a file with one JSON row a line."
+        ) from None
+    if is_empty:
+        raise WrongUse(
+            f"--input {given} is empty",
+            "Nothing can be lost or repeated of an empty sample.",
+            "Give a file with one row a line.",
+        )

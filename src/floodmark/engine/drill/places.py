@@ -1,0 +1,65 @@
+"""Where a run's writes go: each place that the pipeline names has a place of the run's own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from floodmark.engine.app.choosing import place_of
+from floodmark.engine.drill.run_spec import SINKS, SinkNote, read_notes
+
+_TABLE = "table "
+_LONGEST = 60
+
+
+class Places:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._notes = {note.real: note for note in read_notes(folder)}
+
+    def of(self, real: str) -> Path:
+        """The stand-in of a path or URL; what is the run's own already stays."""
+        place = place_of(real)
+        if Path(place).is_relative_to(self.folder):
+            return Path(place)
+        return self._own("sinks", place)
+
+    def of_table(self, name: str) -> Path:
+        return self._own("sinks", _TABLE + name.replace("`", "").lower())
+
+    def of_file(self, path: str) -> Path:
+        return self._own("files", path)
+
+    def of_database(self, path: str) -> Path:
+        return self._own("databases", path)
+
+    def _own(self, kind: str, place: str) -> Path:
+        digest = hashlib.sha256(place.encode()).hexdigest()[:8]
+        words = re.sub(r"[^A-Za-z0-9.=-]+", "-", place).strip("-.")[-_LONGEST:]
+        return self.folder / kind / f"{words}-{digest}"
+
+    def note(self, note: SinkNote) -> None:
+        """Kept for whoever looks at the sinks afterwards."""
+        with self._lock:
+            before = self._notes.get(note.real)
+            if before is not None:
+                note = replace(
+                    note,
+                    transaction=note.transaction or before.transaction,
+                    append=note.append or before.append,
+                )
+            if before == note:
+                return
+            self._notes[note.real] = note
+            beside = self.folder / f".{SINKS}"
+            beside.write_text(json.dumps([asdict(one) for one in self._notes.values()]))
+            beside.rename(self.folder / SINKS)
+
+    @property
+    def notes(self) -> tuple[SinkNote, ...]:
+        return tuple(self._notes.values())

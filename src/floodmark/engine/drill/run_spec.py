@@ -1,0 +1,79 @@
+"""What one run of a drill is told, as a JSON file: the driver is another process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from floodmark.engine.app.options import ScriptOptions
+
+SPEC, SINKS, ERROR, ROWS, MARKS = "spec.json", "sinks.json", "error.json", "rows", "marks"
+CHECKPOINT, FACTS = "checkpoint", "facts.json"
+
+
+@dataclass(frozen=True)
+class Input:
+    """The sample for one source."""
+
+    kind: str
+    """`folder` of files or of a Delta table, `lines` of a file, or a Kafka `topic`."""
+    place: str
+    servers: str | None = None
+    """Of a topic, where it is not on the code's own broker."""
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    target: str
+    folder: str
+    """This run's own: checkpoint, sinks, marks, logs."""
+    shared: str
+    """All runs': the sample, cut into portions."""
+    inputs: tuple[Input, ...]
+    settings: Mapping[str, str] = field(default_factory=dict)
+    conf: Mapping[str, str] = field(default_factory=dict)
+    script: ScriptOptions = field(default_factory=ScriptOptions)
+    database: str | None = None
+    """A copy of the PostgreSQL database that --sink names, for this run."""
+
+    def write(self) -> Path:
+        path = Path(self.folder, SPEC)
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        path.chmod(0o600)  # settings may hold secrets
+        return path
+
+
+def read_spec(path: Path) -> RunSpec:
+    told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    script = told.pop("script")
+    script["arguments"], script["py_files"] = tuple(script["arguments"]), tuple(script["py_files"])
+    inputs = tuple(Input(**one) for one in told.pop("inputs"))
+    return RunSpec(**told, inputs=inputs, script=ScriptOptions(**script))
+
+
+@dataclass(frozen=True)
+class SinkNote:
+    """One place that the pipeline writes to, and where its rows went instead."""
+
+    real: str
+    place: str
+    kind: str
+    """delta, parquet, json, …; `lines` of a plain file; `sqlite`, `postgresql`."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    schema: str | None = None
+    by: str = "spark"
+    """`spark`: the query's own sink; `function`: its foreachBatch function."""
+    transaction: str | None = None
+    """The txnAppId of a Delta write."""
+    append: bool = False
+
+
+def read_notes(folder: Path) -> tuple[SinkNote, ...]:
+    try:
+        text = (folder / SINKS).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ()
+    return tuple(SinkNote(**one) for one in json.loads(text))
