@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
     from floodmark.api.arguments import Storage, missing_for_state
     from floodmark.api.backups import backup, check_backups, restore, snapshots
     from floodmark.api.deploying import deploy
+    from floodmark.api.drilling import drill
     from floodmark.api.judging import accepted_rules, check, doctor, explain, lint, outline
     from floodmark.api.lagging import lag
     from floodmark.api.leaving import leave_dstreams
@@ -66,6 +67,7 @@ _WHERE = {
     "diff": "floodmark.api.reading",
     "diff_state": "floodmark.api.reading",
     "doctor": "floodmark.api.judging",
+    "drill": "floodmark.api.drilling",
     "explain": "floodmark.api.judging",
     "files": "floodmark.api.reading",
     "flow": "floodmark.api.reading",
@@ -126,6 +128,7 @@ __all__ = [
     "diff",
     "diff_state",
     "doctor",
+    "drill",
     "explain",
     "files",
     "flow",

@@ -43,6 +43,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "outline": ("outline", "Write down what a checkpoint is, for checks without it."),
         "compare": ("compare", "Run old and new code over past batches, and compare their rows."),
         "replay": ("replay", "Run a past batch again, on a fork: rows, state, time."),
+        "drill": ("drill", "Kill a pipeline's driver at each point of a batch: what is lost?"),
         "doctor": ("doctor", "Say whether a checkpoint is sound, and what to do if not."),
         "lint": ("lint", "Say what will hurt in streaming code, without running it."),
         "explain": ("explain", "Explain a rule: what, why, what to do instead."),
