@@ -111,7 +111,15 @@ def test_metrics_equal_progress_lines_and_the_group_what_is_committed(
     application.write_text(code.format(folder=tmp_path, servers=kafka.bootstrap, topic=topic))
     port, group = free_port(), f"group-{topic}"
     with scraped(port) as answers:
-        report = floodmark.run(str(application), metrics_port=port, commit_to_group=group)
+        report = floodmark.run(
+            str(application),
+            metrics_port=port,
+            commit_to_group=group,
+            outline=str(tmp_path / "streams" / "{pipeline}.json"),
+        )
+    (outline,) = (tmp_path / "streams").iterdir()
+    assert outline.name == f"{report.pipelines[0].pipeline}.json"
+    assert outline.read_text() == floodmark.outline(str(tmp_path / "cp"))
     assert report.pipelines[0].batches == 3
     written = lines(tmp_path / "cp")
     assert len(written) == 3

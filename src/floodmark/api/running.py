@@ -37,6 +37,7 @@ def run(
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
     commit_to_group: str | None = None,
+    outline: str | None = None,
     arguments: Iterable[str] = (),
     query: str | int | None = None,
     py_files: str | Iterable[str] = (),
@@ -58,6 +59,7 @@ def run(
 
     It uses the Spark session of this process or starts one. `restart` is never or on-failure; a
     run whose JVM has died needs a new process: only the command starts that.
+    `outline` is a file that is kept up to date with the outline of the checkpoint.
     `bisecting` is the command that a failure proposes for the record that is to blame.
     """
     from floodmark.connectors.kafka.group import check_name
@@ -72,6 +74,7 @@ def run(
     from floodmark.engine.run.health import Health
     from floodmark.engine.run.metrics import RunMetrics
     from floodmark.engine.run.new_process import take_carried
+    from floodmark.engine.run.outlining import OutlineListener
     from floodmark.engine.run.output import unbreakable_output
     from floodmark.engine.run.restarting import RestartPolicy
     from floodmark.engine.run.runtime import RunOptions, run_application
@@ -101,6 +104,8 @@ def run(
             metrics.address = f"http://{metrics_host}:{port}/metrics"
         if commit_to_group is not None:
             listeners.append(GroupListener(check_name(commit_to_group)))
+        if outline is not None:
+            listeners.append(OutlineListener(str(outline)))
         closing.enter_context(_kept_if_it_tells(log, spark_log is None))
         request = RunOptions(
             wanted,

@@ -69,6 +69,12 @@ from floodmark.cli.words import echo
     "{pipeline} in it is the pipeline's name. A group that has members is refused.",
 )
 @click.option(
+    "--outline",
+    metavar="FILE",
+    help="Keep the checkpoint's outline up to date in this file, for `check` in a pull request; "
+    "{pipeline} in it is the pipeline's name.",
+)
+@click.option(
     "--fresh-with-state",
     is_flag=True,
     help="DStreams: begin a new context with this code and the old state.",
@@ -117,6 +123,7 @@ def command(
     metrics_port: int | None,
     metrics_host: str,
     commit_to_group: str | None,
+    outline: str | None,
     fresh_with_state: bool,
     with_file: str | None,
     old_code: bool,
@@ -173,6 +180,7 @@ def command(
             metrics_port=metrics_port,
             metrics_host=metrics_host,
             commit_to_group=commit_to_group,
+            outline=outline,
             stdout_to_stderr=as_json,
             bisecting=_bisecting(),
             fresh_with_state=fresh_with_state,

@@ -29,7 +29,16 @@ from floodmark.engine.drill.file_doors import FileDoors
 from floodmark.engine.drill.marks import SLOW, Marks
 from floodmark.engine.drill.overwrites import Overwrites
 from floodmark.engine.drill.places import Places
-from floodmark.engine.drill.run_spec import CHECKPOINT, ERROR, FACTS, RunSpec, SinkNote, read_spec
+from floodmark.engine.drill.run_spec import (
+    CHECKPOINT,
+    ERROR,
+    FACTS,
+    MARKS,
+    SENT,
+    RunSpec,
+    SinkNote,
+    read_spec,
+)
 from floodmark.engine.drill.sample import Sample
 from floodmark.engine.drill.sink_rows import write_rows
 from floodmark.engine.drill.spark_doors import SEEN, SparkDoors, unseen
@@ -46,6 +55,7 @@ _FORCED = {
     "spark.databricks.delta.retentionDurationCheck.enabled": "true",
 }
 _TABLE = "_floodmark_table"
+_IDLE_SECONDS, _POLL_SECONDS = 2.0, 0.1
 
 
 class _EveryThread(Watch):
@@ -206,9 +216,13 @@ def _drill(writer: Any, real: str | None, doors: _Doors, folder: Path, spec: Run
     (folder / FACTS).write_text(json.dumps(facts))
     began = time.monotonic()
     doors.files.enabled = True
-    started = writer.trigger(availableNow=True).start()
+    has_socket = "socket" in facts["sources"]
+    trigger = {"processingTime": "200 milliseconds"} if has_socket else {"availableNow": True}
+    started = writer.trigger(**trigger).start()
     doors.marks.started()
     try:
+        if has_socket:
+            _stop_when_idle(started, folder / MARKS / SENT)
         started.awaitTermination()
     except Exception as error:
         raise _failure(started, error, doors, refused) from error
@@ -220,6 +234,17 @@ def _drill(writer: Any, real: str | None, doors: _Doors, folder: Path, spec: Run
     facts["rows"] = _input_rows(started)
     (folder / FACTS).write_text(json.dumps(facts))
     write_rows(spark, folder, doors.places.notes, spec.database)
+
+
+def _stop_when_idle(query: Any, sent: Path) -> None:
+    """A socket has no end: all lines were sent, and no batch has come for a while."""
+    idle = 0.0
+    while query.isActive and idle < _IDLE_SECONDS:
+        time.sleep(_POLL_SECONDS)
+        status = query.status
+        busy = status["isTriggerActive"] or status["isDataAvailable"] or not sent.exists()
+        idle = 0.0 if busy else idle + _POLL_SECONDS
+    query.stop()
 
 
 def _input_rows(query: Any) -> int:

@@ -27,7 +27,7 @@ from floodmark.engine.drill.databases import Databases
 from floodmark.engine.drill.given_input import inputs_of
 from floodmark.engine.drill.overwrites import WIPED
 from floodmark.engine.drill.run_spec import RunSpec
-from floodmark.engine.drill.runs import Facts, Killing, Run, another
+from floodmark.engine.drill.runs import Facts, Run, another, killing
 from floodmark.engine.proof.scratch import scratch_place
 from floodmark.errors import FloodmarkError, NoAnswer, WrongUse
 from floodmark.screen import fields_text
@@ -75,11 +75,11 @@ class Drill:
 
 def drill_application(options: DrillOptions) -> Drill:
     chosen = _chosen(options)
-    inputs = inputs_of(options.inputs)
     with ExitStack() as closing:
         place = closing.enter_context(scratch_place(options.scratch, "drill"))
         shared = place / "sample"
         shared.mkdir()
+        inputs = inputs_of(options.inputs, shared)
         databases = closing.enter_context(Databases(options.sink))
         spec = RunSpec(
             options.target,
@@ -110,16 +110,7 @@ class _Drilling:
     databases: Databases
 
     def run(self, chosen: tuple[str, ...]) -> Drill:
-        self.options.say("undisturbed")
-        undisturbed = Run(replace(self.spec, database=self.databases.new()))
-        try:
-            undisturbed.to_the_end()
-        except NoAnswer as error:
-            raise NoAnswer(
-                f"the pipeline fails on the sample, without any crash: {error.what}",
-                error.why,
-                "Mend that first, or give another sample.",
-            ) from None
+        undisturbed = self._undisturbed()
         facts = undisturbed.facts()
         if not facts.rows:
             raise WrongUse(
@@ -147,6 +138,19 @@ class _Drilling:
             advice,
         )
 
+    def _undisturbed(self) -> Run:
+        self.options.say(UNDISTURBED)
+        with Run(replace(self.spec, database=self.databases.new())) as run:
+            try:
+                run.to_the_end()
+            except NoAnswer as error:
+                raise NoAnswer(
+                    f"the pipeline fails on the sample, without any crash: {error.what}",
+                    error.why,
+                    "Mend that first, or give another sample.",
+                ) from None
+            return run
+
     def _possible(self, facts: Facts) -> Iterator[str]:
         for point in POINTS:
             if point is not Point.DURING_STATE or facts.is_stateful:
@@ -167,24 +171,19 @@ class _Drilling:
             return
         self.options.say(name)
         chance = random.Random(f"{self.options.seed} {name}")  # nosec B311
-        batch = min(1, facts.batches - 1)
         for turn in range(_TRIES):
-            run = another(self.spec, f"{name}-{turn}", self.databases.new())
-            aftermath = run.kill(Killing(point, batch, facts, undisturbed, chance, turn))
-            if aftermath is None or (point is not None and not aftermath.hit(point)):
-                continue
-            failure = ""
-            try:
-                run.to_the_end()
-            except FloodmarkError as error:
-                failure = f"the restart fails: {error.what} {error.why}".strip()
-            yield point_result(
-                name if point else f"{RANDOM} ({aftermath.point.value})",
-                aftermath.planned,
-                self._differences(expected, {} if failure else run.rows()),
-                failure,
-            )
-            return
+            with another(self.spec, name, self.databases.new()) as run:
+                aftermath = run.kill(killing(point, facts, undisturbed, chance, turn))
+                if aftermath is None or (point is not None and not aftermath.hit(point)):
+                    continue
+                failure = _restart(run)
+                yield point_result(
+                    name if point else f"{RANDOM} ({aftermath.point.value})",
+                    aftermath.planned,
+                    self._differences(expected, {} if failure else run.rows()),
+                    failure,
+                )
+                return
         yield PointResult(name, None, words=f"not hit in {_TRIES} tries")
 
     def _differences(
@@ -209,13 +208,22 @@ class _Drilling:
     def _new_checkpoint(self, facts: Facts, expected: Mapping[str, Any]) -> Iterator[PointResult]:
         """The pipeline again, with a new checkpoint on the sinks that are there."""
         self.options.say(NEW_CHECKPOINT)
-        run = another(self.spec, NEW_CHECKPOINT, self.databases.new())
-        run.to_the_end()
-        run.forget_checkpoint()
-        run.to_the_end()
+        with another(self.spec, NEW_CHECKPOINT, self.databases.new()) as run:
+            run.to_the_end()
+            run.forget_checkpoint()
+            run.to_the_end()
         # The sample was written twice, as a new checkpoint begins with all of it.
         twice = {place: [*rows, *rows] for place, rows in expected.items()}
         appended = {one.real for one in facts.notes if one.append}
         wanted = {place: rows for place, rows in twice.items() if place in appended}
         found = {place: rows for place, rows in run.rows().items() if place in appended}
         yield point_result(NEW_CHECKPOINT, None, self._differences(wanted, found))
+
+
+def _restart(run: Run) -> str:
+    """Why the pipeline does not come back; nothing where it does."""
+    try:
+        run.to_the_end()
+    except FloodmarkError as error:
+        return f"the restart fails: {error.what} {error.why}".strip()
+    return ""

@@ -8,14 +8,16 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from floodmark.engine.drill.run_spec import Input
+from floodmark.engine.drill.sample import write_portions
 from floodmark.errors import WrongUse
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _MOST_BYTES = 64 * 1024 * 1024
 
 
-def inputs_of(given: Iterable[str]) -> tuple[Input, ...]:
-    found = tuple(_input(one) for one in given)
+def inputs_of(given: Iterable[str], shared: Path) -> tuple[Input, ...]:
+    """Lines of files are cut into portions below `shared`."""
+    found = tuple(_input(one, shared / f"lines-{number}") for number, one in enumerate(given))
     if not found:
         raise WrongUse(
             "a drill needs a sample to read",
@@ -24,7 +26,7 @@ def inputs_of(given: Iterable[str]) -> tuple[Input, ...]:
     return found
 
 
-def _input(given: str) -> Input:
+def _input(given: str, portions: Path) -> Input:
     if given.startswith("kafka://"):
         told = urlsplit(given)
         topic = told.path.strip("/")
@@ -41,8 +43,8 @@ def _input(given: str) -> Input:
             )
         return Input("folder", str(path))
     if path.is_file():
-        _require_lines(given, path)
-        return Input("lines", str(path))
+        write_portions(_lines(given, path), portions)
+        return Input("portions", str(portions))
     if "/" in given or "." in Path(given).suffix or not _TOPIC.fullmatch(given):
         raise WrongUse(
             f"--input {given}: there is no such folder or file",
@@ -58,7 +60,7 @@ def _has_files(folder: Path) -> bool:
     )
 
 
-def _require_lines(given: str, path: Path) -> None:
+def _lines(given: str, path: Path) -> list[str]:
     size = path.stat().st_size
     if size > _MOST_BYTES:
         raise WrongUse(
@@ -67,14 +69,15 @@ def _require_lines(given: str, path: Path) -> None:
             f"Take some of it: head -n 1000 {given} > sample.jsonl",
         )
     try:
-        is_empty = not path.read_text(encoding="utf-8").strip()
+        lines = [one for one in path.read_text(encoding="utf-8").split("\n") if one.strip()]
     except UnicodeDecodeError:
         raise WrongUse(
             f"--input {given} is not text", do="Give a file with one JSON row a line."
         ) from None
-    if is_empty:
+    if not lines:
         raise WrongUse(
             f"--input {given} is empty",
             "Nothing can be lost or repeated of an empty sample.",
             "Give a file with one row a line.",
         )
+    return lines

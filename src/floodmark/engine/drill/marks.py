@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from floodmark.drills.points import Point
-from floodmark.engine.drill.run_spec import MARKS
+from floodmark.engine.drill.run_spec import HELD, MARKS, STARTED
 
 HOLD = "FLOODMARK_DRILL_HOLD"
 SLOW = "FLOODMARK_DRILL_SLOW_MS"
@@ -57,7 +57,7 @@ class Marks:
         return self._batch
 
     def started(self) -> None:
-        (self._folder / "started").touch()
+        (self._folder / STARTED).touch()
 
     def begin(self, batch: int) -> None:
         self._wait_at(Point.AFTER_OFFSET, batch)
@@ -81,7 +81,7 @@ class Marks:
     def _wait_at(self, point: Point, batch: int) -> None:
         if self._hold is None or (self._hold.point, self._hold.batch) != (point, batch):
             return
-        (self._folder / "held").touch()
+        (self._folder / HELD).touch()
         time.sleep(_HELD_SECONDS)
 
 

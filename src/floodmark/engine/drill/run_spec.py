@@ -12,6 +12,7 @@ from floodmark.engine.app.options import ScriptOptions
 
 SPEC, SINKS, ERROR, ROWS, MARKS = "spec.json", "sinks.json", "error.json", "rows", "marks"
 CHECKPOINT, FACTS = "checkpoint", "facts.json"
+STARTED, HELD, SENT = "started", "held", "sent"
 
 
 @dataclass(frozen=True)
@@ -19,10 +20,12 @@ class Input:
     """The sample for one source."""
 
     kind: str
-    """`folder` of files or of a Delta table, `lines` of a file, or a Kafka `topic`."""
+    """`folder` of files or of a Delta table, `portions` of lines, or a Kafka `topic`."""
     place: str
     servers: str | None = None
     """Of a topic, where it is not on the code's own broker."""
+    port: int | None = None
+    """Of portions, for a source that is a socket: who gives the lines, once each."""
 
 
 @dataclass(frozen=True)

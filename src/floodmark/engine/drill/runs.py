@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,13 +14,18 @@ from typing import Any
 from floodmark.drills.points import Point
 from floodmark.engine.drill.aftermath import Aftermath, judge
 from floodmark.engine.drill.driver import SMALL_JVM, Driver
+from floodmark.engine.drill.line_server import LineServer
 from floodmark.engine.drill.marks import HOLD, SLOW, FunctionLog, Hold
 from floodmark.engine.drill.run_spec import (
     CHECKPOINT,
     ERROR,
     FACTS,
+    HELD,
     MARKS,
     ROWS,
+    SENT,
+    STARTED,
+    Input,
     RunSpec,
     SinkNote,
     read_notes,
@@ -29,12 +35,13 @@ from floodmark.engine.drill.traps import (
     Trap,
     after,
     batches,
-    logged,
+    reached,
     sink_begun,
     sink_done,
-    state_begun,
+    state_reached,
     wait_for,
 )
+from floodmark.engine.pipelines.application import split_target
 from floodmark.engine.spark.session import spark_version
 from floodmark.errors import FloodmarkError, NoAnswer, StoppedMidway, WrongUse
 
@@ -43,6 +50,7 @@ _SLOW_MS = 25
 _SLOW_SECONDS = 4.0
 """How much longer slowed rows make a batch, at most."""
 _PARTITIONS = int(SMALL_JVM["spark.sql.shuffle.partitions"])
+_SOCKET = re.compile(r"""["']socket["']""")
 _SHARES = (0.5, 0.25, 0.75)
 """Of a function's time: when it is killed, try by try."""
 
@@ -67,9 +75,26 @@ class Run:
 
     def __init__(self, spec: RunSpec) -> None:
         self.folder = Path(spec.folder)
-        self.folder.mkdir(parents=True)
+        (self.folder / MARKS).mkdir(parents=True)
+        self._servers: list[LineServer] = []
+        if _SOCKET.search(Path(split_target(spec.target)[0]).read_text(errors="replace")):
+            spec = replace(spec, inputs=tuple(self._served(one) for one in spec.inputs))
         self.spec = spec
         spec.write()
+
+    def _served(self, given: Input) -> Input:
+        if given.kind != "portions":
+            return given
+        server = LineServer(Path(given.place), self.folder / MARKS / SENT)
+        self._servers.append(server)
+        return replace(given, port=server.port)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for server in self._servers:
+            server.close()
 
     @property
     def checkpoint(self) -> Path:
@@ -148,84 +173,99 @@ class Killing:
     point: Point | None
     """None: at any time."""
     batch: int
-    facts: Facts
-    undisturbed: Path
-    chance: random.Random
-    turn: int = 0
-    """Which try this is."""
-
-    @property
-    def _by_function(self) -> bool:
-        return self.facts.sink == "foreachBatch"
+    slow_ms: int = _SLOW_MS
+    """How long each row is held up, where a point is to be hit between rows."""
+    writes: int = 1
+    """During the sink: after so many writes of the function; 0: after some time."""
+    seconds: float = 0.0
+    """After the function was called, or for any time, after the query was started."""
 
     @property
     def environment(self) -> dict[str, str]:
         found = {}
         if self.point in (None, Point.AFTER_OFFSET, Point.DURING_STATE, Point.DURING_SINK):
-            found[SLOW] = str(self._slow_ms)
-        hold = self._hold
-        if hold is not None:
-            found[HOLD] = hold.text()
+            found[SLOW] = str(self.slow_ms)
+        if self._is_held:
+            assert self.point is not None
+            found[HOLD] = Hold(self.point, self.batch, self.writes).text()
         return found
 
     @property
-    def _rows_per_batch(self) -> float:
-        return max(self.facts.rows / max(self.facts.batches, 1), 1.0)
-
-    @property
-    def _slow_ms(self) -> int:
-        return max(0, min(_SLOW_MS, round(_SLOW_SECONDS * 1000 / self._rows_per_batch)))
-
-    @property
-    def _hold(self) -> Hold | None:
+    def _is_held(self) -> bool:
         """A function can be held; Spark's own sinks cannot."""
-        if not self._by_function:
-            return None
-        if self.point in (Point.AFTER_OFFSET, Point.AFTER_SINK):
-            return Hold(self.point, self.batch)
-        writes, _ = FunctionLog(self.undisturbed).told(self.batch)
-        if self.point is Point.DURING_SINK and writes > 1:
-            return Hold(self.point, self.batch, max(1, writes // 2))
-        return None
+        return self.point in (Point.AFTER_OFFSET, Point.AFTER_SINK) or (
+            self.point is Point.DURING_SINK and self.writes > 0
+        )
 
     def log(self, folder: Path) -> SinkLog:
-        if self._by_function:
-            return FunctionLog(folder)
-        return _spark_log(read_notes(folder))
+        return FunctionLog(folder) if _is_function(folder) else _spark_log(read_notes(folder))
 
     def trap(self, folder: Path) -> Trap:
-        checkpoint, marks, nth = folder / CHECKPOINT, folder / MARKS, self.batch + 1
-        marks.mkdir(exist_ok=True)
-        if self.point is None:
-            return after(marks / "started", self.chance.uniform(0, max(self.facts.seconds, 1.0)))
-        if self._hold is not None:
-            return (marks / "held").exists
-        if self.point is Point.DURING_STATE:
-            return state_begun(checkpoint, nth)
-        if self.point is Point.DURING_SINK and self._by_function:
-            _, seconds = FunctionLog(self.undisturbed).told(self.batch)
-            slowed = seconds + self._slow_ms * self._rows_per_batch / 1000 / _PARTITIONS
-            return after(marks / f"begun-{self.batch}", slowed * _SHARES[self.turn % len(_SHARES)])
-        if self.point in (Point.DURING_SINK, Point.AFTER_SINK):
-            return self._spark_sink(folder, nth)
-        entries = "offsets" if self.point is Point.AFTER_OFFSET else "commits"
-        return logged(checkpoint / entries, nth)
-
-    def _spark_sink(self, folder: Path, nth: int) -> Trap:
-        """The sink's place is known as soon as the query is built."""
+        """What the sink is, is known as soon as the query is built: then the trap is set."""
+        (folder / MARKS).mkdir(exist_ok=True)
+        (folder / MARKS / HELD).unlink(missing_ok=True)
+        (folder / FACTS).unlink(missing_ok=True)
+        early = self._at_once(folder)
         seen: list[Trap] = []
 
         def sprung() -> bool:
+            if early is not None:
+                return early()
             if not seen:
-                notes = read_notes(folder)
-                if notes:
-                    log = _spark_log(notes)
-                    during = self.point is Point.DURING_SINK
-                    seen.append(sink_begun(log, nth) if during else sink_done(log, nth))
+                if (folder / FACTS).exists():
+                    seen.append(self._by_sink(folder))
                 return False
             return seen[0]()
 
         return sprung
+
+    def _at_once(self, folder: Path) -> Trap | None:
+        checkpoint, started = folder / CHECKPOINT, folder / MARKS / STARTED
+        if self.point is None:
+            return after(started, self.seconds)
+        if self.point is Point.DURING_STATE:
+            return state_reached(checkpoint, self.batch + 1)
+        if self.point is Point.AFTER_COMMIT:
+            return reached(checkpoint / "commits", self.batch, started)
+        return None
+
+    def _by_sink(self, folder: Path) -> Trap:
+        if _is_function(folder):
+            if self._is_held:
+                return (folder / MARKS / HELD).exists
+            return after(folder / MARKS / f"begun-{self.batch}", self.seconds)
+        if self.point is Point.AFTER_OFFSET:
+            offsets = folder / CHECKPOINT / "offsets"
+            return lambda: self.batch in batches(offsets)
+        log, nth = _spark_log(read_notes(folder)), 1
+        if not batches(folder / CHECKPOINT / "commits"):
+            nth = self.batch + 1
+        return sink_begun(log, nth) if self.point is Point.DURING_SINK else sink_done(log, nth)
+
+
+def _is_function(folder: Path) -> bool:
+    return bool(json.loads((folder / FACTS).read_text())["sink"] == "foreachBatch")
+
+
+def killing(
+    point: Point | None,
+    facts: Facts,
+    undisturbed: Path,
+    chance: random.Random,
+    turn: int,
+) -> Killing:
+    """For a run like one that was left alone: by how long its batches took and how they wrote."""
+    batch = min(1, facts.batches - 1)
+    rows = max(facts.rows / max(facts.batches, 1), 1.0)
+    slow_ms = max(0, min(_SLOW_MS, round(_SLOW_SECONDS * 1000 / rows)))
+    writes, seconds = FunctionLog(undisturbed).told(batch)
+    if point is None:
+        return Killing(None, batch, slow_ms, seconds=chance.uniform(0, max(facts.seconds, 1.0)))
+    if point is Point.DURING_SINK and writes > 1:
+        return Killing(point, batch, slow_ms, max(1, writes // 2))
+    slowed = seconds + slow_ms * rows / 1000 / _PARTITIONS
+    share = _SHARES[turn % len(_SHARES)]
+    return Killing(point, batch, slow_ms, 0, slowed * share)
 
 
 def _spark_log(notes: tuple[SinkNote, ...]) -> DeltaLog | FilesLog:
@@ -241,5 +281,6 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
 
 def another(spec: RunSpec, name: str, database: str | None = None) -> Run:
     """A new run of the same pipeline over the same sample."""
-    folder = Path(spec.folder).parent / name
+    runs = Path(spec.folder).parent
+    folder = runs / f"{sum(1 for _ in runs.iterdir())}-{name}"
     return Run(replace(spec, folder=str(folder), database=database))

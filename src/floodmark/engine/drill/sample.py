@@ -11,7 +11,7 @@ import inspect
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,16 @@ _STARTS = frozenset(
     | {"startingoffsetsbytimestampstrategy", "failondataloss", "groupidprefix", "kafka.group.id"}
 )
 """What says where a source begins and how much of it a batch takes: the drill says that."""
+
+
+def write_portions(lines: Sequence[str], folder: Path, number: int = PORTIONS) -> None:
+    """Cuts lines into so many files, after those that are there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    first = sum(1 for _ in folder.iterdir())
+    size = max(1, math.ceil(len(lines) / number))
+    for at in range(0, len(lines), size):
+        text = "".join(f"{line}\n" for line in lines[at : at + size])
+        (folder / f"{first + at // size:05d}").write_text(text, "utf-8")
 
 
 class Sample:
@@ -127,7 +137,7 @@ class _Source:
         return f"stream {self.number} ({self._kind})"
 
     def from_input(self, given: Input, shared: Path) -> Any:
-        if given.kind == "lines":
+        if given.kind == "portions":
             return self._from_lines(given, shared)
         if given.kind == "topic":
             if self._kind != "kafka":
@@ -156,13 +166,8 @@ class _Source:
         if self._kind == "text":
             return self._read("text", str(self._portions(given, shared, str)), None, 1)
         if self._kind == "socket":
-            raise WrongUse(
-                f"{self.words}: a socket cannot be read again",
-                "What a killed batch had read from it is gone, whatever the sink does "
-                "(non-replayable-source).",
-                "Put Kafka, files or a Delta table between: floodmark explain "
-                "non-replayable-source",
-            )
+            reader = self._spark.readStream.format("socket").options(**self._options)
+            return self._load(reader.option("host", "127.0.0.1").option("port", given.port))
         make = _kafka_record if self._kind == "kafka" else str
         folder = self._portions(given, shared, make)
         reader = self._spark.readStream.schema(self._columns(folder))
@@ -197,21 +202,18 @@ class _Source:
         )
 
     def _portions(self, given: Input, shared: Path, make: Callable[[str], str]) -> Path:
+        """The lines as files that the source can read; portions that came since are added."""
         folder = shared / f"input-{self.number}"
-        if folder.exists():
-            return folder
-        beside = shared / f".input-{self.number}"
-        beside.mkdir(parents=True)
-        lines = [line for line in Path(given.place).read_text("utf-8").splitlines() if line.strip()]
-        size = math.ceil(len(lines) / PORTIONS)
-        for number in range(PORTIONS):
-            own = lines[number * size : (number + 1) * size]
-            if own:
-                path = beside / f"{number:05d}.json"
-                path.write_text("\n".join(map(make, own)) + "\n", "utf-8")
+        folder.mkdir(exist_ok=True)
+        for number, raw in enumerate(sorted(Path(given.place).iterdir())):
+            path = folder / f"{raw.name}.json"
+            if not path.exists():
+                beside = shared / f".{raw.name}"
+                lines = raw.read_text("utf-8").splitlines()
+                beside.write_text("".join(f"{make(line)}\n" for line in lines), "utf-8")
                 # By their times a file source puts files in order.
-                os.utime(path, (1_700_000_000 + number,) * 2)
-        beside.rename(folder)
+                os.utime(beside, (1_700_000_000 + number,) * 2)
+                beside.rename(path)
         return folder
 
     def _from_topic(self, given: Input, shared: Path) -> Any:

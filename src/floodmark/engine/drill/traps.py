@@ -115,6 +115,29 @@ def _written(mark: Path) -> int:
         return 0
 
 
+def reached(folder: Path, batch: int, started: Path) -> Trap:
+    """This batch in offsets/ or commits/, by a driver that has started since."""
+    running = after(started, 0.0)
+    seen: list[bool] = []
+
+    def sprung() -> bool:
+        if not seen and running():
+            seen.append(True)
+        return bool(seen) and batch in batches(folder)
+
+    return sprung
+
+
+def state_reached(checkpoint: Path, version: int) -> Trap:
+    """Some partitions have this version of the state, others not yet."""
+
+    def sprung() -> bool:
+        newest = _newest(checkpoint)
+        return bool(newest) and max(newest) >= version > min(newest)
+
+    return sprung
+
+
 def wait_for(trap: Trap, driver: Driver) -> bool:
     """False if the driver ended by itself before."""
     deadline = time.monotonic() + REACHED_WITHIN

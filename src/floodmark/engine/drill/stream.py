@@ -1,0 +1,134 @@
+"""A pipeline under test: rows are fed, its driver runs, is killed and starts again.
+
+Checkpoint and sinks lie in a folder of the test's; the pipeline's own are not touched.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from floodmark.drills.points import POINTS, Point
+from floodmark.engine.app.options import ScriptOptions
+from floodmark.engine.drill.run_spec import Input, RunSpec
+from floodmark.engine.drill.runs import Killing, Run
+from floodmark.engine.drill.sample import write_portions
+from floodmark.engine.drill.traps import batches
+from floodmark.errors import NoAnswer, WrongUse
+
+
+@dataclass(frozen=True)
+class Killed:
+    """What a kill has hit."""
+
+    point: str
+    batch: int | None
+    """The batch that runs again; None where it was committed."""
+
+
+class Stream:
+    """One query of `APP.py[:NAME]`, with a checkpoint and sinks of its own.
+
+    `sources` is how many streams the code reads. Each `feed` is one batch of its source.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        folder: Path,
+        *,
+        sources: int = 1,
+        settings: Mapping[str, str] | None = None,
+        conf: Mapping[str, str] | None = None,
+        script: ScriptOptions | None = None,
+        database: str | None = None,
+    ) -> None:
+        self._shared = folder / "sample"
+        inputs = []
+        for number in range(sources):
+            portions = self._shared / f"lines-{number}"
+            portions.mkdir(parents=True)
+            inputs.append(Input("portions", str(portions)))
+        self._spec = RunSpec(
+            str(target),
+            str(folder / "run"),
+            str(self._shared),
+            tuple(inputs),
+            dict(settings or {}),
+            dict(conf or {}),
+            script or ScriptOptions(),
+            database,
+        )
+        self._run: Run | None = None
+
+    @property
+    def checkpoint(self) -> str:
+        return str(Path(self._spec.folder, "checkpoint"))
+
+    def feed(self, rows: Iterable[Mapping[str, Any] | str], source: int = 0) -> None:
+        """One batch more: rows by column name, or lines as they are (Kafka's values, text)."""
+        lines = [one if isinstance(one, str) else json.dumps(one, default=str) for one in rows]
+        if not lines:
+            raise WrongUse("no rows to feed", do="Give at least one row.")
+        if not 0 <= source < len(self._spec.inputs):
+            raise WrongUse(
+                f"there is no source {source}",
+                do="Say how many streams the code reads: sources=2.",
+            )
+        write_portions(lines, Path(self._spec.inputs[source].place), 1)
+
+    def run(self) -> None:
+        """Starts the driver, and waits until it has read all that was fed."""
+        self._started().to_the_end()
+
+    def kill(self, at: str = "after-sink") -> Killed:
+        """Starts the driver, and kills it at this point of its next batch.
+
+        Points: after-offset, during-state, during-sink, after-sink, after-commit.
+        """
+        point = next((one for one in POINTS if one.value == at), None)
+        if point is None:
+            raise WrongUse(
+                f"there is no point {at!r}",
+                f"Points: {', '.join(one.value for one in POINTS)}.",
+            )
+        run = self._started()
+        found = run.kill(Killing(point, self._next_batch()))
+        if found is None:
+            raise NoAnswer(
+                f"the driver came to its end before it could be killed {at}",
+                "There was nothing to read, or the batch was too quick.",
+                "Feed some rows first.",
+            )
+        batch = found.in_flight if found.point is not Point.AFTER_COMMIT else None
+        return Killed(found.point.value, batch)
+
+    def rows(self, sink: str | None = None) -> list[dict[str, Any]]:
+        """What the sink holds after the last `run`; of several, the one whose place ends so."""
+        if self._run is None:
+            raise WrongUse("the stream has not run yet", do="Call run() first.")
+        found = self._run.rows()
+        chosen = [rows for place, rows in found.items() if sink is None or place.endswith(sink)]
+        if len(chosen) != 1:
+            raise WrongUse(
+                f"{len(chosen)} sinks are meant",
+                f"Sinks: {', '.join(found) or 'none'}.",
+                'Name one by the end of its place: rows(sink="totals").',
+            )
+        return chosen[0]
+
+    def close(self) -> None:
+        if self._run is not None:
+            self._run.__exit__()
+
+    def _started(self) -> Run:
+        if self._run is None:
+            self._run = Run(replace(self._spec))
+        return self._run
+
+    def _next_batch(self) -> int:
+        committed = batches(Path(self.checkpoint, "commits"))
+        return max(committed, default=-1) + 1

@@ -1,0 +1,44 @@
+"""The pytest plugin: two fixtures. Nothing of Spark is loaded before a test uses one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from floodmark.api.drilling import Drill
+    from floodmark.testing import Stream
+
+
+@pytest.fixture
+def floodmark_stream(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[..., Stream]]:
+    """Makes a Stream of an application: `floodmark_stream("orders.py")`."""
+    from floodmark.testing import Stream
+
+    made: list[Stream] = []
+
+    def stream(app: str | Path, **options: Any) -> Stream:
+        made.append(Stream(app, tmp_path_factory.mktemp("floodmark"), **options))
+        return made[-1]
+
+    yield stream
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def floodmark_drill(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Drill]:
+    """Drills an application: `floodmark_drill("orders.py", input="orders.jsonl")`."""
+
+    def drill(app: str | Path, **options: Any) -> Drill:
+        from floodmark import testing
+
+        options.setdefault("scratch", str(tmp_path_factory.mktemp("floodmark-drill")))
+        return testing.drill(app, **options)
+
+    return drill
