@@ -54,6 +54,7 @@ _FORCED = {
     "spark.ui.enabled": "false",
     "spark.databricks.delta.retentionDurationCheck.enabled": "true",
 }
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _TABLE = "_floodmark_table"
 _IDLE_SECONDS, _POLL_SECONDS = 2.0, 0.1
 
@@ -144,7 +145,12 @@ def _own_transactions(patches: Patches, places: Places) -> None:
 
 
 def _conf(spec: RunSpec) -> dict[str, str]:
-    return {"spark.master": "local[2]", **SMALL_JVM, **spec.conf, **_own_conf(spec)}
+    found = {"spark.master": "local[2]", **SMALL_JVM, **spec.conf, **_own_conf(spec)}
+    if spec.archive is not None:
+        option = "SharedArchiveFile" if Path(spec.archive).exists() else "ArchiveClassesAtExit"
+        own = f"-XX:+IgnoreUnrecognizedVMOptions -XX:{option}={spec.archive}"
+        found[_JAVA_OPTIONS] = f"{found[_JAVA_OPTIONS]} {own}"
+    return found
 
 
 def _own_conf(spec: RunSpec) -> dict[str, str]:

@@ -89,6 +89,8 @@ def drill_application(options: DrillOptions) -> Drill:
             options.settings,
             options.conf,
             options.script,
+            # To write it takes as long as two runs save: not for a single point.
+            archive=str(shared / "classes.jsa") if len(chosen) != 1 else None,
         )
         return _Drilling(options, spec, databases).run(chosen)
 
