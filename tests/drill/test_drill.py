@@ -1,18 +1,22 @@
 """Drills of pipelines whose fate is known: the faults are found where they are, sound ones pass.
 
-One pair runs with every `make test`, at one point; all twelve at all points are `make soak`.
+A faulty and a sound sink run with every `make test`; all twelve pipelines are `make soak`.
 """
 
 from __future__ import annotations
 
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from drill.drilled import FAULTY, ROWS, SOUND, Drilled, sample
-from floodmark import api
+from drill.drilled import FAULTY, ROWS, SCRIPT, SOUND, Drilled, sample
+from floodmark import api, inspect
+from floodmark.testing import Stream
 
+pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.timeout(1800)
 
 
@@ -37,22 +41,157 @@ def require_caught(found: api.drilling.Drill, one: Drilled) -> None:
     assert any(one.advice in words for words in found.advice), found.advice
 
 
-@pytest.mark.spark
-def test_an_append_repeats_a_batch(tmp_path: Path) -> None:
-    one = FAULTY["append in foreachBatch"]
-    found = drilled(tmp_path / "faulty", one, "after-sink")
-    require_caught(found, one)
+BOTH = """
+from floodmark import once, pipeline
+
+
+@pipeline(checkpoint="{base}/ck", needs=("delta",))
+def both(spark, start):
+    rows = spark.readStream.schema("id BIGINT, k STRING, v BIGINT").json("{base}/in")
+    kept = once.delta("{base}/once")
+
+    def write(batch, batch_id):
+        kept(batch, batch_id)
+        batch.write.format("delta").mode("append").save("{base}/appended")
+        for attempt in ATTEMPTS:
+            try:
+                attempt(spark, batch)
+            except Exception as error:
+                print(type(error).__name__, error)
+
+    return rows.writeStream.foreachBatch(write)
+
+
+def _hadoop_delete(spark, batch):
+    path = spark._jvm.org.apache.hadoop.fs.Path("file:{base}/ck")
+    path.getFileSystem(spark._jsc.hadoopConfiguration()).delete(path, True)
+
+
+def _jvm_write(spark, batch):
+    batch._jdf.write().mode("overwrite").parquet("{base}/once")
+
+
+def _python_write(spark, batch):
+    open("{base}/once/kept", "w").write("gone")
+
+
+def _path_write(spark, batch):
+    import pathlib
+
+    pathlib.Path("{base}/ck/metadata").write_text("gone")
+
+
+def _remove(spark, batch):
+    import shutil
+
+    shutil.rmtree("{base}/ck")
+
+
+def _program(spark, batch):
+    import subprocess
+
+    subprocess.run(["rm", "-rf", "{base}/once"], check=True)
+
+
+def _sql(spark, batch):
+    spark.sql("DELETE FROM parquet.`{base}/once`")
+
+
+def _sqlite(spark, batch):
+    import sqlite3
+
+    with sqlite3.connect("{base}/real.db") as connection:
+        connection.execute("DELETE FROM kept")
+
+
+def _connect(spark, batch):
+    import socket
+
+    socket.create_connection(("127.0.0.1", 9)).send(b"gone")
+
+
+ATTEMPTS = [
+    _hadoop_delete, _jvm_write, _python_write, _path_write, _remove, _program, _sql, _sqlite,
+    _connect,
+]
+"""
+INNER = """
+def test_both(floodmark_drill):
+    found = floodmark_drill("{base}/app.py", input="{base}/sample.jsonl", point="after-sink")
     (result,) = found.points
-    assert (result.repeated, result.lost, result.wrong, result.batch) == (3, 0, 0, 1)
-    (sink,) = result.sinks.values()
-    assert [row["id"] for row in sink.repeated_rows] == [3, 4, 5]
+    assert (result.survived, result.repeated, result.lost, result.wrong) == (False, 3, 0, 0)
+    (place,) = result.sinks
+    assert place == "{base}/appended", "once.delta has each row once"
+    assert [row["id"] for row in result.sinks[place].repeated_rows] == [3, 4, 5]
+    assert "once.delta" in found.advice[0]
+"""
+
+
+def contents(base: Path) -> dict[str, bytes]:
+    found = {}
+    for path in sorted(base.rglob("*")):
+        found[str(path)] = path.read_bytes() if path.is_file() else b""
+    return found
 
 
 @pytest.mark.spark
-def test_once_delta_survives(tmp_path: Path) -> None:
-    found = drilled(tmp_path / "sound", SOUND["once.delta"], "after-sink")
-    assert found.survived
-    assert [(one.point, one.survived) for one in found.points] == [("after-sink", True)]
+def test_a_repeated_batch_is_found_and_nothing_real_is_touched(
+    pytester: pytest.Pytester, tmp_path: Path
+) -> None:
+    """By the fixture that users have. The pipeline does its worst to the real places."""
+    base = tmp_path / "user"
+    (base / "ck").mkdir(parents=True)
+    (base / "once").mkdir()
+    (base / "ck" / "metadata").write_text("real")
+    (base / "once" / "kept").write_text("real")
+    with closing(sqlite3.connect(base / "real.db")) as connection, connection:
+        connection.execute("CREATE TABLE kept (n INTEGER)")
+        connection.execute("INSERT INTO kept VALUES (1)")
+    (base / "app.py").write_text(BOTH.format(base=base))
+    sample(base)
+    before = contents(base)
+    pytester.makepyfile(INNER.format(base=base))
+
+    inner = pytester.runpytest_subprocess(
+        "-p", "floodmark.testing.plugin", "-p", "no:cacheprovider"
+    )
+
+    inner.assert_outcomes(passed=1)
+    assert contents(base) == before
+
+
+@pytest.mark.spark
+def test_a_stream_is_fed_killed_and_started_again(tmp_path: Path) -> None:
+    app = tmp_path / "totals.py"
+    app.write_text(
+        SCRIPT.format(
+            base=tmp_path,
+            code="""
+totals = rows.groupBy("k").agg(F.sum("v").alias("total"))
+
+def write(batch, batch_id):
+    with open("totals.txt", "a") as out:
+        out.writelines(f"{row.k} {row.total}\\n" for row in batch.collect())
+
+writer = totals.writeStream.outputMode("update").foreachBatch(write)
+""",
+        )
+    )
+    stream = Stream(app, tmp_path / "test")
+    stream.feed([{"id": 1, "k": "a", "v": 5}])
+    stream.feed([{"id": 2, "k": "a", "v": 2}, {"id": 3, "k": "b", "v": 1}])
+    killed = stream.kill(at="after-sink")
+    assert (killed.point, killed.batch) == ("after-sink", 0)
+    assert inspect(stream.checkpoint).in_flight_batch == 0
+
+    stream.run()
+
+    lines = sorted(row["line"] for row in stream.rows())
+    assert lines == ["a 5", "a 5", "a 7", "b 1"], "what was written before the kill, too"
+    found = {row.key["k"]: row.value["sum"] for row in stream.state().rows()}
+    assert found == {"a": 7, "b": 1}
+    assert not (tmp_path / "ck").exists()
+    assert not Path("totals.txt").exists()
 
 
 @pytest.mark.soak

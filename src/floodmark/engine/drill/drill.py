@@ -27,7 +27,7 @@ from floodmark.engine.drill.databases import Databases
 from floodmark.engine.drill.given_input import inputs_of
 from floodmark.engine.drill.overwrites import WIPED
 from floodmark.engine.drill.run_spec import RunSpec
-from floodmark.engine.drill.runs import Facts, Run, another, killing
+from floodmark.engine.drill.runs import Facts, Run, another, application_text, killing
 from floodmark.engine.proof.scratch import scratch_place
 from floodmark.errors import FloodmarkError, NoAnswer, WrongUse
 from floodmark.screen import fields_text
@@ -75,6 +75,7 @@ class Drill:
 
 def drill_application(options: DrillOptions) -> Drill:
     chosen = _chosen(options)
+    application_text(options.target)
     with ExitStack() as closing:
         place = closing.enter_context(scratch_place(options.scratch, "drill"))
         shared = place / "sample"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.drills.points import Point
+from floodmark.engine.app.source import read_source
 from floodmark.engine.drill.aftermath import Aftermath, judge
 from floodmark.engine.drill.driver import SMALL_JVM, Driver
 from floodmark.engine.drill.line_server import LineServer
@@ -42,8 +43,10 @@ from floodmark.engine.drill.traps import (
     wait_for,
 )
 from floodmark.engine.pipelines.application import split_target
+from floodmark.engine.pipelines.declarative import split_spec
 from floodmark.engine.spark.session import spark_version
 from floodmark.errors import FloodmarkError, NoAnswer, StoppedMidway, WrongUse
+from floodmark.storage.pipeline_spec import is_pipeline_spec
 
 ENDS_WITHIN = 1800.0
 _SLOW_MS = 25
@@ -77,7 +80,7 @@ class Run:
         self.folder = Path(spec.folder)
         (self.folder / MARKS).mkdir(parents=True)
         self._servers: list[LineServer] = []
-        if _SOCKET.search(Path(split_target(spec.target)[0]).read_text(errors="replace")):
+        if _SOCKET.search(application_text(spec.target)):
             spec = replace(spec, inputs=tuple(self._served(one) for one in spec.inputs))
         self.spec = spec
         spec.write()
@@ -277,6 +280,17 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def application_text(target: str) -> str:
+    """The code that is drilled; refuses what is no application."""
+    if is_pipeline_spec(split_spec(target)[0]):
+        raise WrongUse(
+            f"{target} is the specification of a declarative pipeline, which cannot be drilled",
+            "Spark itself starts its flows and writes its tables.",
+            "Give a script or a file with @pipeline functions.",
+        )
+    return read_source(split_target(target)[0]).text
 
 
 def another(spec: RunSpec, name: str, database: str | None = None) -> Run:
