@@ -20,6 +20,11 @@ MOST_MODULES = 25
 KINDS_BY_NAME = {
     "changes/carry/given_offsets.py": "a start file names its sources by kind",
     "engine/code/bisect_records.py": "records of Kafka are told by topic, partition and offset",
+    "drills/advice.py": "what mends a sink depends on what it is",
+    "engine/drill/child.py": "a socket has no end",
+    "engine/drill/runs.py": "where a sink's own log is",
+    "engine/drill/sample.py": "which sample can stand in for a source, by format()",
+    "engine/drill/spark_doors.py": "the Python package delta",
     "engine/pipelines/start_positions.py": "a start file names its sources by kind",
     "engine/spark/jars.py": "which jars belong to a connector",
     "engine/spark/session.py": "Delta's jars need settings of the session",

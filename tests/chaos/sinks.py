@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
 
-from floodmark.engine.drill.sink_logs import DeltaLog, FilesLog, SinkLog, names
+from floodmark.engine.drill.sink_logs import BatchRecord, DeltaLog, FilesLog, names
 
 Row = tuple[Any, ...]
 
 
-class Sink(SinkLog, Protocol):
+class Sink(BatchRecord, Protocol):
     def rows(self, columns: tuple[str, ...]) -> Counter[Row]: ...
 
 

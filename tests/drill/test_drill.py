@@ -14,7 +14,7 @@ import pytest
 
 from drill.drilled import FAULTY, ROWS, SCRIPT, SOUND, Drilled, sample
 from floodmark import api, inspect
-from floodmark.testing import Stream
+from floodmark.testing import StreamUnderTest
 
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.timeout(1800)
@@ -124,6 +124,9 @@ def test_both(floodmark_drill):
     assert place == "{base}/appended", "once.delta has each row once"
     assert [row["id"] for row in result.sinks[place].repeated_rows] == [3, 4, 5]
     assert "once.delta" in found.advice[0]
+    refused = " ".join(found.refused)
+    for words in ("FileSystem.delete", "DataFrameWriter.parquet", "connects to", "rm -rf"):
+        assert words in refused, refused
 """
 
 
@@ -177,7 +180,7 @@ writer = totals.writeStream.outputMode("update").foreachBatch(write)
 """,
         )
     )
-    stream = Stream(app, tmp_path / "test")
+    stream = StreamUnderTest(app, tmp_path / "test")
     stream.feed([{"id": 1, "k": "a", "v": 5}])
     stream.feed([{"id": 2, "k": "a", "v": 2}, {"id": 3, "k": "b", "v": 1}])
     killed = stream.kill(at="after-sink")

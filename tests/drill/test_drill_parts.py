@@ -23,9 +23,9 @@ from floodmark.engine.drill.aftermath import judge
 from floodmark.engine.drill.given_input import inputs_of
 from floodmark.engine.drill.line_server import LineServer
 from floodmark.engine.drill.marks import HOLD, FunctionLog, Hold, Marks
-from floodmark.engine.drill.run_spec import Input, RunSpec, read_spec
+from floodmark.engine.drill.run_spec import InputSample, RunSpec, read_spec
 from floodmark.errors import FloodmarkError, NotEmpty, WrongUse
-from floodmark.testing import Stream
+from floodmark.testing import StreamUnderTest
 
 ROWS = [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}, {"id": 3, "v": "c"}]
 APP = """
@@ -103,10 +103,10 @@ def test_inputs(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text("".join(f'{{"n": {n}}}\n' for n in range(10)))
     given = [str(tmp_path / "files"), str(tmp_path / "rows.jsonl"), "kafka://h:9/t", "topic-1"]
     files, lines, there, own = inputs_of(given, tmp_path / "shared")
-    assert files == Input("folder", str(tmp_path / "files"))
+    assert files == InputSample("folder", str(tmp_path / "files"))
     portions = sorted(Path(lines.place).iterdir())
     assert [len(one.read_text().splitlines()) for one in portions] == [3, 3, 3, 1]
-    assert (there, own) == (Input("topic", "t", "h:9"), Input("topic", "topic-1"))
+    assert (there, own) == (InputSample("topic", "t", "h:9"), InputSample("topic", "topic-1"))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_what_is_refused_before_anything_runs(
 
 
 def test_a_stream_refuses_what_makes_no_sense(app: Path, tmp_path: Path) -> None:
-    stream = Stream(app, tmp_path / "s")
+    stream = StreamUnderTest(app, tmp_path / "s")
     with pytest.raises(WrongUse, match="no rows"):
         stream.feed([])
     with pytest.raises(WrongUse, match="no source 1"):
@@ -166,7 +166,9 @@ def test_a_stream_refuses_what_makes_no_sense(app: Path, tmp_path: Path) -> None
 
 
 def test_a_run_is_told_by_a_file_that_only_its_owner_reads(tmp_path: Path) -> None:
-    spec = RunSpec("a.py:x", str(tmp_path), "shared", (Input("topic", "t", "h:1"),), {"k": "v"})
+    spec = RunSpec(
+        "a.py:x", str(tmp_path), "shared", (InputSample("topic", "t", "h:1"),), {"k": "v"}
+    )
     path = spec.write()
     assert read_spec(path) == spec
     assert path.stat().st_mode & 0o077 == 0

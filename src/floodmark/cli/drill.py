@@ -135,6 +135,8 @@ def text(found: Drill) -> str:
     shown = [line for one in found.points for line in _rows(one)]
     if shown:
         lines += ["", *shown]
+    if found.refused:
+        lines += ["", "Not carried out, and not compared:", *(f"  {one}" for one in found.refused)]
     if found.advice:
         lines += ["", *found.advice]
     return "\n".join([*lines, "", _verdict(found)])

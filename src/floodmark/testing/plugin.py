@@ -10,20 +10,20 @@ import pytest
 
 if TYPE_CHECKING:
     from floodmark.api.drilling import Drill
-    from floodmark.testing import Stream
+    from floodmark.testing import StreamUnderTest
 
 
 @pytest.fixture
 def floodmark_stream(
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Callable[..., Stream]]:
-    """Makes a Stream of an application: `floodmark_stream("orders.py")`."""
-    from floodmark.testing import Stream
+) -> Iterator[Callable[..., StreamUnderTest]]:
+    """Makes a StreamUnderTest of an application: `floodmark_stream("orders.py")`."""
+    from floodmark.testing import StreamUnderTest
 
-    made: list[Stream] = []
+    made: list[StreamUnderTest] = []
 
-    def stream(app: str | Path, **options: Any) -> Stream:
-        made.append(Stream(app, tmp_path_factory.mktemp("floodmark"), **options))
+    def stream(app: str | Path, **options: Any) -> StreamUnderTest:
+        made.append(StreamUnderTest(app, tmp_path_factory.mktemp("floodmark"), **options))
         return made[-1]
 
     yield stream
@@ -39,6 +39,6 @@ def floodmark_drill(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., D
         from floodmark import testing
 
         options.setdefault("scratch", str(tmp_path_factory.mktemp("floodmark-drill")))
-        return testing.drill(app, **options)
+        return testing.drill(str(app), **options)
 
     return drill

@@ -90,7 +90,7 @@ def leave_out_effects(patches: Patches, watch: Watch) -> None:
     _leave_out_sql(patches, watch)
     _leave_out_checkpoints(patches, watch)
     _leave_out_tables(patches, watch)
-    _leave_out_jvm_calls(patches, watch)
+    leave_out_jvm_calls(patches, watch)
 
 
 def _skipping(watch: Watch, words: str, silent: bool) -> Callable[[Any], Any]:
@@ -158,7 +158,7 @@ def _leave_out_tables(patches: Patches, watch: Watch) -> None:
         patches.wrap(Catalog, name, wrapper)
 
 
-def _leave_out_jvm_calls(patches: Patches, watch: Watch) -> None:
+def leave_out_jvm_calls(patches: Patches, watch: Watch) -> None:
     """What a script does on the JVM's own objects: Hadoop's FileSystem, and Spark's writers."""
     from py4j.java_gateway import JavaMember
 

@@ -18,6 +18,7 @@ from floodmark.checkpoint.outline import OperatorOutline, Outline, SourceOutline
 from floodmark.engine.code.empty_leaves import EmptyLeaves, frame_of, replace_leaves
 from floodmark.engine.code.query import Query, read_query, sql_conf
 from floodmark.engine.run.failure import sentence_of
+from floodmark.engine.spark.jvm import NOT_COMPILED
 from floodmark.engine.spark.scala import jvm_field
 from floodmark.errors import CannotOutline
 from floodmark.redaction import Redaction
@@ -32,8 +33,7 @@ _ENOUGH_SECONDS = 600
 _PLAIN = {
     SHUFFLE_PARTITIONS: "1",
     STATE_FORMAT: "1",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    **NOT_COMPILED,
 }
 # The sources and the sink that stand in for the query's own have no names.
 _UNNAMED = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from floodmark.drills.points import Point
-from floodmark.engine.drill.sink_logs import SinkLog, names
+from floodmark.engine.drill.sink_logs import BatchRecord, names
 from floodmark.engine.drill.traps import STATE_FILE, batches, partition_folders
 
 
@@ -32,7 +32,7 @@ class Aftermath:
         return None if self.planned == self.committed else self.planned
 
 
-def judge(checkpoint: Path, sink: SinkLog, partitions: int, since: float) -> Aftermath:
+def judge(checkpoint: Path, sink: BatchRecord, partitions: int, since: float) -> Aftermath:
     """`since` is when the killed driver began: older left-overs are an earlier kill's."""
     planned = max(batches(checkpoint / "offsets"), default=None)
     committed = max(batches(checkpoint / "commits"), default=None)

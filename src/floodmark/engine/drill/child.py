@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from floodmark.engine.app.effects import leave_out_jvm_calls
 from floodmark.engine.app.files import let_write_below
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.source import read_source
-from floodmark.engine.app.watch import Watch
+from floodmark.engine.app.watch import Act, NotCarriedOut, Watch
 from floodmark.engine.code.query import Query, read_query
 from floodmark.engine.drill.driver import SMALL_JVM
 from floodmark.engine.drill.file_doors import FileDoors
@@ -39,7 +40,7 @@ from floodmark.engine.drill.run_spec import (
     SinkNote,
     read_spec,
 )
-from floodmark.engine.drill.sample import Sample
+from floodmark.engine.drill.sample import SampledSources
 from floodmark.engine.drill.sink_rows import write_rows
 from floodmark.engine.drill.spark_doors import SEEN, SparkDoors, unseen
 from floodmark.engine.drill.sql_doors import SqlDoors
@@ -64,6 +65,14 @@ class _EveryThread(Watch):
 
     def applies(self) -> bool:
         return True
+
+    def skip(self, words: str) -> None:
+        """A drill that leaves writes out would show nothing: they are refused."""
+        raise self.refuse(words)
+
+    def refuse(self, words: str) -> NotCarriedOut:
+        self.acts.append(Act(words, self.line()))
+        return NotCarriedOut(f"a drill does not carry this out: {words}")
 
 
 @dataclass(frozen=True)
@@ -97,7 +106,7 @@ def _run(spec: RunSpec) -> None:
     with contextlib.ExitStack() as closing:
         patches = closing.enter_context(Patches())
         doors = _installed(patches, spec, source.text)
-        sample = Sample(spec.inputs, Path(spec.shared))
+        sample = SampledSources(spec.inputs, Path(spec.shared))
         sample.replace_sources(patches)
         _force_settings(patches, spec)
         _slow_down(patches)
@@ -114,6 +123,7 @@ def _run(spec: RunSpec) -> None:
         )
         sample.require_all_read()
         doors.files.refuse_clients(patches, source.text)
+        leave_out_jvm_calls(patches, doors.watch)
         _drill(found.writer, found.checkpoint, doors, folder, spec)
 
 
@@ -238,6 +248,9 @@ def _drill(writer: Any, real: str | None, doors: _Doors, folder: Path, spec: Run
         raise unseen("what the foreachBatch function writes: no write of it was seen")
     facts["seconds"] = time.monotonic() - began
     facts["rows"] = _input_rows(started)
+    facts["refused"] = list(
+        dict.fromkeys(f"{act.words} ({act.where(doors.watch.source)})" for act in doors.watch.acts)
+    )
     (folder / FACTS).write_text(json.dumps(facts))
     write_rows(spark, folder, doors.places.notes, spec.database)
 

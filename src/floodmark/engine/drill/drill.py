@@ -27,7 +27,7 @@ from floodmark.engine.drill.databases import Databases
 from floodmark.engine.drill.given_input import inputs_of
 from floodmark.engine.drill.overwrites import WIPED
 from floodmark.engine.drill.run_spec import RunSpec
-from floodmark.engine.drill.runs import Facts, Run, another, application_text, killing
+from floodmark.engine.drill.runs import QueryFacts, Run, another, application_text, killing
 from floodmark.engine.proof.scratch import scratch_place
 from floodmark.errors import FloodmarkError, NoAnswer, WrongUse
 from floodmark.screen import fields_text
@@ -64,6 +64,8 @@ class Drill:
     batches: int
     points: tuple[PointResult, ...]
     advice: tuple[str, ...]
+    refused: tuple[str, ...] = ()
+    """What the pipeline's functions would have done elsewhere, and was not carried out."""
 
     __repr__ = fields_text
 
@@ -139,6 +141,7 @@ class _Drilling:
             facts.batches,
             tuple(results),
             advice,
+            facts.refused,
         )
 
     def _undisturbed(self) -> Run:
@@ -154,7 +157,7 @@ class _Drilling:
                 ) from None
             return run
 
-    def _possible(self, facts: Facts) -> Iterator[str]:
+    def _possible(self, facts: QueryFacts) -> Iterator[str]:
         for point in POINTS:
             if point is not Point.DURING_STATE or facts.is_stateful:
                 yield point.value
@@ -163,7 +166,7 @@ class _Drilling:
             yield NEW_CHECKPOINT
 
     def _at(
-        self, name: str, undisturbed: Path, facts: Facts, expected: Mapping[str, Any]
+        self, name: str, undisturbed: Path, facts: QueryFacts, expected: Mapping[str, Any]
     ) -> Iterator[PointResult]:
         if name == NEW_CHECKPOINT:
             yield from self._new_checkpoint(facts, expected)
@@ -208,7 +211,9 @@ class _Drilling:
         found = compare_sinks(rows, (), self.options.ignore, self.options.limit)
         yield point_result(UNDISTURBED, None, {place: found})
 
-    def _new_checkpoint(self, facts: Facts, expected: Mapping[str, Any]) -> Iterator[PointResult]:
+    def _new_checkpoint(
+        self, facts: QueryFacts, expected: Mapping[str, Any]
+    ) -> Iterator[PointResult]:
         """The pipeline again, with a new checkpoint on the sinks that are there."""
         self.options.say(NEW_CHECKPOINT)
         with another(self.spec, NEW_CHECKPOINT, self.databases.new()) as run:

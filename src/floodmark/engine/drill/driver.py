@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
+from floodmark.engine.spark.jvm import NOT_COMPILED
 from floodmark.storage.process import family, is_running, kill_family, process
 
 # A JVM that starts quickly and stays small: it lives for seconds.
@@ -20,10 +22,8 @@ SMALL_JVM = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     # More tasks than cores: while some have written their state, others have not.
-    "spark.sql.shuffle.partitions": "3",
-    # Batches of a few rows in a cold JVM: compiling code for them takes longer than running it.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    SHUFFLE_PARTITIONS: "3",
+    **NOT_COMPILED,
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.stats.collect": "false",
     "spark.databricks.delta.properties.defaults.checkpointInterval": "1000",

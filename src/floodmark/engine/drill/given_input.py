@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from floodmark.engine.drill.run_spec import Input
+from floodmark.engine.drill.run_spec import InputSample
 from floodmark.engine.drill.sample import write_portions
 from floodmark.errors import WrongUse
 
@@ -15,7 +15,7 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _MOST_BYTES = 64 * 1024 * 1024
 
 
-def inputs_of(given: Iterable[str], shared: Path) -> tuple[Input, ...]:
+def inputs_of(given: Iterable[str], shared: Path) -> tuple[InputSample, ...]:
     """Lines of files are cut into portions below `shared`."""
     found = tuple(_input(one, shared / f"lines-{number}") for number, one in enumerate(given))
     if not found:
@@ -26,13 +26,13 @@ def inputs_of(given: Iterable[str], shared: Path) -> tuple[Input, ...]:
     return found
 
 
-def _input(given: str, portions: Path) -> Input:
+def _input(given: str, portions: Path) -> InputSample:
     if given.startswith("kafka://"):
         told = urlsplit(given)
         topic = told.path.strip("/")
         if not told.netloc or not _TOPIC.fullmatch(topic):
             raise WrongUse(f"--input {given}", do="Write it as kafka://HOST:PORT/TOPIC.")
-        return Input("topic", topic, told.netloc)
+        return InputSample("topic", topic, told.netloc)
     path = Path(given.removeprefix("file://")).expanduser().absolute()
     if path.is_dir():
         if not _has_files(path):
@@ -41,16 +41,16 @@ def _input(given: str, portions: Path) -> Input:
                 "Nothing can be lost or repeated of an empty sample.",
                 "Put some files of the source's format there.",
             )
-        return Input("folder", str(path))
+        return InputSample("folder", str(path))
     if path.is_file():
         write_portions(_lines(given, path), portions)
-        return Input("portions", str(portions))
+        return InputSample("portions", str(portions))
     if "/" in given or "." in Path(given).suffix or not _TOPIC.fullmatch(given):
         raise WrongUse(
             f"--input {given}: there is no such folder or file",
             do="Give a folder, a file of JSON lines, or a Kafka topic: kafka://HOST:PORT/TOPIC.",
         )
-    return Input("topic", given)
+    return InputSample("topic", given)
 
 
 def _has_files(folder: Path) -> bool:

@@ -16,7 +16,7 @@ STARTED, HELD, SENT = "started", "held", "sent"
 
 
 @dataclass(frozen=True)
-class Input:
+class InputSample:
     """The sample for one source."""
 
     kind: str
@@ -35,7 +35,7 @@ class RunSpec:
     """This run's own: checkpoint, sinks, marks, logs."""
     shared: str
     """All runs': the sample, cut into portions."""
-    inputs: tuple[Input, ...]
+    inputs: tuple[InputSample, ...]
     settings: Mapping[str, str] = field(default_factory=dict)
     conf: Mapping[str, str] = field(default_factory=dict)
     script: ScriptOptions = field(default_factory=ScriptOptions)
@@ -56,7 +56,7 @@ def read_spec(path: Path) -> RunSpec:
     told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     script = told.pop("script")
     script["arguments"], script["py_files"] = tuple(script["arguments"]), tuple(script["py_files"])
-    inputs = tuple(Input(**one) for one in told.pop("inputs"))
+    inputs = tuple(InputSample(**one) for one in told.pop("inputs"))
     return RunSpec(**told, inputs=inputs, script=ScriptOptions(**script))
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.drills.points import Point
 from floodmark.engine.app.source import read_source
 from floodmark.engine.drill.aftermath import Aftermath, judge
@@ -26,12 +27,12 @@ from floodmark.engine.drill.run_spec import (
     ROWS,
     SENT,
     STARTED,
-    Input,
+    InputSample,
     RunSpec,
     SinkNote,
     read_notes,
 )
-from floodmark.engine.drill.sink_logs import DeltaLog, FilesLog, SinkLog
+from floodmark.engine.drill.sink_logs import BatchRecord, DeltaLog, FilesLog
 from floodmark.engine.drill.traps import (
     Trap,
     after,
@@ -52,14 +53,14 @@ ENDS_WITHIN = 1800.0
 _SLOW_MS = 25
 _SLOW_SECONDS = 4.0
 """How much longer slowed rows make a batch, at most."""
-_PARTITIONS = int(SMALL_JVM["spark.sql.shuffle.partitions"])
+_PARTITIONS = int(SMALL_JVM[SHUFFLE_PARTITIONS])
 _SOCKET = re.compile(r"""["']socket["']""")
 _SHARES = (0.5, 0.25, 0.75)
 """Of a function's time: when it is killed, try by try."""
 
 
 @dataclass(frozen=True)
-class Facts:
+class QueryFacts:
     """What a run that came to its end tells of the query."""
 
     sink: str
@@ -71,6 +72,8 @@ class Facts:
     batches: int
     is_stateful: bool
     notes: tuple[SinkNote, ...]
+    refused: tuple[str, ...]
+    """What its functions would have done, and was not carried out."""
 
 
 class Run:
@@ -85,7 +88,7 @@ class Run:
         self.spec = spec
         spec.write()
 
-    def _served(self, given: Input) -> Input:
+    def _served(self, given: InputSample) -> InputSample:
         if given.kind != "portions":
             return given
         server = LineServer(Path(given.place), self.folder / MARKS / SENT)
@@ -110,9 +113,9 @@ class Run:
             if status != 0:
                 raise self._error(status, driver)
 
-    def facts(self) -> Facts:
+    def facts(self) -> QueryFacts:
         told = json.loads((self.folder / FACTS).read_text())
-        return Facts(
+        return QueryFacts(
             told["sink"],
             told["output_mode"],
             tuple(told["sources"]),
@@ -122,6 +125,7 @@ class Run:
             len(batches(self.checkpoint / "commits")),
             (self.checkpoint / "state" / "0").is_dir(),
             read_notes(self.folder),
+            tuple(told.get("refused", ())),
         )
 
     def rows(self) -> dict[str, list[dict[str, Any]]]:
@@ -200,7 +204,7 @@ class Killing:
             self.point is Point.DURING_SINK and self.writes > 0
         )
 
-    def log(self, folder: Path) -> SinkLog:
+    def log(self, folder: Path) -> BatchRecord:
         return FunctionLog(folder) if _is_function(folder) else _spark_log(read_notes(folder))
 
     def trap(self, folder: Path) -> Trap:
@@ -252,7 +256,7 @@ def _is_function(folder: Path) -> bool:
 
 def killing(
     point: Point | None,
-    facts: Facts,
+    facts: QueryFacts,
     undisturbed: Path,
     chance: random.Random,
     turn: int,

@@ -17,7 +17,7 @@ from typing import Any
 
 from floodmark.connectors.files.offset import FILE_SOURCES
 from floodmark.engine.app.patching import Patches
-from floodmark.engine.drill.run_spec import Input
+from floodmark.engine.drill.run_spec import InputSample
 from floodmark.engine.spark.scala import jvm_field, scala_map
 from floodmark.errors import WrongUse
 
@@ -48,8 +48,8 @@ def write_portions(lines: Sequence[str], folder: Path, number: int = PORTIONS) -
         (folder / f"{first + at // size:05d}").write_text(text, "utf-8")
 
 
-class Sample:
-    def __init__(self, inputs: tuple[Input, ...], shared: Path) -> None:
+class SampledSources:
+    def __init__(self, inputs: tuple[InputSample, ...], shared: Path) -> None:
         self._inputs = inputs
         self._shared = shared
         self.kinds: list[str] = []
@@ -136,7 +136,7 @@ class _Source:
     def words(self) -> str:
         return f"stream {self.number} ({self._kind})"
 
-    def from_input(self, given: Input, shared: Path) -> Any:
+    def from_input(self, given: InputSample, shared: Path) -> Any:
         if given.kind == "portions":
             return self._from_lines(given, shared)
         if given.kind == "topic":
@@ -162,7 +162,7 @@ class _Source:
             reader = reader.schema(schema)
         return self._load(reader.option("maxFilesPerTrigger", files), place)
 
-    def _from_lines(self, given: Input, shared: Path) -> Any:
+    def _from_lines(self, given: InputSample, shared: Path) -> Any:
         if self._kind == "text":
             return self._read("text", str(self._portions(given, shared, str)), None, 1)
         if self._kind == "socket":
@@ -201,7 +201,7 @@ class _Source:
             do="It drills pipelines that read files, Kafka or Delta tables.",
         )
 
-    def _portions(self, given: Input, shared: Path, make: Callable[[str], str]) -> Path:
+    def _portions(self, given: InputSample, shared: Path, make: Callable[[str], str]) -> Path:
         """The lines as files that the source can read; portions that came since are added."""
         folder = shared / f"input-{self.number}"
         folder.mkdir(exist_ok=True)
@@ -216,7 +216,7 @@ class _Source:
                 beside.rename(path)
         return folder
 
-    def _from_topic(self, given: Input, shared: Path) -> Any:
+    def _from_topic(self, given: InputSample, shared: Path) -> Any:
         options = dict(self._options)
         if given.servers is not None:
             options["kafka.bootstrap.servers"] = given.servers

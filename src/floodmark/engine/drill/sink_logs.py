@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
 
+from floodmark.connectors.files.file_log import SINK_LOG
+
 _COMMIT = re.compile(r"\d{20}\.json")
 
 
-class SinkLog(Protocol):
+class BatchRecord(Protocol):
     def has_batch(self, query_id: str, batch: int) -> bool:
         """By the record of (query, batch) that the sink keeps in its own transactions."""
 
@@ -20,7 +22,7 @@ class SinkLog(Protocol):
         """A write that this run began and never finished."""
 
 
-class SparkSinkLog(SinkLog, Protocol):
+class SparkSinkRecord(BatchRecord, Protocol):
     """Of a sink that Spark itself writes: its log shows when a batch begins and ends there."""
 
     def commits(self) -> list[str]: ...
@@ -86,7 +88,7 @@ class FilesLog:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._log = folder / "_spark_metadata"
+        self._log = folder / SINK_LOG
 
     def commits(self) -> list[str]:
         return [name for name in names(self._log) if name.partition(".")[0].isdecimal()]

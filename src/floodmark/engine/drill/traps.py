@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from floodmark.engine.drill.driver import Driver
-from floodmark.engine.drill.sink_logs import SparkSinkLog, names
+from floodmark.engine.drill.sink_logs import SparkSinkRecord, names
 
 POLL_SECONDS = 0.002
 REACHED_WITHIN = 150.0
@@ -56,7 +56,7 @@ def appeared(folder: Path) -> Trap:
     return lambda: bool(set(names(folder)) - before)
 
 
-def sink_begun(sink: SparkSinkLog, nth: int) -> Trap:
+def sink_begun(sink: SparkSinkRecord, nth: int) -> Trap:
     """A data file of a batch that the sink's log does not have yet."""
     first = len(sink.commits())
     seen = first
@@ -72,7 +72,7 @@ def sink_begun(sink: SparkSinkLog, nth: int) -> Trap:
     return sprung
 
 
-def sink_done(sink: SparkSinkLog, nth: int) -> Trap:
+def sink_done(sink: SparkSinkRecord, nth: int) -> Trap:
     before = len(sink.commits())
     return lambda: len(sink.commits()) - before >= nth
 

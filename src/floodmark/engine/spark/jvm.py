@@ -26,6 +26,11 @@ _OUT_OF_MEMORY = "OutOfMemoryError"
 _OUT_OF_MEMORY_STATUS = 52
 # Spark's launcher hands the first to its JVM, and its script the second to the launcher's own.
 _JVM_OPTIONS = ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS")
+# Batches of a few rows in a cold JVM: compiling code for them takes longer than running it.
+NOT_COMPILED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 _LIGHT_COMPILER = "-XX:TieredStopAtLevel=1"
 
 

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from floodmark import api
+from floodmark.api.arguments import script_options
 from floodmark.drills.points import POINTS, Point
-from floodmark.engine.app.options import ScriptOptions
-from floodmark.engine.drill.run_spec import Input, RunSpec
+from floodmark.engine.drill.run_spec import InputSample, RunSpec
 from floodmark.engine.drill.runs import Killing, Run
 from floodmark.engine.drill.sample import write_portions
 from floodmark.engine.drill.traps import batches
 from floodmark.errors import NoAnswer, WrongUse
+from floodmark.statestore.view import StateView
 
 
 @dataclass(frozen=True)
@@ -29,43 +31,46 @@ class Killed:
     """The batch that runs again; None where it was committed."""
 
 
-class Stream:
-    """One query of `APP.py[:NAME]`, with a checkpoint and sinks of its own.
+class StreamUnderTest:
+    """One query of `APP.py[:NAME]`, with a checkpoint and sinks of its own below `folder`.
 
-    `sources` is how many streams the code reads. Each `feed` is one batch of its source.
+    Rows that are fed stand in for what its source gives, and each `feed` is one batch of it;
+    `sources` is how many streams the code reads.
     """
 
     def __init__(
         self,
-        target: str,
-        folder: Path,
+        app: str | Path,
+        folder: str | Path,
         *,
         sources: int = 1,
         settings: Mapping[str, str] | None = None,
-        conf: Mapping[str, str] | None = None,
-        script: ScriptOptions | None = None,
-        database: str | None = None,
+        arguments: Iterable[str] = (),
+        query: str | int | None = None,
+        py_files: str | Iterable[str] = (),
+        conf: Mapping[str, Any] | None = None,
     ) -> None:
+        folder = Path(folder).absolute()
         self._shared = folder / "sample"
         inputs = []
         for number in range(sources):
             portions = self._shared / f"lines-{number}"
             portions.mkdir(parents=True)
-            inputs.append(Input("portions", str(portions)))
+            inputs.append(InputSample("portions", str(portions)))
         self._spec = RunSpec(
-            str(target),
+            str(app),
             str(folder / "run"),
             str(self._shared),
             tuple(inputs),
             dict(settings or {}),
-            dict(conf or {}),
-            script or ScriptOptions(),
-            database,
+            {key: str(value) for key, value in (conf or {}).items()},
+            script_options(arguments, query, py_files, None),
         )
         self._run: Run | None = None
 
     @property
     def checkpoint(self) -> str:
+        """Where its checkpoint is, for every other function of floodmark."""
         return str(Path(self._spec.folder, "checkpoint"))
 
     def feed(self, rows: Iterable[Mapping[str, Any] | str], source: int = 0) -> None:
@@ -120,13 +125,17 @@ class Stream:
             )
         return chosen[0]
 
+    def state(self, operator: int = 0, store: str | None = None) -> StateView:
+        """The state as the last committed batch left it."""
+        return api.open(self.checkpoint).state(operator, store)
+
     def close(self) -> None:
         if self._run is not None:
             self._run.__exit__()
 
     def _started(self) -> Run:
         if self._run is None:
-            self._run = Run(replace(self._spec))
+            self._run = Run(self._spec)
         return self._run
 
     def _next_batch(self) -> int:
