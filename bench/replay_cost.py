@@ -3,6 +3,7 @@
 The other side is a plain Python process that starts Spark with the same script on a copy of the
 checkpoint in which that batch is not committed: Spark runs it again and ends. `replay` runs it on
 a fork, keeps its rows, and compares the state with the checkpoint's, key by key. They take turns.
+Then a fork on the checkpoint's own disk is watched: state files in it must be links.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from measure import FLOODMARK, Claims, command_seconds
@@ -34,6 +36,32 @@ totals = orders.groupBy("customer").agg(F.sum("amount").alias("total"), F.count(
     .option("checkpointLocation", sys.argv[1]).trigger(availableNow=True).start()
     .awaitTermination())
 """
+
+
+def copied_state(whole: Path, replay: list[str], scratch: Path, last: int) -> tuple[int, int]:
+    """State files that the fork has linked, and bytes of those that it has copied."""
+    linked: set[str] = set()
+    copied: dict[str, int] = {}
+    command = [*replay[:-2], "--scratch", str(scratch), *replay[-2:]]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    while process.poll() is None:
+        for path in scratch.glob("*/state/*/*/*.*"):
+            own = whole / path.relative_to(path.parents[4])
+            version = path.name.partition(".")[0]
+            # The replayed batch writes a version of its own, which is no copy.
+            if version.isdecimal() and int(version) <= last and own.exists():
+                try:
+                    same = path.samefile(own)
+                    size = path.stat().st_size
+                except FileNotFoundError:
+                    continue
+                if same:
+                    linked.add(str(path))
+                else:
+                    copied[str(path)] = size
+        time.sleep(0.02)
+    assert process.returncode == 0, "the replay works"
+    return len(linked), sum(copied.values())
 
 
 def main() -> None:
@@ -67,6 +95,10 @@ def main() -> None:
             again = command_seconds(replay)
             ratios.append(again / plain)
             print(f"  plain session {plain:.2f} s, replay {again:.2f} s: {again / plain:.2f}")
+        linked, copied = copied_state(whole, replay, place / "scratch", last)
+        print(f"  fork on the same disk: {linked} state files linked, {copied} bytes copied")
+        assert linked, "the fork was seen"
+    claims.at_most("bytes of state that a fork copies on one disk", copied, 0)
     claims.at_most("replay of a batch against a plain session", statistics.median(ratios), 1.5)
     claims.finish()
 

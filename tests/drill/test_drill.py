@@ -219,7 +219,7 @@ def test_every_sound_pipeline_survives(name: str, tmp_path: Path) -> None:
 def _words(found: api.drilling.Drill) -> str:
     told = {True: "survived", None: "not hit"}
     return ", ".join(
-        f"{one.point} "
+        f"{one.point} {f'({one.hit}) ' if one.point == 'random' else ''}"
         + told.get(one.survived, f"lost {one.lost} repeated {one.repeated} wrong {one.wrong}")
         for one in found.points
     )

@@ -148,6 +148,8 @@ def _by(by: str) -> str:
 
 def _line(one: PointResult) -> tuple[str, str, str]:
     batch = "" if one.batch is None else f"batch {one.batch}"
+    if one.point == "random" and one.hit:
+        batch = f"{batch}, {one.hit}".removeprefix(", ")
     if one.survived is None:
         return one.point, batch, one.words
     if one.survived:

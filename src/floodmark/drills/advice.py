@@ -35,7 +35,7 @@ def advice_for(
     if clocks:
         yield (
             f"Rows differ in {', '.join(clocks)} alone. If it is a clock's or a random value, "
-            f"leave it out: --ignore {','.join(clocks)}"
+            f"leave it out and drill again: --ignore {','.join(clocks)}"
         )
         return
     if UNDISTURBED in failed:

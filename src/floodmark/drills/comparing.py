@@ -47,7 +47,7 @@ def compare_sinks(
         _sample(lost, limit),
         _sample(repeated, limit),
         _sample(wrong, limit),
-        _only_in(lost, wrong),
+        _only_in(before, after) if lost and wrong else (),
     )
 
 
@@ -64,14 +64,14 @@ def _sample(found: Counter[str], limit: int) -> tuple[Row, ...]:
     return tuple(json.loads(text) for text in sorted(found)[:limit])
 
 
-def _only_in(lost: Counter[str], wrong: Counter[str]) -> tuple[str, ...]:
-    """The one column without which these rows would be the same, where there is such a one."""
-    if not lost or sum(lost.values()) != sum(wrong.values()):
-        return ()
-    mine = [json.loads(text) for text in lost.elements()]
-    theirs = [json.loads(text) for text in wrong.elements()]
-    for name in mine[0]:
-        if _counted(mine, [name]) == _counted(theirs, [name]):
+def _only_in(before: Counter[str], after: Counter[str]) -> tuple[str, ...]:
+    """The one column without which no row would be lost or wrong, where there is such a one."""
+    mine = [json.loads(text) for text in before.elements()]
+    theirs = [json.loads(text) for text in after.elements()]
+    for name in mine[0] if mine else ():
+        lost = _counted(mine, [name]) - _counted(theirs, [name])
+        wrong = _counted(theirs, [name]).keys() - _counted(mine, [name]).keys()
+        if not lost and not wrong:
             return (name,)
     return ()
 
@@ -88,6 +88,8 @@ class PointResult:
     wrong: int = 0
     batch: int | None = None
     """The batch whose driver was killed."""
+    hit: str | None = None
+    """Where it really was, for a random time."""
     words: str = ""
     """What else there is to say of it."""
     sinks: Mapping[str, SinkDifference] = field(default_factory=dict)
@@ -99,6 +101,7 @@ def point_result(
     batch: int | None,
     differences: Mapping[str, SinkDifference],
     failure: str = "",
+    hit: str | None = None,
 ) -> PointResult:
     differ = {name: one for name, one in differences.items() if one.differ}
     return PointResult(
@@ -108,6 +111,7 @@ def point_result(
         sum(one.lost for one in differ.values()),
         sum(one.wrong for one in differ.values()),
         batch,
+        hit,
         failure,
         differ,
     )

@@ -10,15 +10,19 @@ is written down for whoever started the process.
 from __future__ import annotations
 
 import contextlib
+import importlib
+import importlib.util
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from floodmark.addresses import public_url
 from floodmark.engine.app.effects import leave_out_jvm_calls
 from floodmark.engine.app.files import let_write_below
 from floodmark.engine.app.patching import Patches
@@ -86,6 +90,7 @@ class _Doors:
 
 def main(arguments: list[str]) -> int:
     spec = read_spec(Path(arguments[0]))
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     try:
         _run(spec)
     except FloodmarkError as error:
@@ -93,6 +98,13 @@ def main(arguments: list[str]) -> int:
         Path(spec.folder, ERROR).write_text(json.dumps(told), encoding="utf-8")
         return error.status
     return 0
+
+
+def _end_with(parent: int) -> None:
+    """A drill that was ended by force leaves no driver behind; the JVM ends with this process."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
 
 
 def _run(spec: RunSpec) -> None:
@@ -192,7 +204,7 @@ def _slow_down(patches: Patches) -> None:
 
     A task writes its state and its rows until its last row has come: so that stays open.
     """
-    from pyspark.sql.classic.dataframe import DataFrame
+    DataFrame = _frame_class()  # noqa: N806
 
     # In the JVM: a Python worker would cost more than what is to be slowed down. How long is
     # asked there, too: a filter that comes and goes would be another query under one state.
@@ -205,6 +217,13 @@ def _slow_down(patches: Patches) -> None:
         return original.fget(frame.where(f"coalesce({sleep}, 'slept') != ''"))
 
     patches.set(DataFrame, "writeStream", property(write_stream))
+
+
+def _frame_class() -> Any:
+    """The class whose writeStream is used: Spark 4 has one for each of its two APIs."""
+    if importlib.util.find_spec("pyspark.sql.classic") is not None:
+        return importlib.import_module("pyspark.sql.classic.dataframe").DataFrame
+    return importlib.import_module("pyspark.sql.dataframe").DataFrame
 
 
 def _drill(writer: Any, real: str | None, doors: _Doors, folder: Path, spec: RunSpec) -> None:
@@ -312,9 +331,8 @@ def _to_own_place(writer: Any, query: Query, places: Places) -> Any:
         key: value for key, value in query.sink_options.items() if key in ("header", "sep")
     }
     shaped = query.schema_json if kind in ("csv", "json", "text", "xml") else None
-    places.note(
-        SinkNote(f"table {table}" if table else str(path), str(place), kind, options, shaped)
-    )
+    name = f"table {table}" if table else public_url(str(path))
+    places.note(SinkNote(name, str(place), kind, options, shaped))
     return writer.option("path", str(place))
 
 

@@ -57,6 +57,8 @@ class DrillOptions:
 @dataclass(frozen=True)
 class Drill:
     application: str
+    survived: bool
+    """Whether nothing was lost or repeated at any point that was hit."""
     sources: tuple[str, ...]
     sinks: tuple[DrilledSink, ...]
     rows: int
@@ -68,11 +70,6 @@ class Drill:
     """What the pipeline's functions would have done elsewhere, and was not carried out."""
 
     __repr__ = fields_text
-
-    @property
-    def survived(self) -> bool:
-        """Whether nothing was lost or repeated at any point that was hit."""
-        return all(one.survived is not False for one in self.points)
 
 
 def drill_application(options: DrillOptions) -> Drill:
@@ -135,6 +132,7 @@ class _Drilling:
         advice = tuple(advice_for(results, sinks, facts.sources))
         return Drill(
             self.options.target,
+            all(one.survived is not False for one in results),
             facts.sources,
             sinks,
             facts.rows,
@@ -184,10 +182,11 @@ class _Drilling:
                     continue
                 failure = _restart(run)
                 yield point_result(
-                    name if point else f"{RANDOM} ({aftermath.point.value})",
+                    name,
                     aftermath.planned,
                     self._differences(expected, {} if failure else run.rows()),
                     failure,
+                    aftermath.point.value,
                 )
                 return
         yield PointResult(name, None, words=f"not hit in {_TRIES} tries")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -109,7 +110,10 @@ class Run:
     def to_the_end(self) -> None:
         """Starts the driver and lets it read all that is there."""
         with self._driver({}) as driver:
-            status = driver.wait(ENDS_WITHIN)
+            try:
+                status = driver.wait(ENDS_WITHIN)
+            except subprocess.TimeoutExpired:
+                raise _too_long() from None
             if status != 0:
                 raise self._error(status, driver)
 
@@ -143,7 +147,11 @@ class Run:
     def kill(self, killing: Killing) -> Aftermath | None:
         """None where the driver came to its end before it was killed."""
         with self._driver(killing.environment) as driver:
-            if not wait_for(killing.trap(self.folder), driver):
+            try:
+                sprung = wait_for(killing.trap(self.folder), driver, ENDS_WITHIN)
+            except TimeoutError:
+                raise _too_long() from None
+            if not sprung:
                 if driver.status != 0:
                     raise self._error(driver.status or 0, driver)
                 return None
@@ -164,13 +172,19 @@ class Run:
         if not told.exists():
             return StoppedMidway(
                 f"the driver of a run ended with status {status}",
-                driver.last_words(),
-                "Give --scratch DIR, and look at driver.log and spark.log below DIR.",
+                f"Its log ends with:\n{driver.last_words()}",
             )
         error = json.loads(told.read_text())
         told.unlink()
         kind = WrongUse if error["status"] == WrongUse.status else NoAnswer
         return kind(error["what"], error["why"], error["do"])
+
+
+def _too_long() -> StoppedMidway:
+    return StoppedMidway(
+        f"a run of the drill has not come to its end within {ENDS_WITHIN / 60:.0f} minutes",
+        do="Give a smaller sample: a few rows show the same.",
+    )
 
 
 @dataclass(frozen=True)

@@ -138,9 +138,9 @@ def state_reached(checkpoint: Path, version: int) -> Trap:
     return sprung
 
 
-def wait_for(trap: Trap, driver: Driver) -> bool:
+def wait_for(trap: Trap, driver: Driver, seconds: float = REACHED_WITHIN) -> bool:
     """False if the driver ended by itself before."""
-    deadline = time.monotonic() + REACHED_WITHIN
+    deadline = time.monotonic() + seconds
     looked = 0
     while not trap():
         looked += 1
