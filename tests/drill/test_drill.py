@@ -9,12 +9,19 @@ import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
 
 from drill.drilled import FAULTY, ROWS, SCRIPT, SOUND, Drilled, sample
 from floodmark import api, inspect
+from floodmark.errors import WrongUse
 from floodmark.testing import StreamUnderTest
+
+if TYPE_CHECKING:
+    from services.kafka import KafkaServer
+    from services.postgres import PostgresServer
 
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.timeout(1800)
@@ -223,3 +230,111 @@ def _words(found: api.drilling.Drill) -> str:
         + told.get(one.survived, f"lost {one.lost} repeated {one.repeated} wrong {one.wrong}")
         for one in found.points
     )
+
+
+KAFKA = """
+from pyspark.sql import SparkSession, functions as F
+
+spark = SparkSession.builder.appName("drilled").getOrCreate()
+records = (spark.readStream.format("kafka").option("kafka.bootstrap.servers", "nowhere:1")
+    .option("subscribePattern", "orders.*").option("startingOffsets", "latest").load())
+rows = records.select(F.from_json(F.col("value").cast("string"), "id BIGINT, k STRING").alias("r"))
+writer = rows.select("r.*").writeStream.format("delta").option("path", "{base}/out")
+writer.option("checkpointLocation", "{base}/ck").start().awaitTermination()
+"""
+DELTA = """
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.appName("drilled").getOrCreate()
+rows = spark.readStream.format("delta").option("startingVersion", 7).load("{base}/real")
+writer = rows.writeStream.format("parquet").partitionBy("k")
+query = writer.start("{base}/out", checkpointLocation="{base}/ck")
+query.awaitTermination()
+"""
+POSTGRES = """
+import psycopg
+from floodmark import once, pipeline
+from sqlalchemy import text
+
+
+@pipeline(checkpoint="{base}/ck")
+def drilled(spark, start):
+    rows = spark.readStream.schema("id BIGINT, k STRING, v BIGINT").json("{base}/in")
+
+    def insert(connection, batch, batch_id):
+        for row in batch.collect():
+            connection.execute(text("INSERT INTO kept (id) VALUES (:id)"), {{"id": row.id}})
+
+    kept = once.sql("postgresql+psycopg://me:secret@production.example/orders", insert)
+
+    def write(batch, batch_id):
+        kept(batch, batch_id)
+        with psycopg.connect("host=production.example dbname=orders") as connection:
+            for row in batch.collect():
+                connection.execute("INSERT INTO added (id) VALUES (%s)", (row.id,))
+
+    return rows.writeStream.foreachBatch(write)
+"""
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("given", ["topic", "lines"])
+def test_kafka_with_a_broker_and_without(
+    given: str, kafka: KafkaServer, fetched: ModuleType, tmp_path: Path
+) -> None:
+    fetched.spark_connectors()
+    (tmp_path / "app.py").write_text(KAFKA.format(base=tmp_path))
+    lines = sample(tmp_path)
+    if given == "topic":
+        topic = kafka.create_topic("drilled", partitions=2)
+        kafka.produce(topic, lines.read_text().splitlines())
+        place = f"kafka://{kafka.bootstrap}/{topic}"
+    else:
+        place = str(lines)
+    found = api.drill(str(tmp_path / "app.py"), input=place, point=("during-sink", "after-sink"))
+    print(f"\nkafka, {given}: {_words(found)}", flush=True)
+    assert found.rows == ROWS
+    assert [one.survived for one in found.points] == [True, True]
+
+
+@pytest.mark.soak
+def test_a_delta_table_into_partitioned_files(fetched: ModuleType, tmp_path: Path) -> None:
+    from chaos.inputs import DeltaInput, Event
+
+    fetched.spark_connectors()
+    (tmp_path / "app.py").write_text(DELTA.format(base=tmp_path))
+    table = DeltaInput(tmp_path / "sample")
+    for number in range(4):
+        table.feed([Event(number * 10 + at, f"k{at}", at) for at in range(3)])
+    points = ("during-sink", "after-sink")
+    found = api.drill(str(tmp_path / "app.py"), input=str(tmp_path / "sample"), point=points)
+    print(f"\ndelta: {_words(found)}", flush=True)
+    assert (found.rows, found.batches) == (ROWS, 4)
+    assert [one.survived for one in found.points] == [True, True]
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.soak
+def test_postgres_by_copies_of_a_test_database(postgres: PostgresServer, tmp_path: Path) -> None:
+    import psycopg
+
+    url = postgres.create_database("drilled").replace("+psycopg", "")
+    with psycopg.connect(url, autocommit=True) as connection:
+        for table in ("kept", "added"):
+            connection.execute(f"CREATE TABLE {table} (n SERIAL, id BIGINT)".encode())
+    (tmp_path / "app.py").write_text(POSTGRES.format(base=tmp_path))
+    app, given = str(tmp_path / "app.py"), str(sample(tmp_path))
+
+    with pytest.raises(WrongUse, match="--sink"):
+        api.drill(app, input=given, point="after-sink")
+    found = api.drill(app, input=given, sink=url, point=("during-sink", "after-sink"))
+
+    print(f"\npostgres: {_words(found)}", flush=True)
+    after = next(one for one in found.points if one.point == "after-sink")
+    (sink,) = after.sinks.values()
+    assert after.repeated == 3
+    assert {row["table"] for row in sink.repeated_rows} == {"added"}, "once.sql has each once"
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT count(*) FROM added").fetchone() == (0,)
+        listed = connection.execute("SELECT datname FROM pg_database").fetchall()
+    assert not [name for (name,) in listed if name.startswith("floodmark_drill")]
