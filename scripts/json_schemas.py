@@ -62,6 +62,7 @@ def _shapes() -> dict[str, Shape]:
         "demo": _named("engine.demo.story.Story"),
         "check": _named("rules.restarts.reason.Judgement"),
         "compare": _named("engine.proof.compare.CodeComparison"),
+        "drill": _named("engine.drill.drill.Drill"),
         "replay": (batch, about),
         "replay --batches": {
             "batches": list[batch],  # type: ignore[valid-type]
