@@ -12,7 +12,6 @@ SCRIPT = """
 from pyspark.sql import SparkSession, functions as F
 
 spark = SparkSession.builder.appName("drilled").getOrCreate()
-rows = spark.readStream.schema("id BIGINT, k STRING, v BIGINT").json("{base}/in")
 {code}
 query = writer.option("checkpointLocation", "{base}/ck").start()
 query.awaitTermination()
@@ -24,7 +23,6 @@ from pyspark.sql import functions as F
 
 @pipeline(checkpoint="{base}/ck", needs=("delta",))
 def drilled(spark, start):
-    rows = spark.readStream.schema("id BIGINT, k STRING, v BIGINT").json("{base}/in")
 {code}
     return writer
 """
@@ -34,6 +32,7 @@ def drilled(spark, start):
 class Drilled:
     code: str
     is_script: bool = False
+    source: str = 'rows = spark.readStream.schema("id BIGINT, k STRING, v BIGINT").json("BASE/in")'
     fails: tuple[tuple[str, str], ...] = ()
     """Where it is caught, and what is wrong with the sink then."""
     advice: str = ""
@@ -41,7 +40,7 @@ class Drilled:
     def write(self, base: Path) -> Path:
         base.mkdir(exist_ok=True)
         path = base / "app.py"
-        code = self.code.strip("\n").replace("BASE", str(base))
+        code = f"{self.source}\n{self.code}".strip("\n").replace("BASE", str(base))
         if not self.is_script:
             code = "\n".join(f"    {line}" if line else "" for line in code.splitlines())
         path.write_text((SCRIPT if self.is_script else PIPELINE).format(base=base, code=code))
@@ -125,10 +124,11 @@ writer = writer.foreachBatch(write)
     ),
     "a socket": Drilled(
         """
-rows = spark.readStream.format("socket").option("host", "localhost").option("port", 9999).load()
-writer = rows.writeStream.format("parquet").option("path", "BASE/out")
+reader = spark.readStream.format("socket").option("host", "localhost").option("port", 9999)
+writer = reader.load().writeStream.format("parquet").option("path", "BASE/out")
 """,
         is_script=True,
+        source="",
         fails=(("after-offset", "lost"),),
         advice="non-replayable-source",
     ),

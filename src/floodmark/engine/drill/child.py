@@ -248,7 +248,7 @@ def _drill(writer: Any, real: str | None, doors: _Doors, folder: Path, spec: Run
         "sources": [source.kind for source in query.sources],
         "checkpoint": real,
     }
-    (folder / FACTS).write_text(json.dumps(facts))
+    _write_facts(folder, facts)
     began = time.monotonic()
     doors.files.enabled = True
     has_socket = "socket" in facts["sources"]
@@ -270,8 +270,15 @@ def _drill(writer: Any, real: str | None, doors: _Doors, folder: Path, spec: Run
     facts["refused"] = list(
         dict.fromkeys(f"{act.words} ({act.where(doors.watch.source)})" for act in doors.watch.acts)
     )
-    (folder / FACTS).write_text(json.dumps(facts))
+    _write_facts(folder, facts)
     write_rows(spark, folder, doors.places.notes, spec.database)
+
+
+def _write_facts(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Whole or not at all: whoever is to kill this process waits for them."""
+    beside = folder / f".{FACTS}"
+    beside.write_text(json.dumps(facts))
+    beside.rename(folder / FACTS)
 
 
 def _stop_when_idle(query: Any, sent: Path) -> None:
