@@ -90,6 +90,7 @@ class _Doors:
 
 def main(arguments: list[str]) -> int:
     spec = read_spec(Path(arguments[0]))
+    sys.dont_write_bytecode = True  # beside the user's modules, too
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     try:
         _run(spec)

@@ -201,12 +201,16 @@ class _Drilling:
         }
 
     def _wiped(self, run: Run) -> Iterator[PointResult]:
-        """What the undisturbed run itself has overwritten."""
+        """What the undisturbed run itself has overwritten.
+
+        Not of several sinks: one that is overwritten may hold a batch for the others.
+        """
         path = run.folder / WIPED
-        if not path.exists() or not path.stat().st_size:
+        notes = run.facts().notes
+        if len(notes) > 1 or not path.exists() or not path.stat().st_size:
             return
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        place = next(one.real for one in run.facts().notes)
+        place = notes[0].real
         found = compare_sinks(rows, (), self.options.ignore, self.options.limit)
         yield point_result(UNDISTURBED, None, {place: found})
 

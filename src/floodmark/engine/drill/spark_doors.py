@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ _RDD = (
     "foreach",
     "foreachPartition",
 )
+_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 _CHANGES = ("update", "delete")
 
 
@@ -255,7 +256,7 @@ class SparkDoors:
         def write() -> None:
             save(writer, None if "path" in options else str(place))
 
-        if mode == "overwrite":
+        if mode == "overwrite" and not _by_partition(writer._spark, options):
             self.overwritten(writer._spark, note, write)
         else:
             write()
@@ -293,7 +294,8 @@ class SparkDoors:
             if not place.exists():
                 return original(owner, tableName)
             kind = next(note.kind for note in self._places.notes if note.place == str(place))
-            return owner._spark.read.format(kind).load(str(place))
+            spark = getattr(owner, "_spark", owner)
+            return spark.read.format(kind).load(str(place))
 
         return table
 
@@ -323,6 +325,12 @@ def _mode_of(writer: Any) -> Any:
         return jvm_field(writer._jwrite, "curmode").name()
     except WrongUse:  # before Spark 4
         return jvm_field(writer._jwrite, "mode").name()
+
+
+def _by_partition(spark: Any, options: Mapping[str, str]) -> bool:
+    """Whether an overwrite replaces a part of the table alone."""
+    mode = options.get("partitionoverwritemode") or spark.conf.get(_OVERWRITE_MODE, "static")
+    return "replacewhere" in options or str(mode).lower() == "dynamic"
 
 
 def _refusing(words: str) -> Callable[[Any], Any]:
