@@ -177,6 +177,7 @@ def test_a_stream_is_fed_killed_and_started_again(tmp_path: Path) -> None:
         SCRIPT.format(
             base=tmp_path,
             code="""
+rows = spark.readStream.schema("k STRING, v BIGINT").json("nowhere")
 totals = rows.groupBy("k").agg(F.sum("v").alias("total"))
 
 def write(batch, batch_id):
