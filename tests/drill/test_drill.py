@@ -35,7 +35,7 @@ def drilled(base: Path, one: Drilled, *points: str) -> api.drilling.Drill:
     )
     after = sorted(base.rglob("*"))
     assert after == sorted([*before, base / "sample.jsonl"]), "nothing of the user's was touched"
-    assert found.rows == ROWS
+    assert 0 < found.rows <= ROWS, "a filter may keep rows from being read"
     return found
 
 
