@@ -85,6 +85,12 @@ def test_only_reading(root: Path) -> None:
         assert server.post("/api/fleet", b"{}").status == 405
 
 
+def test_no_token_is_asked_for_where_none_is_needed(root: Path) -> None:
+    with serving(root) as server:
+        answer = server.get("/login")
+        assert (answer.status, answer.headers["location"]) == (303, "/")
+
+
 def test_a_token_is_asked_for(root: Path, token_file: str) -> None:
     with serving(root, token_file=token_file) as server:
         assert server.get("/api/fleet").status == 401

@@ -12,9 +12,11 @@ import pytest
 
 import samples
 from floodmark.connectors.behind import Behind, Lag, PartLag, SourceLag
+from floodmark.rules.finding import Finding, Severity
 from floodmark.storage.files import Folder, open_files
 from floodmark.storage.local import LocalFiles
 from floodmark.web.history import History
+from floodmark.web.reading import shown_finding
 from floodmark.web.watch import Fleet
 from floodmark.web.watched import WatchOptions
 from floodmark.web.workers import Workers
@@ -127,3 +129,12 @@ def test_a_long_complaint_of_a_driver_is_cut(
     with serving(tmp_path) as server:
         cards = server.wait_for(lambda cards: cards and cards["sales"]["problem"])
         assert len(cards["sales"]["problem"]) < 600
+
+
+def test_findings_hide_secrets() -> None:
+    secret = "s3cr3t-Pa55word-x9"
+    words = f"It lies at hdfs://ann:{secret}@host/data"
+    found = Finding(
+        "FM155", "dstreams-moved", Severity.WARNING, "metadata", None, words, words, words, False
+    )
+    assert secret not in str(shown_finding(found))

@@ -311,8 +311,10 @@ def _add_pages(app: FastAPI, parts: AppParts, pages: Pages) -> None:
         return HTMLResponse(pages.checkpoint(one.card))
 
     @app.get("/login", response_class=HTMLResponse, include_in_schema=False)
-    def get_login() -> str:
-        return pages.login(wrong=False)
+    def get_login() -> Response:
+        if not parts.keys.needed:
+            return RedirectResponse("/", 303)
+        return HTMLResponse(pages.login(wrong=False))
 
     @app.post("/login", include_in_schema=False)
     async def post_login(request: Request) -> Response:

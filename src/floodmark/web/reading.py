@@ -59,7 +59,7 @@ class Reader:
 
     def detail(self, id_: str, files: Files, stamp: object) -> CheckpointDetail:
         def make(found: _Read) -> CheckpointDetail:
-            findings = [_shown(one) for one in found.findings]
+            findings = [shown_finding(one) for one in found.findings]
             return detail(
                 id_,
                 found.evidence,
@@ -184,7 +184,7 @@ def _batch_of(plan: Plan) -> int | None:
     return max((batch for found in deeds.values() for batch in found), default=None)
 
 
-def _shown(finding: Finding) -> PageFinding:
+def shown_finding(finding: Finding) -> PageFinding:
     return PageFinding(
         finding.code,
         finding.rule,
