@@ -13,6 +13,8 @@ from floodmark.cli.main import run
 
 Capture = pytest.CaptureFixture[str]
 GOLDEN = Path(__file__).parents[1] / "golden" / "4.2" / "sales-hdfs" / "checkpoint"
+# The golden checkpoint lies where its input does not.
+LOST = ("--accept", "out-of-reach")
 
 
 @pytest.fixture
@@ -123,3 +125,45 @@ def test_specifications_that_are_none(
     status, _, told = given(capsys, "inspect", tmp_path / "nowhere.yml")
     assert status in (2, 3)
     assert "No such file" in told
+
+
+def _content(folder: Path) -> dict[str, bytes]:
+    return {
+        str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()
+    }
+
+
+def test_a_flow_is_rewound_into_the_next_number(storage: Path, capsys: Capture) -> None:
+    flow = storage / "_checkpoints" / "spark_catalog" / "default" / "totals" / "totals"
+    before = _content(flow / "1")
+    status, text, _ = given(capsys, "rewind", flow / "1", "--to-batch", 1, *LOST)
+    assert status == 0
+    assert f"The pipeline takes {flow / '2'} up with its next run." in text
+    assert not (flow / "2").exists()
+    status, _, said = given(capsys, "rewind", flow / "1", "--to-batch", 1, *LOST, "--execute")
+    assert status == 0, said
+    assert _content(flow / "1") == before
+    status, found, _ = given(capsys, "inspect", flow / "2", "--json")
+    assert (status, found["committed_batch"], found["flow"]["status"]) == (0, 1, "current")
+    status, found, _ = given(capsys, "doctor", flow / "2", "--json")
+    assert [one for one in found["findings"] if one["severity"] != "advice"] == []
+    status, _, said = given(capsys, "undo", flow / "2", "--execute")
+    assert status == 0, said
+    assert not (flow / "2" / "offsets").exists()
+
+
+def test_a_flow_is_repaired_into_the_next_number(storage: Path, capsys: Capture) -> None:
+    flow = storage / "_checkpoints" / "spark_catalog" / "default" / "totals" / "totals"
+    newest = max(int(one.name) for one in (flow / "1" / "offsets").glob("[0-9]*"))
+    (flow / "1" / "offsets" / f"{newest + 1}").write_bytes(b"")  # a crash in mid-write
+    before = _content(flow / "1")
+    status, _, said = given(capsys, "repair", flow / "1", "--execute")
+    assert status == 0, said
+    assert _content(flow / "1") == before
+    assert not (flow / "2" / "offsets" / f"{newest + 1}").exists()
+    status, found, _ = given(capsys, "doctor", flow / "2", "--json")
+    assert [one for one in found["findings"] if one["severity"] != "advice"] == []
+    # Nothing to do makes no number.
+    status, _, _ = given(capsys, "repair", flow / "2", "--execute")
+    assert status == 0
+    assert not (flow / "3").exists()

@@ -239,6 +239,15 @@ _SCENARIOS = (
         'events.withColumnRenamed("v", "amount").groupBy("k").agg(F.sum("amount").alias("s"))',
     ),
     Scenario(
+        # Both are text: Spark's hash of a key depends on their order, and nothing else does.
+        "aggregation",
+        "keys reordered",
+        'events.groupBy("k", "city").agg(F.sum("v").alias("s"))',
+        'events.groupBy("city", "k").agg(F.sum("v").alias("s"))',
+        sparks=_OTHERS,
+        quick=True,
+    ),
+    Scenario(
         "aggregation",
         "fewer keys, merged",
         'events.groupBy("k", "city").agg(F.sum("v").alias("s"), F.count("*").alias("n"), '
@@ -420,6 +429,13 @@ def operator_0(state):
         mode="append",
         sparks=_OTHERS,
         quick=True,
+    ),
+    Scenario(
+        "deduplication",
+        "columns reordered",
+        'events.dropDuplicates(["k", "city"])',
+        'events.dropDuplicates(["city", "k"])',
+        mode="append",
     ),
     Scenario(
         "deduplication",

@@ -140,41 +140,40 @@ def test_what_is_no_flow_of_the_definitions(spark: Any, place: Path, capsys: Cap
 
 @pytest.mark.soak
 @pytest.mark.timeout(900)
-def test_the_runner_itself_goes_on_from_what_was_carried(place: Path, capsys: Capture) -> None:
-    program = Path(sys.executable).with_name("spark-pipelines")
+def test_the_runner_itself_goes_on_from_what_was_carried(place: Path) -> None:
+    """`floodmark run` looks, refuses what Spark would refuse, and starts the runner."""
 
-    def spark_pipelines(spec: Path) -> subprocess.CompletedProcess[str]:
+    def floodmark(*words: object) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(program), "run", "--conf", "spark.sql.catalogImplementation=hive"],
-            *(),
-            cwd=spec.parent,
+            [sys.executable, "-m", "floodmark", *map(str, words)],
+            cwd=place / "code",
             env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=400,
             check=False,
         )
 
-    spec = define(place, "code", OLD)
-    ran = spark_pipelines(spec)
-    assert ran.returncode == 0, ran.stdout[-6000:]
-    define(place, "old", OLD)
+    hive = ("--conf", "spark.sql.catalogImplementation=hive")
+    spec, first = define(place, "code", OLD), place / CHECKPOINTS / "0"
+    ran = floodmark("run", spec, *hive)
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
+    assert "0 flows have a checkpoint" in ran.stderr
+    assert list((first / "_floodmark" / "starts").iterdir())  # the code, noted
+    before = sorted(path.name for path in (first / "offsets").iterdir())
     define(place, "code", NEW)
     put(place, 2, ("a", 10, "06:21"), ("a", 0, "09:00"))
-    refused = spark_pipelines(spec)
-    assert refused.returncode != 0
-    first = place / CHECKPOINTS / "0"
-    arguments = ("--old", place / "old" / "spark-pipeline.yml", "--default", "max=0")
-    asked = ("migrate", first, "--app", spec, *arguments, "--drop-in-flight", "--execute")
-    status, _, said = given(capsys, *asked)
-    assert status == 0, said
-    # As the plan says: the refused run planned batch 2, and its sink has never heard of it.
-    warehouse = place / "code" / "spark-warehouse" / "totals"
-    (warehouse / "_spark_metadata" / "2").write_text("v1")
-    ran = spark_pipelines(spec)
-    assert ran.returncode == 0, ran.stdout[-6000:]
+    refused = floodmark("run", spec, *hive)
+    assert refused.returncode == 4, refused.stdout[-3000:] + refused.stderr[-3000:]
+    assert f"floodmark migrate {first} --app {spec}:totals" in refused.stderr
+    assert sorted(path.name for path in (first / "offsets").iterdir()) == before
+    # No --old: the first run has noted its code.
+    carried = floodmark("migrate", first, "--app", spec, "--default", "max=0", "--execute", *hive)
+    assert carried.returncode == 0, carried.stderr
+    ran = floodmark("run", spec, *hive)
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
     import pyarrow.parquet as parquet
 
-    table = parquet.read_table(warehouse)
+    table = parquet.read_table(place / "code" / "spark-warehouse" / "totals")
     rows = [(row["customer"], row["total"]) for row in table.to_pylist()]
     assert sorted(rows) == [("a", 1), ("a", 13), ("b", 2)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from floodmark.api.arguments import Storage
 from floodmark.checkpoint.inspection import ScanEntry
@@ -18,7 +19,11 @@ from floodmark.checkpoint.places.flow import (
 )
 from floodmark.errors import NotACheckpoint
 from floodmark.screen import fields_text
-from floodmark.storage.files import local_path, open_files
+from floodmark.storage.files import Files, local_path, open_files
+
+if TYPE_CHECKING:
+    from floodmark.changes.apply import Carrying, Change
+    from floodmark.changes.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,17 @@ def next_checkpoint(path: str, storage: Storage | None = None) -> str | None:
     if place is None:
         return None
     return next_folder(place, open_files(place.folder, storage).level().folders)
+
+
+def applied_beside(plan: Plan, files: Files, how: Carrying) -> Change:
+    """A change in place; of a flow's checkpoint it is made in the number that comes next."""
+    from floodmark.changes.apply import apply_if_asked, begin_new_place
+    from floodmark.changes.planners.next_number import can_be_beside, plan_beside
+
+    new = next_checkpoint(plan.target, how.storage) if can_be_beside(plan) else None
+    if new is None or not plan.in_place:
+        return apply_if_asked(plan, how)
+    return begin_new_place(plan_beside(files, files.list().files, plan, new), how)
 
 
 def storage_of(path: str) -> tuple[str, str | None]:

@@ -37,8 +37,9 @@ def repair(
 
     `table` is the Iceberg table that is read: it is asked, as by `doctor`.
     """
+    from floodmark.api.pipelines import applied_beside
     from floodmark.changes import journal
-    from floodmark.changes.apply import apply_if_asked, open_sink
+    from floodmark.changes.apply import open_sink
     from floodmark.changes.carry.origin import refuse_dstreams, refuse_odd_content
     from floodmark.changes.fingerprint import fingerprint
     from floodmark.changes.named_places import absolute
@@ -73,7 +74,7 @@ def repair(
     mend(work, backup)
     options = RepairOptions(several_of(accept), sink, read_data, repository)
     plan = seal(plan_repair(work, location, standing, options))
-    return kept(apply_if_asked(plan, how), how, out)
+    return kept(applied_beside(plan, files, how), how, out)
 
 
 def _doctor(

@@ -35,10 +35,11 @@ def rewind(
     carrying: Carrying | None = None,
 ) -> Change:
     """The same checkpoint, back at the end of an earlier batch, at a time or at given offsets."""
-    from floodmark.changes.apply import apply_if_asked
+    from floodmark.api.pipelines import applied_beside
     from floodmark.changes.named_places import absolute
     from floodmark.changes.planners.rewind import RewindOptions
     from floodmark.changes.sources.out_of_reach import accepted
+    from floodmark.storage.files import open_files
 
     options = RewindOptions(
         to_batch,
@@ -51,7 +52,9 @@ def rewind(
         accepted(several_of(accept)),
     )
     how = carrying_of(carrying, execute, wait, storage, read_data=read_data, watch=watch)
-    return kept(apply_if_asked(_plan(absolute(path), options, how), how), how, out)
+    plan = _plan(absolute(path), options, how)
+    files = open_files(absolute(path), how.storage)
+    return kept(applied_beside(plan, files, how), how, out)
 
 
 def _plan(location: str, options: RewindOptions, how: Carrying) -> Plan:

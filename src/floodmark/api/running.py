@@ -63,11 +63,12 @@ def run(
     `bisecting` is the command that a failure proposes for the record that is to blame.
     """
     from floodmark.connectors.kafka.group import check_name
-    from floodmark.engine.app.script_run import run_script_application
+    from floodmark.engine.app.script_run import ScriptExit, run_script_application
     from floodmark.engine.app.source import read_source
     from floodmark.engine.dstreams.application import is_dstream, load_dstream
     from floodmark.engine.dstreams.runtime import DStreamOptions, run_dstream
     from floodmark.engine.pipelines.application import application_file, load_application
+    from floodmark.engine.pipelines.declarative import split_spec
     from floodmark.engine.pipelines.start_positions import Start, read_start
     from floodmark.engine.run.answering import answering
     from floodmark.engine.run.group import GroupListener
@@ -78,11 +79,34 @@ def run(
     from floodmark.engine.run.output import unbreakable_output
     from floodmark.engine.run.restarting import RestartPolicy
     from floodmark.engine.run.runtime import RunOptions, run_application
+    from floodmark.engine.run.stream import RunReport
     from floodmark.engine.run.triggers import trigger_of
     from floodmark.engine.spark.session import for_own_sessions
+    from floodmark.storage.pipeline_spec import is_pipeline_spec
 
     if restart not in ("never", "on-failure"):
         raise WrongUse(f"restart={restart!r}: unknown", do="Give never or on-failure.")
+    if is_pipeline_spec(split_spec(application)[0]):
+        _refuse_options_of_queries(
+            available_now=available_now,
+            once=once,
+            trigger=trigger,
+            start_file=start_file,
+            progress=progress,
+            health_port=health_port,
+            metrics_port=metrics_port,
+            commit_to_group=commit_to_group,
+            settings=settings,
+            query=query,
+            restart=restart != "never",
+        )
+        wanted_conf = parse_settings(settings_of(conf, master), "--conf")
+        status = _pipeline_status(
+            application, allow, wanted_conf, arguments, spark_log, stdout_to_stderr
+        )
+        if status:
+            raise ScriptExit(status)
+        return RunReport(())
     carried = take_carried()
     wanted = trigger_of(available_now, once, trigger)
     spark_conf = parse_settings(settings_of(conf, master), "--conf")
@@ -139,6 +163,29 @@ def run(
         with for_own_sessions(source, None, spark_conf, log, stdout_to_stderr):
             loaded = load_application(application)
         return run_application(loaded, request)
+
+
+def _pipeline_status(
+    application: str,
+    allow: str | Iterable[str],
+    conf: Mapping[str, str],
+    arguments: Iterable[str],
+    spark_log: str | None,
+    stdout_to_stderr: bool,
+) -> int:
+    from floodmark.api.pipeline_run import run_pipeline
+
+    log = _log_file(spark_log, Path(application).stem, None)
+    with _kept_if_it_tells(log, spark_log is None):
+        return run_pipeline(
+            application,
+            allow=several_of(allow),
+            conf=conf,
+            arguments=tuple(arguments),
+            log=log,
+            stdout_to_stderr=stdout_to_stderr,
+            say=lambda words: print(words, file=sys.stderr, flush=True),
+        )
 
 
 def run_as_command(command: list[str], application: str, **options: Any) -> RunReport | int:
@@ -207,6 +254,17 @@ def bisect(
         with for_own_sessions(source, None, spark_conf, log, True):
             loaded = load_application(application)
         return bisect_application(loaded, settings or {}, spark_conf, log, sink, say)
+
+
+def _refuse_options_of_queries(**given: object) -> None:
+    """A pipeline's runner starts its queries itself."""
+    named = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
+    if named:
+        raise WrongUse(
+            f"{', '.join(named)}: not for a declarative pipeline",
+            "Its own runner starts the queries, and knows no such option.",
+            "Leave it out; options of the runner go after two dashes: -- --refresh TABLE",
+        )
 
 
 def _log_file(chosen: str | None, name: str, carried: str | None) -> Path | None:

@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,12 @@ class Definitions:
     texts: list[str] = field(default_factory=list)
 
     @property
+    def sql_words(self) -> str:
+        count = len(self.sql_files)
+        files = "1 file in SQL is" if count == 1 else f"{count} files in SQL are"
+        return f"{files} not read: what they define is not known here."
+
+    @property
     def fingerprint(self) -> str:
         return hashlib.sha256("\0".join(self.texts).encode()).hexdigest()
 
@@ -72,8 +78,20 @@ def built_flow(
 ) -> Iterator[Built]:
     """The writer of one flow, as the pipeline's runner would make it."""
     path, named = split_spec(target)
+    with defined(path, conf, log, stdout_to_stderr) as (spark, found):
+        flow = _chosen(found, named, checkpoints)
+        again = _writing(spark, flow, found)
+        yield Built(spark, found.spec.path, found.fingerprint, str(flow.name), again(), again)
+
+
+@contextlib.contextmanager
+def defined(
+    path: str, conf: Mapping[str, str], log: Path | None, stdout_to_stderr: bool
+) -> Iterator[tuple[Any, Definitions]]:
+    """A session, and what the definitions of a pipeline define in it."""
     spec = read_pipeline_spec(path)
-    files = [one for one in definition_files(spec) if one.suffix == ".py"]
+    every = definition_files(spec)
+    files = [one for one in every if one.suffix == ".py"]
     wanted = {**spec.configuration, **conf}
     running = running_session()
     if running is None:
@@ -87,17 +105,38 @@ def built_flow(
         with active_session(spark, running or spark):
             _use(spark, spec)
             found = _defined(spec, files)
-            flow = _chosen(found, named, checkpoints)
+            found.sql_files += [str(one) for one in every if one.suffix == ".sql"]
             _make_views(spark, found)
-
-            def writer() -> Any:
-                configure(spark, flow.spark_conf)
-                return _writer(flow, found)
-
-            yield Built(spark, spec.path, found.fingerprint, str(flow.name), writer(), writer)
+            yield spark, found
     finally:
         if running is None:
             spark.stop()
+
+
+@dataclass(frozen=True)
+class FlowCode:
+    """A flow of the definitions that may stream."""
+
+    name: str
+    table: str
+    writer: Callable[[], Any]
+    """Raises where the flow does not stream, or cannot be built here."""
+
+
+def flow_codes(spark: Any, found: Definitions) -> list[FlowCode]:
+    return [
+        FlowCode(_last(one.name), _last(one.target), _writing(spark, one, found))
+        for one in found.flows
+        if _kind(found, one) != _VIEW
+    ]
+
+
+def _writing(spark: Any, flow: Any, found: Definitions) -> Callable[[], Any]:
+    def writer() -> Any:
+        configure(spark, flow.spark_conf)
+        return _writer(flow, found)
+
+    return writer
 
 
 def _use(spark: Any, spec: PipelineSpec) -> None:
@@ -141,7 +180,7 @@ def _defined(spec: PipelineSpec, files: list[Path]) -> Definitions:
             pass  # keeps its state in its table, not in a checkpoint's state
 
         def register_sql(self, sql_text: str, file_path: Path) -> None:
-            found.sql_files.append(str(file_path))
+            pass  # those files are not run here
 
     folder = str(spec.path.resolve().parent)
     sys.path.insert(0, folder)
@@ -182,10 +221,11 @@ def _chosen(found: Definitions, named: str | None, checkpoints: tuple[str, ...])
     if len(fitting) == 1:
         return fitting[0]
     shown = ", ".join(sorted(one for one in wanted if one)) or "no flow is named"
+    in_sql = f" {found.sql_words}" if found.sql_files else ""
     raise WrongUse(
         f"{found.spec.path}: no flow of its Python definitions is meant: {shown}",
-        f"They define: {names}. A flow that was renamed begins in a folder of its own, and leaves "
-        "the one under its former name behind.",
+        f"They define: {names}.{in_sql} A flow that was renamed begins in a folder of its own, and "
+        "leaves the one under its former name behind.",
         f"Name one: {found.spec.path}:FLOW",
     )
 

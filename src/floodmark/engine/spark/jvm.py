@@ -80,6 +80,24 @@ def short_lived_jvm() -> Iterator[None]:
                 os.environ[name] = own
 
 
+def end_jvm() -> None:
+    """Ends the JVM of a session that was stopped: its memory and its catalog's locks go with it."""
+    from pyspark import SparkContext
+
+    context: Any = SparkContext
+    gateway = context._gateway
+    if gateway is None or context._active_spark_context is not None:
+        return
+    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    gateway.shutdown()
+    context._gateway = context._jvm = None
+    if process is not None:
+        if process.stdin is not None:
+            process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_REAPED_WITHIN_SECONDS)
+
+
 def _launch(original: Any, conf: Any, log: Path | None, stdout_to_stderr: bool) -> Any:
     with contextlib.ExitStack() as opened:
         options: dict[str, Any] = {"start_new_session": True}

@@ -19,6 +19,7 @@ from floodmark.errors import FloodmarkError
 from floodmark.rules.finding import Finding, Severity
 from floodmark.rules.judging import judge_restart
 from floodmark.rules.registry import find_rule
+from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.differences import differences, untold
 from floodmark.rules.restarts.reason import Reason, Verdict
 from floodmark.storage.load import load
@@ -45,11 +46,16 @@ def judge_code(start: QueryToStart) -> Iterator[Finding]:
             severity=Severity.ADVICE,
         )
         return
+    yield from code_findings(comparison, start.location)
+
+
+def code_findings(comparison: Comparison, location: str) -> Iterator[Finding]:
+    """What `check` says of the code, as findings: an error is what a start is refused for."""
     for reason in judge_restart(comparison).reasons:
         stops = _stops(reason)
         if stops or reason.verdict is Verdict.UNKNOWN or reason.silent:
             yield find_rule(reason.rule).rule.finding(
-                start.location,
+                location,
                 f"{reason.what} ({reason.code}, {reason.where})",
                 why=reason.why,
                 do=reason.do,

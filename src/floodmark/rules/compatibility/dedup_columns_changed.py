@@ -14,12 +14,16 @@ RULE = Rule(
     "FM328",
     "dedup-columns-changed",
     Severity.ERROR,
-    finds="Deduplication by more, fewer or other columns than the state's keys have.",
-    matters="The state is the set of what was seen, by those columns.",
+    finds="Deduplication by more, fewer or other columns than the state's keys have, or by the "
+    "same in another order.",
+    matters="The state is the set of what was seen, by those columns in their order. Five columns "
+    "or more have an order of Spark's own: Spark 3 (Scala 2.12), Spark 4.0 to 4.2 (Scala 2.13) and "
+    "Spark 4.3 (as the code has them) each have another one (SPARK-57489).",
     restart="Spark refuses other types and numbers of columns: "
-    "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE. Other columns of the same types start "
-    "without a warning, and nothing that was seen is known any more.",
-    instead="Where columns are left out, `floodmark migrate` carries over what was seen. "
+    "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE. Other columns of the same types, or another order of "
+    "them, start without a warning, and nothing that was seen is known any more.",
+    instead="Where columns are left out or have another order, `floodmark migrate` carries over "
+    "what was seen. "
     "Columns that the state never had cannot be made: `floodmark upgrade --without-state` begins "
     "with an empty state.",
 )

@@ -13,8 +13,9 @@ RULE = Rule(
     "spark-upgraded",
     Severity.ADVICE,
     finds="A later Spark than at the last start.",
-    matters="Every Spark reads what earlier ones wrote; formats of state stay as the "
-    "checkpoint pins them.",
+    matters="A later Spark reads the files that earlier ones wrote, and formats of state stay as "
+    "the checkpoint pins them. It may still put the columns of a key in another order: those of "
+    "dropDuplicates, if there are five or more, from Spark 3 to Spark 4 (dedup-columns-changed).",
     restart="It starts. New settings come into the next offset entry with their old meaning.",
     instead="Nothing. There may be no way back: `floodmark backup` before the first start.",
 )

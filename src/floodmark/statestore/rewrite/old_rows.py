@@ -135,10 +135,10 @@ class ReshapedRows:
 
     @property
     def _keeps_hashes(self) -> bool:
-        """Spark's hash of every key stays what it was: a wider type has another one."""
+        """Spark's hash of every key stays what it was: a wider type or another order changes it."""
         assert self.part.recipe is not None
         before, after = (
-            [stored(field.type) for field in grouping_of(reading).fields]
+            [(field.name, stored(field.type)) for field in grouping_of(reading).fields]
             for reading in (self.view.reading, self.part.reading)
         )
         return self.part.recipe.keeps_keys and before == after

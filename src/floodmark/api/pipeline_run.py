@@ -1,0 +1,103 @@
+"""`run` of a `spark-pipeline.yml`: looks at every flow, then starts the pipeline's own runner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from floodmark.api.pipelines import flows
+from floodmark.checkpoint.places.flow import FlowStatus
+from floodmark.errors import NotACheckpoint, WrongUse
+from floodmark.rules.finding import Finding, Severity
+from floodmark.storage.files import WritableFiles, open_files
+
+
+def run_pipeline(
+    application: str,
+    *,
+    allow: Sequence[str],
+    conf: Mapping[str, str],
+    arguments: Sequence[str],
+    log: Path | None,
+    stdout_to_stderr: bool,
+    say: Callable[[str], object],
+) -> int:
+    """The runner's exit status; refused before it starts where a flow would go wrong."""
+    from floodmark.engine.pipelines.declarative import split_spec
+    from floodmark.engine.pipelines.flow_looks import leave_notes, look_at_flows
+    from floodmark.engine.pipelines.runner import run_spark_pipelines
+    from floodmark.engine.start.before_start import allowed_rules, refuse
+
+    spec, named = split_spec(application)
+    if named is not None:
+        raise WrongUse(
+            f"{application}: a pipeline runs as a whole",
+            do=f"Leave the flow out. To update some tables alone: floodmark run {spec} -- "
+            "--refresh TABLE",
+        )
+    allowed = allowed_rules(allow)
+    current = _current(spec)
+    findings = [one for path, files in current.items() for one in _examined(path, files)]
+    looks = look_at_flows(spec, current, conf, log, stdout_to_stderr)
+    findings += [] if _begins_anew(arguments) else looks.findings
+    for sentence in _sentences(current, looks.orphans, looks.unread, findings, allowed):
+        say(sentence)
+    refuse(findings, allowed)
+    status = run_spark_pipelines(Path(spec), conf, arguments, stdout_to_stderr)
+    leave_notes(looks.notes, _current(spec))
+    return status
+
+
+def _current(spec: str) -> dict[str, WritableFiles]:
+    """The folders that the runner goes on from, those without a batch among them."""
+    try:
+        found = flows(spec).flows
+    except NotACheckpoint:
+        return {}  # no flow has run yet
+    return {
+        one.path: open_files(one.path)
+        for one in found
+        if one.flow is not None and one.flow.status is not FlowStatus.SUPERSEDED
+    }
+
+
+def _examined(path: str, files: WritableFiles) -> list[Finding]:
+    """The doctor's look."""
+    from dataclasses import replace
+
+    from floodmark.diagnosis.gather import gather
+    from floodmark.rules.registry import examine
+
+    if not files.level().folders:
+        return []
+    return [
+        replace(one, path=f"{path}/{one.path}" if one.path else path)
+        for one in examine(gather(files, None))
+    ]
+
+
+def _begins_anew(arguments: Sequence[str]) -> bool:
+    """Every flow begins in a folder of its own: no code has to fit an old one."""
+    return "--full-refresh-all" in arguments
+
+
+def _sentences(
+    current: Mapping[str, WritableFiles],
+    orphans: Sequence[str],
+    unread: Sequence[str],
+    findings: Sequence[Finding],
+    allowed: frozenset[str],
+) -> list[str]:
+    said = [f"{len(current)} {'flow has' if len(current) == 1 else 'flows have'} a checkpoint"]
+    said += [
+        f"{path}: no flow of the definitions has this checkpoint. A flow that was renamed begins "
+        "anew, and leaves it behind."
+        for path in orphans
+    ]
+    said += [f"not compared with its checkpoint: {one}" for one in unread]
+    for one in findings:
+        if one.rule in allowed:
+            said.append(f"allowed: {one.what}")
+        elif one.severity is Severity.ADVICE:
+            said.append(f"{one.rule}: {one.what}")
+    return said

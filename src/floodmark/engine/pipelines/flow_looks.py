@@ -1,0 +1,128 @@
+"""Looks at the flows of a declarative pipeline before its runner starts: code beside checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from floodmark.checkpoint.places.flow import FlowPlace, flow_place
+from floodmark.engine.code.checking import compare
+from floodmark.engine.code.outline import described
+from floodmark.engine.code.query import read_query
+from floodmark.engine.pipelines.declarative import Definitions, FlowCode, defined, flow_codes
+from floodmark.engine.spark.jvm import end_jvm, short_lived_jvm
+from floodmark.engine.spark.session import running_session
+from floodmark.engine.start.changed_code import code_findings
+from floodmark.engine.start.notes import add_note, note_of
+from floodmark.errors import FloodmarkError
+from floodmark.redaction import Redaction
+from floodmark.rules.finding import Finding
+from floodmark.storage.files import WritableFiles, local_path
+from floodmark.storage.load import load
+
+
+@dataclass(frozen=True)
+class FlowNote:
+    """What a start of this flow's code would have noted."""
+
+    table: str
+    flow: str
+    next_batch: int
+    note: bytes
+
+
+@dataclass(frozen=True)
+class FlowLooks:
+    findings: tuple[Finding, ...]
+    orphans: tuple[str, ...]
+    """Checkpoints of flows that the definitions do not have."""
+    unread: tuple[str, ...]
+    """Sentences: what could not be looked at."""
+    notes: tuple[FlowNote, ...]
+
+
+def look_at_flows(
+    spec: str,
+    checkpoints: Mapping[str, WritableFiles],
+    conf: Mapping[str, str],
+    log: Path | None,
+    stdout_to_stderr: bool,
+) -> FlowLooks:
+    """`checkpoints`: the current folder of each flow. Nothing is started and nothing written."""
+    ours = running_session() is None
+    try:
+        with short_lived_jvm(), defined(spec, conf, log, stdout_to_stderr) as (spark, found):
+            return _looked(spark, found, spec, checkpoints)
+    finally:
+        if ours:
+            end_jvm()  # the runner starts one of its own, on the same catalog
+
+
+def _looked(
+    spark: Any, found: Definitions, spec: str, checkpoints: Mapping[str, WritableFiles]
+) -> FlowLooks:
+    placed = {path: flow_place(local_path(path) or path) for path in checkpoints}
+    looks = _Looks()
+    known = set()
+    for code in flow_codes(spark, found):
+        path = next((one for one, at in placed.items() if _is_of(code, at)), None)
+        known.add(path)
+        files = checkpoints[path] if path is not None else None
+        looks.look(code, path, files, found.fingerprint, spec)
+    orphans = () if found.sql_files else tuple(one for one in placed if one not in known)
+    unread = [*looks.unread, *([found.sql_words] if found.sql_files else [])]
+    return FlowLooks(tuple(looks.findings), orphans, tuple(unread), tuple(looks.notes))
+
+
+def leave_notes(notes: tuple[FlowNote, ...], checkpoints: Mapping[str, WritableFiles]) -> None:
+    """Each flow's code, noted in the folder that the runner has used for it."""
+    for path, files in checkpoints.items():
+        place = flow_place(local_path(path) or path)
+        for one in notes:
+            if place is not None and (one.flow, one.table) == (place.flow, _table(place)):
+                add_note(files, one.note)
+
+
+class _Looks:
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self.unread: list[str] = []
+        self.notes: list[FlowNote] = []
+
+    def look(
+        self,
+        code: FlowCode,
+        path: str | None,
+        files: WritableFiles | None,
+        fingerprint: str,
+        spec: str,
+    ) -> None:
+        from py4j.protocol import Py4JError
+
+        try:
+            writer = code.writer()
+            checkpoint = None if files is None else load(files)
+            committed = checkpoint.committed_batch if checkpoint is not None else None
+            if files is not None and checkpoint is not None and checkpoint.latest_batch is not None:
+                comparison = compare(writer, files, checkpoint, fingerprint)
+                comparison = replace(comparison, application=(f"{spec}:{code.name}",))
+                self.findings += code_findings(comparison, str(path))
+            redaction = Redaction.fresh()
+            outline = described(writer._spark, read_query(writer), redaction=redaction)
+        except (FloodmarkError, Py4JError) as error:
+            if path is not None:  # what has no checkpoint does not stream, or begins anew
+                self.unread.append(f"flow {code.name}: {str(error).splitlines()[0]}")
+            return
+        begun = 0 if committed is None else committed + 1
+        note = note_of(outline, f"{spec}:{code.name}", begun, redaction)
+        self.notes.append(FlowNote(code.table, code.name, begun, note))
+
+
+def _is_of(code: FlowCode, place: FlowPlace | None) -> bool:
+    return place is not None and (code.name, code.table) == (place.flow, _table(place))
+
+
+def _table(place: FlowPlace) -> str:
+    return place.table.rpartition(".")[2]
