@@ -127,6 +127,27 @@ def test_specifications_that_are_none(
     assert "No such file" in told
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        ("name: [", [], "Line 1: "),
+        ("text", [], "it has no fields"),
+        ("name: p\nstorage: s\nlibraries: [{glob: {include: ../x}}]\n", [], "leads out of"),
+        ("name: p\nstorage: s\n", ["--once"], "--once: not for a declarative pipeline"),
+        ("name: p\nstorage: s\n", ["--health-port", "0"], "--health-port: not for a declarative"),
+        ("name: p\nstorage: s\n", ["--allow", "nothing"], "--allow nothing: unknown name"),
+    ],
+)
+def test_a_run_that_says_why_not_before_spark_starts(
+    text: str, words: list[str], said: str, tmp_path: Path, capsys: Capture
+) -> None:
+    (tmp_path / "p.yml").write_text(text)
+    status, _, err = given(capsys, "run", tmp_path / "p.yml", *words)
+    assert status in (2, 3)
+    assert said in err
+    assert [one.name for one in tmp_path.iterdir()] == ["p.yml"]
+
+
 def _content(folder: Path) -> dict[str, bytes]:
     return {
         str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from floodmark.api.pipelines import flows
 from floodmark.checkpoint.places.flow import FlowStatus
 from floodmark.errors import NotACheckpoint, WrongUse
 from floodmark.rules.finding import Finding, Severity
+from floodmark.rules.registry import examine, rules_of
 from floodmark.storage.files import WritableFiles, open_files
 
 
@@ -35,7 +37,8 @@ def run_pipeline(
             do=f"Leave the flow out. To update some tables alone: floodmark run {spec} -- "
             "--refresh TABLE",
         )
-    allowed = allowed_rules(allow)
+    doctors = {known.rule.name for known in rules_of("checkpoint")}
+    allowed = allowed_rules(one for one in allow if one not in doctors) | (doctors & set(allow))
     current = _current(spec)
     findings = [one for path, files in current.items() for one in _examined(path, files)]
     looks = look_at_flows(spec, current, conf, log, stdout_to_stderr)
@@ -63,10 +66,7 @@ def _current(spec: str) -> dict[str, WritableFiles]:
 
 def _examined(path: str, files: WritableFiles) -> list[Finding]:
     """The doctor's look."""
-    from dataclasses import replace
-
     from floodmark.diagnosis.gather import gather
-    from floodmark.rules.registry import examine
 
     if not files.level().folders:
         return []

@@ -258,7 +258,11 @@ def bisect(
 
 def _refuse_options_of_queries(**given: object) -> None:
     """A pipeline's runner starts its queries itself."""
-    named = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
+    named = [
+        f"--{name.replace('_', '-')}"
+        for name, value in given.items()
+        if value is not None and value is not False and value != {}
+    ]
     if named:
         raise WrongUse(
             f"{', '.join(named)}: not for a declarative pipeline",

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from floodmark.checkpoint.text import shorten
 from floodmark.errors import CannotRead, MalformedFile, WrongUse
 
 _LARGEST = 1 << 20
+_GIVE = "Give the spark-pipeline.yml that `spark-pipelines run` takes."
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,7 @@ def read_pipeline_spec(path: str) -> PipelineSpec:
     if not isinstance(name, str) or not isinstance(storage, str):
         missing = "name" if not isinstance(name, str) else "storage"
         raise MalformedFile(
-            f"{path}: no specification of a pipeline, it has no {missing}",
-            do="Give the spark-pipeline.yml that `spark-pipelines run` takes.",
+            f"{path}: no specification of a pipeline, it has no {missing}", do=_GIVE
         )
     return PipelineSpec(
         Path(path),
@@ -94,6 +95,15 @@ def _includes(path: str, value: object) -> tuple[str, ...]:
     return found
 
 
+def _why(error: Exception) -> str:
+    """YAML's own words, with the line that they are about."""
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    if mark is not None and problem:
+        return f"Line {mark.line + 1}: {shorten(str(problem))}."
+    first = str(error).strip().splitlines()
+    return shorten(first[0]) if first else ""
+
+
 def _parsed(path: str, data: bytes) -> Mapping[str, Any]:
     try:
         import yaml
@@ -106,8 +116,7 @@ def _parsed(path: str, data: bytes) -> Mapping[str, Any]:
     try:
         value = yaml.safe_load(data)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        first = str(error).strip().splitlines()
-        raise MalformedFile(f"{path}: no YAML", first[0] if first else "") from None
+        raise MalformedFile(f"{path}: no YAML", _why(error), _GIVE) from None
     if not isinstance(value, dict):
-        raise MalformedFile(f"{path}: no specification of a pipeline, it has no fields")
+        raise MalformedFile(f"{path}: no specification of a pipeline, it has no fields", do=_GIVE)
     return value
