@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from floodmark.checkpoint.outline import Outline
 from floodmark.checkpoint.places.flow import FlowPlace, flow_place
 from floodmark.engine.code.checking import compare
 from floodmark.engine.code.outline import described
@@ -27,10 +28,14 @@ from floodmark.storage.load import load
 class FlowNote:
     """What a start of this flow's code would have noted."""
 
+    code: str
+    """The specification and the flow, as `check` takes them."""
     table: str
     flow: str
+    checkpoint: str | None
     next_batch: int
-    note: bytes
+    outline: Outline
+    redaction: Redaction
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,9 @@ def leave_notes(notes: tuple[FlowNote, ...], checkpoints: Mapping[str, WritableF
         place = flow_place(local_path(path) or path)
         for one in notes:
             if place is not None and (one.flow, one.table) == (place.flow, _table(place)):
-                add_note(files, one.note)
+                # A full refresh begins in another folder, with batch 0.
+                begun = one.next_batch if path == one.checkpoint else 0
+                add_note(files, note_of(one.outline, one.code, begun, one.redaction))
 
 
 class _Looks:
@@ -116,8 +123,8 @@ class _Looks:
                 self.unread.append(f"flow {code.name}: {str(error).splitlines()[0]}")
             return
         begun = 0 if committed is None else committed + 1
-        note = note_of(outline, f"{spec}:{code.name}", begun, redaction)
-        self.notes.append(FlowNote(code.table, code.name, begun, note))
+        name = f"{spec}:{code.name}"
+        self.notes.append(FlowNote(name, code.table, code.name, path, begun, outline, redaction))
 
 
 def _is_of(code: FlowCode, place: FlowPlace | None) -> bool:
