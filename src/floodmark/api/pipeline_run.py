@@ -11,7 +11,7 @@ from floodmark.checkpoint.places.flow import FlowStatus
 from floodmark.errors import NotACheckpoint, WrongUse
 from floodmark.rules.finding import Finding, Severity
 from floodmark.rules.registry import examine, rules_of
-from floodmark.storage.files import WritableFiles, open_files
+from floodmark.storage.files import WritableFiles, local_path, open_files
 
 
 def run_pipeline(
@@ -58,7 +58,7 @@ def _current(spec: str) -> dict[str, WritableFiles]:
     except NotACheckpoint:
         return {}  # no flow has run yet
     return {
-        one.path: open_files(one.path)
+        local_path(one.path) or one.path: open_files(one.path)
         for one in found
         if one.flow is not None and one.flow.status is not FlowStatus.SUPERSEDED
     }
