@@ -24,7 +24,7 @@ def run_spark_pipelines(
         words += ["--conf", f"{key}={value}"]
     environment = {**os.environ, "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
     # A group of its own: Ctrl-C reaches this process, which passes it on once.
-    running = subprocess.Popen(
+    running = subprocess.Popen(  # nosec B603: no shell, and the runner is this environment's own
         [*words, *arguments],
         env=environment,
         stdout=sys.stderr.fileno() if stdout_to_stderr else None,
