@@ -48,6 +48,18 @@ def test_a_checkpoint_its_state_and_a_plan(tmp_path: Path) -> None:
     assert "keys" in html(floodmark.read_state(str(place)).stats())
 
 
+def test_their_types_are_names_of_the_package(tmp_path: Path) -> None:
+    place = str(GOLDEN)
+    change = floodmark.upgrade(place, str(tmp_path / "new"))
+    assert isinstance(change, floodmark.Change)
+    assert isinstance(change.plan, floodmark.Plan)
+    assert isinstance(floodmark.inspect(place), floodmark.Inspection)
+    assert isinstance(floodmark.read_state(place), floodmark.StateView)
+    assert isinstance(floodmark.open(place).batches[0], floodmark.Batch)
+    assert isinstance(floodmark.explain("FM104")[0], floodmark.Rule)
+    assert (floodmark.Finding, floodmark.Verdict) == (Finding, Verdict)
+
+
 def test_a_long_list_is_cut_and_says_so() -> None:
     findings = Shown(
         Finding("FM104", "empty", Severity.ERROR, f"offsets/{n}", None, "", "", "", True)

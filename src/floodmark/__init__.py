@@ -58,17 +58,37 @@ if TYPE_CHECKING:
         upgrade,
         watch,
     )
+    from floodmark.changes.apply import Change
+    from floodmark.changes.plan import Plan
+    from floodmark.checkpoint.inspection import Inspection
     from floodmark.checkpoint.model import Checkpoint
+    from floodmark.checkpoint.timeline import Batch
+    from floodmark.connectors.behind import Lag
     from floodmark.engine.dstreams.declaration import dstream
     from floodmark.engine.pipelines.pipeline import pipeline
     from floodmark.engine.sinks.exactly_once import once
     from floodmark.engine.spark.lineage import truncate_lineage
     from floodmark.engine.start.launch import start
     from floodmark.errors import FloodmarkError
+    from floodmark.rules.finding import Finding, Rule, Severity
+    from floodmark.rules.restarts.reason import Judgement, Reason, Verdict
+    from floodmark.statestore.view import StateView
 
 _WHERE = {
+    "Batch": "floodmark.checkpoint.timeline",
+    "Change": "floodmark.changes.apply",
     "Checkpoint": "floodmark.checkpoint.model",
+    "Finding": "floodmark.rules.finding",
     "FloodmarkError": "floodmark.errors",
+    "Inspection": "floodmark.checkpoint.inspection",
+    "Judgement": "floodmark.rules.restarts.reason",
+    "Lag": "floodmark.connectors.behind",
+    "Plan": "floodmark.changes.plan",
+    "Reason": "floodmark.rules.restarts.reason",
+    "Rule": "floodmark.rules.finding",
+    "Severity": "floodmark.rules.finding",
+    "StateView": "floodmark.statestore.view",
+    "Verdict": "floodmark.rules.restarts.reason",
     "apply": "floodmark.api",
     "backup": "floodmark.api",
     "batches": "floodmark.api",
@@ -122,8 +142,20 @@ _WHERE = {
 }
 
 __all__ = [
+    "Batch",
+    "Change",
     "Checkpoint",
+    "Finding",
     "FloodmarkError",
+    "Inspection",
+    "Judgement",
+    "Lag",
+    "Plan",
+    "Reason",
+    "Rule",
+    "Severity",
+    "StateView",
+    "Verdict",
     "apply",
     "backup",
     "batches",

@@ -125,6 +125,14 @@ def test_the_base_install_reads_a_checkpoint(empty: Path) -> None:
     assert found == BASE
 
 
+def test_it_runs_without_being_installed(wheel: Path, tmp_path: Path) -> None:
+    uvx = shutil.which("uvx")
+    if uvx is None:
+        pytest.skip("uvx is not installed here")
+    told = done(uvx, "--from", wheel, "floodmark", "inspect", TOTALS, cwd=tmp_path)
+    assert "Spark goes on with batch 3" in told
+
+
 def test_the_base_install_starts_quickly(empty: Path) -> None:
     code = "import time, floodmark, floodmark.cli.main; print(time.process_time())"
     bare = "import time; print(time.process_time())"
