@@ -1,9 +1,9 @@
 // Batches that the logs no longer have: from progress lines, and from what the server has kept.
 export const RANGES = {
-  logged: { words: "In the logs", hours: 24 },
+  logged: { words: "Logs", hours: 24 },
   day: { words: "24 hours", hours: 24 },
   week: { words: "7 days", hours: 168 },
-  all: { words: "All that is kept", hours: 9600 },
+  all: { words: "All", hours: 9600 },
 };
 
 // Oldest first, in the shape of the bars of the logs. Spark's own duration goes before the files'.

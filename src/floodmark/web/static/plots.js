@@ -27,7 +27,8 @@ function base(more) {
     xaxis: { ...axis }, yaxis: { ...axis, rangemode: "tozero" },
   };
   const { xaxis, yaxis, ...rest } = more;
-  return { ...layout, ...rest, xaxis: { ...layout.xaxis, ...xaxis }, yaxis: { ...layout.yaxis, ...yaxis } };
+  const merged = (own, given) => ({ ...own, ...given, title: { ...own.title, ...(given && given.title) } });
+  return { ...layout, ...rest, xaxis: merged(layout.xaxis, xaxis), yaxis: merged(layout.yaxis, yaxis) };
 }
 
 function show(id, make) {
