@@ -20,8 +20,11 @@ if TYPE_CHECKING:  # a class of its own for each thing that is found: slow to lo
 @dataclass(frozen=True)
 class SourceSummary:
     id: str
+    """Its number in the plan, or its name where the code gives it one."""
     kind: str
+    """kafka, delta, file, rate, and so on; `unknown` where no kind is recognised."""
     offset: Any
+    """Where it stands, as the source writes it; null before its first batch."""
 
 
 @dataclass(frozen=True)
@@ -34,33 +37,55 @@ class HowSure:
 @dataclass(frozen=True)
 class BatchSummary:
     batch: int
+    """Its number."""
     status: Status
+    """What became of it."""
     time_ms: int | None
+    """When it was planned."""
     watermark_ms: int | None
+    """The watermark that it ran with."""
     sources: tuple[SourceSummary, ...]
+    """Where each source stands at its end."""
 
 
 @dataclass(frozen=True)
 class Inspection:
     path: str
+    """The checkpoint."""
     kind: Kind
+    """Which of the two APIs wrote it."""
     query_id: str | None
+    """The id by which sinks know the query."""
     latest_batch: int | None
+    """The highest in offsets/."""
     committed_batch: int | None
+    """The highest in commits/."""
     in_flight_batch: int | None
+    """Planned and not committed: Spark runs it again."""
     watermark_ms: int | None
+    """What the next batch starts with."""
     batch_time_ms: int | None
+    """When the latest batch was planned."""
     offset_log_version: int | None
+    """1, or 2 where sources have names."""
     commit_log_version: int | None
+    """1, 2 with unique ids of state, 3 with names of sinks."""
     sources: tuple[SourceSummary, ...]
+    """Those of the latest batch."""
     conf: Mapping[str, str]
+    """Settings that the checkpoint pins: they win over those of the session."""
     state: tuple[StateOperator, ...]
+    """The stateful operators."""
     files: int
+    """How many files it has."""
     bytes: int
+    """How large they are together."""
     files_complete: bool
     """False where a very large remote checkpoint was not listed to its end."""
     unreadable: tuple[Unreadable, ...]
+    """Files that cannot be read, and why."""
     restart: Restart | None
+    """What Spark does if the query starts now."""
     state_missing: tuple[str, ...] = ()
     """What the restart needs of the state and does not find, in sentences."""
     could_be: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -68,6 +93,7 @@ class Inspection:
     recognised: Mapping[str, HowSure] = field(default_factory=dict)
     """Source → how sure its kind is, and what tells it."""
     dstreams: DStreamsCheckpoint | None = None
+    """A DStreams folder: what its newest file tells."""
     flow: Flow | None = None
     """Whose checkpoint it is, in a declarative pipeline."""
 
@@ -78,15 +104,21 @@ class Inspection:
 @dataclass(frozen=True)
 class ScanEntry:
     path: str
+    """The checkpoint."""
     kind: Kind | None
     query_id: str | None
     latest_batch: int | None
+    """The highest in offsets/."""
     committed_batch: int | None
+    """The highest in commits/."""
     in_flight_batch: int | None
+    """Planned and not committed."""
     bytes: int
+    """How large it is."""
     findings: tuple[str, ...]
     """The doctor's errors and warnings, as far as a listing and a few small files show them."""
     flow: Flow | None = None
+    """Whose checkpoint it is, in a declarative pipeline."""
 
     __repr__ = line_text
     _repr_html_ = fields_html

@@ -18,9 +18,13 @@ from floodmark.screen import fields_html, fields_text
 @dataclass(frozen=True)
 class SourcePosition:
     id: str
+    """Its number in the plan, or its name."""
     kind: str
+    """kafka, delta, file, and so on."""
     offset: Any
+    """Where it stands at the end of the batch."""
     option: StartOption | None
+    """The option that starts a new stream there, where the source has one."""
     note: str | None
     """What the option alone does not say, or why there is none."""
     began: Any = None
@@ -30,8 +34,11 @@ class SourcePosition:
 @dataclass(frozen=True)
 class Position:
     batch: int
+    """The batch."""
     committed: bool
+    """It is finished."""
     time_ms: int | None
+    """When it was planned."""
     sources: tuple[SourcePosition, ...]
 
     __repr__ = fields_text

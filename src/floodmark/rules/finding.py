@@ -26,14 +26,23 @@ class Severity(str, Enum):
 @dataclass(frozen=True)
 class Finding:
     code: str
+    """FM1xx checkpoint, FM2xx code, FM3xx compatibility, FM4xx a start."""
     rule: str
+    """The rule's name: `--allow` and `floodmark explain` take it."""
     severity: Severity
+    """error and warning end with exit status 1."""
     path: str
+    """The file, in the checkpoint or of the code."""
     line: int | None
+    """The line of code."""
     what: str
+    """What was found."""
     why: str
+    """Why it matters, and what Spark does."""
     do: str
+    """What to do next; a command works as it stands."""
     repairable: bool
+    """`floodmark repair` can mend it."""
 
     __repr__ = line_text
     _repr_html_ = fields_html
