@@ -95,7 +95,13 @@ def test_a_survivor_gets_no_advice() -> None:
 def test_a_restart_that_fails_is_no_survival() -> None:
     result = point_result("after-offset", 1, {}, "the restart fails: offsets out of order")
     assert result.survived is False
-    assert "out of order" in " ".join(advice_for([result], [], ["socket"]))
+    assert "out of order" in " ".join(advice_for([result], [], ["json"]))
+
+
+def test_a_socket_is_to_blame_and_not_the_sink() -> None:
+    lost = point_result("after-offset", 1, {"out": compare_sinks(ROWS, ROWS[:1])})
+    (words,) = advice_for([lost], [DrilledSink("out", "parquet", "spark")], ["socket"])
+    assert "non-replayable-source" in words
 
 
 def test_inputs(tmp_path: Path) -> None:
@@ -145,6 +151,8 @@ def test_what_is_refused_before_anything_runs(
         api.drill(str(app), input=rows, point="before-lunch")
     with pytest.raises(WrongUse, match="not a PostgreSQL database"):
         api.drill(str(app), input=rows, sink="mysql://host/db")
+    with pytest.raises(WrongUse, match="on one machine"):
+        api.drill(str(app), input=rows, master="yarn")
     with pytest.raises(WrongUse, match="needs a sample"):
         api.drill(str(app), input=())
     with pytest.raises(FloodmarkError, match=r"gone\.py"):

@@ -51,7 +51,12 @@ def advice_for(
             "once.delta, or build it from the query's id."
         )
     if "socket" in sources:
-        yield "A socket cannot be read again (floodmark explain non-replayable-source)."
+        yield (
+            "A socket gives each line once: what a killed batch had read is gone, whatever the "
+            "sink does (floodmark explain non-replayable-source). Put Kafka, files or a Delta "
+            "table between."
+        )
+        return
     crashed = [one for name, one in failed.items() if name not in (UNDISTURBED, NEW_CHECKPOINT)]
     if crashed:
         yield from _after_crash(crashed, sinks)

@@ -59,6 +59,7 @@ _FORCED = {
     "spark.ui.enabled": "false",
     "spark.databricks.delta.retentionDurationCheck.enabled": "true",
 }
+_MASTER = "spark.master"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _TABLE = "_floodmark_table"
 _IDLE_SECONDS, _POLL_SECONDS = 2.0, 0.1
@@ -168,7 +169,7 @@ def _own_transactions(patches: Patches, places: Places) -> None:
 
 
 def _conf(spec: RunSpec) -> dict[str, str]:
-    found = {"spark.master": "local[2]", **SMALL_JVM, **spec.conf, **_own_conf(spec)}
+    found = {**SMALL_JVM, **spec.conf, **_own_conf(spec)}
     if spec.archive is not None:
         option = "SharedArchiveFile" if Path(spec.archive).exists() else "ArchiveClassesAtExit"
         own = f"-XX:+IgnoreUnrecognizedVMOptions -XX:{option}={spec.archive}"
@@ -180,6 +181,7 @@ def _own_conf(spec: RunSpec) -> dict[str, str]:
     folder = Path(spec.folder)
     return {
         **_FORCED,
+        _MASTER: spec.conf.get(_MASTER, "local[2]"),
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
