@@ -8,6 +8,7 @@ Then a fork on the checkpoint's own disk is watched: state files in it must be l
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -45,20 +46,16 @@ def copied_state(whole: Path, replay: list[str], scratch: Path, last: int) -> tu
     command = [*replay[:-2], "--scratch", str(scratch), *replay[-2:]]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     while process.poll() is None:
-        for path in scratch.glob("*/state/*/*/*.*"):
-            own = whole / path.relative_to(path.parents[4])
-            version = path.name.partition(".")[0]
-            # The replayed batch writes a version of its own, which is no copy.
-            if version.isdecimal() and int(version) <= last and own.exists():
-                try:
-                    same = path.samefile(own)
-                    size = path.stat().st_size
-                except FileNotFoundError:
-                    continue
-                if same:
-                    linked.add(str(path))
-                else:
-                    copied[str(path)] = size
+        with contextlib.suppress(FileNotFoundError):  # the fork is gone at the end
+            for path in scratch.glob("**/fork/state/*/*/*.*"):
+                own = whole / path.relative_to(path.parents[3])
+                version = path.name.partition(".")[0]
+                # The replayed batch writes a version of its own, which is no copy.
+                if version.isdecimal() and int(version) <= last and own.exists():
+                    if path.samefile(own):
+                        linked.add(str(path))
+                    else:
+                        copied[str(path)] = path.stat().st_size
         time.sleep(0.02)
     assert process.returncode == 0, "the replay works"
     return len(linked), sum(copied.values())
