@@ -23,7 +23,8 @@ from floodmark.engine.drill.aftermath import judge
 from floodmark.engine.drill.given_input import inputs_of
 from floodmark.engine.drill.line_server import LineServer
 from floodmark.engine.drill.marks import HOLD, FunctionLog, Hold, Marks
-from floodmark.engine.drill.run_spec import InputSample, RunSpec, read_spec
+from floodmark.engine.drill.run_spec import InputSample, RunSpec, SinkNote, read_spec
+from floodmark.engine.drill.sink_rows import rows_of
 from floodmark.errors import FloodmarkError, NotEmpty, WrongUse
 from floodmark.testing import StreamUnderTest
 
@@ -221,6 +222,14 @@ def test_a_line_server_gives_each_line_once(tmp_path: Path) -> None:
                 time.sleep(0.05)
     finally:
         server.close()
+
+
+def test_a_write_that_died_midway_left_no_rows(tmp_path: Path) -> None:
+    half = tmp_path / "out" / "_temporary" / "0" / "part-0.parquet"
+    half.parent.mkdir(parents=True)
+    half.write_bytes(b"half")
+    assert rows_of(None, SinkNote("out", str(tmp_path / "out"), "parquet")) == []
+    assert rows_of(None, SinkNote("out", str(tmp_path / "none"), "delta")) == []
 
 
 GUARDED = """

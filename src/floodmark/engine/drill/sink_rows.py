@@ -35,8 +35,7 @@ def rows_of(spark: Any, note: SinkNote) -> list[str]:
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import StructType
 
-    place = Path(note.place)
-    if not any(place.glob("*")):
+    if not _has_data(Path(note.place), note.kind):
         return []
     reader = spark.read.format(note.kind).options(**note.options)
     if note.schema is not None:
@@ -44,6 +43,17 @@ def rows_of(spark: Any, note: SinkNote) -> list[str]:
     frame = reader.load(note.place)
     shown = F.to_json(F.struct("*"), {"ignoreNullFields": "false"}).alias("row")
     return [str(one["row"]) for one in frame.select(shown).collect()]
+
+
+def _has_data(place: Path, kind: str) -> bool:
+    """A write that died midway leaves folders in which there is nothing to read."""
+    if kind == "delta":
+        return any(place.glob("_delta_log/*.json"))
+    return any(
+        one.is_file()
+        and not any(part.startswith(("_", ".")) for part in one.relative_to(place).parts)
+        for one in place.rglob("*")
+    )
 
 
 def _lines(path: Path) -> list[str]:
