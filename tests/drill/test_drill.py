@@ -199,7 +199,7 @@ writer = totals.writeStream.outputMode("update").foreachBatch(write)
 
     lines = sorted(row["line"] for row in stream.rows())
     assert lines == ["a 5", "a 5", "a 7", "b 1"], "what was written before the kill, too"
-    found = {row.key["k"]: row.value["sum"] for row in stream.state().rows()}
+    found = {row["key"]["k"]: row["value"]["sum"] for row in stream.state().rows()}
     assert found == {"a": 7, "b": 1}
     assert not (tmp_path / "ck").exists()
     assert not Path("totals.txt").exists()
