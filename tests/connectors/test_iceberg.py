@@ -186,6 +186,14 @@ def test_the_sink_knows_its_batches_by_snapshots(
     assert list(rules(copied, sink=in_table("copy"))) == ["sink-ahead-of-commits"]
 
 
+def test_batches_of_once_iceberg_are_in_lower_case(tmp_path: Path) -> None:
+    """Options of Spark have no case: so are the properties that they set."""
+    [metadata] = (TABLES / "copy" / "metadata").iterdir()
+    text = metadata.read_text().replace("queryId", "queryid").replace("epochId", "epochid")
+    table = samples.write(tmp_path / "t", {"metadata/v4.metadata.json": text.encode()})
+    assert rules(sink=str(table)) == {}
+
+
 def test_what_expiry_forgets_is_in_the_plan(copied: Path) -> None:
     (copied / "commits" / "2").unlink()
     note = {"sink": "iceberg", "sink_options": {"path": "lake.db.copy"}, "output_mode": "append"}

@@ -21,7 +21,8 @@ _NAME = re.compile(r"v?(\d{1,18})(?:-[^/]*)?(?:\.gz)?\.metadata\.json(?:\.gz)?")
 _LONGEST = 256 << 20
 APPEND = "append"
 QUERY_ID, EPOCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
-"""Iceberg's sink writes them into the summary of each batch's snapshot (SparkWrite)."""
+"""Iceberg's sink writes them into the summary of each batch's snapshot (SparkWrite). What
+`once.iceberg` writes goes through an option of Spark, whose names come out in lower case."""
 _COUNTS = (
     *("added-data-files", "added-records", "added-files-size"),
     *("total-data-files", "total-records", "total-files-size"),
@@ -115,14 +116,14 @@ def _unpacked(data: bytes) -> bytes:
 def _snapshot(value: Any) -> TableSnapshot:
     summary = value.get("summary") or {}
     counts = (_whole(summary.get(name)) for name in _COUNTS)
-    query = summary.get(QUERY_ID)
+    query, epoch = (summary.get(name, summary.get(name.lower())) for name in (QUERY_ID, EPOCH))
     return TableSnapshot(
         int(value["snapshot-id"]),
         _whole(value.get("parent-snapshot-id")),
         int(value["timestamp-ms"]),
         str(summary.get("operation", "")),
         None if query is None else str(query),
-        _whole(summary.get(EPOCH)),
+        _whole(epoch),
         *counts,
     )
 

@@ -219,13 +219,17 @@ def _newest_in_snapshots(spark: Any, table: str, application: str) -> int:
         by_path = "/" in table
         return spark.read.format("iceberg").load(f"{table}{'#' if by_path else '.'}{what}")
 
+    def noted(key: str) -> Any:
+        summary = functions.col("summary")
+        # Iceberg's own sink writes the key as it is; options of Spark are in lower case.
+        return functions.coalesce(summary[key], summary[key.lower()])
+
     current = told("history").where("is_current_ancestor").select("snapshot_id")
-    summary = functions.col("summary")
     batches = (
         told("snapshots")
-        .where(summary[QUERY_ID] == application)
+        .where(noted(QUERY_ID) == application)
         .join(current, "snapshot_id", "left_semi")
-        .agg(functions.max(summary[EPOCH].cast("long")))
+        .agg(functions.max(noted(EPOCH).cast("long")))
     )
     [[newest]] = batches.collect()
     return -1 if newest is None else int(newest)
