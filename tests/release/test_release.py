@@ -71,14 +71,14 @@ def metadata(wheel: Path) -> Message:
 def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """bin/ of an environment with the wheel and what it asks for, and nothing else."""
     folder = tmp_path_factory.mktemp("empty")
-    venv.create(folder, with_pip=True)
+    venv.create(folder)
     install(folder / "bin" / "python", wheel)
     return folder / "bin"
 
 
 def install(python: Path, wheel: Path) -> None:
-    pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    done(*pip, "-c", ROOT / "constraints.txt", wheel)
+    pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
+    done(*pip, "install", "--quiet", "-c", ROOT / "constraints.txt", wheel)
 
 
 def test_the_index_takes_them(built: Path, wheel: Path) -> None:
@@ -201,7 +201,7 @@ def test_every_python_that_is_here_takes_it(wheel: Path, empty: Path, tmp_path: 
         python = shutil.which(f"python3.{minor}")
         if python and subprocess.run([python, "-c", "pass"], check=False).returncode == 0:
             folder = tmp_path / f"3.{minor}"
-            done(python, "-m", "venv", folder)
+            done(python, "-m", "venv", "--without-pip", folder)
             install(folder / "bin" / "python", wheel)
             assert "batch 3" in done(folder / "bin" / "floodmark", "inspect", TOTALS)
             tried.append(f"3.{minor}")
@@ -262,6 +262,7 @@ def test_java_that_is_missing_or_too_old_is_told_so(
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.soak  # ten seconds, and the release's workflow does the same
 def test_the_bill_of_materials_names_what_is_installed(empty: Path, tmp_path: Path) -> None:
     place = tmp_path / "sbom.json"
     done(tool("cyclonedx-py"), "environment", empty / "python", "-o", place)
