@@ -148,6 +148,19 @@ def test_a_run_that_says_why_not_before_spark_starts(
     assert [one.name for one in tmp_path.iterdir()] == ["p.yml"]
 
 
+def test_a_run_is_refused_where_the_doctor_finds_something(storage: Path, capsys: Capture) -> None:
+    flow = storage / "_checkpoints" / "spark_catalog" / "default" / "totals" / "totals"
+    (flow / "0" / "commits" / "90").write_text("v1\n{}")  # superseded: the runner passes it over
+    (flow / "1" / "commits" / "91").write_text("v1\n{}")
+    before = _content(storage)
+    status, _, said = given(capsys, "run", storage.parent / "spark-pipeline.yml")
+    assert status == 4
+    assert "91" in said
+    assert "90" not in said
+    assert "--allow commits-ahead" in said
+    assert _content(storage) == before
+
+
 def _content(folder: Path) -> dict[str, bytes]:
     return {
         str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()

@@ -41,6 +41,7 @@ def run_pipeline(
     allowed = allowed_rules(one for one in allow if one not in doctors) | (doctors & set(allow))
     current = _current(spec)
     findings = [one for path, files in current.items() for one in _examined(path, files)]
+    refuse(findings, allowed)  # before Spark starts, which takes its time
     looks = look_at_flows(spec, current, conf, log, stdout_to_stderr)
     findings += [] if _begins_anew(arguments) else looks.findings
     for sentence in _sentences(current, looks.orphans, looks.unread, findings, allowed):
@@ -57,11 +58,12 @@ def _current(spec: str) -> dict[str, WritableFiles]:
         found = flows(spec).flows
     except NotACheckpoint:
         return {}  # no flow has run yet
-    return {
-        local_path(one.path) or one.path: open_files(one.path)
+    current = [
+        local_path(one.path) or one.path
         for one in found
         if one.flow is not None and one.flow.status is not FlowStatus.SUPERSEDED
-    }
+    ]
+    return {path: open_files(path) for path in current}
 
 
 def _examined(path: str, files: WritableFiles) -> list[Finding]:
