@@ -23,6 +23,7 @@ KINDS_BY_NAME = {
     "drills/advice.py": "what mends a sink depends on what it is",
     "engine/drill/child.py": "a socket has no end",
     "engine/drill/runs.py": "where a sink's own log is",
+    "engine/drill/sink_rows.py": "where a table's own log is",
     "engine/drill/sample.py": "which sample can stand in for a source, by format()",
     "engine/drill/spark_doors.py": "the Python package delta",
     "engine/pipelines/start_positions.py": "a start file names its sources by kind",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from floodmark.api.arguments import parse_settings, script_options, settings_of, several_of
 from floodmark.errors import StoppedMidway, WrongUse
+from floodmark.visible import visible
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.engine.code.bisect import BisectReport as BisectReport
@@ -184,7 +185,7 @@ def _pipeline_status(
             arguments=tuple(arguments),
             log=log,
             stdout_to_stderr=stdout_to_stderr,
-            say=lambda words: print(words, file=sys.stderr, flush=True),
+            say=lambda words: print(visible(words), file=sys.stderr, flush=True),
         )
 
 
