@@ -229,13 +229,13 @@ class _Drilling:
         with another(self.spec, NEW_CHECKPOINT, self.databases.new()) as run:
             run.to_the_end()
             run.forget_checkpoint()
-            run.to_the_end()
+            failure = _restart(run)
         # The sample was written twice, as a new checkpoint begins with all of it.
         twice = {place: [*rows, *rows] for place, rows in expected.items()}
         appended = {one.real for one in facts.notes if one.append}
         wanted = {place: rows for place, rows in twice.items() if place in appended}
         found = {place: rows for place, rows in run.rows().items() if place in appended}
-        yield point_result(NEW_CHECKPOINT, None, self._differences(wanted, found))
+        yield point_result(NEW_CHECKPOINT, None, self._differences(wanted, found), failure)
 
 
 def _restart(run: Run) -> str:
