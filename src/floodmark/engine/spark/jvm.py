@@ -20,6 +20,7 @@ from floodmark.checkpoint.text import shorten
 from floodmark.errors import WrongUse
 
 _REAPED_WITHIN_SECONDS = 30.0
+_ENDED_WITHIN_SECONDS = 3.0
 _TAIL_BYTES = 64 * 1024
 _OUT_OF_MEMORY = "OutOfMemoryError"
 # Spark's own, SparkExitCode.OOM.
@@ -144,6 +145,25 @@ def lost_connection(error: BaseException) -> bool:
             return True
         seen = seen.__cause__ or seen.__context__
     return False
+
+
+def quiet_when_gone(spark: Any) -> None:
+    """A JVM that dies breaks off what it tells Python; PySpark's server would print a traceback."""
+    server = getattr(spark.sparkContext, "_accumulatorServer", None)
+    if server is None:
+        return
+    tell = server.handle_error
+
+    def handle_error(request: Any, address: Any) -> None:
+        jvm = child_of(spark)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            # The connection breaks a moment before the process can be waited for.
+            if jvm is not None:
+                jvm.wait(_ENDED_WITHIN_SECONDS)
+        if not is_gone(spark):
+            tell(request, address)
+
+    server.handle_error = handle_error
 
 
 def has_stopped(spark: Any) -> bool:

@@ -16,7 +16,7 @@ from floodmark.engine.pipelines.pipeline import connectors_named, connectors_nam
 from floodmark.engine.run.failure import sentence_of
 from floodmark.engine.spark.jars import needed
 from floodmark.engine.spark.java import require_java
-from floodmark.engine.spark.jvm import is_gone, kill, own_jvm
+from floodmark.engine.spark.jvm import is_gone, kill, own_jvm, quiet_when_gone
 from floodmark.errors import WrongUse
 from floodmark.secret_text import remember, remember_all, remember_environment
 
@@ -71,7 +71,9 @@ def build_session(options: SessionOptions) -> Any:
     require_java(version)
     conf = settled_conf(options)
     with own_jvm(options.log, options.stdout_to_stderr):
-        return _start(options.name, conf, options.log)
+        spark = _start(options.name, conf, options.log)
+    quiet_when_gone(spark)
+    return spark
 
 
 @contextlib.contextmanager
