@@ -153,7 +153,7 @@ HDFS_BESIDE = (
     *("jackson-core", "jackson-databind", "jackson-annotations"),
 )
 # DStreams' own Kafka connector. Not every registry has the release of the running Spark; this one
-# runs on Spark 4.2 as it is.
+# runs on Spark 4.2 with its log at the level `error`, whose other lines it cannot make.
 STREAMING_KAFKA = ("org.apache.spark:spark-streaming-kafka-0-10_2.13:4.1.0-preview1",)
 # There is no build for Spark 4.0 or 4.2: what reads Iceberg runs on a Spark 4.1 of its own.
 ICEBERG = ("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",)

@@ -207,6 +207,8 @@ def submit(
     import pyspark
 
     home = Path(pyspark.__file__).parent
+    quiet = tmp_path / "log4j2.properties"
+    quiet.write_text("rootLogger.level = error\n")
     jar = tmp_path / "sales.jar"
     with zipfile.ZipFile(jar, "w") as packed:
         for path in classes.rglob("*.class"):
@@ -221,6 +223,8 @@ def submit(
             "spark.driver.memory": "512m",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            # The connector is of an earlier release, whose log lines Spark 4.2 cannot make.
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
             **{key.replace("_", "."): value for key, value in conf.items()},
         }
         command = [
