@@ -33,6 +33,15 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
 SOURCE = Path(__file__).parents[1] / "dstreams" / "dstreams_code.scala"
+QUIET = """
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{short}
+"""
 STRUCTURED = """
 import json
 from floodmark import pipeline
@@ -165,10 +174,16 @@ def shop(kafka: KafkaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return Shop(kafka, tmp_path, seed=19)
 
 
-def _until(reached: Callable[[], bool], what: str, seconds: float = 60) -> None:
+def _until(
+    reached: Callable[[], bool],
+    what: str,
+    seconds: float = 60,
+    process: subprocess.Popen[bytes] | None = None,
+) -> None:
     deadline = time.monotonic() + seconds
     while not reached():
         assert time.monotonic() < deadline, what
+        assert process is None or process.poll() is None, what
         time.sleep(0.1)
 
 
@@ -208,7 +223,7 @@ def submit(
 
     home = Path(pyspark.__file__).parent
     quiet = tmp_path / "log4j2.properties"
-    quiet.write_text("rootLogger.level = error\n")
+    quiet.write_text(QUIET)
     jar = tmp_path / "sales.jar"
     with zipfile.ZipFile(jar, "w") as packed:
         for path in classes.rglob("*.class"):
@@ -266,7 +281,7 @@ def test_killed_and_recovered_and_then_left(shop: Shop, submit: Submit) -> None:
             str(shop.checkpoint),
         )
         shop.sell(10)
-        _until(partial(shop.goes_on, shop.totals()), "it does not run", 120)
+        _until(partial(shop.goes_on, shop.totals()), "it does not run", 120, process)
         lives = time.monotonic() + shop.chance.uniform(0.2, 4)
         while time.monotonic() < lives:
             shop.sell(shop.chance.randint(1, 6))
