@@ -15,9 +15,16 @@ import pytest
 
 import floodmark
 from floodmark.cli.main import run
-from floodmark.dstreams.java_objects import MAGIC, read_objects
+from floodmark.dstreams.java_objects import (
+    MAGIC,
+    JavaArray,
+    JavaClass,
+    JavaObject,
+    read_objects,
+)
 from floodmark.dstreams.plain_pickle import NotPlain, plain_loads
 from floodmark.dstreams.plain_values import named
+from floodmark.dstreams.scala import items
 from floodmark.dstreams.state_rows import state_pairs
 from floodmark.errors import FloodmarkError, MalformedFile, OverLimit
 from floodmark.state.files.framing import compress
@@ -231,3 +238,28 @@ def test_times_of_java(block: str) -> None:
         assert "--trust" not in refused.value.do, "it would not help"
     else:
         assert named(value, "value") == {"value": JAVA_TIME[block]}
+
+
+def _made(name: str, **fields: Any) -> JavaObject:
+    return JavaObject(JavaClass(name, 2, ()), {name: fields})
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("scala.collection.immutable.ArraySeq$ofRef", "unsafeArray"),
+        ("scala.collection.mutable.ArraySeq$ofRef", "array"),
+        ("java.util.Arrays$ArrayList", "a"),
+    ],
+)
+def test_a_collection_that_keeps_an_array(name: str, field: str) -> None:
+    array = JavaArray(JavaClass("[Ljava.lang.String;", 2, ()), ["a.jar", "b.jar"])
+    found = _made(name, **{field: array})
+    assert items(found) == ["a.jar", "b.jar"]
+    assert named(found, "value") == {"value": ["a.jar", "b.jar"]}
+
+
+def test_a_collection_without_values_is_not_taken_for_an_empty_one() -> None:
+    with pytest.raises(FloodmarkError, match="a way of its own"):
+        named(_made("scala.collection.immutable.Range$Inclusive", start=1, end=5), "value")
+    assert named(_made("java.util.Collections$EmptyList"), "value") == {"value": []}

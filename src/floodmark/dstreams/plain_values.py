@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from floodmark.dstreams.java_objects import JavaArray, JavaEnum, JavaObject
-from floodmark.dstreams.scala import is_boxed, items, option, pairs
+from floodmark.dstreams.scala import held_array, is_boxed, items, option, pairs
 from floodmark.errors import CannotRead, OverLimit
 from floodmark.state.files.javadata import DataReader
 
@@ -192,7 +192,10 @@ def _collection(value: JavaObject, budget: Budget, depth: int) -> Any:
     is_map = "Map" in value.name or (isinstance(factory, JavaObject) and _makes_map(factory))
     if is_map:
         return _mapping(pairs(value), budget, depth)
-    return [plain_value(one, budget, depth + 1) for one in items(value)]
+    held = items(value)
+    if not held and not value.written and held_array(value) is None and any(value.fields.values()):
+        raise _only_by_its_class(value.name)  # a Range, say: nothing of it is written as a value
+    return [plain_value(one, budget, depth + 1) for one in held]
 
 
 def _makes_map(factory: JavaObject) -> bool:

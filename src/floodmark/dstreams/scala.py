@@ -34,8 +34,8 @@ def items(value: Any) -> list[Any]:
         return list(value.items)
     if not isinstance(value, JavaObject):
         return []
-    array = value.get("array")
-    if isinstance(array, JavaArray):
+    array = held_array(value)
+    if array is not None:
         size = value.get("size0")
         held = list(array.items)
         return held[:size] if isinstance(size, int) and size >= 0 else held
@@ -44,6 +44,12 @@ def items(value: Any) -> list[Any]:
         for one in value.written
         if not isinstance(one, bytes) and not (isinstance(one, JavaObject) and _ends(one))
     ]
+
+
+def held_array(value: JavaObject) -> JavaArray | None:
+    """What a collection keeps its values in: `unsafeArray` in Scala's ArraySeq, `a` in Java's."""
+    found = (value.get(name) for name in ("array", "unsafeArray", "a"))
+    return next((one for one in found if isinstance(one, JavaArray)), None)
 
 
 def _ends(value: JavaObject) -> bool:
