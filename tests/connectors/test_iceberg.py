@@ -194,6 +194,16 @@ def test_batches_of_once_iceberg_are_in_lower_case(tmp_path: Path) -> None:
     assert rules(sink=str(table)) == {}
 
 
+def test_a_sink_that_only_a_note_names_is_not_said_to_have_forgotten(
+    copied: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = {"sink": "iceberg", "sink_options": {"path": "lake.db.copy"}, "output_mode": "append"}
+    samples.write(copied, {"_floodmark/starts/0.json": json.dumps(note).encode()})
+    assert rules(copied, table=in_table("orders")) == {}
+    assert run(["doctor", str(copied), "--table", in_table("orders")]) == 0
+    assert "The newest that the sink" not in capsys.readouterr().out
+
+
 def test_what_expiry_forgets_is_in_the_plan(copied: Path) -> None:
     (copied / "commits" / "2").unlink()
     note = {"sink": "iceberg", "sink_options": {"path": "lake.db.copy"}, "output_mode": "append"}

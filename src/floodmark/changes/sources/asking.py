@@ -84,7 +84,7 @@ def _sink(
             "nothing to compare with.",
             "Give the folder that the query writes to, or leave --sink out.",
         )
-    if sink.place is None or sink.kind is None or not (sink.by_query or sink.by_number):
+    if sink.place is None or sink.kind is None or not sink.log_is_read:
         return None
     name = "" if sink.by_number else evidence.checkpoint.query_id or ""
     return SinkLog(sink.place, sink.kind, sink.newest.get(name))
