@@ -97,6 +97,7 @@ def test_a_terminal_gets_a_live_screen_and_keeps_the_last_look(checkpoint: Path)
             if select.select([leader], [], [], 0.5)[0]:
                 seen += os.read(leader, 65536)
         process.send_signal(2)
+        deadline = time.monotonic() + 60
         # Whatever it has written is read, also after its end: then reading fails, or waits.
         while select.select([leader], [], [], 0.5 if process.poll() is not None else 5)[0]:
             assert time.monotonic() < deadline

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 from named_sources import SCENARIOS, NamedScenario, run_named
-from test_continuity import HERE, ROOT, SPARKS, _packages
+from test_continuity import HERE, ROOT, SPARKS
+
+from other_spark import packages
 
 QUICK = [one for one in SCENARIOS if one.quick]
 
@@ -30,7 +32,7 @@ def test_every_naming(version: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     python = sys.executable if version == "4.2.0" else str(SPARKS / version / "bin" / "python")
     if not Path(python).exists():
         pytest.skip(f"Spark {version} is not here")
-    paths = [ROOT / "src", *([_packages(tmp_path / "packages")] if version != "4.2.0" else [])]
+    paths = [ROOT / "src", *([packages(tmp_path / "packages")] if version != "4.2.0" else [])]
     done = subprocess.run(
         [python, str(HERE / "named_sources.py"), str(tmp_path)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))},

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from statistics import median
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -92,16 +94,35 @@ def command(
         storage=storage,
     )
     first = next(seen)  # what is wrong with the checkpoint is said as by any other verb
+    looks = _until_ctrl_c(chain([first], seen))
     try:
         if as_json:
-            _as_json(chain([first], seen))
+            _as_json(looks)
         elif once or not _is_live():
-            _as_lines(chain([first], seen))
+            _as_lines(looks)
         else:
-            _live(chain([first], seen))
+            _live(looks)
     except KeyboardInterrupt:
         return 0  # it is the way to end it
     return 0
+
+
+def _until_ctrl_c(seen: Iterable[Sighting]) -> Iterator[Sighting]:
+    """Python drops an interrupt that strikes while it clears something away: it is noted here."""
+    asked: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        asked.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        for look in seen:
+            if asked:
+                return
+            yield look
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _is_live() -> bool:
