@@ -8,6 +8,7 @@ it ends when Python tells it to, or when Python is gone and its standard input w
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import subprocess
@@ -22,6 +23,7 @@ from floodmark.errors import WrongUse
 _REAPED_WITHIN_SECONDS = 30.0
 _ENDED_WITHIN_SECONDS = 3.0
 _TAIL_BYTES = 64 * 1024
+_PY4J_BROKEN = "Exception while sending command."
 _OUT_OF_MEMORY = "OutOfMemoryError"
 # Spark's own, SparkExitCode.OOM.
 _OUT_OF_MEMORY_STATUS = 52
@@ -148,19 +150,25 @@ def lost_connection(error: BaseException) -> bool:
 
 
 def quiet_when_gone(spark: Any) -> None:
-    """A JVM that dies breaks off what it tells Python; PySpark's server would print a traceback."""
+    """A JVM that dies breaks off what it says; PySpark and py4j would print a traceback each."""
+
+    def still_lives() -> bool:
+        jvm = child_of(spark)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            # The connection breaks a moment before the process can be waited for.
+            if jvm is not None:
+                jvm.wait(_ENDED_WITHIN_SECONDS)
+        return not is_gone(spark)
+
+    # py4j tells it to the root of all loggers.
+    logging.getLogger().addFilter(lambda record: record.msg != _PY4J_BROKEN or still_lives())
     server = getattr(spark.sparkContext, "_accumulatorServer", None)
     if server is None:
         return
     tell = server.handle_error
 
     def handle_error(request: Any, address: Any) -> None:
-        jvm = child_of(spark)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            # The connection breaks a moment before the process can be waited for.
-            if jvm is not None:
-                jvm.wait(_ENDED_WITHIN_SECONDS)
-        if not is_gone(spark):
+        if still_lives():
             tell(request, address)
 
     server.handle_error = handle_error
