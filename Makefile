@@ -40,12 +40,12 @@ lint: setup ## Style, types, the walls between the layers, and known weaknesses
 	@$(BIN)/lint-imports --cache-dir .cache/import-linter
 	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src
 
-# What needs neither Spark nor servers runs in two processes; the rest shares one session and its servers.
+# In two processes: a file's tests stay in one, which has a session and servers of its own.
 test: lint services ## Everything that has to hold, real servers included
 	@ended=0; \
 	$(BIN)/python -m pytest -q -n 2 -m 'not spark and not services and not soak' --deselect tests/fuzz || ended=1; \
 	$(BIN)/python -m pytest -m 'not spark and not services and not soak' tests/fuzz || ended=1; \
-	$(BIN)/python -m pytest -m '(spark or services) and not soak' || ended=1; \
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m '(spark or services) and not soak' || ended=1; \
 	$(BIN)/python bench/quick || ended=1; \
 	exit $$ended
 

@@ -53,7 +53,7 @@ class OutlineListener(Listener):
         if due is None:
             return
         try:
-            text = outline_text(gather_held(due.files, load(due.files)))
+            text = outline_text(gather_held(due.files, load(due.files)), running=True)
             if not due.file.exists() or due.file.read_text(encoding="utf-8") != text:
                 due.file.parent.mkdir(parents=True, exist_ok=True)
                 beside = due.file.with_name(f".{due.file.name}.new")

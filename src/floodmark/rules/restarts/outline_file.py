@@ -46,15 +46,18 @@ _SOMETHING = "something"
 _PROVIDER_FILE = {"hdfs": "delta", "rocksdb": "zip"}
 
 
-def outline_text(held: HeldCheckpoint) -> str:
-    """The outline of a checkpoint: small, in one order, without data and secrets."""
+def outline_text(held: HeldCheckpoint, running: bool = False) -> str:
+    """The outline of a checkpoint: small, in one order, without data and secrets.
+
+    While its query is `running`, a batch in flight is the next one, and says nothing of the stream.
+    """
     checkpoint = held.checkpoint
     document = {
         "floodmark": KIND,
         "version": VERSION,
         "checkpoint": public_url(checkpoint.path),
         "begun": checkpoint.latest_batch is not None,
-        "in_flight": checkpoint.in_flight_batch is not None,
+        "in_flight": checkpoint.in_flight_batch is not None and not running,
         "logs": {
             "offsets": checkpoint.offset_log_version,
             "commits": checkpoint.commit_log_version,
