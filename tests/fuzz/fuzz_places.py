@@ -13,6 +13,7 @@ import os
 import random
 import shutil
 import stat
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -217,9 +218,19 @@ def clear(place: Path) -> None:
     for name in (CHECKPOINT, NEW, REPO, PLAN):
         target = place / name
         if target.is_dir() and not target.is_symlink():
-            shutil.rmtree(target)
+            _remove(target)
         elif target.is_symlink() or target.exists():
             target.unlink()
+
+
+def _remove(folder: Path) -> None:
+    """A path as long as can be has folders deeper than Python's removal goes by itself."""
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(20_000)
+    try:
+        shutil.rmtree(folder)
+    finally:
+        sys.setrecursionlimit(usual)
 
 
 def put(place: Path, tree: Tree) -> None:
