@@ -8,6 +8,7 @@ it ends when Python tells it to, or when Python is gone and its standard input w
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import os
 import signal
@@ -15,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from floodmark.checkpoint.text import shorten
@@ -113,7 +115,14 @@ def _launch(original: Any, conf: Any, log: Path | None, stdout_to_stderr: bool) 
                 options["stderr"] = opened.enter_context(log.open("ab"))
             except OSError as error:
                 raise WrongUse(f"cannot write Spark's log: {error}") from error
+        Thread(target=_import_what_py4j_asks_for, daemon=True).start()
         return original(conf, popen_kwargs=options)
+
+
+def _import_what_py4j_asks_for() -> None:
+    """While the JVM starts: numpy and pandas, which PySpark imports with its first list for it."""
+    with contextlib.suppress(ImportError):
+        importlib.import_module("pyspark.testing.utils")
 
 
 def child_of(spark: Any) -> subprocess.Popen[bytes] | None:
