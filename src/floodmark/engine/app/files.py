@@ -41,7 +41,7 @@ _SKIPPED = (
     "utime",
 )
 _SKIPPED_TREES = ("copy", "copy2", "copyfile", "copytree", "move", "rmtree")
-_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _COPIED_BYTES = 64 * 1024 * 1024
 _REFUSED = {
     "os.chmod": "changes a file's mode",
@@ -85,13 +85,13 @@ class _Files:
 
     def is_free(self, path: Any) -> bool:
         """Whether writing there changes nothing that was there before."""
-        place = _absolute(path)
+        place = absolute_path(path)
         return place is not None and place.startswith(
             ("/dev/", "/proc/self/", *(f"{one}/" for one in (*self.own, *_free)))
         )
 
     def stand_in(self, path: Any, mode: str) -> Path:
-        place = _absolute(path) or str(path)
+        place = absolute_path(path) or str(path)
         if place not in self.written:
             made = self.scratch / str(len(self.written))
             keeps = "w" not in mode and "x" not in mode
@@ -164,9 +164,9 @@ def _opening(files: _Files, original: Any) -> Any:
             return original(file, mode, *given, **named)
         writes = isinstance(mode, str) and any(sign in mode for sign in "wax+")
         if writes and not files.is_free(file):
-            mode = mode.replace("x", "w") if _absolute(file) not in files.written else mode
+            mode = mode.replace("x", "w") if absolute_path(file) not in files.written else mode
             return original(files.stand_in(file, mode), mode, *given, **named)
-        return original(files.written.get(_absolute(file) or "", file), mode, *given, **named)
+        return original(files.written.get(absolute_path(file) or "", file), mode, *given, **named)
 
     return opened
 
@@ -177,12 +177,14 @@ def _opening_descriptor(files: _Files) -> Callable[[Any], Any]:
             # A path below another descriptor is left to the audit hook.
             if not files.watch.is_users_call() or "dir_fd" in named:
                 return original(path, flags, *given, **named)
-            if flags & _WRITES and not files.is_free(path):
-                is_new = _absolute(path) not in files.written
+            if flags & WRITES and not files.is_free(path):
+                is_new = absolute_path(path) not in files.written
                 path = files.stand_in(path, "w" if flags & os.O_TRUNC else "a")
                 flags = flags & ~os.O_EXCL if is_new else flags
                 return original(path, flags, *given, **named)
-            return original(files.written.get(_absolute(path) or "", path), flags, *given, **named)
+            return original(
+                files.written.get(absolute_path(path) or "", path), flags, *given, **named
+            )
 
         return opened
 
@@ -218,7 +220,7 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
             continue
         if event == "open":
             path, _, flags = arguments
-            if not (isinstance(flags, int) and flags & _WRITES) or isinstance(path, int):
+            if not (isinstance(flags, int) and flags & WRITES) or isinstance(path, int):
                 continue
             words = "writes a file"
         else:
@@ -234,7 +236,7 @@ def _shown(path: Any) -> str:
     return " ".join(map(str, path)) if isinstance(path, list | tuple) else str(path)
 
 
-def _absolute(path: Any) -> str | None:
+def absolute_path(path: Any) -> str | None:
     """None for what is no path: a file's number."""
     if not isinstance(path, str | bytes | os.PathLike):
         return None

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from floodmark.engine.app.files import WRITES, absolute_path
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.watch import Watch
 from floodmark.engine.drill.marks import Marks
@@ -25,7 +26,6 @@ from floodmark.engine.drill.places import Places
 from floodmark.engine.drill.run_spec import SinkNote
 from floodmark.engine.drill.spark_doors import unseen
 
-_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _REFUSED = {
     "os.exec": "becomes another program",
     "os.fork": "starts another process",
@@ -114,7 +114,7 @@ class FileDoors:
 
     def _opening(self, original: Any) -> Any:
         def opened(file: Any, mode: str = "r", *given: Any, **named: Any) -> Any:
-            path = _absolute(file)
+            path = absolute_path(file)
             if path is None or not (self.enabled and self._watch.is_users_call()):
                 return original(file, mode, *given, **named)
             if self._is_free(path):
@@ -135,7 +135,7 @@ class FileDoors:
 
     def _making(self, original: Any) -> Any:
         def make(path: Any, *given: Any, **named: Any) -> None:
-            absolute = _absolute(path)
+            absolute = absolute_path(path)
             # Files of the run have no folders: nothing has to be made for them.
             if not self._applies() or absolute is None or self._is_free(absolute):
                 original(path, *given, **named)
@@ -148,7 +148,7 @@ class FileDoors:
                 return original(*given, **named)
             own = []
             for one in given:
-                path = _absolute(one)
+                path = absolute_path(one)
                 if path is None or self._is_free(path):
                     own.append(one)
                     continue
@@ -172,7 +172,7 @@ class FileDoors:
             return
         if event == "open":
             path, _, flags = arguments
-            if not (isinstance(flags, int) and flags & _WRITES) or isinstance(path, int):
+            if not (isinstance(flags, int) and flags & WRITES) or isinstance(path, int):
                 return
             words = "writes"
         else:
@@ -181,7 +181,7 @@ class FileDoors:
                 path = arguments[1]
         if not self._watch.is_users_call():
             return
-        absolute = None if event.startswith(_NO_PATH) else _absolute(path)
+        absolute = None if event.startswith(_NO_PATH) else absolute_path(path)
         if absolute is not None and self._is_free(absolute):
             return
         raise self._watch.refuse(f"the pipeline {words} {_shown(path)}")
@@ -198,10 +198,3 @@ def _shown(path: Any) -> str:
     if isinstance(path, str | bytes | os.PathLike):
         return os.fsdecode(path)
     return ":".join(map(str, path)) if isinstance(path, list | tuple) else str(path)
-
-
-def _absolute(path: Any) -> str | None:
-    """None for what is no path: a file's number."""
-    if not isinstance(path, str | bytes | os.PathLike):
-        return None
-    return os.path.abspath(os.fsdecode(path))  # noqa: PTH100
