@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import floodmark
+from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
 from floodmark.storage.process import kill_family
 
 APP = """
@@ -33,7 +34,7 @@ def show(time, totals):
         json.dump(found, out)
     os.replace("{root}/totals.tmp", "{root}/totals.json")
 
-@dstream(checkpoint="{root}/cp", batch="1s", save_state="2s")
+@dstream(checkpoint="{root}/cp", batch="{batch}ms", save_state="{state}ms")
 def sales(ssc):
     rows = ssc.textFileStream("{root}/in").map(lambda line: line.split(","))
     paid = rows.map(lambda row: (row[1], float(row[3])))
@@ -42,7 +43,7 @@ def sales(ssc):
 
 
 class Campaign:
-    def __init__(self, root: Path, seed: int) -> None:
+    def __init__(self, root: Path, seed: int, batch_ms: int = 1000) -> None:
         self.root = root
         self.chance = random.Random(seed)
         self.oracle: dict[str, float] = {}
@@ -51,7 +52,7 @@ class Campaign:
         self.hit: Counter[str] = Counter()
         (root / "in").mkdir(parents=True)
         self.app = root / "sales.py"
-        self.app.write_text(APP.format(root=root))
+        self.app.write_text(APP.format(root=root, batch=batch_ms, state=2 * batch_ms))
 
     def put(self) -> None:
         """One more file, with a few orders."""
@@ -86,10 +87,18 @@ class Campaign:
         lines = self.root / "cp" / "_floodmark" / "progress.jsonl"
         return len(lines.read_bytes().splitlines()) if lines.exists() else 0
 
+    def inside(self) -> DStreamsCheckpoint:
+        found = floodmark.inspect(str(self.root / "cp")).dstreams
+        assert found is not None
+        return found
+
+    def newest(self) -> int:
+        return max(int(path.name[11:24]) for path in (self.root / "cp").glob("checkpoint-*"))
+
     def phase(self) -> str:
         """What the kill has hit, by what it left in the folder."""
-        inside = floodmark.inspect(str(self.root / "cp")).dstreams
-        assert inside is not None
+        inside = self.inside()
+        assert not inside.gone_rdds, f"{inside.restart_file} names what is gone"
         if any(rdd.missing is not None or not rdd.partitions for rdd in inside.rdds) or any(
             "-attempt-" in path for path in inside.temporary
         ):
@@ -101,18 +110,24 @@ class Campaign:
     def is_founded(self) -> bool:
         return any((self.root / "cp").glob("checkpoint-*"))
 
+    def until(self, process: subprocess.Popen[bytes], reached: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 240
+        while not reached():
+            assert process.poll() is None, (self.root / "run.log").read_text()[-3000:]
+            assert time.monotonic() < deadline, "this start did not get there"
+            if self.is_founded():
+                self._feed(0.2)
+            time.sleep(0.05)
+
+    def until_batches(self, process: subprocess.Popen[bytes], number: int) -> None:
+        self.until(process, lambda: self.batches() >= number)
+
     def run(self, kills: int) -> None:
         process = self.start()
         done = 0
         try:
             for _ in range(kills):
-                deadline = time.monotonic() + 240
-                while self.batches() <= done:
-                    assert process.poll() is None, (self.root / "run.log").read_text()[-3000:]
-                    assert time.monotonic() < deadline, "no batch of this start was done"
-                    if self.is_founded():
-                        self._feed(0.2)
-                    time.sleep(0.05)
+                self.until_batches(process, done + 1)
                 life = self.chance.uniform(0, 5)
                 self._feed(life)
                 self.kill(process)

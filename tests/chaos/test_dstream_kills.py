@@ -26,6 +26,33 @@ def test_one_kill(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.spark
+@pytest.mark.timeout(900)
+def test_a_kill_while_it_catches_up_keeps_what_was_done(tmp_path: Path) -> None:
+    """Spark alone goes back to a file from before, whose saved RDDs it may have removed."""
+    campaign = Campaign(tmp_path / "behind", seed=23, batch_ms=400)
+    process = campaign.start()
+    campaign.until_batches(process, 2)
+    campaign.kill(process)
+    time.sleep(10)  # batches to catch up with
+    behind = campaign.inside()
+    process = campaign.start()
+    # The newest file is named after a batch of now, and old ones still wait to be run.
+    campaign.until(process, lambda: campaign.newest() > max(behind.checkpoint_times) + 10_000)
+    campaign.kill(process)
+    before = campaign.inside()
+    assert len(before.pending_times or ()) > 10
+    done = campaign.batches()
+    process = campaign.start()
+    campaign.until_batches(process, done + 3)
+    campaign.kill(process)
+    after = campaign.inside()
+    assert after.gone_rdds == ()
+    assert (after.checkpoint_time_ms or 0) > min(before.pending_times or ())
+    assert min(after.pending_times or ()) > min(before.pending_times or ())
+
+
+@pytest.mark.soak
+@pytest.mark.spark
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", [2026, 2027])
 def test_ten_kills(seed: int, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from drivers import Driver
 import floodmark
 from floodmark.checkpoint.dstreams.folder import DStream
 from floodmark.dstreams.input_files import input_files
+from floodmark.engine.dstreams.carrying import require_whole_state
 from floodmark.engine.dstreams.declaration import dstream
 from floodmark.engine.dstreams.founding import _zero_after
 from floodmark.engine.dstreams.intervals import milliseconds_of, state_interval
-from floodmark.errors import FloodmarkError, InUse, Refused, WouldLose, WrongUse
+from floodmark.errors import CannotRead, FloodmarkError, InUse, Refused, WouldLose, WrongUse
 
 APP = """
 import json
@@ -60,6 +62,17 @@ def totals(spark, start):
 """
 FIRST = "return round(sum(paid) + (total or 0.0), 2)"
 SECOND = "total = total or {'sum': 0.0}\n    return {'sum': round(total['sum'] + sum(paid), 2)}"
+
+
+def test_a_state_that_is_gone_is_named_before_spark_is_asked() -> None:
+    golden = Path(__file__).parents[1] / "golden" / "4.2" / "dstreams" / "checkpoint"
+    found = floodmark.inspect(str(golden)).dstreams
+    assert found is not None
+    assert found.state_streams
+    require_whole_state("cp", found, "app.py")
+    with pytest.raises(CannotRead, match="names a state that is gone") as refused:
+        require_whole_state("cp", replace(found, rdds=()), "app.py")
+    assert str(refused.value.do).endswith("floodmark run app.py --fresh-with-state")
 
 
 class Seen:

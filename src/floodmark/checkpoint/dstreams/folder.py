@@ -185,6 +185,17 @@ class DStreamsCheckpoint:
         """The streams that save RDDs."""
         return tuple(at for at, one in enumerate(self.streams) if one.rdds)
 
+    @property
+    def gone_rdds(self) -> tuple[tuple[int, str], ...]:
+        """(stream, location) of each saved RDD that `restart_file` names and that is not there."""
+        there = {rdd.path for rdd in self.rdds if rdd.partitions}
+        return tuple(
+            (at, location)
+            for at, stream in enumerate(self.streams)
+            for location in stream.rdds.values()
+            if rdd_folder(location) not in there
+        )
+
 
 def graph_files(files: Iterable[FileInfo]) -> tuple[GraphFile, ...]:
     """Oldest first, in the order of Spark's: it begins at the end."""

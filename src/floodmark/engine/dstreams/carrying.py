@@ -50,6 +50,17 @@ def require_readable(path: str, found: DStreamsCheckpoint) -> None:
         )
 
 
+def require_whole_state(path: str, found: DStreamsCheckpoint, application: str) -> None:
+    """Spark takes the newest file that it can read, and fails where a saved RDD of it is gone."""
+    for _, location in found.gone_rdds:
+        raise CannotRead(
+            f"{path}: {found.restart_file} names a state that is gone: {location}",
+            "Spark takes this file, and does not start without that state.",
+            "Begin anew with the newest whole state and the input that it does not hold: "
+            f"floodmark run {application} --fresh-with-state",
+        )
+
+
 def state_time(path: str, found: DStreamsCheckpoint) -> int:
     """The newest batch of which every state is saved as a whole; without state, the last one."""
     if not found.state_streams:

@@ -68,12 +68,23 @@ def set_intervals(ssc: Any, streams: Sequence[BuiltStream], told_ms: int | None)
 
 def private_field(owner: Any, name: str) -> Any:
     """A field of the object's own class; Scala puts the class's name before some."""
-    for field in owner.getClass().getDeclaredFields():
-        if str(field.getName()).rpartition("$$")[2] == name:
-            field.setAccessible(True)
-            return field
+    return _opened(owner, owner.getClass().getDeclaredFields(), name)
+
+
+def private_value(ssc: Any, owner: Any, name: str) -> Any:
+    """What a `lazy val` of the object's own class gives, made now if it was not before."""
+    method = _opened(owner, owner.getClass().getDeclaredMethods(), name)
+    nothing = ssc.sparkContext._gateway.new_array(ssc._jvm.java.lang.Object, 0)
+    return method.invoke(owner, nothing)
+
+
+def _opened(owner: Any, members: Iterable[Any], name: str) -> Any:
+    for member in members:
+        if str(member.getName()).rpartition("$$")[2] == name:
+            member.setAccessible(True)
+            return member
     raise WrongUse(
         f"this Spark's {owner.getClass().getSimpleName()} has no {name}",
-        "floodmark tells the stream there which files were read.",
+        "floodmark reads or sets it, so that a recovery loses nothing.",
         "Tell the project which Spark release you use.",
     )

@@ -21,7 +21,8 @@ from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
 from floodmark.checkpoint.layout import NOTES
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.engine.dstreams.before_start import judge_dstream
-from floodmark.engine.dstreams.carrying import carried_over, require_readable
+from floodmark.engine.dstreams.carrying import carried_over, require_readable, require_whole_state
+from floodmark.engine.dstreams.catching_up import write_under_newest_name
 from floodmark.engine.dstreams.code_notes import (
     code_of,
     noted_code,
@@ -137,6 +138,13 @@ def _recorded_codec(checkpoint: str) -> str | None:
     return None if found is None else found.codec
 
 
+def _file_taken(found: DStreamsCheckpoint | None, time_ms: int) -> str:
+    """Which file Spark took: the newest whose batch is the recovered one's."""
+    if found is not None and found.checkpoint_time_ms == time_ms and found.restart_file:
+        return found.restart_file
+    return f"an older file, of the batch of {time_ms}: newer ones could not be read"
+
+
 class _Run:
     def __init__(
         self,
@@ -239,6 +247,7 @@ class _Run:
         else:
             assert saved.dstreams is not None
             require_readable(self._location, saved.dstreams)
+            require_whole_state(self._location, saved.dstreams, str(self._application))
             note = noted_code(self._files, saved.dstreams)
             if not options.old_code:
                 require_same_code(
@@ -308,18 +317,14 @@ class _Run:
                 "--fresh-with-state",
             ) from error
         time_ms = int(ssc._jssc.ssc().initialCheckpoint().checkpointTime().milliseconds())
-        self._say(f"recovers the context from {self._file_taken(time_ms)}")
+        found = load(self._files).dstreams
+        self._say(f"recovers the context from {_file_taken(found, time_ms)}")
+        names = found.checkpoint_times if found else ()
+        write_under_newest_name(ssc, max((time_ms, *names)))
         missed = (int(time.time() * 1000) - time_ms) // self._pipeline.batch_ms
         if missed > _MANY:
             self._say(f"makes up for {missed:,} batches of the time that it was down")
         return ssc
-
-    def _file_taken(self, time_ms: int) -> str:
-        """Which file Spark took: the newest whose batch is the recovered one's."""
-        found = load(self._files).dstreams
-        if found is not None and found.checkpoint_time_ms == time_ms and found.restart_file:
-            return found.restart_file
-        return f"an older file, of the batch of {time_ms}: newer ones could not be read"
 
     def _tell_carried(self, found: DStreamsCheckpoint, carried: CarriedOver) -> None:
         keys = sum(len(pairs) for _, pairs in carried.states)

@@ -25,13 +25,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     found = evidence.checkpoint.dstreams
     if found is None or not evidence.checkpoint.complete:
         return
-    there = {rdd.path for rdd in found.rdds if rdd.partitions}
-    for at, stream in enumerate(found.streams):
-        for location in stream.rdds.values():
-            folder = rdd_folder(location)
-            if folder not in there:
-                yield RULE.finding(
-                    folder,
-                    f"{found.restart_file} names {location} as the state of stream {at}, and "
-                    "the folder has no such RDD.",
-                )
+    for at, location in found.gone_rdds:
+        yield RULE.finding(
+            rdd_folder(location),
+            f"{found.restart_file} names {location} as the state of stream {at}, and "
+            "the folder has no such RDD.",
+        )
