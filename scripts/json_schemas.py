@@ -19,7 +19,13 @@ from typing import Any
 
 Schema = dict[str, Any]
 Shape = Any
-"""A type, or a dict of field names and shapes."""
+"""A type, a dict of field names and shapes, a list of such a dict, or one of these `Described`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Described:
+    shape: Shape
+    words: str
 
 
 def _named(path: str) -> Any:
@@ -27,34 +33,45 @@ def _named(path: str) -> Any:
     return getattr(importlib.import_module(f"floodmark.{module}"), name)
 
 
+def _many(path: str, words: str) -> Described:
+    return Described(list[_named(path)], words)  # type: ignore[misc]
+
+
 def _shapes() -> dict[str, Shape]:
     """Document → what it is made of. A second document of a verb has the option in its name."""
-    from floodmark.changes.plan import Plan
-
-    findings = {"findings": list[_named("rules.finding.Finding")]}  # type: ignore[misc]
+    findings = {"findings": _many("rules.finding.Finding", "What the rules found, worst first.")}
     batch = _named("engine.proof.replay.ReplayedBatch")
-    about = {"checkpoint": str, "application": str, "same_code": bool | None, "foreach_batch": str}
+    sink = _named("checkpoint.live_answers.SinkLog") | None
+    inspection = _named("checkpoint.inspection.Inspection")
     return {
-        "inspect": _named("checkpoint.inspection.Inspection"),
-        "batches": {"batches": list[_named("checkpoint.inspection.BatchSummary")]},  # type: ignore[misc]
+        "inspect": inspection,
+        "inspect --schema": (
+            inspection,
+            {"schemas": _many("statestore.schemas.StoreSchema", "What each store keeps.")},
+        ),
+        "inspect PIPELINE": _named("api.pipelines.PipelineFlows"),
+        "batches": {"batches": _many("checkpoint.inspection.BatchSummary", "Oldest first.")},
         "offsets": _named("checkpoint.position.Position"),
-        "files": {"files": list[_named("connectors.files.input_files.InputFile")]},  # type: ignore[misc]
+        "files": {"files": _many("connectors.files.input_files.InputFile", "In order of the log.")},
         "state": {
-            "operator": int,
-            "store": str,
-            "batch": int,
-            "key_schema": str,
-            "value_schema": str,
-            "rows": list[dict[str, Any]],
+            "operator": Described(int, "The stateful operator."),
+            "store": Described(str, "Its store."),
+            "batch": Described(int, "The state is that after this batch."),
+            "key_schema": Described(str, "The key's columns, as DDL."),
+            "value_schema": Described(str, "The value's columns, as DDL."),
+            "rows": Described(list[dict[str, Any]], "Column → value, up to `--limit` rows."),
         },
         "state --stats": _named("statestore.view.StateStats"),
         "state --changes": _named("statestore.diff.StateDiff"),
-        "state --export": {"file": str, "rows": int},
-        "diff": {
-            "differences": list[_named("checkpoint.differences.Difference")],  # type: ignore[misc]
-            "state": list[_named("statestore.compare.StateDifference")],  # type: ignore[misc]
+        "state --export": {
+            "file": Described(str, "The file that was written."),
+            "rows": Described(int, "How many rows it has."),
         },
-        "scan": {"checkpoints": list[_named("checkpoint.inspection.ScanEntry")]},  # type: ignore[misc]
+        "diff": {
+            "differences": _many("checkpoint.differences.Difference", "What the logs differ in."),
+            "state": _many("statestore.compare.StateDifference", "What the state differs in."),
+        },
+        "scan": {"checkpoints": _many("checkpoint.inspection.ScanEntry", "Sorted by path.")},
         "lag": _named("connectors.behind.Lag"),
         "watch": _named("fleet.sighting.Sighting"),
         "run": _named("engine.run.stream.RunReport"),
@@ -63,39 +80,60 @@ def _shapes() -> dict[str, Shape]:
         "check": _named("rules.restarts.reason.Judgement"),
         "compare": _named("engine.proof.compare.CodeComparison"),
         "drill": _named("engine.drill.drill.Drill"),
-        "replay": (batch, about),
+        "replay": (batch, _replay()),
         "replay --batches": {
-            "batches": list[batch],  # type: ignore[valid-type]
-            "matches_checkpoint": bool | None,
-            **about,
+            "batches": Described(list[batch], "In order."),  # type: ignore[valid-type]
+            "matches_checkpoint": Described(
+                bool | None, "Every state is the checkpoint's; null where none can be compared."
+            ),
+            **_replay(),
         },
-        "doctor": {**findings, "sink": _named("checkpoint.live_answers.SinkLog") | None},
+        "doctor": {**findings, "sink": Described(sink, "What `--sink` has; null without it.")},
         "lint": findings,
-        "explain": {
-            "code": str,
-            "rule": str,
-            "severity": _named("rules.finding.Severity"),
-            "finds": str,
-            "why": str,
-            "restart": str,
-            "do": str,
-            "repairable": bool,
+        "explain": _rule(),
+        "explain --all": {"rules": Described([_rule()], "Every rule, by its code.")},
+        "a changing verb": {
+            "plan": Described(_named("changes.plan.Plan"), "What is done, and why."),
+            "executed": Described(bool, "It was carried out."),
         },
-        "a changing verb": {"plan": Plan, "executed": bool},
-        "backup --list": {
-            "snapshots": [
-                {
-                    "id": str,
-                    "made_ms": int,
-                    "location": str,
-                    "query_id": str | None,
-                    "batch": int | None,
-                    "files": int,
-                    "bytes": int,
-                }
-            ]
+        "backup --list": {"snapshots": Described([_snapshot()], "Oldest first.")},
+        "backup --check": {
+            "snapshots": Described(int, "How many were read."),
+            "damage": _many("storage.repository.Damage", "Contents that are not as they were."),
         },
-        "backup --check": {"snapshots": int, "damage": list[_named("storage.repository.Damage")]},  # type: ignore[misc]
+    }
+
+
+def _replay() -> dict[str, Shape]:
+    said = field_words(_named("engine.proof.replay.Replay"))
+    kinds: dict[str, Any] = {"checkpoint": str, "application": str, "same_code": bool | None}
+    kinds["foreach_batch"] = str
+    return {name: Described(kind, said[name]) for name, kind in kinds.items()}
+
+
+def _rule() -> dict[str, Shape]:
+    severity = _named("rules.finding.Severity")
+    return {
+        "code": Described(str, "The rule's code."),
+        "rule": Described(str, "The rule's name, which `--allow` takes."),
+        "severity": Described(severity, "Of its worst finding."),
+        "finds": Described(str, "What it finds."),
+        "why": Described(str, "Why it matters."),
+        "restart": Described(str, "What Spark does when the query is started like this."),
+        "do": Described(str, "What to do instead."),
+        "repairable": Described(bool, "`floodmark repair` can mend it."),
+    }
+
+
+def _snapshot() -> dict[str, Shape]:
+    return {
+        "id": Described(str, "The snapshot's id, which `restore --snapshot` takes."),
+        "made_ms": Described(int, "When it was made."),
+        "location": Described(str, "The checkpoint that was backed up."),
+        "query_id": Described(str | None, "The id by which sinks know the query."),
+        "batch": Described(int | None, "The last committed batch in it."),
+        "files": Described(int, "How many files it has."),
+        "bytes": Described(int, "How large they are together."),
     }
 
 
@@ -128,6 +166,8 @@ _PLAIN: dict[Any, Schema] = {
 
 
 def _of(shape: Shape, known: dict[str, Schema]) -> Schema:
+    if isinstance(shape, Described):
+        return {**_of(shape.shape, known), "description": shape.words}
     if isinstance(shape, dict):
         return _object({key: _of(item, known) for key, item in shape.items()}, shape)
     if isinstance(shape, list):
@@ -210,7 +250,9 @@ def _steps(known: dict[str, Schema]) -> Schema:
     """A step leaves out what it has nothing to say about."""
     from floodmark.changes.steps import _KEYS, OPERATIONS
 
-    properties: dict[str, Schema] = {"do": {"enum": sorted(OPERATIONS)}}
+    properties: dict[str, Schema] = {
+        "do": {"enum": sorted(OPERATIONS), "description": "What is done with the path."}
+    }
     for kind in OPERATIONS.values():
         hints, said = _hints(kind), field_words(kind)
         for field in dataclasses.fields(kind):

@@ -72,7 +72,7 @@ def pages() -> dict[str, str]:
 
 
 def file_name(document: str) -> str:
-    return document.removeprefix("a ").replace(" --", "-").replace(" ", "-") + ".json"
+    return document.removeprefix("a ").replace(" --", "-").replace(" ", "-").lower() + ".json"
 
 
 def _commands() -> Iterator[str]:

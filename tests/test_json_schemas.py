@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ def test_reading_verbs_print_what_the_schema_says(
 @pytest.mark.parametrize(
     ("arguments", "name"),
     [
+        (["inspect", "sales-hdfs", "--schema"], "inspect-schema"),
         (["offsets", "kafka"], "offsets"),
         (["files", "files"], "files"),
         (["state", "sales-hdfs"], "state"),
@@ -77,6 +79,12 @@ def test_a_document_is_what_its_schema_says(
     validate(document(arguments, capsys), name)
 
 
+def test_flows_of_a_pipeline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flow = tmp_path / "lake" / "_checkpoints" / "main" / "sales" / "orders" / "orders"
+    samples.write(flow / "0", samples.file_stream())
+    validate(document(["inspect", str(tmp_path / "lake")], capsys), "inspect-pipeline")
+
+
 def test_lag_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     samples.write(tmp_path / "files", samples.file_stream())
     (tmp_path / "in").mkdir()
@@ -94,6 +102,7 @@ def test_backups_are_listed_and_checked(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_a_rule_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     validate(document(["explain", "FM101"], capsys), "explain")
+    validate(document(["explain", "--all"], capsys), "explain-all")
 
 
 def test_every_verb_has_a_schema() -> None:
@@ -108,6 +117,23 @@ def test_a_schema_is_one(path: Path) -> None:
     schema = json.loads(path.read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("path", sorted(SCHEMAS.glob("*.json")), ids=lambda path: path.stem)
+def test_every_field_is_described(path: Path) -> None:
+    assert list(undescribed(json.loads(path.read_text()), "")) == []
+
+
+def undescribed(schema: Any, path: str) -> Iterator[str]:
+    if isinstance(schema, dict):
+        for name, field in schema.get("properties", {}).items():
+            if not field.get("description"):
+                yield f"{path}.{name}"
+        for key, part in schema.items():
+            yield from undescribed(part, path if key == "properties" else f"{path}.{key}")
+    elif isinstance(schema, list):
+        for number, part in enumerate(schema):
+            yield from undescribed(part, f"{path}.{number}")
 
 
 def test_a_field_that_no_schema_has_is_seen(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,8 +31,11 @@ class PipelineFlows:
     """A declarative pipeline's flows, with all of their checkpoints."""
 
     pipeline: str
+    """Its name in the specification, or the storage's folder where that is all there is."""
     storage: str
+    """The storage root that holds the checkpoints."""
     flows: tuple[ScanEntry, ...]
+    """Every checkpoint of every flow."""
 
     __repr__ = fields_text
 

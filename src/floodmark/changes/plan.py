@@ -28,7 +28,9 @@ class Precondition:
     """Checked when the plan is made and again when it is carried out."""
 
     name: str
+    """Its name."""
     words: str
+    """The same in a sentence."""
 
 
 UNCHANGED = "origin-unchanged"
@@ -46,8 +48,11 @@ class Consequence:
     """What the change means for one kind of sink."""
 
     sink: str
+    """The kind of sink."""
     words: str
+    """What happens there, in a sentence."""
     loses_or_repeats: bool = False
+    """Records are lost or written twice."""
     again: tuple[int, int] | None = None
     """The first and the last batch whose records the sink gets a second time."""
     skips: tuple[int, int] | None = None
@@ -65,14 +70,19 @@ class Consequence:
 @dataclass(frozen=True)
 class Plan:
     verb: str
+    """The command that made it."""
     title: str
+    """What the plan does, in a sentence."""
     origin: str
     """The place that is read. A saved plan is carried out from any folder: it is absolute."""
     target: str
     """The place that is changed."""
     steps: tuple[Step, ...]
+    """What is done, in order."""
     preconditions: tuple[Precondition, ...]
+    """What must hold when the plan is made and when it is carried out."""
     fingerprint: str
+    """A digest of the checkpoint's position: a plan for another position is refused."""
     standing: str
     """What the fingerprint stands for, in words."""
     block: int
@@ -80,13 +90,19 @@ class Plan:
     options: Mapping[str, Any] = field(default_factory=dict)
     """What the user chose."""
     notes: tuple[str, ...] = ()
+    """What else to know, in sentences."""
     consequences: tuple[Consequence, ...] = ()
+    """What the change means for sinks."""
     sink: str | None = None
     """The file sink's output folder, where its log is changed as well."""
     floodmark: str = "plan"
+    """Always `plan`: it tells such a file from others."""
     format: int = FORMAT
+    """The version of this format."""
     made_by: str = RELEASE
+    """The version of floodmark that made it."""
     digest: str = ""
+    """A digest of the whole plan: one that was edited is refused."""
 
     __repr__ = fields_text
     _repr_html_ = fields_html

@@ -29,12 +29,15 @@ class Step:
 
     do: ClassVar[str]
     path: str
+    """The file or folder that is changed, relative to its place."""
     why: str
+    """Why, in a few words."""
     size: int | None = field(default=None, kw_only=True)
     """The bytes that the file has when the step is done."""
     replaces: bool = field(default=False, kw_only=True)
     """The path holds something now, which is kept until `floodmark forget`."""
     place: str = field(default=TARGET, kw_only=True)
+    """Where it is: `target`, or `sink` for the file sink's log."""
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,11 @@ from floodmark.screen import fields_html, line_text
 @dataclass(frozen=True)
 class Difference:
     where: str
+    """What differs: a field, a setting, or a part of a source."""
     left: Any
+    """Its value in the first checkpoint or batch; null where it has none."""
     right: Any
+    """Its value in the second checkpoint or batch; null where it has none."""
 
     __repr__ = line_text
     _repr_html_ = fields_html

@@ -32,6 +32,7 @@ class HowSure:
     sureness: str
     """`certain`, `probable`, `possible`, or `unknown`."""
     why: str
+    """What shows that it is of this kind, or why nothing does."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,9 @@ class ScanEntry:
     path: str
     """The checkpoint."""
     kind: Kind | None
+    """Which of the two APIs wrote it; null where it cannot be read."""
     query_id: str | None
+    """The id by which sinks know the query."""
     latest_batch: int | None
     """The highest in offsets/."""
     committed_batch: int | None

@@ -58,6 +58,7 @@ class Timeline:
 @dataclass(frozen=True)
 class SinkLog:
     place: str
+    """The sink's table or folder."""
     kind: str
     """`delta`, `iceberg` or `files`."""
     newest: int | None

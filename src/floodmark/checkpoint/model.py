@@ -47,7 +47,9 @@ class Kind(str, Enum):
 @dataclass(frozen=True)
 class Unreadable:
     path: str
+    """The file, relative to the checkpoint."""
     reason: str
+    """Why it cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +57,19 @@ class StateOperator:
     """One stateful operator, as its folder and its own metadata show it."""
 
     operator: int
+    """Its number in the plan, and the name of its folder in state/."""
     name: str | None
     """As Spark 4.0 and later name it; earlier ones wrote no name."""
     provider: str
+    """What wrote the state: `hdfs` or `rocksdb`."""
     partitions: int
+    """How many partitions its state has."""
     stores: tuple[str, ...]
+    """The names of its stores: `default`, or one for each side of a join."""
     version: int | None
     """The newest state version there; batch N leaves version N + 1."""
     bytes: int
+    """How large its files are together."""
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ class Position:
     time_ms: int | None
     """When it was planned."""
     sources: tuple[SourcePosition, ...]
+    """Where each source stands after the batch."""
 
     __repr__ = fields_text
     _repr_html_ = fields_html

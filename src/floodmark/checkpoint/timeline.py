@@ -52,7 +52,10 @@ class Restart:
     """What Spark does with this checkpoint if the query starts now."""
 
     action: Action
+    """`begin` with the first batch, `continue` after the last one, `rerun` the batch in flight, or
+    `fail`."""
     batch: int | None
+    """The batch that Spark runs first; null where it fails before one."""
     words: str
     """One or two sentences for a person."""
 

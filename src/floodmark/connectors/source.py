@@ -90,7 +90,9 @@ class StartOption:
     """What to set on the reader of a new stream."""
 
     name: str
+    """The option's name, `startingOffsets` for example."""
     value: str
+    """The option's value."""
     form: str
     """What `--starting-offsets` prints: the value, or more where one value does not say it all."""
 

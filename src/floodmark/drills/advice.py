@@ -15,7 +15,9 @@ class DrilledSink:
     """A place that the pipeline writes to."""
 
     place: str
+    """The place, as the pipeline names it."""
     kind: str
+    """Its format: delta, parquet, jdbc, and so on."""
     by: str
     """`spark` or `function`."""
     transaction: bool = False

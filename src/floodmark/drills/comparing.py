@@ -22,8 +22,11 @@ class SinkDifference:
     wrong: int = 0
     """Rows that the undisturbed sink does not have at all."""
     lost_rows: tuple[Row, ...] = ()
+    """The first of the lost rows."""
     repeated_rows: tuple[Row, ...] = ()
+    """The first of the repeated rows."""
     wrong_rows: tuple[Row, ...] = ()
+    """The first of the wrong rows."""
     only_in: tuple[str, ...] = ()
     """Columns in which alone lost and wrong rows differ: a clock's, perhaps."""
 
@@ -81,11 +84,15 @@ class PointResult:
     """What a crash at one point has done."""
 
     point: str
+    """Where in the batch the driver was killed."""
     survived: bool | None
     """None: the point was not hit in any of the tries."""
     repeated: int = 0
+    """Rows that are in the sinks more often than they should be."""
     lost: int = 0
+    """Rows that the sinks do not have."""
     wrong: int = 0
+    """Rows that the undisturbed run does not write at all."""
     batch: int | None = None
     """The batch whose driver was killed."""
     hit: str | None = None

@@ -22,7 +22,10 @@ _CLOCKS_DIFFER_MS = 5_000
 @dataclass(frozen=True)
 class BatchBar:
     batch: int
+    """The batch."""
     status: Status
+    """`committed`, `in-flight`, `uncommitted-gap` (a later one is committed) or `offset-purged`
+    (only its commit is left)."""
     planned_ms: int | None
     """The batch's own time, which Spark takes when it plans it."""
     committed_ms: int | None
@@ -32,7 +35,9 @@ class BatchBar:
     source: str | None
     """What tells the duration: `progress` or `files`."""
     watermark_ms: int | None
+    """The watermark that the batch began with."""
     rows: int | None = None
+    """Rows that it read, where a progress line tells."""
 
 
 @dataclass(frozen=True)

@@ -39,12 +39,19 @@ class StreamHealth(str, Enum):
 @dataclass(frozen=True)
 class Pulse:
     health: StreamHealth
+    """`on-time`, `late` after two usual intervals, `stalled` after ten with work waiting, `quiet`
+    after ten otherwise, `idle` with nothing to read, `new` with too few batches to tell,
+    `unknown`."""
     last_commit_ms: int | None
+    """When the last batch was committed."""
     age_ms: int | None
+    """How long ago that was."""
     usual_ms: int | None
     """The 95th percentile of the times between commits."""
     batches_per_minute: float | None
+    """Over the most recent batches."""
     words: str
+    """The same in a sentence."""
 
 
 def usual_interval(times_ms: Sequence[int]) -> int | None:

@@ -23,23 +23,35 @@ LAST = 60
 @dataclass(frozen=True)
 class Sighting:
     path: str
+    """The checkpoint."""
     time_ms: int
+    """When it was looked at."""
     query_id: str | None = None
+    """The id by which sinks know the query."""
     latest_batch: int | None = None
+    """The highest in offsets/."""
     committed_batch: int | None = None
+    """The highest in commits/."""
     in_flight_batch: int | None = None
+    """Planned and not committed."""
     in_flight_since_ms: int | None = None
+    """When the batch in flight was planned."""
     pulse: Pulse | None = None
+    """Whether batches are committed as often as usual."""
     batches: tuple[BatchBar, ...] = ()
     """The newest ones, oldest first."""
     records: tuple[int | None, ...] = ()
     """What each of them reads: by a progress line, or by its offsets; None: not known."""
     watermark_ms: int | None = None
+    """What the next batch starts with."""
     state_bytes: int | None = None
+    """How large the state is."""
     bytes: int | None = None
+    """How large the checkpoint is."""
     restart: str = ""
     """What Spark does if the query starts now."""
     lag: Lag | None = None
+    """How far the stream is behind its sources; null where they are not asked."""
     problem: str | None = None
     """Why the checkpoint cannot be read now; then nothing else is known."""
 

@@ -24,10 +24,13 @@ class Side:
 @dataclass(frozen=True)
 class StateDifference:
     operator: int
+    """The stateful operator."""
     store: str
+    """Its store."""
     keys: StateDiff | None
     """None where the two cannot be compared."""
     reason: str | None
+    """Why the two cannot be compared."""
 
     __repr__ = line_text
     _repr_html_ = fields_html

@@ -36,17 +36,25 @@ class StateChange:
     change: str
     """`added`, `removed` or `changed`."""
     key: dict[str, Any]
+    """Column → value of the key."""
     before: tuple[dict[str, Any], ...]
+    """Its rows before; empty where it was added."""
     after: tuple[dict[str, Any], ...]
+    """Its rows after; empty where it was removed."""
 
 
 @dataclass(frozen=True)
 class StateDiff:
     added: int
+    """Keys that came."""
     removed: int
+    """Keys that went."""
     changed: int
+    """Keys whose rows are others."""
     same: int
+    """Keys whose rows are the same."""
     first: tuple[StateChange, ...]
+    """The first keys that differ, up to the limit."""
 
     __repr__ = fields_text
     _repr_html_ = fields_html

@@ -17,6 +17,7 @@ from floodmark.storage.files import Files
 @dataclass(frozen=True)
 class StoreSchema:
     operator: int
+    """The stateful operator."""
     name: str | None
     """The operator's, as Spark has it: stateStoreSave, symmetricHashJoin…"""
     store: str
@@ -26,6 +27,7 @@ class StoreSchema:
     key: str | None
     """As DDL; None where Spark wrote no schema (before 3.1), or it cannot be read."""
     value: str | None
+    """As DDL; null as for `key`."""
 
     __repr__ = line_text
     _repr_html_ = fields_html

@@ -57,15 +57,21 @@ class KeyNotThere(NoAnswer):
 @dataclass(frozen=True)
 class PartitionStats:
     partition: int
+    """The partition's number."""
     keys: int
+    """How many keys it has."""
     bytes: int
+    """How large its files are."""
 
 
 @dataclass(frozen=True)
 class StateStats:
     keys: int
+    """How many keys the store has."""
     bytes: int
+    """How large their files are."""
     partitions: tuple[PartitionStats, ...]
+    """The same for each partition."""
     skew: float | None
     """The fullest partition's keys over the mean; None where there are no keys."""
 

@@ -75,8 +75,11 @@ class Snapshot:
 @dataclass(frozen=True)
 class Damage:
     snapshot: str
+    """The snapshot's id."""
     path: str
+    """The file in it."""
     reason: str
+    """What is wrong with its stored content."""
 
 
 class ContentLost(CannotRead):

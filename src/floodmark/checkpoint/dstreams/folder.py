@@ -31,9 +31,13 @@ class GraphFile:
     """One `checkpoint-<time>` file, or its `.bk`: what it held before it was written again."""
 
     path: str
+    """The file, relative to the checkpoint."""
     time_ms: int
+    """The batch time in its name."""
     is_backup: bool
+    """It is a `.bk` file."""
     bytes: int
+    """How large it is."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,11 @@ class SavedRdd:
     """One `rdd-<id>` folder: the state of a stream after one batch."""
 
     path: str
+    """The folder, relative to the checkpoint."""
     partitions: int
+    """How many parts it has."""
     bytes: int
+    """How large its files are together."""
     written_ms: int | None
     """When its newest part was written, where storage tells."""
     missing: int | None = None
@@ -60,10 +67,15 @@ class ReceivedLog:
     """A write-ahead log of receivers: `stream` is None for the log of which blocks came."""
 
     path: str
+    """The file, relative to the checkpoint."""
     stream: int | None
+    """The receiver's stream; null for the log of received blocks."""
     start_ms: int
+    """The first time that it covers."""
     end_ms: int
+    """The last time that it covers."""
     bytes: int
+    """How large it is."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +83,13 @@ class OffsetRange:
     """What one batch reads of one partition of a Kafka topic."""
 
     topic: str
+    """The topic."""
     partition: int
+    """The partition."""
     from_: int
+    """The first offset that the batch reads."""
     until: int
+    """The offset after the last one that the batch reads."""
 
 
 @dataclass(frozen=True)
@@ -129,9 +145,11 @@ class SparkAnswer:
     """What Spark itself says of the folder; it is asked only with --trust."""
 
     version: str
+    """The version of the Spark that was asked."""
     restart_file: str | None
     """The newest file that this Spark, with the classes that it was given, can take."""
     checkpoint_time_ms: int | None
+    """The batch up to which that file tells."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """Newer files → why it cannot take them."""
 
@@ -143,11 +161,13 @@ class DStreamsCheckpoint:
     """What `inspect` tells of a DStreams folder; None for what could not be read."""
 
     checkpoint_times: tuple[int, ...]
+    """The times in the names of the `checkpoint-<time>` files, oldest first."""
     restart_file: str | None
     """The file that Spark takes: the newest that can be read."""
     fall_back_file: str | None
     """The one that it takes if that one fails."""
     batch_ms: int | None
+    """The batch interval."""
     checkpoint_interval_ms: int | None
     """How often the application itself is saved: `Checkpoint.checkpointDuration`."""
     state_interval_ms: int | None
@@ -155,21 +175,33 @@ class DStreamsCheckpoint:
     pending_times: tuple[int, ...] | None
     """Batches that were planned and not finished: Spark runs them again."""
     rdds: tuple[SavedRdd, ...]
+    """The saved state: one `rdd-<id>` folder for each stream and saved batch."""
     checkpoint_time_ms: int | None = None
     """The batch up to which `restart_file` tells; its name may be of a later one."""
     zero_time_ms: int | None = None
+    """When the application first started: batch times are counted from it."""
     master: str | None = None
+    """The Spark master that the application was started with."""
     app_name: str | None = None
+    """The application's name."""
     directory: str | None = None
     """Where the application says that this folder is."""
     jars: tuple[str, ...] = ()
+    """The jars that the application was started with."""
     conf: Mapping[str, str] = field(default_factory=dict)
+    """The Spark settings that the file keeps; values that may be secret are hidden."""
     codec: str | None = None
+    """How the file is compressed."""
     language: str | None = None
+    """The application's language: `python` or `jvm`."""
     streams: tuple[DStream, ...] = ()
+    """The DStreams of the application's graph."""
     graph_files: tuple[GraphFile, ...] = ()
+    """Every `checkpoint-<time>` file and its backup."""
     received: tuple[ReceivedLog, ...] = ()
+    """The write-ahead logs of receivers."""
     temporary: tuple[str, ...] = ()
+    """Files that a write which was cut short has left."""
     spark: SparkAnswer | None = None
     """None where Spark was not asked."""
 

@@ -30,8 +30,12 @@ class Flow:
     pipeline: str
     """Its name in the specification, or the storage's folder where that is all there is."""
     table: str
+    """The table that the flow writes: catalog, schema and name."""
     flow: str
+    """The flow's name."""
     status: FlowStatus
+    """`current`: the next start takes it. `superseded`: a full refresh replaced it. `empty`:
+    current, without a batch."""
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,18 @@ class Taken(str, Enum):
 @dataclass(frozen=True)
 class InputFile:
     source: str
+    """The source that read it."""
     taken: Taken
+    """`batch`: that batch took it. `earlier`: a batch that is no longer logged. `waiting`: the next
+    batch takes it."""
     batch: int | None
+    """The batch that took it; null where that is not known yet or not known any more."""
     path: str
+    """The input file."""
     timestamp_ms: int
+    """When the file was last changed, as the source saw it."""
     log_id: int
+    """The entry of the source's log that names it; this is no batch id."""
 
     __repr__ = line_text
     _repr_html_ = fields_html

@@ -68,23 +68,29 @@ class Culprit:
     """Records that make the batch fail: one alone, or several that do it only together."""
 
     records: tuple[NamedRecord, ...]
+    """One record, or all that are needed together."""
 
 
 @dataclass(frozen=True)
 class BisectReport:
     checkpoint: str
+    """The checkpoint."""
     batch: int
+    """The batch in flight, which was tried."""
     offsets: tuple[str, ...]
+    """What the batch reads, one sentence for each source."""
     cause: str | None
     """What the whole batch fails with on the fork; None: it does not."""
     needs_records: bool = True
     """False where the batch fails without any record as well."""
     culprits: tuple[Culprit, ...] = ()
+    """The records that make the batch fail."""
     whole: bool = True
     """What is left of the batch without them does not fail in this way."""
     unreadable: bool = False
     """The records of a source could not be read one by one: files are the smallest part."""
     trials: int = 0
+    """How often part of the batch was run."""
     other_failures: tuple[str, ...] = ()
     """Trials that failed in another way; they counted as not failing."""
     sink: str = "noop"

@@ -43,12 +43,19 @@ class NamedRecord:
     """One record, by the name under which its owner finds it."""
 
     source: str
+    """The source that gave it."""
     words: str
+    """The record's place in words."""
     topic: str | None = None
+    """Of Kafka: the topic."""
     partition: int | None = None
+    """Of Kafka: the partition."""
     offset: int | None = None
+    """Of Kafka: the offset."""
     key: str | None = None
+    """Of Kafka: the record's key."""
     file: str | None = None
+    """Of files and tables: the file."""
     line: int | None = None
     """From 1, as editors count."""
     row: int | None = None

@@ -40,27 +40,43 @@ _TRIES = 3
 @dataclass(frozen=True)
 class StoryBatch:
     batch: int
+    """The batch."""
     planned_ms: int
+    """When it was planned."""
     committed_ms: int
+    """When it was committed."""
     rows: int
+    """How many orders it read."""
     run: int
     """Which start of the driver finished it."""
     run_again: bool
+    """It was in flight when the driver was killed, and was run again."""
 
 
 @dataclass(frozen=True)
 class Story:
     folder: str
+    """Where the demonstration is."""
     checkpoint: str
+    """Its checkpoint."""
     killed_in_batch: int
+    """The batch in which the driver was killed."""
     batches: tuple[StoryBatch, ...]
+    """Every batch that was run."""
     orders: int
+    """How many orders the stream has read."""
     equal: bool
+    """The stream's totals are those of a batch query over the same files."""
     customers: int
+    """How many customers have a total."""
     batch_query_total: str
+    """The sum by the batch query."""
     stream_total: str
+    """The sum by the stream."""
     differ: tuple[str, ...]
+    """The first customers whose totals differ."""
     seconds: float
+    """How long it took."""
 
 
 Tell = Callable[[str], Any]

@@ -57,15 +57,21 @@ class DrillOptions:
 @dataclass(frozen=True)
 class Drill:
     application: str
+    """The pipeline that was tried."""
     survived: bool
     """Whether nothing was lost or repeated at any point that was hit."""
     sources: tuple[str, ...]
+    """The kinds of its sources."""
     sinks: tuple[DrilledSink, ...]
+    """The places that it writes to."""
     rows: int
     """Rows of the sample that the query has read."""
     batches: int
+    """How many batches the undisturbed run had."""
     points: tuple[PointResult, ...]
+    """One for each point at which the driver was killed."""
     advice: tuple[str, ...]
+    """What to change so that the pipeline survives."""
     refused: tuple[str, ...] = ()
     """What the pipeline's functions would have done elsewhere, and was not carried out."""
 

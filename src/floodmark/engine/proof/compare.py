@@ -75,20 +75,33 @@ class CompareOptions:
 @dataclass(frozen=True)
 class CodeComparison:
     checkpoint: str
+    """The checkpoint."""
     first_batch: int
+    """The first batch that was compared."""
     last_batch: int
+    """The last batch that was compared."""
     verdict: str | None
     """What `check` says of the new code on the state before the batches; None: there is none."""
     migrated: bool
+    """The state was carried over for the new code first."""
     keys: tuple[str, ...]
+    """The columns by which rows were matched; empty where whole rows were."""
     equal: int
+    """Rows that are the same in both outputs."""
     changed: int
+    """Keys whose rows differ."""
     only_old: int
+    """Rows that only the old code writes."""
     only_new: int
+    """Rows that only the new code writes."""
     columns_only_old: tuple[str, ...]
+    """Columns that only the old output has."""
     columns_only_new: tuple[str, ...]
+    """Columns that only the new output has."""
     sample: tuple[RowDifference, ...]
+    """The first differences, up to the limit."""
     exported: str | None = None
+    """The folder with all differences; null unless `--export` was given."""
 
     __repr__ = fields_text
     _repr_html_ = fields_html

@@ -69,7 +69,9 @@ class ReplayOptions:
 @dataclass(frozen=True)
 class SourceRows:
     source: str
+    """The source."""
     kind: str
+    """kafka, delta, file, and so on."""
     rows: int | None
     """None where Spark did not tell."""
 
@@ -77,30 +79,41 @@ class SourceRows:
 @dataclass(frozen=True)
 class StateCounts:
     added: int
+    """Keys that came."""
     changed: int
+    """Keys whose rows are others."""
     removed: int
+    """Keys that went."""
 
 
 @dataclass(frozen=True)
 class ReplayedBatch:
     batch: int
+    """The batch."""
     input: tuple[SourceRows, ...]
+    """What each source gave."""
     output_rows: int
+    """How many rows the query wrote."""
     rows: tuple[Mapping[str, Any], ...]
     """The first of them, or those of the key."""
     state: StateCounts
+    """How many keys of the state it touched, in all stores."""
     state_changes: tuple[StoreChanges, ...]
+    """The keys that it touched, for each store."""
     late_rows: int
     """Rows that came after the watermark, and that an operator dropped."""
     watermark_ms: int | None
+    """The watermark that the batch began with."""
     phases: Mapping[str, int]
     """Milliseconds, by Spark's names of the phases."""
     matches_checkpoint: bool | None
+    """The state after it is the checkpoint's; null where that cannot be compared."""
     differences: tuple[StateDifference, ...]
     """Of the state: `before` is the checkpoint's, `after` the replay's."""
     not_compared: str
     """Why `matches_checkpoint` is null."""
     exported: str | None = None
+    """The file with all rows; null unless `--export` was given."""
 
     __repr__ = fields_text
     _repr_html_ = fields_html
@@ -109,12 +122,15 @@ class ReplayedBatch:
 @dataclass(frozen=True)
 class Replay:
     checkpoint: str
+    """The checkpoint."""
     application: str
+    """The file whose code ran."""
     same_code: bool | None
     """Whether the file is the one that the last start noted; None where none was noted."""
     foreach_batch: str
     """`none`, `not-called` or `called`."""
     batches: tuple[ReplayedBatch, ...]
+    """The batches that were run again."""
 
     __repr__ = fields_text
     _repr_html_ = fields_html

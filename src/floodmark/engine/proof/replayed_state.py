@@ -24,8 +24,11 @@ class StoreChanges:
     """The keys of one store that a batch added, changed or removed."""
 
     operator: int
+    """The stateful operator."""
     store: str
+    """Its store."""
     keys: StateDiff
+    """The keys that the batch touched."""
 
     __repr__ = line_text
 

@@ -18,12 +18,15 @@ class RowDifference:
     """One key, or one row where rows have no key."""
 
     batch: int
+    """The batch that wrote the rows."""
     change: str
     """`changed`, `only-old` or `only-new`."""
     key: Row
     """Empty where rows have no key."""
     old: tuple[Row, ...]
+    """The old code's rows."""
     new: tuple[Row, ...]
+    """The new code's rows."""
 
     __repr__ = line_text
 

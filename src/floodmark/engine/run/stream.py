@@ -25,16 +25,23 @@ _FAILURES_CARRIED = 100
 @dataclass(frozen=True)
 class PipelineReport:
     pipeline: str
+    """The pipeline's or the query's name."""
     checkpoint: str
+    """Its checkpoint."""
     query_id: str | None
+    """The query's id; null where it never started."""
     ended: str
     """finished, stopped or failed"""
     batches: int
+    """How many batches this run committed."""
     rows: int
+    """How many rows they read."""
     last_batch: int | None
     """The last one that this run committed."""
     restarts: int
+    """How often the query was started again after a failure."""
     cause: str | None
+    """What it failed with; null where it did not fail."""
     unreported_batches: int = 0
     """Committed ones whose rows are not counted: the run ended before Spark reported them."""
 
@@ -45,6 +52,7 @@ class PipelineReport:
 @dataclass(frozen=True)
 class RunReport:
     pipelines: tuple[PipelineReport, ...]
+    """One for each query."""
 
     __repr__ = fields_text
     _repr_html_ = fields_html

@@ -34,13 +34,19 @@ _ORDER = list(Verdict)
 @dataclass(frozen=True)
 class Reason:
     code: str
+    """The rule's code: `floodmark explain` takes it."""
     rule: str
+    """The rule's name: `--allow` and `floodmark explain` take it."""
     verdict: Verdict
     """What this change alone leads to."""
     what: str
+    """What differs."""
     where: str
+    """The part of the query that differs."""
     why: str
+    """What Spark does about it."""
     do: str
+    """What to do next."""
     silent: bool = False
     """Spark starts all the same, and says nothing."""
     migrate: tuple[str, ...] | None = None
@@ -58,9 +64,11 @@ class Reason:
 @dataclass(frozen=True)
 class Judgement:
     verdict: Verdict
+    """Whether the new code may go on with this checkpoint, and if not, what it needs."""
     decided_by: str
     """rules or rehearsal"""
     reasons: tuple[Reason, ...]
+    """What differs, and what each difference leads to."""
     not_compared: tuple[str, ...] = ()
     """What nobody could compare: neither the checkpoint nor a note tells of it."""
     command: str | None = None
