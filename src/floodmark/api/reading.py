@@ -40,6 +40,9 @@ if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of e
     from floodmark.statestore.schemas import StoreSchema
     from floodmark.statestore.view import StateView
 
+# Of `inspect` on an object store, whatever the number of operators and files.
+_MOST_REQUESTS = 8
+
 
 @dataclass(frozen=True)
 class OpenCheckpoint(Checkpoint):
@@ -104,7 +107,8 @@ def missing_state(found: Checkpoint, storage: Storage | None = None) -> tuple[st
     from floodmark.diagnosis.gather import noted_starts
     from floodmark.rules.checkpoint.state_gone import check
 
-    evidence = noted_starts(open_files(found.path, storage), found)
+    # The last one counts; the one before it, where the last cannot be read.
+    evidence = noted_starts(open_files(found.path, storage), found, newest=2)
     return tuple(finding.what for finding in check(evidence))
 
 
@@ -118,22 +122,27 @@ def look(
 ) -> Checkpoint:
     """A checkpoint with its newest entries: enough for most questions, at a fixed cost.
 
+    On an object store that is at most 8 requests; what was left out for it is in `not_read`.
     `source_kinds` names sources whose offsets look like another kind's: `{"0": "eventhubs"}`.
     `trust`, `conf` and `master` are as for `inspect`.
     """
     files = open_files(str(path), storage)
-    try:
-        found = load(files)
-    except NotACheckpoint:
-        if not _is_empty_flow(files):
-            raise
-        found = Checkpoint(files.root, Kind.STRUCTURED_STREAMING, ())
+    found = _loaded(files, _MOST_REQUESTS)
     settings = _settings_to_ask(trust, conf, master)
     if trust and found.dstreams is not None:
         from floodmark.engine.dstreams.asking import ask_spark
 
         found = ask_spark(files, found, settings)
     return with_kinds(found, source_kinds)
+
+
+def _loaded(files: Files, most_requests: int | None = None) -> Checkpoint:
+    try:
+        return load(files, most_requests=most_requests)
+    except NotACheckpoint:
+        if not _is_empty_flow(files):
+            raise
+        return Checkpoint(files.root, Kind.STRUCTURED_STREAMING, ())
 
 
 def _settings_to_ask(
@@ -333,7 +342,8 @@ def diff(
     if (right is None) == (batches is None):
         raise _two_sides()
     if right is not None:
-        one, other = (structured(look(place, storage)) for place in (left, right))
+        opened = (open_files(str(place), storage) for place in (left, right))
+        one, other = (structured(_loaded(files)) for files in opened)
         return Shown(diff_checkpoints(one, other))
     assert batches is not None
     checkpoint = structured(load(open_files(str(left), storage), batches=batches))

@@ -97,6 +97,8 @@ class Inspection:
     """A DStreams folder: what its newest file tells."""
     flow: Flow | None = None
     """Whose checkpoint it is, in a declarative pipeline."""
+    not_read: tuple[str, ...] = ()
+    """Files that describe more and were not read: on an object store, a look costs 8 requests."""
 
     __repr__ = fields_text
     _repr_html_ = fields_html
@@ -188,6 +190,7 @@ def inspection(
         {one.id: _how_sure(checkpoint, one) for one in checkpoint.sources if one.text is not None},
         checkpoint.dstreams,
         flow,
+        checkpoint.not_read,
     )
 
 

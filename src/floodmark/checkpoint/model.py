@@ -94,6 +94,10 @@ class Checkpoint:
     """What the user or the note of the last start says of sources whose offsets look alike."""
     dstreams: DStreamsCheckpoint | None = None
     """What a DStreams folder holds, which has no log of batches."""
+    operator_folders: frozenset[int] = frozenset()
+    """Operators of the state that are known by their folders, where not all files were listed."""
+    not_read: tuple[str, ...] = ()
+    """What describes more and was not read, so that the requests stay few."""
 
     __repr__ = fields_text
 
@@ -219,8 +223,8 @@ class Checkpoint:
 
         return to_html(self)
 
-    def _operator_folders(self) -> set[int]:
-        return {
+    def _operator_folders(self) -> frozenset[int]:
+        return self.operator_folders | {
             operator
             for file in self.files
             if file.path.startswith(f"{STATE}/")

@@ -47,9 +47,19 @@ def checkpoint(found: Checkpoint, state_missing: Sequence[str] = ()) -> str:
         table(_steps(found)),
         table([*source_rows(found), *_state(found), *_facts(found)]),
         table([("cannot read", item.path, item.reason) for item in found.unreadable]),
+        _not_read(found),
         style(verdict.words, *colour),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _not_read(found: Checkpoint) -> str:
+    if not found.not_read:
+        return ""
+    return (
+        f"Not read, to keep this look to few requests: {', '.join(map(one_line, found.not_read))}. "
+        f"`floodmark inspect {one_line(found.path)} --schema` reads what describes the state."
+    )
 
 
 def _no_query(found: Checkpoint) -> str:

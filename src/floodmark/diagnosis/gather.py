@@ -55,7 +55,7 @@ from floodmark.connectors.source import SourceOffset
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, MalformedFile, UnknownVersion
 from floodmark.limits import current, over_limit
 from floodmark.storage.files import Files, Folder, Listing, local_path, plain_path
-from floodmark.storage.load import Entries, load
+from floodmark.storage.load import Entries, load, load_glance
 
 # A file source's compaction may reach hundreds of megabytes: it is parsed on --read-data.
 _PARSED_AT_ONCE = 16 << 20
@@ -68,8 +68,8 @@ _Parser = Callable[[bytes], Any]
 def glance(files: Files) -> Evidence:
     """What a listing and a handful of small files show: a scan looks at very many checkpoints."""
     kept = _Kept(files)
-    found = Gathering(kept, load(kept))
-    if found.checkpoint.kind is not Kind.DSTREAMS:
+    found = Gathering(kept, load_glance(kept))
+    if found.checkpoint.kind is not Kind.DSTREAMS and found.checkpoint.complete:
         found.logs()
         found.sources(names_only=True)
         found.operators()
@@ -101,10 +101,10 @@ def gather(files: Files, share: float | None = None) -> Evidence:
     return found.evidence(share is not None)
 
 
-def noted_starts(files: Files, checkpoint: Checkpoint) -> Evidence:
-    """A checkpoint that was read already, with the notes of its starts and nothing else."""
+def noted_starts(files: Files, checkpoint: Checkpoint, newest: int) -> Evidence:
+    """A checkpoint that was read already, with the newest notes of starts and nothing else."""
     found = Gathering(_Kept(files), checkpoint)
-    found.noted_starts()
+    found.noted_starts(newest)
     return found.evidence(False)
 
 
@@ -387,7 +387,7 @@ class Gathering:
             self.altered.add(path)
         return False
 
-    def noted_starts(self) -> None:
+    def noted_starts(self, newest: int | None = None) -> None:
         """Who has started here, by floodmark's notes; one that cannot be read tells nothing."""
         paths = [
             (number, path)
@@ -396,7 +396,8 @@ class Gathering:
             and (number := batch_id(path[len(_STARTS) :].removesuffix(".json"))) is not None
         ]
         found = []
-        contents = self.files.read_many(path for _, path in sorted(paths))
+        chosen = sorted(paths)[-newest:] if newest else sorted(paths)
+        contents = self.files.read_many(path for _, path in chosen)
         for path, data in contents.items():
             try:
                 note = json.loads(data) if isinstance(data, bytes) else None

@@ -119,6 +119,12 @@ def plain_path(files: Files, path: RelativePath) -> str | None:
     return found(path) if found is not None else None
 
 
+def next_page(files: Files, after: str) -> Listing | None:
+    """The next thousand files by name, after a name; None where storage does not list so."""
+    found = getattr(files, "page", None)
+    return found(after) if found is not None else None
+
+
 def place_name(location: str) -> str:
     """One name for a place, however it is written; on this machine's disk, links are followed."""
     from os.path import realpath

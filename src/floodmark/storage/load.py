@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from floodmark.checkpoint.commits import parse_commit
 from floodmark.checkpoint.layout import (
@@ -32,8 +32,7 @@ from floodmark.connectors.registry import look_alikes, read_source_offset, said_
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, MalformedFile, NotACheckpoint
 from floodmark.storage.files import Files, Listing
 
-# One page of an S3 listing. Names sort, so the logs come before the state, which is
-# the part that can be large: a listing stopped here still holds every batch.
+# One page of an S3 listing.
 _LISTED_WHERE_IT_COSTS = 1000
 _CHECKED_WHERE_FREE = 500
 _Entry = TypeVar("_Entry")
@@ -47,27 +46,42 @@ class Entries(Enum):
 
 
 def load(
-    files: Files, entries: Entries = Entries.NEWEST, batches: Iterable[int] = ()
+    files: Files,
+    entries: Entries = Entries.NEWEST,
+    batches: Iterable[int] = (),
+    most_requests: int | None = None,
 ) -> Checkpoint:
-    """The checkpoint at a place. `batches` are read beside what `entries` names."""
+    """The checkpoint at a place. `batches` are read beside what `entries` names.
+
+    `most_requests`: where each costs, what only describes is not read beyond that many;
+    `Checkpoint.not_read` names it.
+    """
     capped = files.reads_cost and entries is Entries.NEWEST
     listing = files.list(most=_LISTED_WHERE_IT_COSTS if capped else None)
-    if capped and not listing.complete:
-        reached = _reaches_the_state(listing)
-        listing = _with_operators(files, listing) if reached else files.list()
-    return load_listed(files, listing, entries, batches)
+    if not capped or listing.complete:
+        left = most_requests - 1 if capped and most_requests else None
+        return load_listed(files, listing, entries, batches, left)
+    from floodmark.storage.large_listing import list_frugally, list_operators
+
+    if most_requests is None:
+        listing = list_operators(files, listing, _LISTED_WHERE_IT_COSTS)
+        return load_listed(files, listing, entries, batches)
+    large = list_frugally(files, listing)
+    left = max(0, most_requests - large.requests)
+    return load_listed(files, large.listing, entries, batches, left, large.operators)
 
 
-def _with_operators(files: Files, listing: Listing) -> Listing:
-    """A stopped listing with what tells of each operator, which lies behind its partitions."""
-    found = {file.path: file for file in listing.files}
-    for operator in files.level(STATE).folders:
-        folder = f"{STATE}/{operator}"
-        for place in (folder, f"{folder}/_metadata"):
-            if not any(path.startswith(place + "/") for path in found):
-                more = files.list(place, most=_LISTED_WHERE_IT_COSTS).files
-                found |= {file.path: file for file in more}
-    return Listing(tuple(found.values()), complete=False)
+def load_glance(files: Files) -> Checkpoint:
+    """The newest entries, and what describes the state where one listing shows all files."""
+    if not files.reads_cost:
+        return load(files)
+    listing = files.list(most=_LISTED_WHERE_IT_COSTS)
+    if listing.complete:
+        return load_listed(files, listing)
+    from floodmark.storage.large_listing import list_frugally
+
+    large = list_frugally(files, listing)
+    return load_listed(files, large.listing, left=0, operators=large.operators)
 
 
 def load_logs(files: Files) -> Checkpoint:
@@ -98,30 +112,41 @@ def load_listed(
     listing: Listing,
     entries: Entries = Entries.NEWEST,
     batches: Iterable[int] = (),
+    left: int | None = None,
+    operators: frozenset[int] = frozenset(),
 ) -> Checkpoint:
+    """`left`: how many requests there may still be; `operators`: of which no file may be listed."""
     kind = _kind_of(files, listing.files)
     if kind is Kind.DSTREAMS:
         from floodmark.storage.dstreams import load_dstreams
 
         return load_dstreams(files, listing)
-    reading = _Reading(files, listing)
+    reading = _Reading(files, listing, left)
     # A pipe or a link in place of an entry is an entry that cannot be read.
     there = (*listing.files, *(FileInfo(path, SIZE_UNKNOWN) for path, _ in listing.unreadable))
     offset_ids = batch_ids(there, OFFSETS)
     commit_ids = batch_ids(there, COMMITS)
     wanted = _wanted(files, offset_ids, commit_ids, entries, set(batches))
-    operators = _operator_paths(listing.files, max(offset_ids, default=None))
+    described = _operator_paths(listing.files, max(offset_ids, default=None), operators)
     reading.fetch(
         [METADATA] * any(file.path == METADATA for file in listing.files)
         + [f"{OFFSETS}/{batch}" for batch in offset_ids if batch in wanted]
-        + [f"{COMMITS}/{batch}" for batch in commit_ids if batch in wanted]
-        + list(operators.values())
+        + [f"{COMMITS}/{batch}" for batch in commit_ids if batch in wanted],
+        described.values(),
     )
     metadata = reading.parse(METADATA, parse_metadata)
     if metadata is None and not offset_ids and not commit_ids and not _has_logs(listing.files):
         raise _not_a_checkpoint(files, listing.files, reading.reason(METADATA))
     offsets = reading.parse_log(OFFSETS, offset_ids, parse_offsets)
     initial = _initial_offsets(reading, listing.files, offsets.get(max(offset_ids, default=-1)))
+    sound = _with_sound_sources(reading, offsets, initial)
+    found = {
+        operator: parsed
+        for operator, path in described.items()
+        if (parsed := reading.parse(path, parse_operator_metadata)) is not None
+    }
+    keyed = _keyed(reading, listing) if listing.complete else frozenset()
+    said_kinds = _noted_kinds(reading, listing.files, offsets, commit_ids)
     return Checkpoint(
         files.root,
         kind,
@@ -130,24 +155,20 @@ def load_listed(
         metadata,
         offset_ids,
         commit_ids,
-        _with_sound_sources(reading, offsets, initial),
+        sound,
         reading.parse_log(COMMITS, commit_ids, parse_commit),
-        MappingProxyType(
-            {
-                operator: described
-                for operator, path in operators.items()
-                if (described := reading.parse(path, parse_operator_metadata)) is not None
-            }
-        ),
+        MappingProxyType(found),
         initial,
         reading.unreadable(),
-        _keyed(reading, listing) if listing.complete else frozenset(),
-        _noted_kinds(files, listing.files, offsets, commit_ids),
+        keyed,
+        said_kinds,
+        operator_folders=operators,
+        not_read=reading.not_read(),
     )
 
 
 def _noted_kinds(
-    files: Files,
+    reading: _Reading,
     listed: tuple[FileInfo, ...],
     offsets: Mapping[int, OffsetEntry],
     commit_ids: tuple[int, ...],
@@ -156,28 +177,25 @@ def _noted_kinds(
     entry = offsets.get(max(offsets, default=-1))
     if entry is None or not any(file.path.startswith(f"{NOTES}/starts/") for file in listed):
         return MappingProxyType({})
-    from floodmark.storage.start_notes import acting_note
-
-    note = acting_note(files, commit_ids[-1] if commit_ids else None) or {}
+    alike = [(at, source) for at, (source, text) in enumerate(entry.offsets) if _is_alike(text)]
+    if not alike:
+        return MappingProxyType({})
+    note = reading.acting_note(listed, commit_ids[-1] if commit_ids else None)
     noted = note.get("sources")
     listed_sources = noted if isinstance(noted, list) else ()
     kinds = [one.get("kind") if isinstance(one, dict) else None for one in listed_sources]
-    found = {}
-    for at, (source, text) in enumerate(entry.offsets):
-        with suppress(MalformedFile):
-            if at < len(kinds) and look_alikes(read_source_offset(source, text).kind):
-                said = said_kind(str(kinds[at]))
-                if said:
-                    found[source] = said
-    return MappingProxyType(found)
+    said = {source: said_kind(str(kinds[at])) for at, source in alike if at < len(kinds)}
+    return MappingProxyType({source: kind for source, kind in said.items() if kind})
+
+
+def _is_alike(text: str | None) -> bool:
+    with suppress(MalformedFile):
+        return bool(look_alikes(read_source_offset("", text).kind))
+    return False
 
 
 def _has_logs(files: tuple[FileInfo, ...]) -> bool:
     return any(file.path.startswith((OFFSETS + "/", COMMITS + "/")) for file in files)
-
-
-def _reaches_the_state(listing: Listing) -> bool:
-    return any(file.path.startswith((SOURCES + "/", f"{STATE}/")) for file in listing.files)
 
 
 def _kind_of(files: Files, listed: tuple[FileInfo, ...]) -> Kind:
@@ -245,7 +263,10 @@ def _wanted(
     return set(offset_ids[-2:]) | set(commit_ids[-1:]) | batches
 
 
-def _operator_paths(files: tuple[FileInfo, ...], batch: int | None) -> dict[int, str]:
+def _operator_paths(
+    files: tuple[FileInfo, ...], batch: int | None, unlisted: frozenset[int]
+) -> dict[int, str]:
+    """Where each operator describes itself; `unlisted` ones at the place that most have."""
     state = [file for file in files if file.path.startswith(f"{STATE}/")]
     described = [file for file in state if "/_metadata/" in file.path]
     operators = {batch_id(file.path.split("/", 2)[1]) for file in described}
@@ -254,7 +275,9 @@ def _operator_paths(files: tuple[FileInfo, ...], batch: int | None) -> dict[int,
         for operator in operators
         if operator is not None
     }
-    return {operator: found[0] for operator, found in sorted(paths.items()) if found}
+    known = {operator: found[0] for operator, found in paths.items() if found}
+    guessed = {operator: f"{STATE}/{operator}/_metadata/metadata" for operator in unlisted}
+    return dict(sorted({**guessed, **known}.items()))
 
 
 def _keyed(reading: _Reading, listing: Listing) -> frozenset[int]:
@@ -282,7 +305,7 @@ def _keyed(reading: _Reading, listing: Listing) -> frozenset[int]:
         for path in paths
         if not path.rsplit("/", 1)[1].startswith(".")
     }
-    reading.fetch(schemas)
+    reading.fetch((), schemas)
     return frozenset(
         operator for path, operator in schemas.items() if _has_keys(reading.data(path))
     )
@@ -308,7 +331,7 @@ def _initial_offsets(
         if (text is None or text.lstrip("-").isdecimal() or ": " in text)
         and (path := f"{SOURCES}/{source}/0") in there
     }
-    reading.fetch(asked.values())
+    reading.fetch((), asked.values())
     return MappingProxyType(
         {source: data for source, path in asked.items() if (data := reading.data(path)) is not None}
     )
@@ -338,8 +361,11 @@ def _with_sound_sources(
 class _Reading:
     """What has been read so far, and what went wrong on the way."""
 
-    def __init__(self, files: Files, listing: Listing) -> None:
+    def __init__(self, files: Files, listing: Listing, left: int | None) -> None:
         self._files = files
+        self._left = left
+        self._listed = None if listing.complete else {file.path for file in listing.files}
+        self._not_read: list[str] = []
         self._read: dict[str, bytes | FloodmarkError] = {}
         self._failed: dict[str, str] = {
             # An empty entry is damage that the listing alone shows.
@@ -348,14 +374,35 @@ class _Reading:
             if file.size == 0 and _is_log_entry(file.path)
         } | dict(listing.unreadable)
 
-    def fetch(self, paths: Iterable[str]) -> None:
-        self._read.update(
-            self._files.read_many(RelativePath(path) for path in paths if path not in self._failed)
-        )
+    def fetch(self, paths: Iterable[str], if_it_may: Iterable[str] = ()) -> None:
+        """Reads all of `paths`, and of the others as many as there may be requests."""
+        wanted = [path for path in paths if path not in self._failed]
+        others = [path for path in if_it_may if path not in self._failed]
+        if self._left is not None:
+            self._left = max(0, self._left - len(wanted))
+            others, over = others[: self._left], others[self._left :]
+            self._left -= len(others)
+            self._not_read += over
+        self._read.update(self._files.read_many(map(RelativePath, [*wanted, *others])))
+
+    def acting_note(self, listed: tuple[FileInfo, ...], committed: int | None) -> dict[str, Any]:
+        """The note of the start that committed last; empty where none is, or none may be read."""
+        from floodmark.storage.start_notes import acting_note, listed_numbers
+
+        numbers = listed_numbers(listed)
+        if self._left is not None:
+            numbers = numbers[len(numbers) - min(self._left, len(numbers)) :]
+            self._left -= len(numbers)
+        return acting_note(self._files, committed, numbers) or {}
+
+    def not_read(self) -> tuple[str, ...]:
+        return tuple(self._not_read)
 
     def data(self, path: str) -> bytes | None:
         found = self._read.get(path)
-        if isinstance(found, FileGone):
+        if isinstance(found, FileGone) and self._listed is not None and path not in self._listed:
+            self._not_read.append(path)  # it was looked for by a name that it may not have
+        elif isinstance(found, FileGone):
             self._failed[path] = (
                 "gone between listing and reading: a running query removes old entries"
             )

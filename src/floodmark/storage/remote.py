@@ -92,6 +92,19 @@ class RemoteFiles:
             )
         except FileGone:  # a bucket that is not there, say
             found = {}
+        files, odd = self._listed(place, found)
+        if not files and not odd and not folder:
+            kind = self._kind(place)
+            if kind == "file":
+                raise is_a_file(self.root)
+            if kind is None:
+                raise unreadable(self.root, FileNotFoundError())
+        return Listing(files, not odd and (not capped or len(found) < (most or 0)), odd)
+
+    def _listed(
+        self, place: str, found: dict[str, dict[str, Any]]
+    ) -> tuple[tuple[FileInfo, ...], tuple[tuple[str, str], ...]]:
+        """The files of a listing, and what has names that no file of a checkpoint has."""
         self._note_sizes(found.items())
         start = len(self.folder) + 1
         listed = [
@@ -102,13 +115,22 @@ class RemoteFiles:
         ]
         files = tuple(file for file in listed if is_path(file.path))
         odd = tuple((shown(file.path), ODD_NAME) for file in listed if not is_path(file.path))
-        if not listed and not folder:
-            kind = self._kind(place)
-            if kind == "file":
-                raise is_a_file(self.root)
-            if kind is None:
-                raise unreadable(self.root, FileNotFoundError())
-        return Listing(files, not odd and (not capped or len(found) < (most or 0)), odd)
+        return files, odd
+
+    def page(self, after: str) -> Listing | None:
+        """One request: the files whose names come after a name. Only S3 lists so."""
+        if "s3" not in _protocols(self.fs):
+            return None
+        bucket, key, _ = self.fs.split_path(self.folder)
+        prefix = f"{key}/" if key else ""
+        ask = {"Bucket": bucket, "Prefix": prefix, "StartAfter": prefix + after, **self.fs.req_kw}
+        answer = self._ask(self.root, lambda: self.fs.call_s3("list_objects_v2", **ask))
+        found = {
+            f"{bucket}/{one['Key']}": {**one, "size": one["Size"]}
+            for one in answer.get("Contents", ())
+        }
+        files, odd = self._listed(self.folder, found)
+        return Listing(files, not answer.get("IsTruncated"), odd)
 
     def level(self, folder: str = "") -> Folder:
         place = self._path(folder)

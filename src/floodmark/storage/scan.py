@@ -9,6 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from floodmark.checkpoint.inspection import ScanEntry, scan_entry
 from floodmark.checkpoint.layout import (
     COMMITS,
+    FLOW_CHECKPOINTS,
     METADATA,
     NOTES,
     OFFSETS,
@@ -20,10 +21,12 @@ from floodmark.checkpoint.places.flow import flow_place
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.files.file_log import SINK_LOG
 from floodmark.errors import CannotRead, FloodmarkError
-from floodmark.storage.files import Files, Folder
+from floodmark.storage.files import Files, Folder, next_page
 from floodmark.storage.load import load
 
 _AT_ONCE = 16
+# What changes have kept looks like a checkpoint, and is none of its own.
+_PASSED_OVER = (".", "_delta_log", SINK_LOG, NOTES)
 
 
 def looks_like_checkpoint(level: Folder) -> bool:
@@ -61,8 +64,7 @@ def find_checkpoints(
         waiting.extend(
             f"{folder}/{name}" if folder else name
             for name in level.folders
-            # What changes have kept looks like a checkpoint, and is none of its own.
-            if not name.startswith((".", "_delta_log", SINK_LOG, NOTES))
+            if not name.startswith(_PASSED_OVER)
         )
 
 
@@ -83,13 +85,33 @@ def scan(files: Files, look: Callable[[Files], ScanEntry] | None = None) -> Iter
     workers = _AT_ONCE if files.reads_cost else 1
     with ThreadPoolExecutor(workers) as pool:
         running: set[Future[ScanEntry]] = set()
-        for found in find_checkpoints(files):
+        for found in _found(files):
             running.add(pool.submit(_entry, found, look))
             if len(running) >= 4 * workers:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
         for future in running:
             yield future.result()
+
+
+def _found(files: Files) -> Iterator[Files]:
+    """The checkpoints below a place, with their listings where many came with one request."""
+    first = next_page(files, "")
+    # A flow's checkpoint may be an empty folder, which no listing of files shows.
+    if first is None or FLOW_CHECKPOINTS in (*files.root.split("/"), *files.level().folders):
+        yield from find_checkpoints(files)
+        return
+    from floodmark.storage.listed_scan import ListedFiles, list_found
+
+    seen = set()
+    for one in list_found(files, first, _PASSED_OVER):
+        place = files.below(RelativePath(one.folder)) if one.folder else files
+        if one.listing is not None:
+            seen.add(place.root)
+            yield ListedFiles(place, one.listing)
+        else:
+            # Some below it may have come already, before the name that made it one to look at.
+            yield from (found for found in find_checkpoints(place) if found.root not in seen)
 
 
 def _glimpse(files: Files) -> ScanEntry:

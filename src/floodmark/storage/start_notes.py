@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from floodmark.checkpoint.layout import COMMITS, batch_id
+from floodmark.checkpoint.layout import COMMITS, FileInfo, batch_id, names_in
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import STARTS, acting, is_note
 from floodmark.errors import FloodmarkError
 from floodmark.storage.files import Files
 
 
-def acting_note(files: Files, committed: int | None) -> dict[str, Any] | None:
-    """The note of the start that committed last, as JSON data; None where no note is of it."""
-    found = acting(_notes(files), committed)
+def acting_note(
+    files: Files, committed: int | None, numbers: Sequence[int] | None = None
+) -> dict[str, Any] | None:
+    """The note of the start that committed last, as JSON data; None where no note is of it.
+
+    `numbers`: of the notes to read, where they are known from a listing.
+    """
+    found = acting((note for _, note in _by_path(files, numbers)), committed)
     return None if found is None else dict(found)
 
 
@@ -27,8 +32,17 @@ def latest_note(files: Files) -> dict[str, Any] | None:
 
 
 def note_numbers(files: Files) -> list[int]:
-    names = (name.removesuffix(".json") for name in files.level(STARTS).files)
-    return sorted(number for name in names if (number := batch_id(name)) is not None)
+    return _numbers(files.level(STARTS).files)
+
+
+def listed_numbers(files: Iterable[FileInfo]) -> list[int]:
+    """The same, where the checkpoint was listed."""
+    return _numbers(names_in(files, STARTS))
+
+
+def _numbers(names: Iterable[str]) -> list[int]:
+    plain = (name.removesuffix(".json") for name in names)
+    return sorted(number for name in plain if (number := batch_id(name)) is not None)
 
 
 def start_batches(files: Files) -> Iterator[tuple[str, int]]:
@@ -39,13 +53,11 @@ def start_batches(files: Files) -> Iterator[tuple[str, int]]:
             yield path, begun
 
 
-def _notes(files: Files) -> Iterator[dict[str, Any]]:
-    return (note for _, note in _by_path(files))
-
-
-def _by_path(files: Files) -> Iterator[tuple[str, dict[str, Any]]]:
+def _by_path(
+    files: Files, numbers: Sequence[int] | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Newest first."""
-    for number in reversed(note_numbers(files)):
+    for number in reversed(note_numbers(files) if numbers is None else numbers):
         path = RelativePath(f"{STARTS}/{number}.json")
         try:
             value = json.loads(files.read(path))
