@@ -97,48 +97,6 @@ S3PROXY = (
     "tools.jackson.core:jackson-databind:3.2.2",
     "tools.jackson.dataformat:jackson-dataformat-xml:3.2.2",
 )
-# With these Spark reaches S3. Amazon's kit as one jar has 600 MB: these are the parts in use.
-SPARK_S3 = (
-    "org.apache.hadoop:hadoop-aws:3.5.0",
-    "commons-logging:commons-logging:1.2",
-    "org.apache.httpcomponents:httpclient:4.5.13",
-    "org.apache.httpcomponents:httpcore:4.4.16",
-    "org.reactivestreams:reactive-streams:1.0.4",
-    "software.amazon.awssdk:annotations:2.35.4",
-    "software.amazon.awssdk:apache-client:2.35.4",
-    "software.amazon.awssdk:arns:2.35.4",
-    "software.amazon.awssdk:auth:2.35.4",
-    "software.amazon.awssdk:aws-core:2.35.4",
-    "software.amazon.awssdk:aws-query-protocol:2.35.4",
-    "software.amazon.awssdk:aws-xml-protocol:2.35.4",
-    "software.amazon.awssdk:checksums-spi:2.35.4",
-    "software.amazon.awssdk:checksums:2.35.4",
-    "software.amazon.awssdk:crt-core:2.35.4",
-    "software.amazon.awssdk:endpoints-spi:2.35.4",
-    "software.amazon.awssdk:http-auth-aws-eventstream:2.35.4",
-    "software.amazon.awssdk:http-auth-aws:2.35.4",
-    "software.amazon.awssdk:http-auth-spi:2.35.4",
-    "software.amazon.awssdk:http-auth:2.35.4",
-    "software.amazon.awssdk:http-client-spi:2.35.4",
-    "software.amazon.awssdk:identity-spi:2.35.4",
-    "software.amazon.awssdk:json-utils:2.35.4",
-    "software.amazon.awssdk:metrics-spi:2.35.4",
-    "software.amazon.awssdk:netty-nio-client:2.35.4",
-    "software.amazon.awssdk:profiles:2.35.4",
-    "software.amazon.awssdk:protocol-core:2.35.4",
-    "software.amazon.awssdk:regions:2.35.4",
-    "software.amazon.awssdk:retries-spi:2.35.4",
-    "software.amazon.awssdk:retries:2.35.4",
-    "software.amazon.awssdk:s3-transfer-manager:2.35.4",
-    "software.amazon.awssdk:s3:2.35.4",
-    "software.amazon.awssdk:sdk-core:2.35.4",
-    "software.amazon.awssdk:sts:2.35.4",
-    "software.amazon.awssdk:third-party-jackson-core:2.35.4",
-    "software.amazon.awssdk:utils-lite:2.35.4",
-    "software.amazon.awssdk:utils:2.35.4",
-    "software.amazon.eventstream:eventstream:1.0.1",
-    "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1",
-)
 # Shaded, beside what pyspark brings; its cluster class asks JUnit whether a folder is there.
 HDFS = (
     "org.apache.hadoop:hadoop-client-minicluster:3.5.0",
@@ -177,7 +135,7 @@ def s3_server() -> tuple[Path, ...]:
 
 
 def spark_s3() -> tuple[Path, ...]:
-    return retrieve(SPARK_S3, FOLDER / "spark-s3", label="S3 for Spark")
+    return connectors.resolve("s3")
 
 
 def hdfs_server() -> tuple[Path, ...]:

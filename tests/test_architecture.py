@@ -27,7 +27,6 @@ KINDS_BY_NAME = {
     "engine/drill/sample.py": "which sample can stand in for a source, by format()",
     "engine/drill/spark_doors.py": "the Python package delta",
     "engine/pipelines/start_positions.py": "a start file names its sources by kind",
-    "engine/spark/jars.py": "which jars belong to a connector",
     "engine/spark/session.py": "Delta's jars need settings of the session",
     "engine/app/effects.py": "the Python package delta",
     "engine/state/bootstrap.py": "Kafka's position is an option of bootstrap",

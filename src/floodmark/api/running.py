@@ -39,6 +39,7 @@ def run(
     metrics_host: str = "127.0.0.1",
     commit_to_group: str | None = None,
     outline: str | None = None,
+    async_progress: str | None = None,
     arguments: Iterable[str] = (),
     query: str | int | None = None,
     py_files: str | Iterable[str] = (),
@@ -61,6 +62,8 @@ def run(
     It uses the Spark session of this process or starts one. `restart` is never or on-failure; a
     run whose JVM has died needs a new process: only the command starts that.
     `outline` is a file that is kept up to date with the outline of the checkpoint.
+    `async_progress` is how often Spark writes the logs, beside the batches ("1s"): quicker, and
+    exactly-once is given up.
     `bisecting` is the command that a failure proposes for the record that is to blame.
     """
     from floodmark.connectors.kafka.group import check_name
@@ -72,6 +75,7 @@ def run(
     from floodmark.engine.pipelines.declarative import split_spec
     from floodmark.engine.pipelines.start_positions import Start, read_start
     from floodmark.engine.run.answering import answering
+    from floodmark.engine.run.checkpoint_times import CheckpointTimes
     from floodmark.engine.run.group import GroupListener
     from floodmark.engine.run.health import Health
     from floodmark.engine.run.metrics import RunMetrics
@@ -81,7 +85,7 @@ def run(
     from floodmark.engine.run.restarting import RestartPolicy
     from floodmark.engine.run.runtime import RunOptions, run_application
     from floodmark.engine.run.stream import RunReport
-    from floodmark.engine.run.triggers import trigger_of
+    from floodmark.engine.run.triggers import milliseconds, trigger_of
     from floodmark.engine.spark.session import for_own_sessions
     from floodmark.storage.pipeline_spec import is_pipeline_spec
 
@@ -97,6 +101,7 @@ def run(
             health_port=health_port,
             metrics_port=metrics_port,
             commit_to_group=commit_to_group,
+            async_progress=async_progress,
             settings=settings,
             query=query,
             restart=restart != "never",
@@ -110,13 +115,14 @@ def run(
         return RunReport(())
     carried = take_carried()
     wanted = trigger_of(available_now, once, trigger)
+    async_ms = None if async_progress is None else milliseconds(async_progress, "--async-progress")
     spark_conf = parse_settings(settings_of(conf, master), "--conf")
     start = read_start(start_file) if start_file is not None else Start()
     source = application_file(application)
     log = _log_file(spark_log, source.stem, carried.log)
     with contextlib.ExitStack() as closing:
         closing.enter_context(unbreakable_output())
-        listeners: list[Listener] = []
+        listeners: list[Listener] = [CheckpointTimes()]
         if health_port is not None:
             health = Health()
             listeners.append(health)
@@ -145,6 +151,7 @@ def run(
             carried,
             tuple(listeners),
             bisecting,
+            async_ms,
         )
         read = read_source(source)
         dstreams = DStreamOptions(fresh_with_state, old_code, trust, with_file)

@@ -13,4 +13,5 @@ STRICT_DISTRIBUTION = "spark.sql.streaming.statefulOperator.useStrictDistributio
 SOURCE_EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 DEFAULT_CHECKPOINT_LOCATION = "spark.sql.streaming.checkpointLocation"
 RETAINED_BATCHES = "spark.sql.streaming.minBatchesToRetain"
+FILE_MANAGER_CLASS = "spark.sql.streaming.checkpointFileManagerClass"
 PARQUET_TIMES = "spark.sql.parquet.outputTimestampType"

@@ -75,6 +75,12 @@ from floodmark.cli.words import echo
     "{pipeline} in it is the pipeline's name.",
 )
 @click.option(
+    "--async-progress",
+    metavar="TIME",
+    help="Write the logs every TIME beside the batches (1s), where Spark can: no state, a sink "
+    "such as Kafka. Gives up exactly-once.",
+)
+@click.option(
     "--fresh-with-state",
     is_flag=True,
     help="DStreams: begin a new context with this code and the old state.",
@@ -124,6 +130,7 @@ def command(
     metrics_host: str,
     commit_to_group: str | None,
     outline: str | None,
+    async_progress: str | None,
     fresh_with_state: bool,
     with_file: str | None,
     old_code: bool,
@@ -181,6 +188,7 @@ def command(
             metrics_host=metrics_host,
             commit_to_group=commit_to_group,
             outline=outline,
+            async_progress=async_progress,
             stdout_to_stderr=as_json,
             bisecting=_bisecting(),
             fresh_with_state=fresh_with_state,

@@ -255,10 +255,13 @@ def _protocols(fs: Any) -> tuple[str, ...]:
 
 
 def _is_taken(error: BaseException) -> bool:
-    """S3 answers 412 when If-None-Match finds the object; servers word it each their own way."""
+    """S3 answers 412 when If-None-Match finds the object, and 409 while another write goes on.
+
+    Servers word it each their own way.
+    """
     response: dict[str, Any] = getattr(error.__cause__, "response", None) or {}
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-    return status == 412 or "PreconditionFailed" in str(response.get("Error"))
+    return status in (409, 412) or "PreconditionFailed" in str(response.get("Error"))
 
 
 def _mtime_ms(info: dict[str, Any]) -> int | None:

@@ -1,3 +1,5 @@
 from broken.starting import situation
 
-SITUATION = situation(location="s3a://bucket/checkpoint", speculates=True, writer_checkpoint=None)
+SITUATION = situation(
+    location="abfss://box@account/checkpoint", speculates=True, writer_checkpoint=None
+)

@@ -54,6 +54,7 @@ def run_script_application(
         request.progress,
         request.carried,
         request.listeners,
+        request.async_progress_ms,
     )
     own = running_session() is None
     with contextlib.ExitStack() as closing:

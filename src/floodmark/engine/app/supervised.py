@@ -29,6 +29,7 @@ from floodmark.engine.run.stopping import finish
 from floodmark.engine.run.stream import PipelineReport
 from floodmark.engine.run.triggers import Trigger
 from floodmark.engine.run.view import View
+from floodmark.engine.start.async_progress import GIVES_UP, with_async_progress
 from floodmark.engine.start.launch import CodeOrigin, Launched, begin, next_batch, prepare
 from floodmark.errors import FloodmarkError
 from floodmark.storage.local import LocalFiles
@@ -50,6 +51,7 @@ class Supervision:
     carried: Carried = field(default_factory=Carried)
     """What earlier processes of this run did: a script that failed begins in a new one."""
     listeners: tuple[Listener, ...] = ()
+    async_progress_ms: int | None = None
 
 
 @dataclass
@@ -142,6 +144,9 @@ class Supervisor:
             shown = name or self._free_name()
         origin = CodeOrigin(shown, self.what.application, self.what.fingerprint, None)
         try:
+            if self.what.async_progress_ms is not None:
+                writer = with_async_progress(writer, self.what.async_progress_ms)
+                self.view.say(shown, GIVES_UP.format(self.what.async_progress_ms))
             prepared = prepare(writer, checkpoint, origin, self.what.allowed)
             before = self.what.carried.streams.get(shown)
             for listener in self.what.listeners:

@@ -26,6 +26,7 @@ def judge_dstream(
         location,
         str(spark.sparkContext.master),
         holder=None if refusal is None else LeaseHolder(refusal.what, refusal.why, refusal.do),
+        file_manager="",
         speculates=str(conf.get("spark.speculation", "false")).lower() == "true",
     )
     findings = [found for check in start_checks() for found in check(situation)]

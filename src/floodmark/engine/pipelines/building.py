@@ -23,7 +23,7 @@ from floodmark.engine.pipelines.application import (
 )
 from floodmark.engine.pipelines.declarative import built_flow, split_spec
 from floodmark.engine.pipelines.parameters import refuse_unknown
-from floodmark.engine.pipelines.pipeline import Pipeline
+from floodmark.engine.pipelines.pipeline import Pipeline, connectors_reached
 from floodmark.engine.pipelines.start_positions import Start
 from floodmark.engine.run.failure import sentence_of
 from floodmark.engine.spark.session import SessionOptions, build_session, running_session
@@ -114,9 +114,10 @@ class _Pipelines:
         running = running_session()
         if running is None:
             name = f"floodmark: {pipeline.name}"
-            spark = build_session(
-                SessionOptions(name, pipeline.needs, wanted, log, stdout_to_stderr)
+            needs = pipeline.needs + connectors_reached(
+                (*checkpoints, pipeline.checkpoint_for(values))
             )
+            spark = build_session(SessionOptions(name, needs, wanted, log, stdout_to_stderr))
         else:
             spark = running.newSession()
         path = application.path

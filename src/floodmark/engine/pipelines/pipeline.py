@@ -16,7 +16,9 @@ from typing import Any
 from floodmark.engine.pipelines.parameters import Declaration, declared
 from floodmark.errors import WrongUse
 
-CONNECTORS = ("kafka", "delta")
+_BY_NAME = ("kafka", "delta")
+CONNECTORS = (*_BY_NAME, "s3")
+_ON_S3 = "s3a://"
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ def pipeline(
     """Declares a streaming pipeline: `def orders(spark, start, *, region="eu"): return writer`.
 
     `checkpoint` may use the function's parameters by name: `"data/{region}/checkpoint"`.
-    `needs` names connectors ("kafka", "delta"); left out, they are read from the source code.
+    `needs` names connectors ("kafka", "delta", "s3"); left out, they are read from the source code.
     """
     if callable(checkpoint) or not str(checkpoint):
         raise WrongUse(
@@ -72,7 +74,7 @@ def _known(needs: Iterable[str]) -> tuple[str, ...]:
         if connector not in CONNECTORS:
             raise WrongUse(
                 f"needs={connector!r}: floodmark resolves no such connector",
-                f"It knows {' and '.join(CONNECTORS)}.",
+                f"It knows {', '.join(CONNECTORS)}.",
                 "Give other jars with --conf spark.jars=… or spark.jars.packages=….",
             )
     return wanted
@@ -99,9 +101,16 @@ def connectors_named(code: str) -> tuple[str, ...]:
         tree = ast.parse(code)
     except (ValueError, SyntaxError):
         return ()
-    named = {
+    texts = [
         node.value.lower()
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    } | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    return tuple(connector for connector in CONNECTORS if connector in named)
+    ]
+    named = {*texts, *(node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))}
+    found = named & set(_BY_NAME) | set(connectors_reached(texts))
+    return tuple(connector for connector in CONNECTORS if connector in found)
+
+
+def connectors_reached(places: Iterable[str]) -> tuple[str, ...]:
+    """The connectors without which Spark does not get to these addresses."""
+    return ("s3",) if any(_ON_S3 in place for place in places) else ()

@@ -55,6 +55,9 @@ class BatchProgress:
     """Dropped because they were older than the watermark."""
     event_time: Mapping[str, str] = field(default_factory=dict)
     """`min`, `max` and `avg` of the batch's rows, where the stream has a watermark."""
+    checkpoint_ms: int | None = None
+    """What the checkpoint's writes took of it, at least: both logs, and the state's commits in the
+    mean of its partitions."""
 
 
 def parse_progress(pipeline: str, text: str) -> BatchProgress | None:
@@ -92,7 +95,18 @@ def parse_progress(pipeline: str, text: str) -> BatchProgress | None:
             for name in ("min", "max", "avg")
             if name in value.get("eventTime", {})
         },
+        _checkpoint_ms(durations, operators),
     )
+
+
+def _checkpoint_ms(durations: Mapping[str, int], operators: list[Mapping[str, Any]]) -> int:
+    """Partitions commit side by side, as far as there are cores: their mean is the least."""
+    logs = sum(durations.get(phase, 0) for phase in ("walCommit", "commitOffsets"))
+    state = (
+        int(one.get("commitTimeMs", 0)) // max(1, int(one.get("numShufflePartitions", 1)))
+        for one in operators
+    )
+    return logs + sum(state)
 
 
 def _rows_out(sink: Any) -> int | None:

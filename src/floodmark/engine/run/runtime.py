@@ -19,7 +19,7 @@ from floodmark.engine.app.built import configure
 from floodmark.engine.pipelines.application import Application
 from floodmark.engine.pipelines.building import call_pipeline
 from floodmark.engine.pipelines.parameters import refuse_unknown
-from floodmark.engine.pipelines.pipeline import Pipeline
+from floodmark.engine.pipelines.pipeline import Pipeline, connectors_reached
 from floodmark.engine.pipelines.start_positions import Start
 from floodmark.engine.run.ending import stopped
 from floodmark.engine.run.failure import Failure, FailureKind, failure_of, in_flight
@@ -40,6 +40,7 @@ from floodmark.engine.spark.session import (
     require_settings,
     running_session,
 )
+from floodmark.engine.start.async_progress import GIVES_UP, with_async_progress
 from floodmark.engine.start.before_start import allowed_rules, refuse
 from floodmark.engine.start.launch import (
     Launched,
@@ -75,6 +76,8 @@ class RunOptions:
     listeners: tuple[Listener, ...] = ()
     bisecting: str | None = None
     """The command that looks for the record that a batch fails at."""
+    async_progress_ms: int | None = None
+    """Spark's async progress tracking: how often it writes the logs."""
 
 
 def run_application(
@@ -94,7 +97,8 @@ def run_application(
         running = running_session()
         if running is not None:
             require_settings(running, options.conf)
-        spark = running or build_session(_session_wish(pipelines, options))
+        places = [one.checkpoint for one in streams]
+        spark = running or build_session(_session_wish(pipelines, places, options))
         # A session of one's own needs no other beside it.
         sessions = {
             one.name: spark if running is None and len(pipelines) == 1 else spark.newSession()
@@ -114,7 +118,9 @@ def run_application(
                 end_session(spark, by_force=run is not None and run.held)
 
 
-def _session_wish(pipelines: tuple[Pipeline, ...], options: RunOptions) -> SessionOptions:
+def _session_wish(
+    pipelines: tuple[Pipeline, ...], checkpoints: list[str], options: RunOptions
+) -> SessionOptions:
     conf: dict[str, str] = {}
     for pipeline in pipelines:
         for key, value in pipeline.conf.items():
@@ -124,7 +130,8 @@ def _session_wish(pipelines: tuple[Pipeline, ...], options: RunOptions) -> Sessi
                     "It belongs to the whole application.",
                     "Give them one value, or run them as two applications.",
                 )
-    needs = dict.fromkeys(need for pipeline in pipelines for need in pipeline.needs)
+    named = (need for pipeline in pipelines for need in pipeline.needs)
+    needs = dict.fromkeys((*named, *connectors_reached(checkpoints)))
     name = "floodmark: " + ", ".join(pipeline.name for pipeline in pipelines)
     return SessionOptions(
         name, tuple(needs), {**conf, **options.conf}, options.log, options.stdout_to_stderr
@@ -239,6 +246,9 @@ class _Run:
         )
         if self._wish.trigger is not None:
             writer = self._wish.trigger.on(writer)
+        if self._wish.async_progress_ms is not None:
+            writer = with_async_progress(writer, self._wish.async_progress_ms)
+            self._view.say(stream.name, GIVES_UP.format(self._wish.async_progress_ms))
         return prepare(writer, stream.checkpoint, stream.origin, self._wish.allowed)
 
     def _begin(self, stream: PipelineRun, prepared: Prepared) -> None:

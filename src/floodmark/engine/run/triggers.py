@@ -17,6 +17,13 @@ _UNITS = {
     "h": "hours",
     "d": "days",
 }
+_MILLISECONDS = {
+    "milliseconds": 1,
+    "seconds": 1000,
+    "minutes": 60_000,
+    "hours": 3_600_000,
+    "days": 86_400_000,
+}
 _SHORT = re.compile(r"(?P<count>\d+)\s*(?P<unit>[a-z]+)", re.IGNORECASE)
 
 
@@ -53,14 +60,20 @@ def trigger_of(available_now: bool, once: bool, every: str | None) -> Trigger | 
     return Trigger(available_now, once, None if every is None else interval(every))
 
 
-def interval(text: str) -> str:
+def interval(text: str, option: str = "--trigger") -> str:
     """`10s`, `500ms`, `2 minutes` as Spark reads it."""
     match = _SHORT.fullmatch(text.strip())
     unit = _UNITS.get(match["unit"].lower(), match["unit"].lower()) if match else ""
     whole = unit if unit.endswith("s") else unit + "s"
     if match is None or whole not in _UNITS.values():
         raise WrongUse(
-            f"--trigger {text}: not a length of time",
+            f"{option} {text}: not a length of time",
             do="Write a number and a unit: 500ms, 10s, 5min, 1h.",
         )
     return f"{match['count']} {whole}"
+
+
+def milliseconds(text: str, option: str) -> int:
+    """`500ms`, `10s`, `2 minutes` as a number."""
+    count, _, unit = interval(text, option).partition(" ")
+    return int(count) * _MILLISECONDS[unit]

@@ -151,6 +151,8 @@ def batch_words(batch: BatchProgress) -> list[str]:
         f"{batch.rows_per_second:,.0f} rows/s",
         *(reached(source) for source in batch.sources),
     ]
+    if batch.checkpoint_ms and batch.checkpoint_ms * 10 >= batch.duration_ms:
+        words.append(f"checkpoint {_seconds(batch.checkpoint_ms)}")
     if batch.state_rows is not None:
         words.append(f"state {batch.state_rows:,} rows")
     if _clock(batch.watermark):

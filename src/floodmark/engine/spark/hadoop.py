@@ -26,6 +26,8 @@ from floodmark.errors import CannotRead, FileGone, FloodmarkError
 from floodmark.storage.files import Folder, Listing, WritableFiles, open_files
 
 _Result = TypeVar("_Result")
+# A store that has it writes a file only where there is none; S3A since Hadoop 3.4.2.
+_CONDITIONAL = "fs.option.create.conditional.overwrite"
 # Here `create` without overwriting is one step; S3A looks first and writes later.
 _ATOMIC = {"hdfs", "viewfs", "webhdfs", "abfs", "abfss", "gs"}
 _SETTLED_SECONDS = 2.0
@@ -137,13 +139,25 @@ class HadoopFiles:
     def create(self, path: RelativePath, data: bytes) -> bool:
         if self._asked(path, lambda: self.fs.exists(self._path(RelativePath(path)))):
             return False
+        conditional = self._asked(path, self._writes_conditionally)
         try:
-            self._asked(path, lambda: self._put(path, data, overwrite=False))
+            if conditional:
+                self._asked(path, lambda: self._put_conditionally(path, data))
+            else:
+                self._asked(path, lambda: self._put(path, data, overwrite=False))
         except CannotRead as error:
-            if "AlreadyExists" in f"{error.what} {error.why}":
+            words = f"{error.what} {error.why}"
+            if "AlreadyExists" in words or (conditional and _is_precondition(words)):
                 return False
             raise
-        return self._creates_atomically or self._stayed(path, data)
+        return conditional or self._creates_atomically or self._stayed(path, data)
+
+    def _writes_conditionally(self) -> bool:
+        return bool(self.fs.hasPathCapability(self._path(""), _CONDITIONAL))
+
+    def _put_conditionally(self, path: RelativePath, data: bytes) -> None:
+        builder = self.fs.createFile(self._path(RelativePath(path))).overwrite(True)
+        _write(builder.must(_CONDITIONAL, "true").build(), data)
 
     @property
     def _creates_atomically(self) -> bool:
@@ -155,11 +169,7 @@ class HadoopFiles:
         return self.read(path) == data
 
     def _put(self, path: RelativePath, data: bytes, overwrite: bool) -> None:
-        stream = self.fs.create(self._path(RelativePath(path)), overwrite)
-        try:
-            stream.write(bytearray(data))
-        finally:
-            stream.close()
+        _write(self.fs.create(self._path(RelativePath(path)), overwrite), data)
 
     def delete(self, paths: Iterable[RelativePath]) -> None:
         for path in paths:
@@ -178,6 +188,19 @@ class HadoopFiles:
         relative = folder_path(relative)
         whole = f"{self.root.rstrip('/')}/{relative}" if relative else self.root
         return self.spark._jvm.org.apache.hadoop.fs.Path(whole)
+
+
+def _write(stream: Any, data: bytes) -> None:
+    try:
+        stream.write(bytearray(data))
+    finally:
+        stream.close()
+
+
+def _is_precondition(words: str) -> bool:
+    """S3 answers 412 where the file is there already; of two that write at once, 409 to one."""
+    signs = ("RemoteFileChanged", "PreconditionFailed", "Status Code: 412", "Status Code: 409")
+    return any(sign in words for sign in signs)
 
 
 def _asked(place: str, question: Callable[[], _Result]) -> _Result:

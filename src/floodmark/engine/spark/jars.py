@@ -1,4 +1,4 @@
-"""The jars that Spark needs beside its own to speak Kafka and Delta.
+"""The jars that Spark needs beside its own to speak Kafka, Delta and S3.
 
 They are fetched once by Spark's own Ivy into a cache and found there ever after.
 Every jar is named here with its release, and Ivy follows no dependency of any: that
@@ -15,9 +15,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from floodmark.engine.spark.ivy import installed_spark, retrieve, spark_home
+from floodmark.engine.spark.s3_jars import LINES, s3_coordinates
 from floodmark.errors import FloodmarkError, WrongUse
 
-CONNECTORS = ("kafka", "delta")
+CONNECTORS = ("kafka", "delta", "s3")
 
 # One release of the connector a line of Spark, rather than the very release of the
 # running Spark: a registry's mirror may lag behind Spark's newest, and within a line
@@ -41,10 +42,11 @@ _DELTA = {
 }
 # How a connector is recognised among jars and packages that a user has chosen, and
 # by which class in a JVM that runs already.
-_ARTIFACT = {"kafka": "spark-sql-kafka-0-10_", "delta": "delta-spark_"}
+_ARTIFACT = {"kafka": "spark-sql-kafka-0-10_", "delta": "delta-spark_", "s3": "hadoop-aws"}
 _CLASS = {
     "kafka": "org.apache.spark.sql.kafka010.KafkaSourceProvider",
     "delta": "org.apache.spark.sql.delta.sources.DeltaDataSource",
+    "s3": "org.apache.hadoop.fs.s3a.S3AFileSystem",
 }
 _OWN_JARS = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
 
@@ -56,7 +58,7 @@ def coordinates(
     if connector not in CONNECTORS:
         raise WrongUse(
             f"no connector named {connector!r}",
-            f"There are {' and '.join(CONNECTORS)}.",
+            f"There are {', '.join(CONNECTORS)}.",
             "Name jars of your own in spark.jars or spark.jars.packages.",
         )
     if spark_version is None:
@@ -65,7 +67,8 @@ def coordinates(
     line = _line(connector, spark_version)
     # Spark 3.5's PyPI package is built with Scala 2.12, everything since with 2.13.
     scala = scala or ("2.12" if line < (4, 0) else "2.13")
-    return _kafka(line, scala) if connector == "kafka" else _delta(line, scala)
+    makers = {"kafka": _kafka, "delta": _delta, "s3": s3_coordinates}
+    return makers[connector](line, scala)
 
 
 def resolve(connector: str, spark_version: str | None = None) -> tuple[Path, ...]:
@@ -116,7 +119,14 @@ def _resolve(
 def _line(connector: str, spark_version: str) -> tuple[int, int]:
     match = re.match(r"(\d+)\.(\d+)", spark_version)
     line = (int(match[1]), int(match[2])) if match else (0, 0)
-    pinned = sorted(_KAFKA if connector == "kafka" else _DELTA)
+    pinned = sorted({"kafka": tuple(_KAFKA), "delta": tuple(_DELTA), "s3": LINES}[connector])
+    if line not in pinned and connector == "s3":
+        raise FloodmarkError(
+            f"floodmark fetches no jars with which Spark {spark_version} reaches S3",
+            "Hadoop's client for S3 has to be of the very release of Spark's Hadoop.",
+            "Name it: --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION, with the "
+            f"version of hadoop-client-api in {spark_home() / 'jars'}.",
+        )
     if line not in pinned:
         first, last = (".".join(map(str, known)) for known in (pinned[0], pinned[-1]))
         raise FloodmarkError(

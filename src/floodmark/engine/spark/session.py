@@ -12,7 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from floodmark.engine.pipelines.pipeline import connectors_named, connectors_named_in
+from floodmark.engine.pipelines.pipeline import (
+    connectors_named,
+    connectors_named_in,
+    connectors_reached,
+)
 from floodmark.engine.run.failure import sentence_of
 from floodmark.engine.spark.jars import needed
 from floodmark.engine.spark.java import require_java
@@ -96,6 +100,7 @@ def for_own_sessions(
         _set_by_code.clear()
         _set_by_code.update(given)
         needs = connectors_named_in(source) if code is None else connectors_named(code)
+        needs += connectors_reached(sys.argv[1:])  # a script's own arguments
         return settled_conf(SessionOptions(name, needs, {**conf, **given}))
 
     with own_jvm(log, stdout_to_stderr, settled):
@@ -137,8 +142,9 @@ def settled_conf(options: SessionOptions) -> dict[str, str]:
     remember_environment(os.environ)
     remember_all(options.conf or {})
     conf = dict(options.conf or {})
-    jars = needed(options.needs, conf)
-    if "delta" in options.needs:
+    needs = dict.fromkeys((*options.needs, *connectors_reached(conf.values())))
+    jars = needed(needs, conf)
+    if "delta" in needs:
         for key, value in DELTA_CONF.items():
             conf.setdefault(key, value)
     if jars:

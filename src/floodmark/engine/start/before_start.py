@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from floodmark.checkpoint.conf_keys import FILE_MANAGER_CLASS
 from floodmark.checkpoint.layout import NOTES, START_FILE
 from floodmark.checkpoint.live_answers import LiveAnswers
 from floodmark.checkpoint.relative_path import RelativePath
@@ -90,6 +91,7 @@ def _situation(start: QueryToStart, allowed: frozenset[str], warnings: list[str]
         outside,
         None if IN_USE in allowed else _gathered(lambda: _holder(start), None, IN_USE, warnings),
         _gathered(lambda: _handed_over(start), (), START_FILE, warnings),
+        file_manager=spark.conf.get(FILE_MANAGER_CLASS, None),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.places.plain_place import plain_place
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.start_inputs.situation import Situation
 
@@ -21,7 +22,7 @@ RULE = Rule(
 
 def check(situation: Situation) -> Iterator[Finding]:
     named = situation.writer_checkpoint
-    if named is not None and named != situation.location:
+    if named is not None and plain_place(named) != plain_place(situation.location):
         yield RULE.finding(
             situation.location,
             f"pipeline {situation.pipeline}: the writer's checkpointLocation is {named}, the "

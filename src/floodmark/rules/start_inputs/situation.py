@@ -10,6 +10,8 @@ from floodmark.checkpoint.live_answers import LiveAnswers
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.connectors.source import SourceOffset
 
+ABORTABLE = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
+"""Writes a file of a checkpoint on S3 with one request."""
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -57,6 +59,9 @@ class Situation:
 
     speculates: bool = False
     """DStreams with spark.speculation: two attempts of a task may save one part of an RDD."""
+
+    file_manager: str | None = None
+    """The class that writes the checkpoint's files; None for Spark's default, empty: no class."""
 
     def of_kind(self, kind: str) -> Iterator[StartingSource]:
         return (source for source in self.sources if source.kind == kind)
