@@ -67,6 +67,22 @@ def spark_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
 # Which jars
 
 
+def test_s3_is_reached_with_the_client_of_sparks_own_hadoop(
+    spark_home: Callable[..., Path],
+) -> None:
+    found = connectors.coordinates("s3", "4.2.0")
+    hadoop = next((ivy.spark_home() / "jars").glob("hadoop-client-api-*.jar")).stem
+    assert found[0].split(":")[1:] == ["hadoop-aws", hadoop.rpartition("-")[2]]
+    assert any("spark-hadoop-cloud_2.13" in one for one in found)
+    # Other lines have another Hadoop: what to name is said.
+    with pytest.raises(FloodmarkError, match=r"Spark 4\.0\.1 reaches S3") as refused:
+        connectors.coordinates("s3", "4.0.1")
+    assert "spark.jars.packages=org.apache.hadoop:hadoop-aws:" in refused.value.do
+    home = spark_home("spark-core_2.13-4.2.0.jar", "hadoop-aws-3.5.0.jar")
+    assert home.exists()
+    assert connectors.needed(["s3"], {}) == []
+
+
 @pytest.mark.parametrize(
     ("spark", "kafka", "delta"),
     [

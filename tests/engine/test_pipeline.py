@@ -10,7 +10,12 @@ import pytest
 
 from floodmark.api.arguments import parse_settings
 from floodmark.engine.pipelines.parameters import refuse_unknown
-from floodmark.engine.pipelines.pipeline import Pipeline, pipeline
+from floodmark.engine.pipelines.pipeline import (
+    Pipeline,
+    connectors_named,
+    connectors_reached,
+    pipeline,
+)
 from floodmark.errors import WrongUse
 
 
@@ -109,14 +114,21 @@ def test_the_decorator_without_a_checkpoint_is_refused() -> None:
 
 
 def test_connectors_are_told_from_the_source_code() -> None:
-    # This very file names both, in the assertion below.
+    # This very file names them all, in the assertions below.
     def sales(spark: Any, start: Any) -> None: ...
 
-    assert declare(sales).needs == ("kafka", "delta")
+    assert declare(sales).needs == ("kafka", "delta", "s3")
     assert declare(sales, needs=["delta"]).needs == ("delta",)
     assert declare(sales, needs=()).needs == ()
     with pytest.raises(WrongUse, match="pulsar"):
         declare(sales, needs=["pulsar"])
+
+
+def test_an_address_on_s3_needs_the_jars_for_it() -> None:
+    assert connectors_named('spark.readStream.json(f"s3a://lake/{day}")') == ("s3",)
+    assert connectors_named('x = "s3"; y = z.s3') == ()
+    assert connectors_reached(["--out=s3a://lake/out", "a"]) == ("s3",)
+    assert connectors_reached(["/data/s3a", "hdfs://host/ck"]) == ()
 
 
 def test_settings_of_spark_are_texts_as_spark_writes_them() -> None:
