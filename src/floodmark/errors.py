@@ -6,7 +6,6 @@ The command line prints them in that order; nothing else decides an exit status.
 
 from __future__ import annotations
 
-from floodmark.secret_text import redacted
 from floodmark.visible import visible
 
 # Nobody reads more, and a stranger's file may be quoted.
@@ -26,6 +25,8 @@ class FloodmarkError(Exception):
     status = 1
 
     def __init__(self, what: str, why: str = "", do: str = "") -> None:
+        from floodmark.secret_text import redacted  # most commands end without an error
+
         self.what, self.why, self.do = (redacted(_cut(part)) for part in (what, why, do))
         super().__init__(self.what)
 

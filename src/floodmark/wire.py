@@ -37,14 +37,3 @@ def _names(kind: type) -> tuple[tuple[str, str], ...]:
 def dumps(value: Any, indent: int | None = 2) -> str:
     """JSON text; what could steer a terminal is escaped, and the data is the same."""
     return json_visible(json.dumps(to_wire(value), indent=indent, ensure_ascii=False))
-
-
-def compact_json(value: Any) -> str:
-    """JSON as Spark's own writers space it."""
-    return json_text(value, separators=(",", ":"))
-
-
-def json_text(value: Any, **how: Any) -> str:
-    """JSON that UTF-8 can hold: half of a surrogate pair, which it cannot, is escaped."""
-    text = json.dumps(value, ensure_ascii=False, **how)
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

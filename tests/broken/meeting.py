@@ -11,7 +11,7 @@ from floodmark.checkpoint.commits import parse_commit
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.offsets import parse_offsets
-from floodmark.checkpoint.operators import parse_operator_metadata
+from floodmark.checkpoint.metadata import parse_operator_metadata
 from floodmark.checkpoint.outline import (
     FamilyOutline,
     OperatorOutline,

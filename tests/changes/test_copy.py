@@ -12,7 +12,7 @@ import samples
 from floodmark import api
 from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
-from floodmark.checkpoint.operators import parse_operator_metadata
+from floodmark.checkpoint.metadata import parse_operator_metadata
 from floodmark.errors import WrongUse
 from floodmark.storage.files import open_files
 

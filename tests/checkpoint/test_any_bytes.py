@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import samples
-from floodmark.checkpoint import commits, layout, offsets, operators, query, sidefiles
+from floodmark.checkpoint import commits, layout, metadata, offsets, sidefiles
 from floodmark.checkpoint.inspection import inspection, scan_entry
 from floodmark.checkpoint.timeline import restart, timeline
 from floodmark.cli import render
@@ -95,16 +95,18 @@ FORMATS = {
     "offsets": Format(offsets.parse_offsets, OFFSETS, offsets.render_offsets),
     "commits": Format(commits.parse_commit, COMMITS, commits.render_commit),
     "metadata": Format(
-        query.parse_metadata, (b'{"id":"5a0c-824f"}', b'{\n "id" : "x"\n}'), query.render_metadata
+        metadata.parse_metadata,
+        (b'{"id":"5a0c-824f"}', b'{\n "id" : "x"\n}'),
+        metadata.render_metadata,
     ),
     "operator metadata": Format(
-        operators.parse_operator_metadata,
+        metadata.parse_operator_metadata,
         (
             samples.operator_metadata(),
             b'v2\n{"operatorInfo":{"operatorId":1,"operatorName":"x"},"stateStoreInfo":[{'
             b'"stateSchemaFilePaths":["a"]}],"operatorPropertiesJson":"{}"}',
         ),
-        operators.render_operator_metadata,
+        metadata.render_operator_metadata,
     ),
     "source log": Format(
         filelog.parse_source_log,
@@ -132,7 +134,7 @@ FORMATS = {
         (b'{"batchWatermarkMs":0,"batchTimestampMs":17,"conf":{"a":"b"}}', b"{}"),
     ),
     "operator metadata of other partitions": Format(
-        lambda data: operators.with_partitions(data, 3), (samples.operator_metadata(),)
+        lambda data: metadata.with_partitions(data, 3), (samples.operator_metadata(),)
     ),
     "a side file": Format(
         lambda data: (

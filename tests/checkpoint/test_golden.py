@@ -12,10 +12,14 @@ import pytest
 
 from floodmark.checkpoint.commits import parse_commit, render_commit
 from floodmark.checkpoint.layout import is_dstreams_checkpoint
+from floodmark.checkpoint.metadata import (
+    parse_metadata,
+    parse_operator_metadata,
+    render_metadata,
+    render_operator_metadata,
+)
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.offsets import parse_offsets, render_offsets
-from floodmark.checkpoint.operators import parse_operator_metadata, render_operator_metadata
-from floodmark.checkpoint.query import parse_metadata, render_metadata
 from floodmark.checkpoint.timeline import Action, Status, restart, timeline
 from floodmark.connectors.files.file_log import (
     log_id,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from floodmark.checkpoint.commits import parse_commit, render_commit, with_state_ids
+from floodmark.checkpoint.metadata import parse_operator_metadata, with_partitions
 from floodmark.checkpoint.offsets import parse_offsets, render_offsets, with_conf
-from floodmark.checkpoint.operators import parse_operator_metadata, with_partitions
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 

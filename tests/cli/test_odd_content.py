@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from floodmark.checkpoint.text import json_text
 from floodmark.cli.main import run
-from floodmark.wire import json_text
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 Capture = pytest.CaptureFixture[str]

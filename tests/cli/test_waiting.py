@@ -9,9 +9,9 @@ import sys
 
 CODE = """
 import sys, time
-from floodmark.cli import waiting
+from floodmark.cli.main import _waiting
 from floodmark.cli.words import echo
-with waiting.Waiting("check"):
+with _waiting("check"):
     time.sleep(float(sys.argv[1]))
     echo("done")
     time.sleep(0.4)

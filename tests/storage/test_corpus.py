@@ -9,8 +9,8 @@ import pytest
 
 from floodmark import api
 from floodmark.checkpoint.commits import parse_commit, render_commit
+from floodmark.checkpoint.metadata import parse_metadata, render_metadata
 from floodmark.checkpoint.offsets import parse_offsets, render_offsets
-from floodmark.checkpoint.query import parse_metadata, render_metadata
 from floodmark.checkpoint.timeline import Action, restart
 from floodmark.connectors.files.file_log import (
     compact_interval,

@@ -16,23 +16,15 @@ if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
     from floodmark.api.judging import accepted_rules, check, doctor, explain, lint, outline
     from floodmark.api.lagging import lag
     from floodmark.api.leaving import leave_dstreams
+    from floodmark.api.looking import flow, inspect, look, missing_state
     from floodmark.api.migrating import bootstrap, migrate, skeleton
     from floodmark.api.pipelines import PipelineFlows, flows, has_flows, next_checkpoint
     from floodmark.api.proving import compare, replay
-    from floodmark.api.reading import (
+    from floodmark.api.reading import batches, diff, diff_state, files, offsets, scan
+    from floodmark.api.reading_state import (
         OpenCheckpoint,
-        batches,
-        diff,
-        diff_state,
-        files,
-        flow,
-        inspect,
-        look,
-        missing_state,
-        offsets,
         open,
         read_state,
-        scan,
         schemas,
         state,
         state_changes,
@@ -46,7 +38,7 @@ if TYPE_CHECKING:  # each verb's module is loaded when the verb is used
     from floodmark.api.watching import watch
 
 _WHERE = {
-    "OpenCheckpoint": "floodmark.api.reading",
+    "OpenCheckpoint": "floodmark.api.reading_state",
     "PipelineFlows": "floodmark.api.pipelines",
     "Served": "floodmark.api.serving",
     "Storage": "floodmark.api.arguments",
@@ -70,23 +62,23 @@ _WHERE = {
     "drill": "floodmark.api.drilling",
     "explain": "floodmark.api.judging",
     "files": "floodmark.api.reading",
-    "flow": "floodmark.api.reading",
+    "flow": "floodmark.api.looking",
     "flows": "floodmark.api.pipelines",
     "forget": "floodmark.api.applying",
     "has_flows": "floodmark.api.pipelines",
-    "inspect": "floodmark.api.reading",
+    "inspect": "floodmark.api.looking",
     "lag": "floodmark.api.lagging",
     "leave_dstreams": "floodmark.api.leaving",
     "lint": "floodmark.api.judging",
-    "look": "floodmark.api.reading",
+    "look": "floodmark.api.looking",
     "migrate": "floodmark.api.migrating",
     "missing_for_state": "floodmark.api.arguments",
-    "missing_state": "floodmark.api.reading",
+    "missing_state": "floodmark.api.looking",
     "next_checkpoint": "floodmark.api.pipelines",
     "offsets": "floodmark.api.reading",
-    "open": "floodmark.api.reading",
+    "open": "floodmark.api.reading_state",
     "outline": "floodmark.api.judging",
-    "read_state": "floodmark.api.reading",
+    "read_state": "floodmark.api.reading_state",
     "repair": "floodmark.api.repairing",
     "repartition": "floodmark.api.rewriting_state",
     "replay": "floodmark.api.proving",
@@ -95,12 +87,12 @@ _WHERE = {
     "rewind": "floodmark.api.rewinding",
     "run": "floodmark.api.running",
     "scan": "floodmark.api.reading",
-    "schemas": "floodmark.api.reading",
+    "schemas": "floodmark.api.reading_state",
     "serve": "floodmark.api.serving",
     "skeleton": "floodmark.api.migrating",
     "snapshots": "floodmark.api.backups",
-    "state": "floodmark.api.reading",
-    "state_changes": "floodmark.api.reading",
+    "state": "floodmark.api.reading_state",
+    "state_changes": "floodmark.api.reading_state",
     "undo": "floodmark.api.applying",
     "upgrade": "floodmark.api.upgrading",
     "watch": "floodmark.api.watching",

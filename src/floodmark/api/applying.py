@@ -24,7 +24,7 @@ def apply(
 
     `sink`: the file sink's folder, where the plan changes its log.
     """
-    from floodmark.changes.apply import apply_saved
+    from floodmark.changes.apply_saved import apply_saved
 
     how = carrying_of(carrying, True, wait, storage, read_data=read_data)
     return apply_saved(str(plan), how, sink)
@@ -46,7 +46,7 @@ def resume(
     `origin`: the checkpoint or repository that it reads from, if that is another place; `sink`:
     the file sink's folder, where it changes its log.
     """
-    from floodmark.changes.apply import resume_change
+    from floodmark.changes.apply_saved import resume_change
 
     how = carrying_of(carrying, execute, wait, storage, read_data=read_data)
     return kept(resume_change(str(path), how, origin, sink), how, None)
@@ -67,7 +67,7 @@ def undo(
 
     `sink`: the file sink's folder, where the change has changed its log.
     """
-    from floodmark.changes.apply import take_back
+    from floodmark.changes.apply_saved import take_back
 
     how = carrying_of(carrying, execute, None, storage, accept=accept, watch=watch)
     return kept(take_back(str(path), how, sink), how, out)
@@ -82,7 +82,7 @@ def forget(
     carrying: Carrying | None = None,
 ) -> Change:
     """Removes what changes have kept."""
-    from floodmark.changes.apply import forget_kept
+    from floodmark.changes.apply_saved import forget_kept
 
     how = carrying_of(carrying, execute, None, storage)
     return kept(forget_kept(str(path), how), how, out)

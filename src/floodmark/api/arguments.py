@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.errors import NotACheckpoint, WrongUse
-from floodmark.secret_text import remember_all
 
 if TYPE_CHECKING:
     from floodmark.changes.apply import Carrying, Change
@@ -123,7 +122,10 @@ def parse_settings(settings: tuple[str, ...], option: str = "--set") -> dict[str
         if not equals or not name.strip():
             raise WrongUse(f"{option}: no NAME=VALUE", do=f"Write it as {option} NAME=VALUE.")
         found[name.strip()] = value
-    remember_all(found)
+    if found:
+        from floodmark.secret_text import remember_all
+
+        remember_all(found)
     return found
 
 

@@ -29,7 +29,7 @@ def backup(
     carrying: Carrying | None = None,
 ) -> Change:
     """A snapshot in a repository that holds every content once; a query may go on running."""
-    from floodmark.changes.apply import back_up
+    from floodmark.changes.apply_saved import back_up
     from floodmark.changes.named_places import absolute, refuse_overlap
     from floodmark.changes.plan import seal
     from floodmark.changes.planners.backup import plan_backup

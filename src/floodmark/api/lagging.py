@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from floodmark.addresses import public_url
 from floodmark.api.arguments import Storage, structured
-from floodmark.api.reading import with_kinds
+from floodmark.api.looking import with_kinds
 from floodmark.checkpoint.live_answers import SourcePlaces
 from floodmark.connectors.behind import Lag
 from floodmark.errors import CannotRead, MalformedFile, NoAnswer, WrongUse

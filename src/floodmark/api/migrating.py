@@ -70,7 +70,7 @@ def migrate(
     the state is kept, in the same pass. `start` says SOURCE=WHERE for sources that are new.
     """
     require_spark_extra()
-    from floodmark.changes.apply import to_new_place
+    from floodmark.changes.apply import begin_new_place, plan_new_place
     from floodmark.changes.carry.resume_point import UpgradeOptions
     from floodmark.changes.named_places import absolute
     from floodmark.changes.planners.state_layout import StateLayout
@@ -105,7 +105,8 @@ def migrate(
             return made.plan(origin, stack)
 
         # The rewriter is known when the plan is: by then there is a session.
-        change = to_new_place(path, new, make, replace(how, rewriter=made))
+        how = replace(how, rewriter=made)
+        change = begin_new_place(plan_new_place(path, new, make, how), how)
         return kept(change, how, out)
 
 

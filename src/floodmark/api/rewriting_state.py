@@ -31,7 +31,7 @@ def repartition(
 ) -> Change:
     """A new checkpoint whose state is spread over another number of partitions."""
     require_state_extra()
-    from floodmark.changes.apply import to_new_place
+    from floodmark.changes.apply import begin_new_place, plan_new_place
     from floodmark.changes.named_places import absolute
     from floodmark.changes.planners.repartition import plan_repartition
 
@@ -39,7 +39,8 @@ def repartition(
         return plan_repartition(origin, absolute(new), partitions, several_of(accept))
 
     with _rewriting(on_spark, carrying_of(carrying, execute, wait, storage)) as how:
-        return kept(to_new_place(str(path), str(new), plan, how), how, out)
+        made = plan_new_place(str(path), str(new), plan, how)
+        return kept(begin_new_place(made, how), how, out)
 
 
 def convert(
@@ -61,7 +62,7 @@ def convert(
     `state_format` 2 has unique ids. `name` gives every source a name, by its id:
     `{"0": "orders", "1": "payments"}`.
     """
-    from floodmark.changes.apply import to_new_place
+    from floodmark.changes.apply import begin_new_place, plan_new_place
     from floodmark.changes.named_places import absolute
 
     names = {str(source): str(given) for source, given in (name or {}).items()}
@@ -79,7 +80,8 @@ def convert(
         return plan_named(origin, base, names)
 
     with _rewriting(on_spark, carrying_of(carrying, execute, wait, storage)) as how:
-        return kept(to_new_place(str(path), str(new), plan, how), how, out)
+        made = plan_new_place(str(path), str(new), plan, how)
+        return kept(begin_new_place(made, how), how, out)
 
 
 def _require_what(state_format: int | None, names: Mapping[str, str]) -> None:

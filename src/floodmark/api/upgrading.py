@@ -49,7 +49,7 @@ def upgrade(
     `settings` are values for the parameters of the pipeline in `app`; `arguments`, `query`,
     `py_files` and `script_limit` are for an `app` that is a script.
     """
-    from floodmark.changes.apply import to_new_place
+    from floodmark.changes.apply import begin_new_place, plan_new_place
     from floodmark.changes.carry.resume_point import UpgradeOptions, choose_resume_point
     from floodmark.changes.carry.topics import parse_topics
     from floodmark.changes.named_places import absolute
@@ -103,7 +103,8 @@ def upgrade(
         return replace(made, notes=(*notes, *made.notes))
 
     batches = () if from_batch is None else (from_batch,)
-    return kept(to_new_place(str(path), str(new), plan, how, batches), how, out)
+    made = plan_new_place(str(path), str(new), plan, how, batches)
+    return kept(begin_new_place(made, how), how, out)
 
 
 def _declared_sources(
@@ -141,7 +142,7 @@ def copy(
     carrying: Carrying | None = None,
 ) -> Change:
     """A copy elsewhere, with the absolute paths inside corrected."""
-    from floodmark.changes.apply import open_sink, to_new_place
+    from floodmark.changes.apply import begin_new_place, open_sink, plan_new_place
     from floodmark.changes.carry.rehome import parse_moves
     from floodmark.changes.named_places import absolute
     from floodmark.changes.planners.copy import plan_copy
@@ -157,4 +158,5 @@ def copy(
         read = read_state(origin, batch) if how.read_data else ()
         return replace(made, notes=(*read, *made.notes))
 
-    return kept(to_new_place(str(path), str(dest), plan, how, ()), how, out)
+    made = plan_new_place(str(path), str(dest), plan, how, ())
+    return kept(begin_new_place(made, how), how, out)

@@ -11,7 +11,7 @@ from pathlib import Path
 from floodmark.addresses import public_url
 from floodmark.api.arguments import Storage, structured
 from floodmark.api.lagging import ask_lag, client_settings
-from floodmark.api.reading import with_kinds
+from floodmark.api.looking import with_kinds
 from floodmark.checkpoint.live_answers import SourcePlaces
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import CannotRead, FloodmarkError, MalformedFile, NoAnswer, WrongUse

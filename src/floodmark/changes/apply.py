@@ -24,26 +24,11 @@ from floodmark.changes.journal import Stage
 from floodmark.changes.named_places import (
     absolute,
     refuse_overlap,
-    require_named_origin,
-    require_named_sink,
 )
 from floodmark.changes.plan import FOLDER_MODE, Plan, plan_to_json, refuse_unaccepted, seal
 from floodmark.changes.plan_text import change_rows, change_text
 from floodmark.changes.same_change import recorded
-from floodmark.changes.saved_plan import read_plan
 from floodmark.changes.steps import RewriteState
-from floodmark.changes.undo import (
-    forget,
-    is_unfinished,
-    plan_forget,
-    plan_undo,
-    require_fresh,
-    require_place,
-    require_same_kept,
-    settle,
-    undo,
-)
-from floodmark.errors import StoppedMidway
 from floodmark.screen import fitted, table_html
 from floodmark.storage.copying import with_folder_mode, with_modes_of
 from floodmark.storage.files import Files, WritableFiles, open_files
@@ -104,20 +89,22 @@ class Change:
         options["accept"] = sorted({*options.get("accept", ()), *names})
         plan = seal(replace(self.plan, options=options)) if names else self.plan
         carrying = replace(self.carrying or Carrying(), execute=True)
+        from floodmark.changes.apply_saved import apply_plan
+
         return apply_plan(plan, carrying, plan.sink)
 
 
-def to_new_place(
+def plan_new_place(
     path: str,
     new: str,
     make: Callable[[Origin], Plan],
     carrying: Carrying,
     batches: Collection[int] | None = None,
-) -> Change:
+) -> Plan:
     """`make` plans a new checkpoint from the one at `path`; `batches` are what it wants of it."""
     refuse_overlap(path, new)
     origin_files = open_files(absolute(path), carrying.storage)
-    return begin_new_place(make(open_origin(origin_files, absolute(path), batches)), carrying)
+    return make(open_origin(origin_files, absolute(path), batches))
 
 
 def begin_new_place(plan: Plan, carrying: Carrying) -> Change:
@@ -154,14 +141,14 @@ def apply_if_asked(plan: Plan, carrying: Carrying) -> Change:
     target = open_files(plan.target, carrying.storage)
     record = journal.read_record(target, plan)
     if record is None:
-        plan = _with_doubt(plan, target, carrying)
+        plan = doubted(plan, target, carrying)
     if not (carrying.execute and plan.steps):
         done = record is not None and record.stage is Stage.FINISHED
         return Change(plan, words=_DONE if done else "")
-    return _execute(plan, carrying)
+    return execute(plan, carrying)
 
 
-def _with_doubt(plan: Plan, target: WritableFiles, carrying: Carrying) -> Plan:
+def doubted(plan: Plan, target: WritableFiles, carrying: Carrying) -> Plan:
     """The plan with what has to be accepted where a query may run on the checkpoint."""
     clock = carrying.clock or Clock()
     return with_doubt(
@@ -169,7 +156,7 @@ def _with_doubt(plan: Plan, target: WritableFiles, carrying: Carrying) -> Plan:
     )
 
 
-def _execute(plan: Plan, carrying: Carrying) -> Change:
+def execute(plan: Plan, carrying: Carrying) -> Change:
     refuse_unaccepted(plan)
     outcome = carry_out(
         plan,
@@ -196,83 +183,3 @@ def open_sink(sink: str | None, carrying: Carrying) -> SinkPlace | None:
     if sink is None:
         return None
     return absolute(sink), open_files(absolute(sink), carrying.storage)
-
-
-def apply_saved(path: str, carrying: Carrying, sink: str | None = None) -> Change:
-    plan = read_plan(path)
-    require_named_sink(plan, sink, f"floodmark apply {path}")
-    return apply_plan(plan, carrying, sink)
-
-
-def apply_plan(plan: Plan, carrying: Carrying, sink: str | None) -> Change:
-    """`sink`: the file sink's folder, as the user named it."""
-    target = open_files(plan.target, carrying.storage)
-    if plan.verb == "undo":
-        require_fresh(target, plan)
-        accept = tuple(plan.options.get("accept", ()))
-        return take_back(plan.target, replace(carrying, accept=accept), sink)
-    if plan.verb == "forget":
-        require_same_kept(target, plan.target, plan)
-        return forget_kept(plan.target, carrying)
-    if plan.verb == "backup":
-        return back_up(plan, carrying)
-    return _execute(plan, carrying)
-
-
-def resume_change(path: str, carrying: Carrying, origin: str | None, sink: str | None) -> Change:
-    """Goes on with a change that stopped midway, by the journal that lies in its place.
-
-    The journal may be a stranger's: it reads from `origin` and changes `sink` only where the user
-    has named them, and they are what it says.
-    """
-    location = absolute(path)
-    target = open_files(location, carrying.storage)
-    require_place(target)
-    plan = journal.begun(target).plan
-    command = f"floodmark apply --resume {path}"
-    require_named_sink(plan, sink, command)
-    require_named_origin(plan, location, origin, command)
-    if not carrying.execute:
-        return Change(plan)
-    return _execute(plan, carrying)
-
-
-def take_back(path: str, carrying: Carrying, sink: str | None = None) -> Change:
-    """`sink`: the file sink's folder, whose log the change had changed as well."""
-    target = open_files(absolute(path), carrying.storage)
-    require_place(target)
-    if carrying.execute and (settled := settle(target, absolute(path))):
-        return Change(settled, True, "It was taken back already.")
-    plan = plan_undo(target, absolute(path), carrying.accept)
-    if not is_unfinished(target):
-        plan = _with_doubt(plan, target, carrying)
-    if not carrying.execute:
-        return Change(plan)
-    refuse_unaccepted(plan)
-    require_named_sink(plan, sink, f"floodmark undo {path}")
-    place = open_files(plan.sink, carrying.storage) if plan.sink else None
-    outcome = undo(with_modes_of(target, target), place, carrying.clock)
-    return Change(plan, True, outcome.words)
-
-
-def forget_kept(path: str, carrying: Carrying) -> Change:
-    target = open_files(absolute(path), carrying.storage)
-    require_place(target)
-    plan = plan_forget(target, absolute(path))
-    if not carrying.execute:
-        return Change(plan)
-    try:
-        return Change(plan, True, forget(target, plan).words)
-    except OSError as error:
-        raise StoppedMidway(
-            f"{path}: cannot delete", str(error), "Repeat it: what is left goes then."
-        ) from None
-
-
-def back_up(plan: Plan, carrying: Carrying) -> Change:
-    if not carrying.execute:
-        return Change(plan)
-    from floodmark.changes.take_backup import execute_backup
-
-    places = places_of(plan, carrying.storage)
-    return Change(plan, True, execute_backup(plan, places.origin, places.target))

@@ -22,7 +22,7 @@ from floodmark.changes import journal
 from floodmark.changes.fingerprint import fingerprint
 from floodmark.changes.plan import NEEDED, NOT_IN_USE, Consequence, Plan, seal
 from floodmark.checkpoint.layout import COMMITS, NOTES, OFFSETS, FileInfo, batch_ids
-from floodmark.checkpoint.query import parse_metadata
+from floodmark.checkpoint.metadata import parse_metadata
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.text import several
 from floodmark.errors import FloodmarkError, InUse

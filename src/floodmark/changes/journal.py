@@ -20,9 +20,9 @@ from floodmark.changes.plan import Plan, plan_to_json
 from floodmark.changes.plan_parsing import plan_from_json
 from floodmark.checkpoint.layout import NOTES, OFFSETS, batch_id
 from floodmark.checkpoint.relative_path import RelativePath, shown
+from floodmark.checkpoint.text import json_text
 from floodmark.errors import FileGone, MalformedFile, NoAnswer, StalePlan, Unfinished
 from floodmark.storage.files import Files, WritableFiles
-from floodmark.wire import json_text
 
 FOLDER = f"{NOTES}/journal"
 KEPT = f"{NOTES}/kept"

@@ -14,9 +14,10 @@ from importlib import import_module
 from typing import Any
 
 from floodmark.changes.steps import Step, step_to_json
+from floodmark.checkpoint.text import json_text
 from floodmark.errors import WouldLose
 from floodmark.screen import fields_html, fields_text
-from floodmark.wire import json_text, to_wire
+from floodmark.wire import to_wire
 
 # The package's own names lead to every layer above; its version is all that is wanted.
 RELEASE: str = import_module("floodmark").__version__

@@ -31,7 +31,6 @@ from floodmark.checkpoint.layout import STATE
 from floodmark.checkpoint.relative_path import RelativePath, shown
 from floodmark.connectors.files.file_log import SINK_LOG
 from floodmark.errors import EditedPlan, MalformedFile, UnsafePath
-from floodmark.storage.repository import OBJECTS
 
 if TYPE_CHECKING:
     from floodmark.statestore.rewrite.target import StateTarget
@@ -211,6 +210,8 @@ def _check_content(step: Step) -> None:
         _need((step.text is None) != (step.base64 is None), "what is written has no content")
         base64.b64decode(step.base64 or "", validate=True)
     if isinstance(step, (CopyFile, RestoreFile)):
+        from floodmark.storage.repository import OBJECTS
+
         _need(step.origin is not None, "content comes from nowhere")
         origin = RelativePath(step.origin)
         _need(

@@ -13,7 +13,7 @@ from floodmark.changes.named_places import same_place
 from floodmark.changes.plan import Plan, plan_to_json
 from floodmark.changes.steps import WriteFile
 from floodmark.checkpoint.layout import METADATA
-from floodmark.checkpoint.query import parse_metadata
+from floodmark.checkpoint.metadata import parse_metadata
 from floodmark.errors import MalformedFile
 from floodmark.storage.files import Files
 

@@ -23,12 +23,11 @@ from floodmark.changes.plan import NOT_IN_USE, UNCHANGED, Consequence, Plan, Pre
 from floodmark.changes.steps import SINK, TARGET, CopyFile, DeleteFile, RewriteState, Step
 from floodmark.checkpoint.layout import COMMITS, OFFSETS, batch_id
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.text import several
+from floodmark.checkpoint.text import compact_json, several
 from floodmark.errors import FloodmarkError, NoAnswer, StalePlan, StoppedMidway
 from floodmark.storage.copying import copy_file, drop_empty_folders
 from floodmark.storage.files import Files, WritableFiles
 from floodmark.storage.start_notes import latest_note
-from floodmark.wire import compact_json
 
 
 def last_change(target: Files) -> Record:

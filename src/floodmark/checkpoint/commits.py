@@ -13,9 +13,15 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from floodmark.checkpoint.text import decode, long_of, parse_json_object, shorten, split_version
+from floodmark.checkpoint.text import (
+    compact_json,
+    decode,
+    long_of,
+    parse_json_object,
+    shorten,
+    split_version,
+)
 from floodmark.errors import MalformedFile
-from floodmark.wire import compact_json
 
 NEWEST_VERSION = 3
 

@@ -24,14 +24,12 @@ from floodmark.checkpoint.layout import (
     source_ids,
     state_files,
 )
+from floodmark.checkpoint.metadata import OperatorMetadata, QueryMetadata
 from floodmark.checkpoint.offsets import OffsetEntry
-from floodmark.checkpoint.operators import OperatorMetadata
-from floodmark.checkpoint.query import QueryMetadata
 from floodmark.checkpoint.state_chain import oldest_versions, partition_count, store_names
 from floodmark.connectors.registry import read_source_offset
 from floodmark.connectors.source import UNKNOWN, SourceOffset
 from floodmark.errors import MalformedFile
-from floodmark.screen import fields_text
 
 if TYPE_CHECKING:  # a class of its own for each thing that is found: slow to load
     from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
@@ -99,7 +97,10 @@ class Checkpoint:
     not_read: tuple[str, ...] = ()
     """What describes more and was not read, so that the requests stay few."""
 
-    __repr__ = fields_text
+    def __repr__(self) -> str:
+        from floodmark.screen import fields_text  # no command shows it
+
+        return fields_text(self)
 
     @property
     def query_id(self) -> str | None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from floodmark.checkpoint.conf_keys import SOURCE_EVOLUTION
 from floodmark.checkpoint.text import (
+    compact_json,
     decode,
     lines_of,
     long_of,
@@ -24,7 +25,6 @@ from floodmark.checkpoint.text import (
     split_version,
 )
 from floodmark.errors import MalformedFile
-from floodmark.wire import compact_json
 
 NEWEST_VERSION = 2
 NO_OFFSET = "-"

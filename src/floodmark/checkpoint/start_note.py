@@ -11,12 +11,14 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.layout import NOTES, batch_id
-from floodmark.checkpoint.outline import SourceOutline
-from floodmark.checkpoint.plan.tree import PlanTree, tree_from_json, tree_to_json
 from floodmark.redaction import Redaction, noted_conf, noted_options
+
+if TYPE_CHECKING:  # a checkpoint without notes needs none of it
+    from floodmark.checkpoint.outline import SourceOutline
+    from floodmark.checkpoint.plan.tree import PlanTree
 
 STARTS = f"{NOTES}/starts"
 KIND = "start-note"
@@ -81,6 +83,8 @@ def last_start(note: Mapping[str, Any] | None) -> LastStart | None:
 
 def packed_tree(tree: PlanTree) -> dict[str, object] | str:
     """As a note keeps it: whole, and compressed where it is large."""
+    from floodmark.checkpoint.plan.tree import tree_to_json
+
     plain = tree_to_json(tree)
     text = json.dumps(plain, separators=(",", ":"))
     if len(text) <= _PLAIN_AT_MOST:
@@ -96,6 +100,8 @@ def unpacked_tree(value: Any) -> PlanTree | None:
             value = json.loads(text) if unpacker.eof else None
         except (ValueError, zlib.error, RecursionError):
             return None
+    from floodmark.checkpoint.plan.tree import tree_from_json
+
     return tree_from_json(value)
 
 
@@ -114,6 +120,8 @@ def source_options(note: Mapping[str, Any] | None, source: str) -> dict[str, str
 
 
 def _source(fields: Mapping[str, Any]) -> SourceOutline:
+    from floodmark.checkpoint.outline import SourceOutline
+
     name = fields.get("name")
     return SourceOutline(
         str(fields.get("kind", "")),

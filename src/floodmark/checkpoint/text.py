@@ -110,3 +110,14 @@ def moment(time_ms: int) -> str:
 
 def several(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def compact_json(value: Any) -> str:
+    """JSON as Spark's own writers space it."""
+    return json_text(value, separators=(",", ":"))
+
+
+def json_text(value: Any, **how: Any) -> str:
+    """JSON that UTF-8 can hold: half of a surrogate pair, which it cannot, is escaped."""
+    text = json.dumps(value, ensure_ascii=False, **how)
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

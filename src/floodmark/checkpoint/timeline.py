@@ -16,7 +16,6 @@ from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.connectors.registry import advance, kind_named
 from floodmark.connectors.source import SourceOffset
-from floodmark.screen import fields_html, line_text
 
 _TOO_FEW_TO_TELL = 3
 
@@ -36,8 +35,15 @@ class Batch:
     watermark_ms: int | None
     sources: tuple[SourceOffset, ...]
 
-    __repr__ = line_text
-    _repr_html_ = fields_html
+    def __repr__(self) -> str:
+        from floodmark.screen import line_text  # no command shows it
+
+        return line_text(self)
+
+    def _repr_html_(self) -> str:
+        from floodmark.screen import fields_html
+
+        return fields_html(self)
 
 
 class Action(str, Enum):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from floodmark import api
-from floodmark.cli import options, waiting
-from floodmark.cli.words import count, echo, size, style, table
+from floodmark.cli import options
+from floodmark.cli.words import count, echo, end_waiting, size, style, table
 from floodmark.visible import one_line
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def carrying(
     from rich.console import Console
     from rich.progress import Progress
 
-    waiting.end()
+    end_waiting()
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("files", total=None)
         yield Carrying(

@@ -6,21 +6,16 @@ from typing import Any
 
 import click
 
-VARIABLE = "_FLOODMARK_COMPLETE"
-"""Set by the shell's script when it asks what may follow."""
-SHELLS = ("bash", "zsh", "fish")
 _PLACES = ("APP", "CP", "FILE", "PATH", "DIR", ".json", ".py")
 
 
-def show(context: click.Context, _option: click.Parameter, shell: str | None) -> None:
-    """Prints the script for a shell."""
-    if shell is None or context.resilient_parsing:
-        return
+def show(context: click.Context, shell: str, variable: str) -> None:
+    """Prints the script for a shell, which asks by setting the variable."""
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)
     assert kind is not None
-    click.echo(kind(context.command, {}, "floodmark", VARIABLE).source())
+    click.echo(kind(context.command, {}, "floodmark", variable).source())
     context.exit()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from floodmark import api, wire
+from floodmark import api
 from floodmark.cli import options
 from floodmark.cli.words import echo
 from floodmark.errors import NotACheckpoint
@@ -53,6 +53,7 @@ def command(
     missing = api.missing_state(found, storage)
     schemas = api.schemas(checkpoint, storage) if schema else None
     if as_json:
+        from floodmark import wire
         from floodmark.checkpoint.inspection import inspection
 
         one = inspection(found, missing, flow)

@@ -6,17 +6,14 @@ import importlib
 import io
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 import click
 
 from floodmark import __version__
-from floodmark.cli.completion import SHELLS, VARIABLE, completed, show
-from floodmark.cli.waiting import Waiting
-from floodmark.cli.words import echo
+from floodmark.cli.words import echo, is_terminal
 from floodmark.errors import CannotRead, FloodmarkError
 from floodmark.limits import current, raise_limits
-from floodmark.secret_text import redacted, remember_environment
 from floodmark.visible import one_line
 
 # verb → (module, what it does). The module is imported when the verb is used.
@@ -70,6 +67,8 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 _INTERNAL_ERROR = 70
+_COMPLETION = "_FLOODMARK_COMPLETE"
+"""Set by the shell's script when it asks what may follow."""
 _LIVE = {"", "demo", "run", "serve", "watch"}
 """These say themselves how far they are."""
 
@@ -83,7 +82,11 @@ class _Verbs(click.Group):
             if name in group:
                 module = importlib.import_module(f"floodmark.cli.{group[name][0]}")
                 command: click.Command = module.command
-                return completed(command) if VARIABLE in os.environ else command
+                if _COMPLETION in os.environ:
+                    from floodmark.cli.completion import completed
+
+                    return completed(command)
+                return command
         return None
 
     def resolve_command(
@@ -107,6 +110,13 @@ class _Verbs(click.Group):
                 formatter.write_dl([(verb, words) for verb, (_, words) in group.items()])
 
 
+def _show_completion(context: click.Context, _option: click.Parameter, shell: str | None) -> None:
+    if shell is not None and not context.resilient_parsing:
+        from floodmark.cli.completion import show
+
+        show(context, shell, _COMPLETION)
+
+
 @click.command(
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -124,10 +134,10 @@ class _Verbs(click.Group):
 )
 @click.option(
     "--completion",
-    type=click.Choice(SHELLS),
+    type=click.Choice(("bash", "zsh", "fish")),
     is_eager=True,
     expose_value=False,
-    callback=show,
+    callback=_show_completion,
     help="Print the script that completes commands in your shell.",
 )
 @click.version_option(__version__, prog_name="floodmark", message="%(prog)s %(version)s")
@@ -163,7 +173,7 @@ def run(arguments: list[str]) -> int:
             # A name or an offset that the terminal cannot show is no reason to show nothing.
             stream.reconfigure(errors="backslashreplace")
     try:
-        with Waiting(_verb(arguments)) if _verb(arguments) not in _LIVE else nullcontext():
+        with _waiting(_verb(arguments)):
             result = floodmark.main(arguments, prog_name="floodmark", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
@@ -205,6 +215,15 @@ def run(arguments: list[str]) -> int:
         return _INTERNAL_ERROR
 
 
+def _waiting(verb: str) -> AbstractContextManager[object]:
+    """The sign of life, where somebody looks and the verb shows none itself."""
+    if verb in _LIVE or not is_terminal():
+        return nullcontext()
+    from floodmark.cli.waiting import Waiting
+
+    return Waiting(verb)
+
+
 def _verb(arguments: list[str]) -> str:
     return next((one for one in arguments if not one.startswith("-")), "")
 
@@ -217,6 +236,8 @@ def show_error(error: FloodmarkError) -> None:
 
 def _public(words: str) -> str:
     """Without secrets, those of the environment among them."""
+    from floodmark.secret_text import redacted, remember_environment
+
     remember_environment(os.environ)
     return redacted(words)
 

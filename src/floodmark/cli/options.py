@@ -9,9 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from floodmark import wire
 from floodmark.cli.words import echo
-from floodmark.secret_text import remember_all
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _ARGUMENTS = "floodmark.script_arguments"
@@ -40,7 +38,10 @@ def _pairs(
         if not equals or not key:
             raise click.BadParameter("a value is not KEY=VALUE")
         pairs[key] = _typed(text)
-    remember_all(pairs)
+    if pairs:
+        from floodmark.secret_text import remember_all
+
+        remember_all(pairs)
     return pairs
 
 
@@ -266,6 +267,8 @@ def spark_settings(master: str | None, conf: tuple[str, ...]) -> tuple[str, ...]
 
 
 def show_json(value: Any) -> None:
+    from floodmark import wire
+
     # Indented for eyes; a program gets one line, which is made many times faster.
     indent = 2 if sys.stdout.isatty() else None
     text = wire.dumps(value, indent)

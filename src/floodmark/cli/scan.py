@@ -10,8 +10,8 @@ import click
 
 from floodmark import api
 from floodmark.checkpoint.inspection import ScanEntry
-from floodmark.cli import options, waiting
-from floodmark.cli.words import echo
+from floodmark.cli import options
+from floodmark.cli.words import echo, end_waiting
 from floodmark.visible import one_line
 
 
@@ -37,7 +37,7 @@ def _with_progress(entries: Iterator[ScanEntry]) -> Iterator[ScanEntry]:
     from rich.console import Console
     from rich.markup import escape
 
-    waiting.end()
+    end_waiting()
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())

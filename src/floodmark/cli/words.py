@@ -10,12 +10,11 @@ import os
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import click
 
-from floodmark.cli import waiting
 from floodmark.visible import one_line, visible
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
@@ -27,14 +26,27 @@ _MARK = "".join(chr(0xF0000 + int.from_bytes(os.urandom(2), "big") % 0xFFFE) for
 _COLOURS = re.compile(rf"{_MARK}\[[\d;]*m")
 
 
+sign_of_life: Callable[[], None] | None = None
+"""Ends what `waiting` writes while a command runs."""
 # A line that begins so is a command to the runner of GitHub, Azure or TeamCity.
 _COMMAND = re.compile(r"^([^\S\n]*)(:|#)(?=\2)", re.MULTILINE)
 
 
 def echo(text: str, err: bool = False, commands: bool = False) -> None:
     """Prints text that may come from a checkpoint; `commands` are lines meant for a CI's runner."""
-    waiting.end()
+    end_waiting()
     click.echo(visible(text) if commands else shown(text), err=err)
+
+
+def end_waiting() -> None:
+    """Before something is printed, or drawn by somebody else: no sign of life stands there."""
+    if sign_of_life is not None:
+        sign_of_life()
+
+
+def is_terminal() -> bool:
+    """Whether somebody may look at standard error while a command runs."""
+    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def shown(text: str) -> str:

@@ -23,7 +23,7 @@ from floodmark.connectors.source import (
 )
 
 _NOT_KINDS = frozenset({"behind", "lag", "live", "registry", "sinks", "source"})
-_COMMON = {"kafka": "kafka.offset", "file": "files.offset", "delta": "delta.offset"}
+_COMMON = {"file": "files.offset", "kafka": "kafka.offset", "delta": "delta.offset"}
 """What most streams read, by name: asked first, so that the others need not be loaded."""
 
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from floodmark.checkpoint.text import is_too_deep, shorten
+from floodmark.checkpoint.text import compact_json, is_too_deep, shorten
 from floodmark.errors import MalformedFile
-from floodmark.wire import compact_json
 
 UNKNOWN = "unknown"
 # Python's json.dumps writes a Python source's NaN, which is not JSON: it comes out as text.

@@ -35,10 +35,9 @@ from floodmark.checkpoint.layout import (
     names_in,
     source_ids,
 )
+from floodmark.checkpoint.metadata import parse_metadata, parse_operator_metadata
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.offsets import parse_offsets
-from floodmark.checkpoint.operators import parse_operator_metadata
-from floodmark.checkpoint.query import parse_metadata
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.sidefiles import agrees, is_itself_damaged, without_flips
 from floodmark.checkpoint.state_chain import StateIndex, Steps, StoreChain, next_batch

@@ -28,9 +28,9 @@ from floodmark.checkpoint.layout import (
     state_files,
     store_folder,
 )
+from floodmark.checkpoint.metadata import OperatorMetadata, parse_operator_metadata
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import parse_offsets
-from floodmark.checkpoint.operators import OperatorMetadata, parse_operator_metadata
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.state_chain import (
     oldest_versions,
@@ -39,7 +39,6 @@ from floodmark.checkpoint.state_chain import (
     unique_id,
 )
 from floodmark.errors import FloodmarkError, NoAnswer, StatePurged, UnknownProvider, WrongUse
-from floodmark.state.rows.fitting import same_bytes
 from floodmark.state.rows.types import Struct, ddl
 from floodmark.state.shapes.operators import Reading, readings
 from floodmark.state.shapes.schema import ColumnFamily, StateSchema, is_keyed, parse_schema
@@ -318,6 +317,8 @@ def _given(schema: tuple[str, str]) -> StateSchema:
 
 def _require_same(reading: Reading, own: StateSchema) -> None:
     """Spark's own schema decides where there is one: bytes alone tell little of types."""
+    from floodmark.state.rows.fitting import same_bytes
+
     assert reading.schema is not None
     for family in own.families:
         pairs = ((reading.schema.key, family.key), (reading.schema.value, family.value))

@@ -6,26 +6,19 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from floodmark.checkpoint.layout import StateFile, store_folder
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.state_chain import Steps, StoreChain, chain_of
 from floodmark.errors import FloodmarkError, MalformedFile
-from floodmark.state.files.crc32c import crc_of
 from floodmark.state.files.hdfs import StateSource, hdfs_source, live_records
 from floodmark.state.files.records import Records
-from floodmark.state.files.rocksdb import (
-    NOTHING,
-    Base,
-    Changelog,
-    RocksSnapshot,
-    parse_changelog,
-    read_snapshot,
-    replay,
-    value_of,
-)
 from floodmark.state.rows.rowbytes import gather
 from floodmark.storage.files import Files
+
+if TYPE_CHECKING:  # states in HDFS files need nothing of RocksDB
+    from floodmark.state.files.rocksdb import Base, Changelog, RocksSnapshot
 
 _RESTORE = "Restore it from a backup; `floodmark doctor --read-data` finds what else is wrong."
 
@@ -66,6 +59,8 @@ class StoreAt:
         return data
 
     def _changelog(self, file: StateFile) -> Changelog:
+        from floodmark.state.files.rocksdb import parse_changelog
+
         with named(file.path):
             return parse_changelog(self.read(file.path), self.row_checksums)
 
@@ -81,6 +76,8 @@ class StoreAt:
         if self.provider == "hdfs":
             yield OpenedPartition(self, chain)
             return
+        from floodmark.state.files.rocksdb import NOTHING, read_snapshot
+
         logs = tuple(self._changelog(file) for file in chain.changes)
         if chain.snapshot is None:
             yield OpenedPartition(self, chain, NOTHING, logs)
@@ -97,7 +94,8 @@ class StoreAt:
 class OpenedPartition:
     store: StoreAt
     chain: StoreChain
-    base: Base = NOTHING
+    base: Base | None = None
+    """RocksDB's snapshot as it is open; None: the state is in HDFS files."""
     changelogs: tuple[Changelog, ...] = ()
     snapshot: RocksSnapshot | None = None
 
@@ -108,13 +106,17 @@ class OpenedPartition:
         return self.snapshot.families.get(family, -1) if self.snapshot else -1
 
     def records(self) -> Iterator[Records]:
-        if self.store.provider == "rocksdb":
+        if self.base is not None:
+            from floodmark.state.files.rocksdb import replay
+
             return replay(self.base, self.changelogs, self.store.delimiter)
         return live_records(self._sources())
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key, both as the store keeps them."""
-        if self.store.provider == "rocksdb":
+        if self.base is not None:
+            from floodmark.state.files.rocksdb import value_of
+
             return value_of(self.base, self.changelogs, self.store.delimiter, key)
         for source in self._sources():
             found = None
@@ -177,6 +179,8 @@ def _check_file(path: str, data: bytes, note: bytes) -> None:
         ) from None
     if algorithm != "CRC32C" or type(value) is not int:
         return
+    from floodmark.state.files.crc32c import crc_of
+
     if size != len(data) or value & 0xFFFFFFFF != crc_of(data):
         raise MalformedFile(
             f"{path} does not match its checksum",

@@ -17,14 +17,11 @@ from floodmark.checkpoint.layout import (
     store_folder,
 )
 from floodmark.errors import MalformedFile, NoAnswer, WrongUse
-from floodmark.screen import LINES, fields_html, fields_text, table_html
 from floodmark.state.files.records import one_record
-from floodmark.state.keys.part_of_key import PartOfKey, is_part
 from floodmark.state.keys.partitioning import partition_of
 from floodmark.state.rows.layout import BYTES, Layout
 from floodmark.state.rows.one_row import decode_row, encode_row, partition_of_row
 from floodmark.state.rows.types import Struct, arrow_type, ddl, distinct
-from floodmark.state.rows.unsaferow_write import encode_rows
 from floodmark.state.rows.values import coerce, plain
 from floodmark.state.shapes.operators import JoinCounts, Reading, Shape
 from floodmark.state.shapes.schema import PLAIN
@@ -75,8 +72,15 @@ class StateStats:
     skew: float | None
     """The fullest partition's keys over the mean; None where there are no keys."""
 
-    __repr__ = fields_text
-    _repr_html_ = fields_html
+    def __repr__(self) -> str:
+        from floodmark.screen import fields_text
+
+        return fields_text(self)
+
+    def _repr_html_(self) -> str:
+        from floodmark.screen import fields_html
+
+        return fields_html(self)
 
 
 @dataclass(frozen=True)
@@ -101,26 +105,15 @@ class StateView:
     given: bool = False
     """The schema is the user's: no row is shown before its bytes were compared with it."""
 
-    __repr__ = fields_text
+    def __repr__(self) -> str:
+        from floodmark.screen import fields_text
+
+        return fields_text(self)
 
     def _repr_html_(self) -> str:
-        found = self.rows(LINES)
-        keys, values = (
-            list(dict.fromkeys(name for row in found for name in row[part] or ()))
-            for part in ("key", "value")
-        )
-        rows = [
-            (
-                row["partition"],
-                *((row["key"] or {}).get(name) for name in keys),
-                *((row["value"] or {}).get(name) for name in values),
-            )
-            for row in found
-        ]
-        about = f"{self.operator_name or 'operator'} {self.operator}, store {self.store}"
-        more = "to_pandas() or to_arrow() has them all." if len(rows) == LINES else ""
-        head = ("partition", *(f"key.{one}" for one in keys), *(f"value.{one}" for one in values))
-        return table_html(f"{about}, after batch {self.batch}", head, rows, more, self.hint)
+        from floodmark.statestore.notebook import state_html
+
+        return state_html(self)
 
     @property
     def key_type(self) -> Struct:
@@ -224,7 +217,7 @@ class StateView:
 
         With some of the key's fields, the rows of all keys that have these values.
         """
-        if is_part(self.key_type, key):
+        if _is_part(self.key_type, key):
             return self._with_part(key)
         try:
             wanted = coerce(key, self.key_type)
@@ -239,6 +232,8 @@ class StateView:
         raise self._not_there()
 
     def _with_part(self, key: Mapping[str, Any]) -> list[dict[str, Any]]:
+        from floodmark.state.keys.part_of_key import PartOfKey
+
         part = PartOfKey(self.key_type, key)
         found = [
             row
@@ -277,6 +272,8 @@ class StateView:
         reading = self.reading.counts
         if reading is None or reading.schema is None or self.counts_at is None:
             return None
+        from floodmark.state.rows.unsaferow_write import encode_rows
+
         counts = JoinCounts()
         with self.counts_at.open(partition) as opened:
             layout = _layout(reading, opened, False, None)
@@ -400,6 +397,7 @@ class StateView:
         import numpy as np
 
         from floodmark.state.keys.keyset import hash_rows
+        from floodmark.state.rows.unsaferow_write import encode_rows
 
         aim = hash_rows(encode_rows(wanted, self.key_type))
         found: list[dict[str, Any]] = []
@@ -425,6 +423,12 @@ def plain_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     names = batch.schema.names
     columns = [[plain(value) for value in column] for column in batch.columns]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _is_part(key_type: Struct, wanted: Mapping[str, Any]) -> bool:
+    """Whether only some of the key's fields are given, and nothing else."""
+    names = set(key_type.names)
+    return bool(wanted) and set(wanted) < names and len(names) == len(key_type.names)
 
 
 def _layout(

@@ -20,8 +20,6 @@ from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import CannotRead
 from floodmark.state.files.framing import compressed
 from floodmark.state.files.records import CLOSING, Records, render_rows
-from floodmark.state.files.rocksdb import RocksSnapshot, SnapshotFile
-from floodmark.state.files.rocksdb_write import render_snapshot
 from floodmark.state.rows.encoding import with_checksums
 from floodmark.state.rows.layout import Layout
 from floodmark.state.rows.rowbytes import gather
@@ -127,6 +125,9 @@ def _write_rocksdb(
     style: StoreFormat,
     place: Path,
 ) -> WrittenStore:
+    from floodmark.state.files.rocksdb import RocksSnapshot, SnapshotFile
+    from floodmark.state.files.rocksdb_write import render_snapshot
+
     version, unique_id = at
     counted = _Counted(rows)
     database = place / "db"

@@ -15,7 +15,6 @@ from typing import Any, Protocol
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import CannotRead, FloodmarkError, NotACheckpoint, NotThere, WrongUse
-from floodmark.secret_text import remember_all
 
 
 @dataclass(frozen=True)
@@ -92,6 +91,7 @@ def open_files(location: str, options: Mapping[str, Any] | None = None) -> Writa
         from floodmark.storage.local import LocalFiles
 
         return LocalFiles(location, path)
+    from floodmark.secret_text import remember_all
     from floodmark.storage.remote import RemoteFiles
 
     remember_all(options or {})

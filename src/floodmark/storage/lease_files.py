@@ -136,7 +136,7 @@ def _read(files: Files, path: str) -> Holder | None:
 
 def read_holder(files: Files) -> Holder | None:
     """The run that holds the checkpoint, alive or not; None where the last one has ended."""
-    lease = read_lease(files)
+    lease = _read(files, PATH)
     epochs = claimed_epochs(files)
     if not epochs or (lease is not None and lease.epoch >= epochs[-1]):
         return lease

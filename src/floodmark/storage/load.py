@@ -23,10 +23,9 @@ from floodmark.checkpoint.layout import (
     is_dstreams_checkpoint,
     operator_metadata_paths,
 )
+from floodmark.checkpoint.metadata import parse_metadata, parse_operator_metadata
 from floodmark.checkpoint.model import Checkpoint, Kind, Unreadable
 from floodmark.checkpoint.offsets import OffsetEntry, parse_offsets
-from floodmark.checkpoint.operators import parse_operator_metadata
-from floodmark.checkpoint.query import parse_metadata
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.registry import look_alikes, read_source_offset, said_kind
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, MalformedFile, NotACheckpoint

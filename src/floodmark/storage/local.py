@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from io import FileIO
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from floodmark.checkpoint.layout import METADATA, FileInfo
 from floodmark.checkpoint.relative_path import (
@@ -23,9 +23,12 @@ from floodmark.checkpoint.relative_path import (
 )
 from floodmark.errors import FileGone, FloodmarkError, UnsafePath
 from floodmark.limits import Held, check_size
-from floodmark.storage.descent import LINK, Descent, is_link, not_a_file, refused
+from floodmark.storage.descent import LINK, Descent, not_a_file
 from floodmark.storage.files import Folder, Listing, is_a_file, unreadable
-from floodmark.storage.modes import PRIVATE, Modes, give_to_owner, own, set_mode, taken_over
+
+if TYPE_CHECKING:
+    from floodmark.storage.beside import Beside
+    from floodmark.storage.modes import Modes
 
 # Nearly every file of a log fits into the first read, so its size need not be asked.
 _CHUNK = 1 << 16
@@ -136,6 +139,9 @@ class LocalFiles:
     @contextlib.contextmanager
     def beside(self, path: RelativePath, mode: int | None = None) -> Iterator[Beside]:
         """A temporary file beside the path, which is gone or in its place afterwards."""
+        from floodmark.storage.beside import Beside
+        from floodmark.storage.modes import PRIVATE, own
+
         path = RelativePath(path)
         with refusals(path), self.descent(path) as descent:
             inner = self.inner(path)
@@ -150,29 +156,12 @@ class LocalFiles:
 
     def append_to(self, path: RelativePath) -> int:
         """A file open for appending, which is made where it is missing; the caller closes it."""
+        from floodmark.storage.beside import opened_to_append
+
         path = RelativePath(path)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         with refusals(path), self.descent(path) as descent:
             folder, _, name = self.inner(path).rpartition("/")
-            parent = descent.folder(folder)
-            if is_link(name, parent):
-                raise refused(path, LINK)
-            descriptor = os.open(name, flags | os.O_CLOEXEC, PRIVATE.file, dir_fd=parent)
-            if os.fstat(descriptor).st_nlink > 1:
-                # Another name of it lies elsewhere, in a copy or in somebody's home: it stays.
-                os.close(descriptor)
-                os.unlink(name, dir_fd=parent)
-                descriptor = os.open(
-                    name, flags | os.O_EXCL | os.O_CLOEXEC, PRIVATE.file, dir_fd=parent
-                )
-            why = not_a_file(os.fstat(descriptor).st_mode)
-            if why is None:
-                give_to_owner(descriptor, parent)
-                with contextlib.suppress(PermissionError):  # another user's, from an earlier run
-                    set_mode(descriptor, PRIVATE.file)
-                return descriptor
-            os.close(descriptor)
-        raise refused(path, why)
+            return opened_to_append(path, name, descent.folder(folder))
 
     def delete(self, paths: Iterable[RelativePath]) -> None:
         with self.descent() as descent:
@@ -240,6 +229,8 @@ class LocalFiles:
 
     def mode_of(self, path: str = "") -> int | None:
         """Who may read a file, or the folder itself, as the mode of a copy; None: not there."""
+        from floodmark.storage.modes import taken_over
+
         with self.descent() as descent:
             try:
                 if not path:
@@ -257,6 +248,8 @@ class LocalFiles:
 
     def own_modes(self) -> Modes | None:
         """The modes of what is here, for a copy of it; None: nothing is here yet."""
+        from floodmark.storage.modes import Modes
+
         folder = self.mode_of()
         if folder is None:
             return None
@@ -271,99 +264,13 @@ class LocalFiles:
         """Opens what lies below. The folders of `to_write` are made where they are missing."""
         if to_write is None:
             return Descent(self.folder)
+        from floodmark.storage.beside import make_folder, make_place
+        from floodmark.storage.modes import PRIVATE, own
+
         modes = PRIVATE if own(to_write) else self.modes
         if not os.path.isdir(self.folder):
-            _make_place(self.folder, self.modes)
-        return Descent(self.folder, lambda name, parent: _make_folder(name, parent, modes))
-
-
-def _make_place(folder: str, modes: Modes | None) -> None:
-    """The folders above are as the user's umask says; the place is as its source, if it has one."""
-    parent = os.path.dirname(os.path.abspath(folder))
-    os.makedirs(parent, exist_ok=True)
-    descriptor = os.open(parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        _make_folder(os.path.basename(os.path.abspath(folder)), descriptor, modes)
-    finally:
-        os.close(descriptor)
-
-
-def _make_folder(name: str, parent: int, modes: Modes | None) -> None:
-    mode = modes.folder if modes else stat.S_IMODE(os.fstat(parent).st_mode) & 0o777
-    try:
-        os.mkdir(name, mode, dir_fd=parent)
-    except FileExistsError:
-        return
-    made = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
-    try:
-        if modes:
-            set_mode(made, mode)
-        give_to_owner(made, parent)
-    finally:
-        os.close(made)
-
-
-class Beside:
-    """A temporary file that takes a name, whole, or leaves nothing."""
-
-    def __init__(self, folder: int, name: str, mode: int | None, new: int | None) -> None:
-        """`mode`: None takes that of the file that is replaced, else `new`, else the folder's."""
-        self._folder, self._name = folder, name
-        self._temporary = f".{name}.{os.urandom(16).hex()}.tmp"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        inherited = stat.S_IMODE(os.fstat(folder).st_mode) & 0o666
-        exact = next(
-            (one for one in (mode, _mode_of_file(name, folder), new) if one is not None), None
-        )
-        first = inherited if exact is None else PRIVATE.file
-        self._file = os.open(self._temporary, flags, first, dir_fd=folder)
-        self._there = True
-        if exact is not None:
-            set_mode(self._file, exact & 0o777)
-        give_to_owner(self._file, folder)
-
-    def fill(self, data: bytes) -> None:
-        with open(self._file, "wb", closefd=False) as file:
-            file.write(data)
-        os.fsync(self._file)
-
-    def take(self, source: int) -> None:
-        from shutil import copyfileobj  # it brings three compressors along
-
-        with (
-            open(source, "rb", closefd=False) as read,
-            open(self._file, "wb", closefd=False) as out,
-        ):
-            copyfileobj(read, out, 1 << 20)
-        os.fsync(self._file)
-
-    def replace(self) -> None:
-        at = {"src_dir_fd": self._folder, "dst_dir_fd": self._folder}
-        os.replace(self._temporary, self._name, **at)
-        self._there = False
-
-    def link(self) -> bool:
-        """False, and no change, where the name is taken."""
-        at = {"src_dir_fd": self._folder, "dst_dir_fd": self._folder}
-        try:
-            os.link(self._temporary, self._name, **at, follow_symlinks=False)
-        except FileExistsError:
-            return False
-        return True
-
-    def close(self) -> None:
-        os.close(self._file)
-        if self._there:
-            with contextlib.suppress(OSError):
-                os.unlink(self._temporary, dir_fd=self._folder)
-
-
-def _mode_of_file(name: str, folder: int) -> int | None:
-    try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
-    except OSError:
-        return None
-    return taken_over(found) if stat.S_ISREG(found) else None
+            make_place(self.folder, self.modes)
+        return Descent(self.folder, lambda name, parent: make_folder(name, parent, modes))
 
 
 def _level(entries: Iterable[os.DirEntry[str]]) -> Folder:

@@ -19,8 +19,8 @@ from floodmark.checkpoint.layout import (
     batch_ids,
     is_dstreams_checkpoint,
 )
+from floodmark.checkpoint.metadata import new_metadata, render_metadata
 from floodmark.checkpoint.model import Checkpoint, Kind
-from floodmark.checkpoint.query import new_metadata, render_metadata
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.files.offset import FILE_SINKS
 from floodmark.errors import MalformedFile, NotACheckpoint, Refused

@@ -22,8 +22,8 @@ from floodmark.changes.sources.gone_input import gone_input
 from floodmark.changes.sources.out_of_reach import Reach, require_reach
 from floodmark.changes.steps import Step
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, STATE, batch_id
+from floodmark.checkpoint.metadata import parse_metadata
 from floodmark.checkpoint.offsets import parse_offsets
-from floodmark.checkpoint.query import parse_metadata
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import STARTS
 from floodmark.connectors.files.offset import FILE_SINKS

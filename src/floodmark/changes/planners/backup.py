@@ -40,8 +40,8 @@ from floodmark.checkpoint.layout import (
     batch_id,
     is_dstreams_checkpoint,
 )
+from floodmark.checkpoint.metadata import parse_metadata
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.query import parse_metadata
 from floodmark.checkpoint.start_note import STARTS
 from floodmark.connectors.delta.offset import is_schema_log
 from floodmark.errors import (

@@ -32,9 +32,9 @@ from floodmark.checkpoint.conf_keys import (
     STATE_ENCODING,
 )
 from floodmark.checkpoint.layout import JOIN_STORES, STATE
+from floodmark.checkpoint.metadata import with_partitions
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.operator_kinds import AGGREGATION, SESSION
-from floodmark.checkpoint.operators import with_partitions
 from floodmark.checkpoint.plan.tree import Expression, PlanTree, words
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import STARTS

@@ -19,8 +19,8 @@ from floodmark.changes.steps import Step, content_of, rewrite, write
 from floodmark.checkpoint.commits import StateIds, parse_commit, render_commit, with_state_ids
 from floodmark.checkpoint.conf_keys import STATE_CODEC
 from floodmark.checkpoint.layout import COMMITS, JOIN_STORES, OFFSETS, STATE
+from floodmark.checkpoint.metadata import with_partitions
 from floodmark.checkpoint.offsets import parse_offsets, render_offsets, with_conf
-from floodmark.checkpoint.operators import with_partitions
 from floodmark.errors import NoAnswer
 from floodmark.statestore.rewrite.stores import (
     StoreToRewrite,

@@ -9,8 +9,8 @@ from floodmark.changes.repair.working_copy import SAME_QUERY, WorkingCopy
 from floodmark.checkpoint.conf_keys import PROVIDER_CLASS, SHUFFLE_PARTITIONS, STATE_CODEC
 from floodmark.checkpoint.layout import OFFSETS
 from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.text import compact_json
 from floodmark.rules.mend import Mend
-from floodmark.wire import compact_json
 
 
 def schema_paths(work: WorkingCopy) -> bool:

@@ -6,7 +6,7 @@ from floodmark.changes.carry.origin import fresh_identity
 from floodmark.changes.repair.emitted import risk_repeats
 from floodmark.changes.repair.working_copy import WorkingCopy
 from floodmark.checkpoint.layout import METADATA
-from floodmark.checkpoint.query import new_metadata, render_metadata
+from floodmark.checkpoint.metadata import new_metadata, render_metadata
 from floodmark.rules.mend import Mend
 from floodmark.storage.start_notes import latest_note
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from floodmark.checkpoint.dstreams.folder import FILE_STREAM, DStream, DStreamsCheckpoint
+from floodmark.checkpoint.text import compact_json
 from floodmark.checkpoint.timeline import Batch, Status
 from floodmark.connectors.source import UNKNOWN, SourceOffset
-from floodmark.wire import compact_json
 
 _INPUT = "InputDStream"
 

@@ -23,9 +23,9 @@ from floodmark.changes.carry.rehome import (
     moved_schema_log,
 )
 from floodmark.checkpoint.layout import COMMITS, METADATA, NOTES, OFFSETS, SOURCES, STATE
+from floodmark.checkpoint.metadata import parse_operator_metadata
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import render_offsets
-from floodmark.checkpoint.operators import parse_operator_metadata
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.state_chain import StoreChain
 from floodmark.connectors.delta.offset import is_schema_log

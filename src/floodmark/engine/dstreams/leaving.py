@@ -15,6 +15,7 @@ from floodmark.changes.plan import Plan
 from floodmark.changes.planners.bootstrap import FirstBatch
 from floodmark.checkpoint.dstreams.folder import FILE_STREAM, DStreamsCheckpoint
 from floodmark.checkpoint.model import Checkpoint, Kind
+from floodmark.checkpoint.text import compact_json
 from floodmark.dstreams.input_files import InputFiles
 from floodmark.dstreams.plain_values import named
 from floodmark.engine.app.options import ScriptOptions
@@ -37,7 +38,6 @@ from floodmark.errors import InUse, NoAnswer, NotACheckpoint, WouldLose, WrongUs
 from floodmark.statestore.export import export_parquet
 from floodmark.storage.files import Files
 from floodmark.storage.load import load
-from floodmark.wire import compact_json
 
 _FILE_KINDS = ("csv", "json", "text", "parquet", "orc", "avro", "xml")
 _QUIET_MS = 10_000

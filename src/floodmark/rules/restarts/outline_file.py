@@ -14,18 +14,18 @@ from typing import Any
 from floodmark.addresses import public_url
 from floodmark.checkpoint.commits import CommitEntry
 from floodmark.checkpoint.layout import STATE, FileInfo
+from floodmark.checkpoint.metadata import OperatorMetadata, QueryMetadata, StateStoreInfo
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.offsets import OffsetEntry, parse_offset_metadata
-from floodmark.checkpoint.operators import OperatorMetadata, StateStoreInfo
 from floodmark.checkpoint.outline import FamilyOutline, OperatorOutline
-from floodmark.checkpoint.query import QueryMetadata
+from floodmark.checkpoint.text import compact_json
 from floodmark.connectors.registry import about
 from floodmark.connectors.source import SourceOffset
 from floodmark.errors import MalformedFile, UnknownVersion
 from floodmark.redaction import noted_conf, noted_options
 from floodmark.rules.restarts.held_checkpoint import HeldCheckpoint
 from floodmark.state.shapes.schema import ColumnFamily, StateSchema
-from floodmark.wire import compact_json, dumps
+from floodmark.wire import dumps
 
 KIND, VERSION = "checkpoint-outline", 1
 _NOTED = (

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from floodmark.errors import FloodmarkError, MalformedFile
 from floodmark.limits import current, over_limit
-from floodmark.state.files.crc32c import crc_rows
 from floodmark.state.files.framing import compress, pieces, segments
 from floodmark.state.files.records import Records, render_records, render_rows, scan
 from floodmark.state.keys.keyset import KeySet, hash_rows, last_of_each
@@ -135,6 +134,8 @@ def _written(rows: RowBytes) -> NDArray[np.uint32]:
 
 
 def _check(keys: RowBytes, values: RowBytes | None, written: NDArray[np.uint32]) -> None:
+    from floodmark.state.files.crc32c import crc_rows
+
     found = crc_rows(keys)
     if values is not None:
         found = crc_rows(values, found)

@@ -34,9 +34,3 @@ class PartOfKey:
         part = pa.StructArray.from_arrays([columns[one.name] for one in fields], fields=fields)
         hashes = hash_rows(encode_rows(part, self._kind))
         return [int(at) for at in np.nonzero((hashes == self._aim).all(axis=0))[0]]
-
-
-def is_part(key_type: Struct, wanted: Mapping[str, Any]) -> bool:
-    """Whether only some of the key's fields are given, and nothing else."""
-    names = set(key_type.names)
-    return bool(wanted) and set(wanted) < names and len(names) == len(key_type.names)

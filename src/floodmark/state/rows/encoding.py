@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from floodmark.errors import WrongUse
 from floodmark.state.files.crc32c import crc_rows
 from floodmark.state.files.records import Records
-from floodmark.state.rows.avro_write import encode_avro
 from floodmark.state.rows.layout import NEGATIVE, NULL, POSITIVE, RANGE_NUMBERS, Layout
 from floodmark.state.rows.rowbytes import RowBytes, as_bytes, joined, row_bytes
 from floodmark.state.rows.types import BINARY, Atom, Field, Struct, arrow_type
@@ -71,6 +70,8 @@ def _row(layout: Layout, rows: pa.Array, schema: Struct, schema_id: int | None) 
     if not layout.avro:
         return joined([VERSION, encode_rows(rows, schema)])
     number = b"" if schema_id is None else struct.pack("<h", schema_id)
+    from floodmark.state.rows.avro_write import encode_avro
+
     return row_bytes(VERSION + number + encode_avro(row, schema) for row in _typed(rows, schema))
 
 

@@ -13,15 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from floodmark.errors import MalformedFile
-from floodmark.state.files.crc32c import crc_rows
 from floodmark.state.files.hdfs import StateChecksumFailed
 from floodmark.state.files.records import Records
-from floodmark.state.rows.avro import decode_avro, project
-from floodmark.state.rows.fitting import misfit
 from floodmark.state.rows.rowbytes import RowBytes, gather, row_bytes
 from floodmark.state.rows.types import BINARY, Atom, Field, Struct, arrow_type
 from floodmark.state.rows.unsaferow import bitset_width, decode_rows
-from floodmark.state.rows.unsaferow_write import encode_rows
 from floodmark.state.shapes.schema import PLAIN, KeyEncoding
 
 if TYPE_CHECKING:
@@ -80,6 +76,8 @@ class Layout:
 
     def misfit(self, records: Records) -> str | None:
         """Why plain rows cannot be of this schema; None where nothing speaks against it."""
+        from floodmark.state.rows.fitting import misfit
+
         records = self.mine(records)
         keys = records.keys if self.family is None else records.keys.skip(2)
         values = self.checked_values(records)
@@ -118,6 +116,8 @@ class Layout:
         rows = rows.skip(1)
         if not self.avro:
             return decode_rows(rows, schema)
+        from floodmark.state.rows.avro import decode_avro
+
         rows = rows.skip(2) if with_id else rows
         return _arrow([decode_avro(row, schema) for row in rows.to_list()], schema)
 
@@ -146,6 +146,8 @@ class Layout:
                 f"a row was written with schema {number}, which no schema file has",
                 "A schema file is missing, or the checkpoint was moved without one.",
             )
+        from floodmark.state.rows.avro import decode_avro, project
+
         return project(decode_avro(row[2:], written), self.value)
 
     def _split(self, keys: RowBytes) -> tuple[RowBytes, RowBytes]:
@@ -183,6 +185,8 @@ class Layout:
 
     def _range_values(self, rows: RowBytes, fields: list[Field]) -> list[list[Any]]:
         if self.avro:
+            from floodmark.state.rows.avro import decode_avro
+
             names = [(f"{f.name}_marker", f"{f.name}_value") for f in fields]
             flat = Struct(tuple(Field(name, BINARY) for pair in names for name in pair))
             found = [decode_avro(row, flat) for row in rows.skip(1).to_list()]
@@ -225,6 +229,8 @@ class Layout:
 
         if self.key is None or not self.has_plain_keys:
             return None
+        from floodmark.state.rows.unsaferow_write import encode_rows
+
         return self.stored_key(
             encode_rows(pa.array([dict(key)], arrow_type(self.key)), self.key)[0]
         )
@@ -336,6 +342,8 @@ def _without_checksums(records: Records, delimiter: bytes) -> RowBytes:
             rows.append(value[at + 8 : at + 8 + size])
             written.append(crc)
             at += 8 + size + len(delimiter)
+    from floodmark.state.files.crc32c import crc_rows
+
     found = crc_rows(row_bytes(rows), crc_rows(row_bytes(keys))).tolist()
     wrong = sum(a != b for a, b in zip(found, written, strict=True))
     if wrong:

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from floodmark.checkpoint.text import parse_json, shorten
+from floodmark.checkpoint.text import compact_json, parse_json, shorten
 from floodmark.errors import MalformedFile
-from floodmark.wire import compact_json
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -24,7 +24,6 @@ from floodmark.checkpoint.text import parse_json_object
 from floodmark.errors import MalformedFile
 from floodmark.state.keys.keyset import hash_rows
 from floodmark.state.rows.types import BOOLEAN, INTEGER, LONG, Atom, Field, Struct, render_json
-from floodmark.state.rows.unsaferow_write import encode_rows
 from floodmark.state.shapes.schema import DEFAULT_FAMILY, ColumnFamily, KeyEncoding, StateSchema
 
 if TYPE_CHECKING:
@@ -280,6 +279,8 @@ class JoinCounts:
         first, second, counts = self._sorted
         if not len(first):
             return np.zeros(len(keys), bool)
+        from floodmark.state.rows.unsaferow_write import encode_rows
+
         wanted = hash_rows(encode_rows(keys, schema))
         at = np.minimum(np.searchsorted(first, wanted[0]), len(first) - 1)
         known = (first[at] == wanted[0]) & (second[at] == wanted[1])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from floodmark.checkpoint.layout import store_folder
@@ -18,9 +17,7 @@ from floodmark.state.keys.grouping import grouping_of
 from floodmark.state.rows.encoding import encode
 from floodmark.state.rows.types import stored
 from floodmark.state.shapes.reshape import Reshaping
-from floodmark.state.shapes.tally import Tally, tally
 from floodmark.statestore.open import open_state
-from floodmark.statestore.rewrite.sorted_runs import Runs
 from floodmark.statestore.rewrite.stores import (
     StoreToRewrite,
     conversion_of,
@@ -200,14 +197,3 @@ def encoded(target: StateTarget, part: Part, rows: Rows) -> Iterator[Records]:
     for keys, values in rows:
         if len(keys):
             yield encode(layout, keys, values, part.key_id, part.value_id)
-
-
-def sorted_out(target: StateTarget, old: OldRows, path: Path) -> tuple[Runs, Tally]:
-    """All rows of a part on this machine's disk, by their new partitions; what was read."""
-    runs, total = Runs(path, target.partitions), Tally()
-    for partition in old.partitions:
-        for records, homes in old.placed(partition):
-            runs.add(records, homes)
-            total += tally(records)
-    runs.close()
-    return runs, total

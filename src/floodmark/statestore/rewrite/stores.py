@@ -14,7 +14,6 @@ from floodmark.checkpoint.layout import store_folder
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import FloodmarkError, NoAnswer, WouldLose
 from floodmark.state.files.conversion import Conversion
-from floodmark.state.files.rocksdb import read_snapshot
 from floodmark.state.keys.grouping import Grouping, grouping_of
 from floodmark.state.rows.rowbytes import gather
 from floodmark.state.shapes.operators import Shape
@@ -104,6 +103,8 @@ def has_zips_of_spark_4_0(store: StoreToRewrite) -> bool:
     """Its zips say v2 where state has unique ids, and it reads no others; later Sparks say v1."""
     if not store.at.unique_ids:
         return False
+    from floodmark.state.files.rocksdb import read_snapshot
+
     for partition in store.partitions:
         base = store.at.chain(partition).snapshot
         if base is not None:
@@ -174,6 +175,8 @@ def families_of(store: StoreToRewrite) -> dict[str, int]:
     numbers: dict[str, int] = {}
     if store.at.provider != ROCKSDB or store.views[0].reading.family is None:
         return numbers
+    from floodmark.state.files.rocksdb import read_snapshot
+
     for partition in store.partitions:
         base = store.at.chain(partition).snapshot
         if base is None:

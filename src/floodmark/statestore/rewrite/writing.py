@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING
 from floodmark.checkpoint.layout import FileInfo, state_files, store_folder
 from floodmark.errors import StoppedMidway
 from floodmark.state.files.records import Records
-from floodmark.state.shapes.merging import merged
 from floodmark.state.shapes.tally import Tally, tally
-from floodmark.statestore.change_file import write_change
-from floodmark.statestore.rewrite.old_rows import Moved, OldRows, OldState, encoded, sorted_out
+from floodmark.statestore.rewrite.old_rows import Moved, OldRows, OldState, encoded
+from floodmark.statestore.rewrite.sorted_runs import Runs
 from floodmark.statestore.rewrite.target import Part, StateTarget, layout_of
 from floodmark.statestore.store import StoreAt
 from floodmark.statestore.write import StoreFormat, WrittenStore, write_store
@@ -133,6 +132,8 @@ def _write_again(
     before: _Sources,
     after: _Sources,
 ) -> WrittenStore:
+    from floodmark.statestore.change_file import write_change
+
     partition, store = place
     folder = store_folder(goal.operator, partition, store)
     rows = before.rows(place), after.rows(place)
@@ -180,7 +181,13 @@ class _MovedHere:
         old = self._old(part, batch)
         assert old is not None
         place = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="floodmark-runs-"))
-        runs, self._read[part.store, batch] = sorted_out(self._goal, old, Path(place, "runs"))
+        runs, total = Runs(Path(place, "runs"), self._goal.partitions), Tally()
+        for partition in old.partitions:
+            for records, homes in old.placed(partition):
+                runs.add(records, homes)
+                total += tally(records)
+        runs.close()
+        self._read[part.store, batch] = total
         return runs.rows
 
     def require_all(self, batch: int, written: Mapping[tuple[int, str], WrittenStore]) -> None:
@@ -210,6 +217,8 @@ def require_same_rows(
 def merged_rows(goal: StateTarget, part: Part, rows: Iterator[Records]) -> Iterator[Records]:
     """Keys that became one are in one partition, which is looked at as a whole."""
     import pyarrow as pa
+
+    from floodmark.state.shapes.merging import merged
 
     layout = layout_of(goal, part)
     found = [layout.decode(records) for records in rows]
