@@ -19,8 +19,8 @@ from floodmark import api
 from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
 from floodmark.checkpoint.live_answers import LiveAnswers, TableLog
-from floodmark.rules.judging import judge_restart
 from floodmark.rules.restarts.reason import Verdict
+from floodmark.rules.restarts.verdict import judge_restart
 from rules.examples import diagnose, example, golden, home
 
 LIST = Path(__file__).parents[2] / "shared" / "troubles.md"

@@ -17,12 +17,12 @@ from floodmark.engine.code.checking import compare
 from floodmark.engine.code.rehearse import rehearse
 from floodmark.engine.code.skeleton_checkpoint import skeleton_checkpoint
 from floodmark.engine.start.launch import start
-from floodmark.rules.judging import judge_restart
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.held_checkpoint import HeldCheckpoint
 from floodmark.rules.restarts.outline_file import outline_text, parse_outline
 from floodmark.rules.restarts.reason import Judgement
 from floodmark.rules.restarts.rehearsal import Rehearsal
+from floodmark.rules.restarts.verdict import judge_restart
 from floodmark.storage.files import open_files
 from floodmark.storage.lease_files import claimed_epochs, read_claim, read_lease
 from floodmark.storage.load import load

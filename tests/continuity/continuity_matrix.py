@@ -317,7 +317,7 @@ def run_scenario(spark: Any, one: Scenario, folder: Path, script: bool = False) 
 def hear_verdicts() -> None:
     """What `check` would say of what a migration compares: the same code, drawn once."""
     from floodmark.engine.state import migrate
-    from floodmark.rules.judging import judge_restart
+    from floodmark.rules.restarts.verdict import judge_restart
 
     compared = migrate.compared
     if compared.__name__ == "heard":

@@ -19,9 +19,9 @@ from floodmark.checkpoint.outline import OperatorOutline
 from floodmark.checkpoint.plan.tree import COLUMN, Expression, Input, PlanTree, tree_to_json
 from floodmark.checkpoint.start_note import KIND, LastStart, last_start, packed_tree
 from floodmark.cli.check import text
-from floodmark.rules.judging import judge_restart
 from floodmark.rules.registry import rules_of
 from floodmark.rules.restarts.comparison import Comparison
+from floodmark.rules.restarts.verdict import judge_restart
 from plan_trees import SOURCE, of_step, plan
 from rules.examples import example
 

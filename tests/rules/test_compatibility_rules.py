@@ -12,13 +12,13 @@ from compatibility.changes import ALL
 from floodmark.checkpoint.plan.tree import Input, PlanTree
 from floodmark.checkpoint.start_note import last_start
 from floodmark.diagnosis.held import held_operators, seen_windows
-from floodmark.rules.judging import judge_restart
 from floodmark.rules.registry import rules_of
 from floodmark.rules.restarts.comparison import SCHEMA_CHECK
 from floodmark.rules.restarts.differences import DifferenceKind, differences
 from floodmark.rules.restarts.reason import Verdict
 from floodmark.rules.restarts.rehearsal import Rehearsal
 from floodmark.rules.restarts.schemas import difference, spark_accepts
+from floodmark.rules.restarts.verdict import judge_restart
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 from plan_trees import SOURCE, expressions, of_step, plan

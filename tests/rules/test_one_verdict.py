@@ -13,8 +13,8 @@ from floodmark.changes.matching.operators import MatchOptions, match
 from floodmark.changes.matching.shapes import OperatorShape, StoreShape
 from floodmark.checkpoint.outline import OperatorOutline
 from floodmark.errors import FloodmarkError
-from floodmark.rules.judging import judge_restart
 from floodmark.rules.restarts.reason import Verdict
+from floodmark.rules.restarts.verdict import judge_restart
 from floodmark.state.rows.types import parse_struct
 
 Operators = tuple[OperatorOutline, ...]

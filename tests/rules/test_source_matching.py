@@ -17,10 +17,10 @@ from floodmark.checkpoint.plan.tree import (
     PlanTree,
     Watermark,
 )
-from floodmark.rules.judging import judge_restart
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.kept_branches import without_branches
 from floodmark.rules.restarts.source_matching import SourceMatching
+from floodmark.rules.restarts.verdict import judge_restart
 
 A, B, C = '{"a":{"0":1}}', '{"b":{"0":2}}', '{"logOffset":4}'
 

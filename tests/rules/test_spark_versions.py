@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from broken.meeting import CONF, meeting
-from floodmark.rules.judging import judge_restart
 from floodmark.rules.restarts.reason import Verdict
+from floodmark.rules.restarts.verdict import judge_restart
 
 
 @pytest.mark.parametrize(

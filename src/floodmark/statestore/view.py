@@ -232,7 +232,7 @@ class StateView:
         raise self._not_there()
 
     def _with_part(self, key: Mapping[str, Any]) -> list[dict[str, Any]]:
-        from floodmark.state.keys.part_of_key import PartOfKey
+        from floodmark.state.keys.some_key_fields import PartOfKey
 
         part = PartOfKey(self.key_type, key)
         found = [

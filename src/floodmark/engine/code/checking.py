@@ -34,10 +34,10 @@ from floodmark.engine.spark.jvm import short_lived_jvm
 from floodmark.engine.start.notes import add_note, note_of
 from floodmark.errors import FloodmarkError, WrongUse
 from floodmark.redaction import Redaction, is_plain_setting
-from floodmark.rules.judging import judge_restart
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.held_checkpoint import HeldCheckpoint
 from floodmark.rules.restarts.reason import Judgement
+from floodmark.rules.restarts.verdict import judge_restart
 from floodmark.secret_text import names_secret
 from floodmark.storage.files import Files, WritableFiles
 from floodmark.storage.load import load

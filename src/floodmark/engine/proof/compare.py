@@ -41,8 +41,8 @@ from floodmark.engine.proof.planned_batches import (
 from floodmark.engine.proof.row_diff import RowCounts, RowDifference, compare_rows
 from floodmark.engine.proof.scratch import empty_folder, scratch_place
 from floodmark.errors import NoAnswer, NotCarried, WrongUse
-from floodmark.rules.judging import judge_restart
 from floodmark.rules.restarts.reason import Judgement, Verdict
+from floodmark.rules.restarts.verdict import judge_restart
 from floodmark.screen import fields_html, fields_text
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import load

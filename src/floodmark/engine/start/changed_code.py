@@ -17,11 +17,11 @@ from floodmark.engine.code.query import CHECKPOINT_OPTION, sql_conf
 from floodmark.engine.start.query_to_start import QueryToStart
 from floodmark.errors import FloodmarkError
 from floodmark.rules.finding import Finding, Severity
-from floodmark.rules.judging import judge_restart
 from floodmark.rules.registry import find_rule
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.differences import differences, untold
 from floodmark.rules.restarts.reason import Reason, Verdict
+from floodmark.rules.restarts.verdict import judge_restart
 from floodmark.storage.load import load
 from floodmark.storage.start_notes import acting_note
 

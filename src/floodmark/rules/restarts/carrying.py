@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from floodmark.checkpoint.plan.meaning import meanings
 from floodmark.checkpoint.plan.tree import KEY_ORDER, Expression, PlanStep, PlanTree, words
-from floodmark.rules.judging import judge_restart
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.differences import DifferenceKind, PlanDifference
 from floodmark.rules.restarts.reason import Reason
+from floodmark.rules.restarts.verdict import judge_restart
 
 KEYS = "keys-mean-another"
 _RULES = {
