@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of e
 # Of `inspect` on an object store, whatever the number of operators and files.
 _MOST_REQUESTS = 8
 
+
 def inspect(
     path: str,
     storage: Storage | None = None,

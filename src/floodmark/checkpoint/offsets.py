@@ -20,6 +20,7 @@ from floodmark.checkpoint.text import (
     decode,
     lines_of,
     long_of,
+    parse_json,
     parse_json_object,
     shorten,
     split_version,
@@ -135,7 +136,7 @@ def parse_offset_metadata(text: str) -> OffsetMetadata:
 def _parse_conf(rest: str) -> Mapping[str, str] | None:
     """The conf that ends the line, or None where the line is not as Spark writes it."""
     try:
-        return _frozen_conf(parse_json_object(rest[:-1], "conf")) if rest[-1:] == "}" else None
+        return _frozen_conf(parse_json(rest[:-1], "conf")) if rest[-1:] == "}" else None
     except MalformedFile:
         return None
 
