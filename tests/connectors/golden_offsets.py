@@ -55,6 +55,15 @@ FILES = "A file source has no starting option: its list of seen files is its pla
 MONGO = "MongoDB's change.stream.startup.mode begins at a time, not at a resume token."
 PYTHON = "A data source written in Python begins where its own code says."
 
+OWN_FILES = {
+    "auto-loader": ("rocksdb/000012.sst", "metadata"),
+    "kinesis": ("shard-source/0",),
+    "iceberg": ("offsets/0",),
+    "pulsar": ("0",),
+    "hudi": ("0",),
+}
+"""What lies in `sources/<id>/` besides the offsets, as each connector keeps it."""
+
 GOLDEN: dict[str, tuple[Golden, ...]] = {
     "kafka": (
         Golden(
@@ -175,6 +184,12 @@ GOLDEN: dict[str, tuple[Golden, ...]] = {
             '"firstSeqNum":null,"lastSeqNum":null,"closed":true,"msBehindLatest":null}]',
             "Kinesis of Databricks, by its documentation",
             ("shardId-0   up to 4960", "shardId-1   closed, nothing read yet"),
+            note=KINESIS,
+        ),
+        Golden(
+            '{"metadata":{"batchId":"-1","streamName":"orders"}}',
+            "KinesisV2SourceOffset of awslabs, before the first shard",
+            ("no shard yet",),
             note=KINESIS,
         ),
     ),

@@ -9,21 +9,13 @@ import os
 from pathlib import Path
 
 import pytest
-from golden_offsets import GOLDEN
+from golden_offsets import GOLDEN, OWN_FILES
 
 import floodmark
 import samples
 from floodmark.cli.main import run
 from floodmark.errors import WouldLose
 
-# What lies in `sources/0/` besides the offsets, as each connector keeps it.
-OWN = {
-    "auto-loader": ("rocksdb/000012.sst", "metadata"),
-    "kinesis": ("shard-source/0",),
-    "iceberg": ("offsets/0",),
-    "pulsar": ("0",),
-    "hudi": ("0",),
-}
 REFUSED = {
     "auto-loader": "keeps files of its own",
     "paimon": "begins where its own options say",
@@ -37,7 +29,7 @@ GOES_BACK = ("eventhubs", "kinesis", "hudi", "python", "iceberg")
 def stream(folder: Path, kind: str) -> Path:
     text = GOLDEN[kind][0].text
     tree = samples.logs(range(4), range(4), offset=lambda batch: text)
-    tree |= {f"sources/0/{name}": b"v1\n" + text.encode() for name in OWN.get(kind, ())}
+    tree |= {f"sources/0/{name}": b"v1\n" + text.encode() for name in OWN_FILES.get(kind, ())}
     cp = samples.write(folder / "cp", tree)
     for path in (cp, *cp.rglob("*")):
         os.utime(path, (1, 1))
@@ -47,7 +39,7 @@ def stream(folder: Path, kind: str) -> Path:
 @pytest.mark.parametrize("kind", [*REFUSED, *GOES_BACK])
 def test_moves_carry_the_files_of_every_kind(kind: str, tmp_path: Path) -> None:
     cp = stream(tmp_path, kind)
-    own = {f"sources/0/{name}" for name in OWN.get(kind, ())}
+    own = {f"sources/0/{name}" for name in OWN_FILES.get(kind, ())}
     for verb in (floodmark.upgrade, floodmark.copy):
         new = tmp_path / verb.__name__
         verb(str(cp), str(new), execute=True)
@@ -55,6 +47,11 @@ def test_moves_carry_the_files_of_every_kind(kind: str, tmp_path: Path) -> None:
         assert own <= found
         text = GOLDEN[kind][0].text
         assert (new / "offsets" / "3").read_text().endswith(f"\n{text}")
+    repo, back = tmp_path / "repo", tmp_path / "back"
+    floodmark.backup(str(cp), str(repo), execute=True)
+    floodmark.restore(str(repo), str(back), execute=True)
+    for name in (*own, "offsets/3"):
+        assert (back / name).read_bytes() == (cp / name).read_bytes()
 
 
 @pytest.mark.parametrize("kind", REFUSED)

@@ -307,6 +307,17 @@ def test_an_expired_snapshot_by_its_name(lake: SqlCatalog) -> None:
     assert list(rules(table="lake.db.old")) == ["iceberg-snapshot-expired"]
 
 
+def test_a_table_that_is_no_longer_in_its_folder(copied: Path, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()}
+    gone = str(tmp_path / "gone")
+    assert "It was dropped, or the table lies elsewhere" in rules(copied, table=gone).popitem()[1]
+    [source] = floodmark.lag(str(copied), table=gone).sources
+    assert "It was dropped" in str(source.error)
+    with pytest.raises(NoAnswer, match="It was dropped"):
+        floodmark.repair(str(copied), table=gone, execute=True)
+    assert {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()} == before
+
+
 def test_a_dropped_table(lake: SqlCatalog) -> None:
     lake.drop_table("db.orders")
     assert "has no table db.orders: it was dropped or renamed" in answer("lake.db.orders")

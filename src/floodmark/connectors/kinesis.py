@@ -8,9 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from floodmark.connectors.source import Recognised, SourceKind, Sureness, Traces, arrow
+from floodmark.connectors.source import (
+    Recognised,
+    SourceKind,
+    Sureness,
+    Traces,
+    arrow,
+    has_fields,
+)
 
 _SHARDS_SHOWN = 6
+_OF_NO_SHARD = frozenset({"batchId", "streamName"})
 _ITERATORS = {
     "AFTER_SEQUENCE_NUMBER": "after",
     "AT_SEQUENCE_NUMBER": "from",
@@ -35,6 +43,8 @@ class Kinesis(SourceKind):
             shards = [value for key, value in offset.items() if key != "metadata"]
             if shards and all(isinstance(one, dict) and "iteratorType" in one for one in shards):
                 return Recognised(self.name, Sureness.CERTAIN, "shards with an iterator each")
+            if not shards and has_fields(offset.get("metadata"), _OF_NO_SHARD):
+                return Recognised(self.name, Sureness.CERTAIN, "a stream's name without a shard")
         return None
 
     def explain(self, end: Any, start: Any) -> list[str]:
@@ -42,7 +52,8 @@ class Kinesis(SourceKind):
         shards = sorted(_shards(end).items())
         lines = [f"{name}   {arrow(starts.get(name), at)}" for name, at in shards[:_SHARDS_SHOWN]]
         more = len(shards) - len(lines)
-        return [*lines, f"… and {more} more shards"] if more else lines
+        lines += [f"… and {more} more shards"] if more else []
+        return lines or ["no shard yet"]
 
 
 def _shards(offset: Any) -> dict[str, str]:

@@ -7,17 +7,11 @@ Python does, so its fields tell it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from floodmark.checkpoint.text import moment, shorten
-from floodmark.connectors.source import (
-    Recognised,
-    SourceKind,
-    Sureness,
-    Traces,
-    arrow,
-    has_fields,
-)
+from floodmark.connectors.source import FormedKind, has_fields
 
 _FORM = frozenset({"version", "offset"})
 _TOKEN = frozenset({"_data"})
@@ -25,40 +19,32 @@ _TIME = frozenset({"$timestamp"})
 _NO_TIME = 2**32 - 1  # -1 as an unsigned number: the stream begins where it is first opened
 
 
-class MongoDb(SourceKind):
+class MongoDb(FormedKind):
     name = "mongodb"
+    told_by = "a change stream's resume token or its time"
     going_back = (
         "resumes only at tokens that the oplog still has: MongoDB refuses older ones, and the "
         "oplog is not asked here"
     )
     no_option = "MongoDB's change.stream.startup.mode begins at a time, not at a resume token."
 
-    def recognise(self, traces: Traces) -> Recognised | None:
-        place = _place(traces.offset)
-        if has_fields(place, _TOKEN) or has_fields(place, _TIME):
-            why = "a change stream's resume token or its time"
-            return Recognised(self.name, Sureness.CERTAIN, why)
-        return None
+    def has_form(self, offset: Any) -> bool:
+        place = _place(offset)
+        return has_fields(place, _TOKEN) or has_fields(place, _TIME)
 
-    def explain(self, end: Any, start: Any) -> list[str]:
-        return [arrow(_words(start), _words(end))]
+    def words(self, offset: Mapping[str, Any]) -> str:
+        place = _place(offset)
+        if "_data" in place:
+            return f"after token {shorten(str(place['_data']), 40)}"
+        time = place["$timestamp"]
+        seconds = time.get("t") if isinstance(time, dict) else None
+        if type(seconds) is not int or not 0 <= seconds < _NO_TIME:
+            return "from where the change stream is first opened"
+        return f"from {moment(seconds * 1000)}"
 
 
 def _place(offset: Any) -> Any:
     return offset["offset"] if has_fields(offset, _FORM) else offset
-
-
-def _words(offset: Any) -> str | None:
-    place = _place(offset)
-    if not isinstance(place, dict):
-        return None
-    if "_data" in place:
-        return f"after token {shorten(str(place['_data']), 40)}"
-    time = place["$timestamp"]
-    seconds = time.get("t") if isinstance(time, dict) else None
-    if type(seconds) is not int or not 0 <= seconds < _NO_TIME:
-        return "from where the change stream is first opened"
-    return f"from {moment(seconds * 1000)}"
 
 
 KIND = MongoDb()

@@ -8,32 +8,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from floodmark.connectors.source import (
-    Recognised,
-    SourceKind,
-    Sureness,
-    Traces,
-    arrow,
-    has_fields,
-)
+from floodmark.connectors.source import FormedKind, arrow, has_fields
 
 _FORM = frozenset({"offsets"})
 _CONSUMER = frozenset({"groupName", "offset"})
 
 
-class Redis(SourceKind):
+class Redis(FormedKind):
     name = "redis"
+    told_by = "streams with a consumer group and an entry"
     no_option = (
         "spark-redis' stream.offsets takes these ids; whether the last entry is read again was "
         "not tried."
     )
 
-    def recognise(self, traces: Traces) -> Recognised | None:
-        streams = _streams(traces.offset)
-        if streams and all(has_fields(one, _CONSUMER) for one in streams.values()):
-            why = "streams with a consumer group and an entry"
-            return Recognised(self.name, Sureness.CERTAIN, why)
-        return None
+    def has_form(self, offset: Any) -> bool:
+        streams = _streams(offset)
+        return bool(streams) and all(has_fields(one, _CONSUMER) for one in streams.values())
 
     def explain(self, end: Any, start: Any) -> list[str]:
         before = _streams(start)

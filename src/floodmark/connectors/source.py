@@ -270,8 +270,11 @@ class FormedKind(SourceKind):
     told_by = ""
     """What these fields are, in words."""
 
+    def has_form(self, offset: Any) -> bool:
+        return has_fields(offset, self.fields, self.more_fields)
+
     def recognise(self, traces: Traces) -> Recognised | None:
-        if has_fields(traces.offset, self.fields, self.more_fields):
+        if self.has_form(traces.offset):
             return Recognised(self.name, Sureness.CERTAIN, self.told_by)
         return None
 
@@ -281,7 +284,7 @@ class FormedKind(SourceKind):
 
     def words(self, offset: Mapping[str, Any]) -> str:
         """One offset, for people."""
-        raise NotImplementedError
+        return str(plain(offset))
 
 
 def arrow(start: str | None, end: str | None) -> str:

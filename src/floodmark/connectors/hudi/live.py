@@ -29,7 +29,9 @@ def ask(question: Question) -> LiveAnswers:
 def _timeline(files: Files, place: str) -> Timeline:
     now, before = files.level(f"{FOLDER}/timeline").files, files.level(FOLDER).files
     if not now and not before:
-        raise NoAnswer(f"{place} is not a Hudi table: it has no {FOLDER}")
+        raise NoAnswer(
+            f"{place} is not a Hudi table: it has no {FOLDER}. It was dropped, or lies elsewhere"
+        )
     names = now if any(map(_COMPLETED.fullmatch, now)) else before
     instants = sorted(match[1] for name in names if (match := _COMPLETED.fullmatch(name)))
     if not instants:

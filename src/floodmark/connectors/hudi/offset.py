@@ -8,29 +8,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from floodmark.connectors.source import (
-    Recognised,
-    SourceKind,
-    Sureness,
-    Traces,
-    arrow,
-    has_fields,
-)
+from floodmark.connectors.source import FormedKind, arrow, has_fields
 
 _OLD = frozenset({"commitTime"})
 _FORMS = (_OLD, frozenset({"offsetCommitTime"}))
 
 
-class Hudi(SourceKind):
+class Hudi(FormedKind):
     name = "hudi"
     asked_with = "--table PATH"
     can_be_asked = True
+    told_by = "the time of a commit"
     no_option = "Hudi's starting instant reads its own commit again."
 
-    def recognise(self, traces: Traces) -> Recognised | None:
-        if any(has_fields(traces.offset, form) for form in _FORMS):
-            return Recognised(self.name, Sureness.CERTAIN, "the time of a commit")
-        return None
+    def has_form(self, offset: Any) -> bool:
+        return any(has_fields(offset, form) for form in _FORMS)
 
     def explain(self, end: Any, start: Any) -> list[str]:
         return [f"commit {arrow(instant_of(start), instant_of(end))}"]

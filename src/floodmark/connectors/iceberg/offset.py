@@ -6,25 +6,12 @@ with the snapshot's time and rows; -1 and -1 at the beginning of an empty table.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from floodmark.checkpoint.text import long_of, moment, shorten
-from floodmark.connectors.source import (
-    Recognised,
-    SourceKind,
-    SourceOffset,
-    StartOption,
-    Sureness,
-    Traces,
-    arrow,
-    has_fields,
-    render_json,
-)
+from floodmark.connectors.source import FormedKind, SourceOffset, StartOption, render_json
 from floodmark.errors import MalformedFile
-
-_FORM = frozenset({"version", "snapshot_id", "position", "scan_all_files"})
-_MORE = frozenset({"snapshot_timestamp_ms", "snapshot_total_rows"})
-
 
 BEFORE_FIRST = -1
 _OPTION = "stream-from-timestamp"
@@ -34,8 +21,11 @@ _BEGINS = (
 )
 
 
-class Iceberg(SourceKind):
+class Iceberg(FormedKind):
     name = "iceberg"
+    fields = frozenset({"version", "snapshot_id", "position", "scan_all_files"})
+    more_fields = frozenset({"snapshot_timestamp_ms", "snapshot_total_rows"})
+    told_by = "a snapshot and a position in it"
     start_file = "offsets/0"
     start_files = (start_file,)
     asked_with = "--table PATH"
@@ -54,16 +44,16 @@ class Iceberg(SourceKind):
         "stream reads the snapshot's files again from its first."
     )
 
-    def recognise(self, traces: Traces) -> Recognised | None:
-        if has_fields(traces.offset, _FORM, _MORE):
-            return Recognised(self.name, Sureness.CERTAIN, "a snapshot and a position in it")
-        return None
-
-    def explain(self, end: Any, start: Any) -> list[str]:
-        return [arrow(_words(start), _words(end))]
+    def words(self, offset: Mapping[str, Any]) -> str:
+        if offset.get("snapshot_id") == BEFORE_FIRST:
+            return "before the first snapshot"
+        time_ms = offset.get("snapshot_timestamp_ms", -1)
+        made = f" of {moment(time_ms)}" if type(time_ms) is int and time_ms >= 0 else ""
+        read = f"snapshot {offset.get('snapshot_id')}{made}, {offset.get('position')} of its files"
+        return read + (" (the whole table's)" if offset.get("scan_all_files") else "")
 
     def reached(self, end: Any) -> str:
-        return f"iceberg: {_words(end)}"
+        return f"iceberg: {self.words(end)}"
 
     def starting_option(self, source: SourceOffset) -> tuple[StartOption | None, str | None]:
         snapshot, position = parse_iceberg_offset(source.offset)
@@ -90,23 +80,12 @@ class Iceberg(SourceKind):
 
 def parse_iceberg_offset(offset: Any) -> tuple[int, int]:
     """The snapshot, and how many of its files are read."""
-    if not has_fields(offset, _FORM, _MORE):
+    if not KIND.has_form(offset):
         raise MalformedFile(f"not an Iceberg offset: {shorten(repr(offset))}")
     return (
         long_of(offset, "snapshot_id", "the Iceberg offset"),
         long_of(offset, "position", "the Iceberg offset"),
     )
-
-
-def _words(offset: Any) -> str | None:
-    if not isinstance(offset, dict):
-        return None
-    if offset.get("snapshot_id") == BEFORE_FIRST:
-        return "before the first snapshot"
-    time_ms = offset.get("snapshot_timestamp_ms", -1)
-    made = f" of {moment(time_ms)}" if type(time_ms) is int and time_ms >= 0 else ""
-    read = f"snapshot {offset.get('snapshot_id')}{made}, {offset.get('position')} of its files"
-    return read + (" (the whole table's)" if offset.get("scan_all_files") else "")
 
 
 KIND = Iceberg()

@@ -49,7 +49,10 @@ def is_name(place: str) -> bool:
 def _from_folder(files: Files, place: str) -> Found:
     names = newest_names(files.level(FOLDER).files)
     if not names:
-        raise NoAnswer(f"{place} is not an Iceberg table: it has no {FOLDER}/*.metadata.json.")
+        raise NoAnswer(
+            f"{place} is not an Iceberg table: it has no {FOLDER}/*.metadata.json. It was dropped, "
+            "or the table lies elsewhere."
+        )
     found = [
         parse_table_metadata(name, files.read(RelativePath(f"{FOLDER}/{name}"))) for name in names
     ]

@@ -31,6 +31,10 @@ from floodmark.errors import MalformedFile, WrongUse
 _PARTITION = re.compile("[0-9]{1,10}")
 _PARTITIONS_SHOWN = 6
 _PARTITIONS_REACHED = 4
+_NEGATIVE = (
+    "It has a negative number, which is no place in a log: in startingOffsets, -1 is the end of "
+    "the partition and -2 its beginning."
+)
 
 
 class Kafka(SourceKind):
@@ -76,6 +80,8 @@ class Kafka(SourceKind):
 
     def starting_option(self, source: SourceOffset) -> tuple[StartOption | None, str | None]:
         text = source.text or ""
+        if is_kafka_form(source.offset) and has_negative(source.offset):
+            return None, _NEGATIVE
         return StartOption("startingOffsets", text, text), None
 
     def parts(self, offset: Any) -> dict[tuple[str, ...], Any] | None:
