@@ -1,9 +1,10 @@
 """Every value of every JSON file, replaced by each of some wild ones: none is left to chance.
 
-    tests/fuzz/fuzz_leaves.py [--part K/N]
+    tests/fuzz/fuzz_leaves.py [--part K/N] [--offsets]
 
 Values that stand at the same place in files of the same kind count once. Each changed file is
-given to the verbs that read its kind.
+given to the verbs that read its kind. Offsets of connectors that no golden checkpoint has are
+taken from tests/connectors/golden_offsets.py; `--offsets` tries these alone.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ from fuzz_places import (
     templates,
 )
 
+import samples
+from connectors.golden_offsets import GOLDEN, OWN_FILES
+
 Pointer = tuple[str | int, ...]
 # 1e999 is read as infinity, which no integer is; a lone surrogate cannot be written as UTF-8.
 WILD = ("1e999", "NaN", "-1", str(2**70), "0.5", "null", "true", '""', '"\\ud800"', "[]", "{}")
@@ -56,6 +60,12 @@ READERS = {
         "rewind {cp} --to-batch 0 --accept out-of-reach",
     ),
 }
+OFFSETS = "offset of"
+READERS[OFFSETS] = (
+    *READERS[CHECKPOINT],
+    *("offsets {cp} --starting-offsets", "copy {cp} {new}", "lag {cp} --json"),
+    "upgrade {cp} {new} --without-state --accept repeats",
+)
 
 
 @dataclass(frozen=True)
@@ -68,10 +78,26 @@ class Leaf:
 
     @property
     def kind(self) -> str:
+        if self.template.name.startswith(OFFSETS):
+            return OFFSETS
         for kind in (PLAN, REPO):
             if self.path.startswith(kind):
                 return kind
         return "_floodmark" if "/_floodmark/" in self.path else CHECKPOINT
+
+
+def offset_templates() -> list[Template]:
+    """A stream of each golden offset, with the files that its connector keeps."""
+    found = []
+    for kind, offsets in GOLDEN.items():
+        for at, one in enumerate(offsets):
+            tree = samples.logs(range(3), range(3), offset=lambda batch, one=one: one.text)
+            own = b"v1\n" + one.text.encode()
+            tree |= {f"sources/0/{name}": own for name in OWN_FILES.get(kind, ())}
+            tree |= {} if one.initial is None else {"sources/0/0": one.initial}
+            placed: Tree = {f"{CHECKPOINT}/{path}": data for path, data in tree.items()}
+            found.append(Template(f"{OFFSETS} {kind} {at}", placed))
+    return found
 
 
 def leaves(every: list[Template]) -> Iterator[Leaf]:
@@ -142,7 +168,7 @@ def changed(leaf: Leaf, wild: str) -> Tree:
     return {**leaf.template.tree, leaf.path: "\n".join(lines).encode()}
 
 
-def trials(part: int, parts: int) -> tuple[int, list[str]]:
+def trials(part: int, parts: int, only_offsets: bool = False) -> tuple[int, list[str]]:
     """How many commands were run, and what is wrong with them."""
     CLOCK.install()
     os.environ["FLOODMARK_DEBUG"] = "1"
@@ -150,7 +176,8 @@ def trials(part: int, parts: int) -> tuple[int, list[str]]:
     with _place() as place:
         lay_bait(place)
         make_temporary(place)
-        every, bait = templates(place), digest(place / BAIT)
+        bait = digest(place / BAIT)
+        every = [*([] if only_offsets else templates(place)), *offset_templates()]
         os.chdir(place / BAIT)
         found = [(leaf, wild) for leaf in leaves(every) for wild in WILD]
         for leaf, wild in found[part::parts]:
@@ -177,8 +204,10 @@ def trials(part: int, parts: int) -> tuple[int, list[str]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--part", default="0/1")
-    part, parts = (int(one) for one in parser.parse_args().part.split("/"))
-    count, wrong = trials(part, parts)
+    parser.add_argument("--offsets", action="store_true")
+    arguments = parser.parse_args()
+    part, parts = (int(one) for one in arguments.part.split("/"))
+    count, wrong = trials(part, parts, arguments.offsets)
     print(*wrong, sep="\n")
     print(f"{count} commands, {len(wrong)} failures")
     return 1 if wrong else 0
