@@ -373,6 +373,7 @@ def session(folder: Path) -> Any:
         "spark.python.authenticate.socketTimeout": "600s",
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        **({"spark.jars": os.environ["CONNECTORS"]} if os.environ.get("CONNECTORS") else {}),
     }.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()

@@ -3,12 +3,14 @@
 Spark runs two unnamed sources with state; floodmark converts the checkpoint; Spark goes on with
 the named sources in another order, with one more, or with one less. A batch query over all files
 that were to be read tells what is right. As a program it does so with the Spark that runs it, and
-prints what was wrong: `named_sources.py FOLDER [NAME…]`.
+prints what was wrong: `named_sources.py FOLDER [NAME…]`. Scenarios with Kafka need KAFKA, its
+address, and CONNECTORS, the jars.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -34,6 +36,13 @@ class NamedScenario:
     empty: str | None = None
     """A source that has had no file before the conversion."""
     quick: bool = False
+    kafka: tuple[str, ...] = ()
+    delta: tuple[str, ...] = ()
+    """What is read from Kafka and from Delta tables; the rest are files."""
+
+    @property
+    def connectors(self) -> frozenset[str]:
+        return frozenset(name for name in ("kafka", "delta") if getattr(self, name))
 
 
 SCENARIOS = (
@@ -47,6 +56,25 @@ SCENARIOS = (
     NamedScenario("no offset yet", ("refunds", "payments", "orders"), empty="payments"),
     NamedScenario("distinct rows", ("payments", "refunds", "orders"), state="distinct"),
     NamedScenario("no state", ("payments", "refunds", "orders"), state="none"),
+)
+_ALL = ("orders", "payments", "refunds")
+CONNECTED = (
+    NamedScenario("Kafka, one added", ("refunds", "payments", "orders"), kafka=_ALL),
+    NamedScenario("Kafka, one removed", ("payments",), kafka=_ALL),
+    NamedScenario(
+        *("Kafka and files, in flight", ("payments", "refunds", "orders")),
+        kafka=("orders", "refunds"),
+        rocksdb=True,
+        in_flight=True,
+    ),
+    NamedScenario("Delta, one added", ("refunds", "payments", "orders"), delta=_ALL),
+    NamedScenario(
+        *("Delta and Kafka, in flight", ("payments", "refunds", "orders")),
+        delta=("payments",),
+        kafka=("orders", "refunds"),
+        in_flight=True,
+    ),
+    NamedScenario("Delta, distinct rows", ("payments", "orders"), state="distinct", delta=_ALL),
 )
 
 
@@ -64,10 +92,10 @@ def run_named(spark: Any, one: NamedScenario, folder: Path) -> list[str]:
     old, new = folder / "old", folder / "new"
     kept = _Kept()
     for number in range(2):
-        _files(folder, one, number)
+        _give(spark, one, folder, number)
         _run(spark, one, folder, old, ("orders", "payments"), False, kept)
     if one.in_flight:
-        _files(folder, one, 2)
+        _give(spark, one, folder, 2)
         kept.fails = True
         _run(spark, one, folder, old, ("orders", "payments"), False, kept)
         kept.fails = False
@@ -78,7 +106,7 @@ def run_named(spark: Any, one: NamedScenario, folder: Path) -> list[str]:
         wrong.append(f"Spark did not refuse names: {refused[:200] or 'it went on'}")
     api.convert(str(old), str(new), name=NAMES, carrying=Carrying(True, 0))
     for number in (3, 4):
-        _files(folder, one, number, (*one.then, "refunds"))
+        _give(spark, one, folder, number, (*one.then, "refunds"))
         failed = _run(spark, one, folder, new, one.then, True, kept)
         if failed:
             return [*wrong, failed]
@@ -107,9 +135,14 @@ class _Kept:
         return sorted(dict(rows).items() if one.state == "sum" else rows)
 
 
-def _files(
-    folder: Path, one: NamedScenario, number: int, sources: tuple[str, ...] = ("orders", "payments")
+def _give(
+    spark: Any,
+    one: NamedScenario,
+    folder: Path,
+    number: int,
+    sources: tuple[str, ...] = ("orders", "payments"),
 ) -> None:
+    """As files, which the batch query reads, and into Kafka or a table, where the stream does."""
     for at, source in enumerate(("orders", "payments", "refunds")):
         if source not in sources or (source == one.empty and number < 3):
             continue
@@ -118,7 +151,39 @@ def _files(
             for i in range(12)
         ]
         text = "".join(json.dumps(row) + "\n" for row in rows)
-        (folder / source / f"{number}.json").write_text(text)
+        file = folder / source / f"{number}.json"
+        file.write_text(text)
+        if source in one.kafka:
+            lines = spark.read.text(str(file)).coalesce(1).write.format("kafka")
+            lines = lines.option("kafka.bootstrap.servers", os.environ["KAFKA"])
+            lines.option("topic", _topic(folder, source)).save()
+        elif source in one.delta:
+            written = spark.read.schema(SCHEMA).json(str(file)).coalesce(1).write.format("delta")
+            written.mode("append").save(str(folder / f"{source}-delta"))
+
+
+def _topic(folder: Path, source: str) -> str:
+    return f"{'-'.join(folder.parts[-2:])}-{source}"
+
+
+def _stream(spark: Any, one: NamedScenario, folder: Path, source: str, name: str | None) -> Any:
+    from pyspark.sql import functions
+
+    def named(reader: Any) -> Any:
+        return reader if name is None else reader.name(name)
+
+    if source in one.kafka:
+        reader = spark.readStream.format("kafka").option("maxOffsetsPerTrigger", 12)
+        reader = reader.option("kafka.bootstrap.servers", os.environ["KAFKA"])
+        reader = reader.option("startingOffsets", "earliest")
+        records = named(reader.option("subscribe", _topic(folder, source))).load()
+        value = functions.col("value").cast("string")
+        return records.select(functions.from_json(value, SCHEMA).alias("row")).select("row.*")
+    if source in one.delta:
+        reader = spark.readStream.format("delta").option("maxFilesPerTrigger", 1)
+        return named(reader).load(str(folder / f"{source}-delta"))
+    reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+    return named(reader).json(str(folder / source))
 
 
 def _rows(read: Callable[[str], Any], one: NamedScenario, order: tuple[str, ...]) -> Any:
@@ -148,8 +213,7 @@ def _run(
     spark.conf.set(EVOLUTION, str(named).lower())
 
     def read(source: str) -> Any:
-        reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
-        return (reader.name(source) if named else reader).json(str(folder / source))
+        return _stream(spark, one, folder, source, source if named else None)
 
     try:
         rows = _rows(read, one, order)
@@ -192,7 +256,11 @@ def _was_read(one: NamedScenario, path: Path) -> bool:
 
 
 def chosen(names: tuple[str, ...]) -> Iterator[NamedScenario]:
-    return (one for one in SCENARIOS if not names or one.name in names)
+    return (one for one in (*SCENARIOS, *CONNECTED) if _is_chosen(one, names))
+
+
+def _is_chosen(one: NamedScenario, names: tuple[str, ...]) -> bool:
+    return one.name in names if names else not one.connectors
 
 
 def main(folder: Path, *names: str) -> int:
