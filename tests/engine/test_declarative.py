@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 
+from floodmark.api.pipeline_run import _sentences
 from floodmark.cli.main import run
-from floodmark.engine.pipelines.declarative import built_flow
+from floodmark.engine.pipelines.declarative import built_flow, defined, flow_codes
+from floodmark.engine.pipelines.flow_looks import look_at_flows
+from floodmark.storage.files import open_files
 
 Capture = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.spark
@@ -47,7 +50,27 @@ def totals():
 def all_of_it():
     return spark.range(3)
 """
+VIEW = """
+from pyspark import pipelines as dp
+
+@dp.temporary_view
+def orders():  # `spark` is there, as the runner has it
+    schema = "customer string, amount long, at timestamp"
+    return spark.readStream.schema(schema).json("{place}/in")
+"""
+SQL = """
+-- names; in a comment
+SET spark.sql.shuffle.partitions = 2;
+CREATE VIEW all_of_it AS SELECT id FROM range(3);
+CREATE MATERIALIZED VIEW kept AS SELECT id FROM range(4);
+CREATE STREAMING TABLE totals;
+CREATE FLOW totals AS INSERT INTO totals BY NAME
+SELECT window.start, customer, {aggregate} AS total
+FROM STREAM orders WATERMARK at DELAY OF INTERVAL 10 MINUTES
+GROUP BY window(at, '5 minutes'), customer;
+"""
 OLD, NEW = 'F.sum("amount")', 'F.greatest(F.sum("amount"), F.max("amount"))'
+IN_SQL = {OLD: "sum(amount)", NEW: "greatest(sum(amount), max(amount))"}
 CHECKPOINTS = "storage/_checkpoints/spark_catalog/default/totals/totals"
 
 
@@ -60,12 +83,15 @@ def put(place: Path, number: int, *rows: tuple[str, int, str]) -> None:
     (place / "in" / f"{number}.json").write_text("\n".join(lines) + "\n")
 
 
-def define(place: Path, folder: str, aggregate: str) -> Path:
+def define(place: Path, folder: str, aggregate: str, language: str = "python") -> Path:
     code = place / folder / "transformations"
     code.mkdir(parents=True, exist_ok=True)
-    text = DEFINITIONS.replace("{place}", str(place)).replace("{aggregate}", aggregate)
+    text = DEFINITIONS if language == "python" else VIEW
+    text = text.replace("{place}", str(place)).replace("{aggregate}", aggregate)
     (code / "totals.py").write_text(text)
     (code.parent / "beside.py").write_text('TABLE = "totals"\n')
+    if language == "sql":
+        (code / "totals.sql").write_text(SQL.replace("{aggregate}", IN_SQL[aggregate]))
     spec = code.parent / "spark-pipeline.yml"
     spec.write_text(SPEC.replace("{place}", str(place)))
     return spec
@@ -100,10 +126,11 @@ def go_on(spec: Path, checkpoint: Path, rows: list[tuple[str, int]]) -> None:
         ).start().awaitTermination(120)
 
 
+@pytest.mark.parametrize("language", ["python", "sql"])
 def test_a_changed_flow_is_judged_and_carried_into_the_next_number(
-    spark: Any, place: Path, capsys: Capture
+    spark: Any, place: Path, capsys: Capture, language: str
 ) -> None:
-    old, new = define(place, "old", OLD), define(place, "new", NEW)
+    old, new = define(place, "old", OLD, language), define(place, "new", NEW, language)
     first, second = place / CHECKPOINTS / "0", place / CHECKPOINTS / "1"
     rows: list[tuple[str, int]] = []
     go_on(old, first, rows)
@@ -127,7 +154,7 @@ def test_what_is_no_flow_of_the_definitions(spark: Any, place: Path, capsys: Cap
     go_on(spec, checkpoint, [])
     status, _, said = given(capsys, "check", checkpoint, f"{spec}:gone")
     assert status == 2
-    assert "no flow of its Python definitions is meant: gone" in said
+    assert "no flow of its definitions is meant: gone" in said
     assert "They define: all_of_it, totals." in said
     status, _, said = given(capsys, "check", checkpoint, f"{spec}:all_of_it")
     assert status == 2
@@ -138,9 +165,72 @@ def test_what_is_no_flow_of_the_definitions(spark: Any, place: Path, capsys: Cap
     assert "odd.py fails: JSONDecodeError" in said
 
 
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("CREATE STREAMING TABLE x AS SELECT FROM;", "odd.sql: "),
+        ("SELECT 1;\n\nCREATE TABLE x (id INT);", "odd.sql, line 2: a pipeline takes no Project"),
+        ("CREATE FLOW f AS INSERT INTO x BY NAME SELECT * FROM STREAM gone;", "flow f fails: "),
+        ("CREATE FLOW f AS INSERT INTO x BY NAME SELECT 1;", "flow f does not stream"),
+        ("SET a;", "odd.sql, line 2: SET needs a name and a value"),
+        ("USE DATABASE nowhere; CREATE STREAMING TABLE f AS SELECT * FROM STREAM t;", "nowhere"),
+    ],
+)
+def test_sql_that_defines_no_flow(
+    spark: Any, place: Path, capsys: Capture, statement: str, said: str
+) -> None:
+    spec, checkpoint = define(place, "new", OLD, "sql"), place / CHECKPOINTS / "0"
+    (checkpoint / "offsets").mkdir(parents=True)
+    (checkpoint / "metadata").write_text('{"id":"5a0c362f-824f-43a3-940d-3be0f4a399fd"}')
+    (place / "new" / "transformations" / "odd.sql").write_text("-- one;\n" + statement)
+    status, _, err = given(capsys, "check", checkpoint, f"{spec}:f")
+    assert status == 2, err
+    assert said in err
+
+
+def test_a_flow_that_was_renamed_leaves_its_checkpoint_behind(spark: Any, place: Path) -> None:
+    spec = define(place, "new", OLD, "sql")
+    more = "CREATE STREAMING TABLE changed;"
+    (place / "new" / "transformations" / "more.sql").write_text(more)
+    changes = """
+from pyspark import pipelines as dp
+dp.create_auto_cdc_flow(target="changed", source="orders", keys=["customer"], sequence_by="at")
+"""
+    (place / "new" / "transformations" / "changes.py").write_text(changes)
+    flows = {}
+    for table, flow in (("totals", "totals"), ("totals", "totals_by_day"), ("changed", "changed")):
+        path = place / CHECKPOINTS / ".." / ".." / table / flow / "0"
+        path.mkdir(parents=True)
+        flows[flow] = os.path.abspath(path)  # noqa: PTH100
+    before = sorted(place.rglob("*"))
+    current = {path: open_files(path) for path in flows.values()}
+    looks = look_at_flows(str(spec), current, {}, None, True)
+    assert looks.orphans == (flows["totals_by_day"],)
+    assert looks.unread == ("flow changed: AUTO CDC keeps its state in its table",)
+    assert sorted(place.rglob("*")) == before
+    said = _sentences(current, looks.orphans, looks.unread, [], frozenset())
+    assert f"{flows['totals_by_day']}: no flow of the definitions has this checkpoint" in said[1]
+
+
+def test_settings_of_a_flow_are_its_own(spark: Any, place: Path) -> None:
+    spec = define(place, "new", OLD, "sql")
+    more = "SET spark.sql.shuffle.partitions = 7; SET spark.sql.ansi.enabled = false;\n"
+    more += "CREATE STREAMING TABLE plain AS SELECT customer FROM STREAM orders;"
+    (place / "new" / "transformations" / "plain.sql").write_text(more)
+    with defined(str(spec), {}, None, True) as (session, found):
+        codes = {code.name: code for code in flow_codes(session, found)}
+        seen = []
+        for name in ("plain", "totals"):
+            codes[name].writer()
+            keys = ("spark.sql.shuffle.partitions", "spark.sql.ansi.enabled")
+            seen.append(tuple(session.conf.get(key) for key in keys))
+    assert seen == [("7", "false"), ("2", "true")]
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(900)
-def test_the_runner_itself_goes_on_from_what_was_carried(place: Path) -> None:
+@pytest.mark.parametrize("language", ["python", "sql"])
+def test_the_runner_itself_goes_on_from_what_was_carried(place: Path, language: str) -> None:
     """`floodmark run` looks, refuses what Spark would refuse, and starts the runner."""
 
     def floodmark(*words: object) -> subprocess.CompletedProcess[str]:
@@ -155,13 +245,13 @@ def test_the_runner_itself_goes_on_from_what_was_carried(place: Path) -> None:
         )
 
     hive = ("--conf", "spark.sql.catalogImplementation=hive")
-    spec, first = define(place, "code", OLD), place / CHECKPOINTS / "0"
+    spec, first = define(place, "code", OLD, language), place / CHECKPOINTS / "0"
     ran = floodmark("run", spec, *hive)
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
     assert "0 flows have a checkpoint" in ran.stderr
     assert list((first / "_floodmark" / "starts").iterdir())  # the code, noted
     before = sorted(path.name for path in (first / "offsets").iterdir())
-    define(place, "code", NEW)
+    define(place, "code", NEW, language)
     put(place, 2, ("a", 10, "06:21"), ("a", 0, "09:00"))
     refused = floodmark("run", spec, *hive)
     assert refused.returncode == 4, refused.stdout[-3000:] + refused.stderr[-3000:]

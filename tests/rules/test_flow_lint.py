@@ -95,3 +95,36 @@ def test_a_specification_stands_for_its_definitions(tmp_path: Path) -> None:
     spec.write_text("name: [")
     with pytest.raises(MalformedFile, match="no YAML"):
         api.lint(str(spec))
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("CREATE STREAMING TABLE t AS SELECT * FROM STREAM orders", []),
+        ("CREATE STREAMING TABLE t AS SELECT * FROM STREAM(orders) o JOIN sizes USING (id)", []),
+        ("CREATE STREAMING TABLE t AS SELECT * FROM orders -- FROM STREAM orders", ["t"]),
+        ("CREATE STREAMING TABLE `t` AS SELECT 'from stream x;' s FROM orders", ["`t`"]),
+        ("create flow f as insert into t by name select * from orders", ["f"]),
+        ("CREATE MATERIALIZED VIEW v AS SELECT * FROM STREAM orders", ["v"]),
+        ("CREATE MATERIALIZED VIEW v AS SELECT * FROM orders", []),
+        ("CREATE STREAMING TABLE t; CREATE STREAMING TABLE u (a INT)", []),
+        ("CREATE STREAMING TABLE t FLOW AUTO CDC FROM STREAM c KEYS (id) SEQUENCE BY at", []),
+        ("CREATE OR REFRESH STREAMING TABLE t AS SELECT * FROM orders", []),  # Databricks'
+        ("CREATE STREAMING TABLE t AS SELECT * FROM read_stream('x')", []),  # nobody can tell here
+        ("CREATE STREAMING TABLE t AS SELECT stream FROM orders", []),
+        ("CREATE STREAMING TABLE t -- floodmark: allow flow-of-another-kind\nAS SELECT 1", []),
+        ("'", []),
+        ("/* CREATE STREAMING TABLE t AS SELECT 1", []),
+    ],
+)
+def test_definitions_in_sql(statement: str, found: list[str], tmp_path: Path) -> None:
+    """A streaming table that reads no STREAM: `spark-pipelines` does not run it."""
+    (tmp_path / "sql").mkdir()
+    (tmp_path / "sql" / "a.sql").write_text(f"{statement};\n")
+    spec = tmp_path / "spark-pipeline.yml"
+    spec.write_text("name: p\nstorage: s\nlibraries: [{glob: {include: sql/**}}]\n")
+    for path in (spec, tmp_path / "sql" / "a.sql"):
+        told = api.lint(str(path))
+        assert {one.rule for one in told} <= {"flow-of-another-kind"}
+        assert [one.what.split()[0] for one in told] == found
+    assert api.lint(str(tmp_path / "sql")) == ()  # whose SQL it is, the specification says

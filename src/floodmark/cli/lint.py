@@ -14,7 +14,7 @@ from floodmark.cli.words import echo
 @ci_reports.option("text", "json")
 @options.as_json
 def command(paths: tuple[str, ...], form: str | None, as_json: bool) -> int:
-    """Say what will hurt in streaming code, without running it: Python files and notebooks.
+    """Say what will hurt in streaming code, without running it: Python, notebooks, pipelines.
 
     A comment on the line allows a finding: # floodmark: allow shared-checkpoint.
     Exits 1 if there is an error or a warning.

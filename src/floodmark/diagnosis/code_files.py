@@ -1,4 +1,4 @@
-"""Finds and reads the Python files and notebooks that lint looks at."""
+"""Finds and reads the Python files, notebooks and pipelines' SQL that lint looks at."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ def _files(path: Path) -> Iterator[Path]:
     if not path.exists():
         raise unreadable(str(path), FileNotFoundError())
     if is_pipeline_spec(str(path)):
-        found = definition_files(read_pipeline_spec(str(path)))
-        yield from (one for one in found if one.suffix in SUFFIXES)
+        yield from definition_files(read_pipeline_spec(str(path)))
         return
     if not path.is_dir():
         yield path

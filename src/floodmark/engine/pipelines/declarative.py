@@ -8,11 +8,11 @@ flow's function then gives the same DataFrame.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,14 @@ from floodmark.engine.app.built import Built, configure
 from floodmark.engine.app.running import watching
 from floodmark.engine.app.source import read_source
 from floodmark.engine.pipelines.application import where_in
+from floodmark.engine.pipelines.definitions import (
+    Definitions,
+    FlowDefinition,
+    OutputDefinition,
+    last_part,
+)
 from floodmark.engine.pipelines.pipeline import connectors_named
+from floodmark.engine.pipelines.sql_definitions import define_sql
 from floodmark.engine.run.failure import sentence_of
 from floodmark.engine.spark.session import (
     SessionOptions,
@@ -38,34 +45,11 @@ from floodmark.storage.pipeline_spec import (
     read_pipeline_spec,
 )
 
-_VIEW = "TemporaryView"
-
 
 def split_spec(target: str) -> tuple[str, str | None]:
     """The specification, and the flow that is named after a colon."""
     path, colon, name = target.rpartition(":")
     return (path, name or None) if colon and is_pipeline_spec(path) else (target, None)
-
-
-@dataclass
-class Definitions:
-    """What the files of a pipeline define."""
-
-    spec: PipelineSpec
-    outputs: dict[str, Any] = field(default_factory=dict)
-    flows: list[Any] = field(default_factory=list)
-    sql_files: list[str] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-
-    @property
-    def sql_words(self) -> str:
-        count = len(self.sql_files)
-        files = "1 file in SQL is" if count == 1 else f"{count} files in SQL are"
-        return f"{files} not read: what they define is not known here."
-
-    @property
-    def fingerprint(self) -> str:
-        return hashlib.sha256("\0".join(self.texts).encode()).hexdigest()
 
 
 @contextlib.contextmanager
@@ -81,7 +65,7 @@ def built_flow(
     with defined(path, conf, log, stdout_to_stderr) as (spark, found):
         flow = _chosen(found, named, checkpoints)
         again = _writing(spark, flow, found)
-        yield Built(spark, found.spec.path, found.fingerprint, str(flow.name), again(), again)
+        yield Built(spark, found.spec.path, found.fingerprint, flow.name, again(), again)
 
 
 @contextlib.contextmanager
@@ -90,12 +74,12 @@ def defined(
 ) -> Iterator[tuple[Any, Definitions]]:
     """A session, and what the definitions of a pipeline define in it."""
     spec = read_pipeline_spec(path)
-    every = definition_files(spec)
-    files = [one for one in every if one.suffix == ".py"]
+    files = definition_files(spec)
     wanted = {**spec.configuration, **conf}
     running = running_session()
     if running is None:
-        needs = connectors_named("\n".join(read_source(file).text for file in files))
+        python = [read_source(one).text for one in files if one.suffix == ".py"]
+        needs = connectors_named("\n".join(python))
         name = f"floodmark: {spec.name}"
         spark = build_session(SessionOptions(name, needs, wanted, log, stdout_to_stderr))
     else:
@@ -104,9 +88,9 @@ def defined(
         configure(spark, wanted)
         with active_session(spark, running or spark):
             _use(spark, spec)
-            found = _defined(spec, files)
-            found.sql_files += [str(one) for one in every if one.suffix == ".sql"]
-            _make_views(spark, found)
+            found = _defined(spark, spec, files)
+            found.own_conf.update(_own_conf(spark, found))
+            _make_views(found)
             yield spark, found
     finally:
         if running is None:
@@ -125,14 +109,23 @@ class FlowCode:
 
 def flow_codes(spark: Any, found: Definitions) -> list[FlowCode]:
     return [
-        FlowCode(_last(one.name), _last(one.target), _writing(spark, one, found))
-        for one in found.flows
-        if _kind(found, one) != _VIEW
+        FlowCode(last_part(one.name), last_part(one.target), _writing(spark, one, found))
+        for one in found.tables
     ]
 
 
-def _writing(spark: Any, flow: Any, found: Definitions) -> Callable[[], Any]:
+def _own_conf(spark: Any, found: Definitions) -> dict[str, str | None]:
+    keys = {key for one in found.flows for key in one.spark_conf}
+    return {key: spark.conf.get(key, None) for key in keys if spark.conf.isModifiable(key)}
+
+
+def _writing(spark: Any, flow: FlowDefinition, found: Definitions) -> Callable[[], Any]:
     def writer() -> Any:
+        for key, value in found.own_conf.items():  # what another flow has set holds no longer
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                configure(spark, {key: value})
         configure(spark, flow.spark_conf)
         return _writer(flow, found)
 
@@ -155,7 +148,7 @@ def _use(spark: Any, spec: PipelineSpec) -> None:
         ) from error
 
 
-def _defined(spec: PipelineSpec, files: list[Path]) -> Definitions:
+def _defined(spark: Any, spec: PipelineSpec, files: list[Path]) -> Definitions:
     try:
         from pyspark.pipelines.graph_element_registry import (
             GraphElementRegistry,
@@ -171,35 +164,62 @@ def _defined(spec: PipelineSpec, files: list[Path]) -> Definitions:
 
     class Registry(GraphElementRegistry):  # type: ignore[misc]
         def register_output(self, output: Any) -> None:
-            found.outputs[str(output.name)] = output
+            kind = OutputDefinition(type(output).__name__, getattr(output, "format", None))
+            found.outputs[str(output.name)] = kind
 
         def register_flow(self, flow: Any) -> None:
-            found.flows.append(flow)
+            file = Path(flow.source_code_location.filename)
+            named = (str(flow.name), str(flow.target), dict(flow.spark_conf))
+            found.flows.append(FlowDefinition(*named, flow.func, file))
 
         def register_auto_cdc_flow(self, flow: Any) -> None:
-            pass  # keeps its state in its table, not in a checkpoint's state
+            found.not_judged.append((str(flow.name or flow.target), str(flow.target)))
 
         def register_sql(self, sql_text: str, file_path: Path) -> None:
-            pass  # those files are not run here
+            define_sql(spark, file_path, sql_text, found)
 
     folder = str(spec.path.resolve().parent)
+    registry = Registry()
     sys.path.insert(0, folder)
     try:
-        with graph_element_registration_context(Registry()):
+        with _in_folder(spec), graph_element_registration_context(registry):
             for file in files:
-                _run(file, found)
+                if file.suffix == ".sql":
+                    found.texts.append(_text(file))
+                    registry.register_sql(found.texts[-1], file)
+                else:
+                    _run(spark, file, found)
     finally:
         sys.path.remove(folder)
     return found
 
 
-def _run(file: Path, found: Definitions) -> None:
+@contextlib.contextmanager
+def _in_folder(spec: PipelineSpec) -> Iterator[None]:
+    """The runner, too, reads definitions in the specification's folder."""
+    before = Path.cwd()
+    os.chdir(spec.path.resolve().parent)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise WrongUse(f"{file} cannot be read: {error}", do="Save it as UTF-8 text.") from None
+
+
+def _run(spark: Any, file: Path, found: Definitions) -> None:
     source = read_source(file)
     found.texts.append(source.text)
     module_spec = importlib.util.spec_from_file_location(file.stem, file)
     assert module_spec is not None
     assert module_spec.loader is not None
     module = importlib.util.module_from_spec(module_spec)
+    module.__dict__["spark"] = spark  # the runner puts it there, too
     try:
         with watching(source):
             module_spec.loader.exec_module(module)
@@ -213,18 +233,16 @@ def _run(file: Path, found: Definitions) -> None:
         ) from error
 
 
-def _chosen(found: Definitions, named: str | None, checkpoints: tuple[str, ...]) -> Any:
-    streams = [one for one in found.flows if _kind(found, one) != _VIEW]
-    names = ", ".join(sorted(str(one.name) for one in streams)) or "none"
+def _chosen(found: Definitions, named: str | None, checkpoints: tuple[str, ...]) -> FlowDefinition:
+    names = ", ".join(sorted(one.name for one in found.tables)) or "none"
     wanted = {named} if named is not None else _flows_of(checkpoints)
-    fitting = [one for one in streams if _last(one.name) in wanted or str(one.name) in wanted]
+    fitting = [one for one in found.tables if {last_part(one.name), one.name} & wanted]
     if len(fitting) == 1:
         return fitting[0]
     shown = ", ".join(sorted(one for one in wanted if one)) or "no flow is named"
-    in_sql = f" {found.sql_words}" if found.sql_files else ""
     raise WrongUse(
-        f"{found.spec.path}: no flow of its Python definitions is meant: {shown}",
-        f"They define: {names}.{in_sql} A flow that was renamed begins in a folder of its own, and "
+        f"{found.spec.path}: no flow of its definitions is meant: {shown}",
+        f"They define: {names}. A flow that was renamed begins in a folder of its own, and "
         "leaves the one under its former name behind.",
         f"Name one: {found.spec.path}:FLOW",
     )
@@ -235,22 +253,15 @@ def _flows_of(checkpoints: tuple[str, ...]) -> set[str | None]:
     return {place.flow for place in places if place is not None}
 
 
-def _last(name: object) -> str:
-    return str(name).rpartition(".")[2]
-
-
-def _kind(found: Definitions, flow: Any) -> str:
-    return type(found.outputs.get(str(flow.target))).__name__
-
-
-def _make_views(spark: Any, found: Definitions) -> None:
+def _make_views(found: Definitions) -> None:
     """A view may read another one: they are made until no more can be."""
-    waiting = [one for one in found.flows if _kind(found, one) == _VIEW]
+    waiting = found.views
     while waiting:
         left = []
         for one in waiting:
             try:
-                one.func().createOrReplaceTempView(_last(one.target))
+                with _in_folder(found.spec):
+                    one.func().createOrReplaceTempView(last_part(one.target))
             except Exception:
                 left.append(one)  # what reads it tells of it in its own words
         if len(left) == len(waiting):
@@ -258,13 +269,16 @@ def _make_views(spark: Any, found: Definitions) -> None:
         waiting = left
 
 
-def _writer(flow: Any, found: Definitions) -> Any:
+def _writer(flow: FlowDefinition, found: Definitions) -> Any:
     try:
-        frame = flow.func()
+        with _in_folder(found.spec):
+            frame = flow.func()
     except Exception as error:
         raise WrongUse(
             f"flow {flow.name} fails: {type(error).__name__}: {sentence_of(error)}",
-            where_in(str(flow.source_code_location.filename), error),
+            where_in(str(flow.file), error)
+            if flow.line is None
+            else f"{flow.file}, line {flow.line}.",
             "Where it reads another table of the pipeline, the session needs the catalog that has "
             "it: give its settings with --conf.",
         ) from error
@@ -272,10 +286,10 @@ def _writer(flow: Any, found: Definitions) -> Any:
         raise WrongUse(
             f"flow {flow.name} does not stream",
             "What it reads is computed anew in each run, and has no checkpoint.",
-            "Name a flow that reads with spark.readStream.",
+            "Name a flow that reads with spark.readStream, or in SQL from STREAM table.",
         )
-    writer = frame.writeStream.outputMode("append").queryName(str(flow.name))
-    kind = getattr(found.outputs.get(str(flow.target)), "format", None)
-    if kind is not None:
-        writer = writer.format(kind)
+    writer = frame.writeStream.outputMode("append").queryName(flow.name)
+    output = found.output_of(flow)
+    if output is not None and output.format is not None:
+        writer = writer.format(output.format)
     return writer.trigger(availableNow=True)

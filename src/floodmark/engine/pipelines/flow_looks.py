@@ -12,7 +12,8 @@ from floodmark.checkpoint.places.flow import FlowPlace, flow_place
 from floodmark.engine.code.checking import compare
 from floodmark.engine.code.outline import described
 from floodmark.engine.code.query import read_query
-from floodmark.engine.pipelines.declarative import Definitions, FlowCode, defined, flow_codes
+from floodmark.engine.pipelines.declarative import FlowCode, defined, flow_codes
+from floodmark.engine.pipelines.definitions import Definitions, last_part
 from floodmark.engine.spark.jvm import end_jvm, short_lived_jvm
 from floodmark.engine.spark.session import running_session
 from floodmark.engine.start.changed_code import code_findings
@@ -72,13 +73,18 @@ def _looked(
     looks = _Looks()
     known = set()
     for code in flow_codes(spark, found):
-        path = next((one for one, at in placed.items() if _is_of(code, at)), None)
+        path = next((one for one, at in placed.items() if _is_at(at, code.name, code.table)), None)
         known.add(path)
         files = checkpoints[path] if path is not None else None
         looks.look(code, path, files, found.fingerprint, spec)
-    orphans = () if found.sql_files else tuple(one for one in placed if one not in known)
-    unread = [*looks.unread, *([found.sql_words] if found.sql_files else [])]
-    return FlowLooks(tuple(looks.findings), orphans, tuple(unread), tuple(looks.notes))
+    for named in found.not_judged:
+        flow, table = map(last_part, named)
+        path = next((one for one, at in placed.items() if _is_at(at, flow, table)), None)
+        known.add(path)
+        if path is not None:
+            looks.unread.append(f"flow {flow}: AUTO CDC keeps its state in its table")
+    orphans = tuple(one for one in placed if one not in known)
+    return FlowLooks(tuple(looks.findings), orphans, tuple(looks.unread), tuple(looks.notes))
 
 
 def leave_notes(notes: tuple[FlowNote, ...], checkpoints: Mapping[str, WritableFiles]) -> None:
@@ -127,8 +133,8 @@ class _Looks:
         self.notes.append(FlowNote(name, code.table, code.name, path, begun, outline, redaction))
 
 
-def _is_of(code: FlowCode, place: FlowPlace | None) -> bool:
-    return place is not None and (code.name, code.table) == (place.flow, _table(place))
+def _is_at(place: FlowPlace | None, flow: str, table: str) -> bool:
+    return place is not None and (flow, table) == (place.flow, _table(place))
 
 
 def _table(place: FlowPlace) -> str:

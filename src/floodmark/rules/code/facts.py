@@ -202,7 +202,7 @@ STATEFUL = frozenset(
 
 @dataclass(frozen=True)
 class DefinedFlow:
-    """A function that a declarative pipeline makes a table or a view of."""
+    """A function or statement that a declarative pipeline makes a table or a view of."""
 
     kind: str
     """The decorator's name: table, append_flow, materialized_view, temporary_view, view"""
@@ -211,7 +211,9 @@ class DefinedFlow:
     returns: frozenset[str]
     """stream, batch or unknown, for each of its returns"""
     legacy: bool = False
-    """By `dlt`, whose @table takes both."""
+    """By `dlt`, whose @table takes both, or by a statement that Databricks alone has."""
+    statement: str = ""
+    """Of a definition in SQL: how it begins."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Reads a Python file into facts: parsed once, walked once."""
+"""Reads a Python file, or a pipeline's SQL, into facts: parsed once, walked once."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from floodmark.rules.code.facts import Code, DStreams, Option
 from floodmark.rules.code.flows import flows_of
 from floodmark.rules.code.notebook import to_python
 from floodmark.rules.code.scopes import WAITING, Place, walk
+from floodmark.rules.code.sql_flows import sql_flows
 from floodmark.rules.code.streams import options_of, reads_of, streams_of
 from floodmark.rules.code.values import value_of
 
@@ -25,12 +26,14 @@ _OF_STREAMS = re.compile(
     r"Stream|checkpoint|txnAppId|foreachBatch|pipelines|\bdlt\b", re.IGNORECASE
 )
 _DATABRICKS = re.compile(r"# Databricks notebook source|\bdbutils\.|vnd\.databricks")
-_ALLOW = re.compile(r"#\s*floodmark:\s*allow\s+([a-z0-9-]+(?:\s*,\s*[a-z0-9-]+)*)")
+_ALLOW = re.compile(r"(?:#|--)\s*floodmark:\s*allow\s+([a-z0-9-]+(?:\s*,\s*[a-z0-9-]+)*)")
 
 
 def read_code(path: str, text: str) -> Code:
     if path.endswith(".ipynb"):
         return _read_notebook(path, text)
+    if path.endswith(".sql"):
+        return Code(path, flows=sql_flows(text), allowed=_allowed(text))
     return _read(path, text)
 
 

@@ -12,12 +12,13 @@ RULE = Rule(
     "flow-of-another-kind",
     Severity.ERROR,
     finds="A declarative pipeline's @dp.table or @dp.append_flow that returns a batch, or its "
-    "@dp.materialized_view that returns a stream.",
+    "@dp.materialized_view that returns a stream. In SQL: a CREATE STREAMING TABLE or CREATE FLOW "
+    "that reads no STREAM, or a CREATE MATERIALIZED VIEW that reads one.",
     matters="A streaming table is filled by streams, with a checkpoint. A materialized view is "
     "computed anew in each run, and has none.",
     restart="The pipeline does not run: INVALID_FLOW_QUERY_TYPE.",
     instead="Read with spark.readStream in @dp.table and @dp.append_flow, and with spark.read in "
-    "@dp.materialized_view.",
+    "@dp.materialized_view. In SQL, SELECT … FROM STREAM table reads a stream.",
 )
 _TAKES = {"table": "stream", "append_flow": "stream", "materialized_view": "batch"}
 
@@ -29,8 +30,10 @@ def check(code: Code) -> Iterator[Finding]:
             continue  # there, @table makes a view of a batch
         other = "batch" if takes == "stream" else "stream"
         if flow.returns == {other}:
+            gives = "reads" if flow.statement else "returns"
+            by = flow.statement or f"@{flow.kind}"
             yield RULE.finding(
                 code.path,
-                f"{flow.function} returns a {other}, and @{flow.kind} takes a {takes}.",
+                f"{flow.function} {gives} a {other}, and {by} takes a {takes}.",
                 line=flow.line,
             )

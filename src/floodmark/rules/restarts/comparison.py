@@ -120,6 +120,7 @@ class Comparison:
             offsets={**self.checkpoint.offsets, latest: replace(entry, offsets=offsets)},
             initial=_renamed(self.checkpoint.initial, ids),
             said_kinds=_renamed(self.checkpoint.said_kinds, ids),
+            disputed=_renamed(self.checkpoint.disputed, ids),
         )
         numbers = {old: at for at, old in enumerate(matching.pairs) if old is not None}
         return replace(
