@@ -470,3 +470,41 @@ def test_a_source_is_what_the_user_or_a_note_says_where_two_look_alike(
         note = {"sources": odd, "next_batch": 0}
         samples.write(sales, {"_floodmark/starts/1.json": json.dumps(note).encode()})
         assert _json(capsys, 0, "inspect", sales)["sources"][0]["kind"] == "kafka"
+
+
+def test_where_a_note_and_the_offset_contradict_each_other_the_user_is_asked(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """Kafka's log has no negative offset, and its option takes -1 for the end of a partition."""
+    tree = samples.logs(range(2), range(2), offset=lambda batch: '{"eh":{"0":23,"1":-1}}')
+    note = {"sources": [{"kind": "kafka", "options": {}}], "next_batch": 0}
+    cp = samples.write(tmp_path / "cp", tree)
+    hubs = _text(capsys, 0, "offsets", cp, "--starting-offsets")
+    assert json.loads(hubs).keys() == {
+        '{"ehName":"eh","partitionId":0}',
+        '{"ehName":"eh","partitionId":1}',
+    }
+    samples.write(cp, {"_floodmark/starts/1.json": json.dumps(note).encode()})
+    assert run(["offsets", str(cp), "--starting-offsets"]) != 0
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "The note of the last start says kafka" in said.err
+    assert "--source-kind 0=kafka, or --source-kind 0=eventhubs" in said.err
+    seen = _json(capsys, 0, "inspect", cp)
+    assert (seen["could_be"], seen["recognised"]["0"]["sureness"]) == ({"0": ["kafka"]}, "unknown")
+    told = ("offsets", cp, "--starting-offsets", "--source-kind")
+    assert _text(capsys, 0, *told, "0=eventhubs") == hubs
+    assert run([*map(str, told), "0=kafka"]) != 0
+    assert "-1 is the end of the partition" in capsys.readouterr().err
+
+
+def test_a_note_tells_named_sources_by_their_names(tmp_path: Path, capsys: Capture) -> None:
+    """The lines of the log have an order of their own."""
+    tree = samples.logs(range(1), range(1), offset=lambda batch: '{"orders":{"0":23}}')
+    head, line = tree["offsets/0"].decode().rsplit("\n", 1)
+    text = "\n".join(["v2", *head.split("\n")[1:], f"b:{line}", f"a:{line}"])
+    noted = [{"kind": "eventhubs", "name": "a"}, {"kind": "kafka", "name": "b"}]
+    starts = json.dumps({"sources": noted, "next_batch": 0}).encode()
+    tree |= {"offsets/0": text.encode(), "_floodmark/starts/1.json": starts}
+    seen = _json(capsys, 0, "inspect", samples.write(tmp_path / "cp", tree))
+    assert {one["id"]: one["kind"] for one in seen["sources"]} == {"a": "eventhubs", "b": "kafka"}

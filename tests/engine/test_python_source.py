@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 import floodmark
+import samples
 from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
-from floodmark.errors import NoAnswer
+from floodmark.errors import NoAnswer, WouldLose
 
 pytestmark = pytest.mark.spark
 
@@ -144,3 +145,56 @@ def test_a_stream_from_python_is_moved_and_migrated(spark: Any, tmp_path: Path) 
     stream.feed(4)
     stream.run(app)
     assert stream.totals() == stream.wanted()
+
+
+HUBS = """\
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
+
+
+class Hubs(DataSource):
+    @classmethod
+    def name(cls):
+        return {kind!r}
+
+    def schema(self):
+        return "body STRING"
+
+    def streamReader(self, schema):
+        return DataSourceStreamReader()
+
+
+spark = SparkSession.builder.getOrCreate()
+spark.dataSource.register(Hubs)
+writer = spark.readStream.format({kind!r}).load().writeStream.format("noop")
+writer.option("checkpointLocation", {checkpoint!r}).start().awaitTermination()
+"""
+
+
+def test_the_application_tells_event_hubs_from_kafka(spark: Any, tmp_path: Path) -> None:
+    """Both write `{"orders":{"0":23}}`, and only Kafka takes its first offsets as Kafka does."""
+    tree = samples.logs(range(3), range(3), offset=lambda batch: '{"orders":{"0":23}}')
+    cp = samples.write(tmp_path / "cp", tree)
+    app = tmp_path / "hubs.py"
+    app.write_text(HUBS.format(kind="eventhubs", checkpoint=str(cp)))
+    assert [source.kind for source in floodmark.inspect(str(cp)).sources] == ["kafka"]
+    asked: dict[str, Any] = {"without_state": True, "accept": ("maybe-running", "repeats")}
+
+    unsaid = floodmark.upgrade(str(cp), str(tmp_path / "new"), **asked).plan
+    assert "sources/0/0" in {step.path for step in unsaid.steps}
+    told = floodmark.upgrade(str(cp), str(tmp_path / "new"), app=str(app), **asked).plan
+    assert "sources/0/0" not in {step.path for step in told.steps}
+    assert any("source 0 (eventhubs) has no way to be given a place" in one for one in told.notes)
+    said = floodmark.upgrade(
+        str(cp), str(tmp_path / "new"), source_kinds={"0": "eventhubs"}, **asked
+    ).plan
+    assert [step.path for step in said.steps] == [step.path for step in told.steps]
+
+    judged = floodmark.check(str(cp), str(app))
+    assert "source-kind-changed" not in {reason.rule for reason in judged.reasons}
+    note = {"sources": [{"kind": "kafka", "options": {}}], "next_batch": 0}
+    samples.write(cp, {"_floodmark/starts/1.json": json.dumps(note).encode()})
+    with pytest.raises(WouldLose, match="source 0 was kafka, and is eventhubs now"):
+        floodmark.upgrade(str(cp), str(tmp_path / "new"), app=str(app), **asked)
+    judged = floodmark.check(str(cp), str(app))
+    assert "source-kind-changed" in {reason.rule for reason in judged.reasons}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.layout import FLOW_CHECKPOINTS, NOTES
@@ -126,22 +125,6 @@ def flow(path: str, storage: Storage | None = None) -> Flow | None:
 def with_kinds(checkpoint: Checkpoint, said: Mapping[str, str] | None) -> Checkpoint:
     if not said:
         return checkpoint
-    from floodmark.connectors.registry import said_kind
+    from floodmark.checkpoint.source_kinds import with_said_kinds
 
-    ids = [source.id for source in checkpoint.sources]
-    kinds = dict(checkpoint.said_kinds)
-    for source, name in said.items():
-        kind = said_kind(name)
-        if kind is None:
-            raise WrongUse(
-                f"--source-kind {source}={name}: only kafka and eventhubs look alike",
-                do="Name one of these two; every other kind is told by its offsets.",
-            )
-        if source not in ids:
-            raise WrongUse(
-                f"--source-kind {source}={name}: there is no source {source!r}",
-                f"The checkpoint has sources: {', '.join(ids) or 'none'}.",
-                "Name one of them; `floodmark inspect CP` shows them.",
-            )
-        kinds[source] = kind
-    return replace(checkpoint, said_kinds=kinds)
+    return with_said_kinds(checkpoint, said)

@@ -31,6 +31,7 @@ def upgrade(
     kafka: str | None = None,
     by_time: bool = False,
     old_kafka: str | None = None,
+    source_kinds: Mapping[str, str] | None = None,
     settings: Mapping[str, str] | None = None,
     accept: str | Iterable[str] = (),
     arguments: Iterable[str] = (),
@@ -47,7 +48,8 @@ def upgrade(
     """A new checkpoint that begins exactly after the last committed batch.
 
     `settings` are values for the parameters of the pipeline in `app`; `arguments`, `query`,
-    `py_files` and `script_limit` are for an `app` that is a script.
+    `py_files` and `script_limit` are for an `app` that is a script. `source_kinds` names sources
+    whose offsets look like another kind's, `{"0": "eventhubs"}`; the sources of `app` tell it, too.
     """
     from floodmark.changes.apply import begin_new_place, plan_new_place
     from floodmark.changes.carry.resume_point import UpgradeOptions, choose_resume_point
@@ -56,6 +58,7 @@ def upgrade(
     from floodmark.changes.planners.upgrade import plan_upgrade
     from floodmark.changes.sources.gone_input import require_input
     from floodmark.changes.sources.out_of_reach import accepted
+    from floodmark.checkpoint.source_kinds import with_code_kinds, with_said_kinds
     from floodmark.storage.noted_places import opener
 
     request = UpgradeOptions(
@@ -80,6 +83,8 @@ def upgrade(
     def plan(origin: Origin) -> Plan:
         notes: tuple[str, ...] = ()
         asked = request
+        told = with_said_kinds(origin.checkpoint, source_kinds or {})
+        origin = replace(origin, checkpoint=told)
         if app is not None:
             from floodmark.changes.sources.same_sources import check_sources
 
@@ -87,6 +92,8 @@ def upgrade(
             places = (absolute(new), origin.location)
             declared = _declared_sources(app, settings or {}, script, places)
             notes = check_sources(origin.checkpoint, declared, app, dict(request.map_topic))
+            told = with_code_kinds(origin.checkpoint, [one.kind for one in declared])
+            origin = replace(origin, checkpoint=told)
         if kafka is not None or by_time:
             from floodmark.changes.sources.kafka_cluster import ask_for_upgrade
 

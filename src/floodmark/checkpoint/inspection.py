@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from floodmark.checkpoint.model import Checkpoint, Kind, StateOperator, Unreadable
 from floodmark.checkpoint.timeline import Action, Batch, Restart, Status, restart
-from floodmark.connectors.registry import look_alikes, recognise
+from floodmark.connectors.registry import kinds, look_alikes, recognise
 from floodmark.connectors.source import SourceOffset, Traces
 from floodmark.screen import fields_html, fields_text, line_text
 
@@ -136,13 +136,21 @@ def summarize_sources(sources: tuple[SourceOffset, ...]) -> tuple[SourceSummary,
 def _could_be(checkpoint: Checkpoint) -> dict[str, tuple[str, ...]]:
     """Kinds whose offsets look the same, of sources of which nobody has said what they are."""
     unsaid = (one for one in checkpoint.sources if one.id not in checkpoint.said_kinds)
-    found = {one.id: look_alikes(one.kind) for one in unsaid if one.offset is not None}
+    found = {one.id: _alike(checkpoint, one) for one in unsaid if one.offset is not None}
     return {source: kinds for source, kinds in found.items() if kinds}
+
+
+def _alike(checkpoint: Checkpoint, source: SourceOffset) -> tuple[str, ...]:
+    if source.id in checkpoint.disputed:
+        return tuple(one.name for one in kinds() if source.kind in one.looks_like)
+    return look_alikes(source.kind)
 
 
 def _how_sure(checkpoint: Checkpoint, source: SourceOffset) -> HowSure:
     if source.id in checkpoint.said_kinds:
         return HowSure("certain", "the user or the note of the last start says so")
+    if source.id in checkpoint.disputed:
+        return HowSure("unknown", checkpoint.disputed[source.id])
     found = recognise(Traces(source.offset, source.text, checkpoint.initial.get(source.id)))
     if found is None:
         return HowSure("unknown", "no kind that floodmark knows writes this")

@@ -89,7 +89,9 @@ class Checkpoint:
     keyed: frozenset[int] = frozenset()
     """Operators with files in partition 0 alone whose schema has keys: the others are lost."""
     said_kinds: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    """What the user or the note of the last start says of sources whose offsets look alike."""
+    """What the user, the note of the last start or the code says of sources that look alike."""
+    disputed: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    """Source → why its kind is not known: what is said of it contradicts its offset."""
     dstreams: DStreamsCheckpoint | None = None
     """What a DStreams folder holds, which has no log of batches."""
     operator_folders: frozenset[int] = frozenset()

@@ -61,7 +61,9 @@ def position(checkpoint: Checkpoint, batch: int) -> Position:
         batch in checkpoint.commit_ids,
         entry.metadata.batch_timestamp_ms if entry.metadata else None,
         tuple(
-            _source_position(source, source.id in checkpoint.said_kinds)
+            _disputed(source, checkpoint.disputed[source.id])
+            if source.id in checkpoint.disputed
+            else _source_position(source, source.id in checkpoint.said_kinds)
             for source in checkpoint.sources_of(batch)
         ),
     )
@@ -177,6 +179,10 @@ def _source_position(source: SourceOffset, is_sure: bool) -> SourcePosition:
     if doubt is not None and option is not None and not is_sure:
         note = doubt.format(source.id)
     return SourcePosition(source.id, source.kind, source.offset, option, note)
+
+
+def _disputed(source: SourceOffset, why: str) -> SourcePosition:
+    return SourcePosition(source.id, source.kind, source.offset, None, why)
 
 
 def _option(source: SourceOffset) -> tuple[StartOption | None, str | None]:

@@ -35,6 +35,7 @@ from floodmark.cli import changing, options
     metavar="HOST:PORT",
     help="For --by-time: the old cluster, which knows the times of its records.",
 )
+@options.source_kinds
 @options.settings
 @options.script
 @changing.accept("out-of-reach", "skips")
@@ -53,6 +54,7 @@ def command(
     kafka: str | None,
     by_time: bool,
     old_kafka: str | None,
+    source_kinds: dict[str, str],
     settings: tuple[str, ...],
     script: dict[str, Any],
     accept: tuple[str, ...],
@@ -82,6 +84,7 @@ def command(
             kafka=kafka,
             by_time=by_time,
             old_kafka=old_kafka,
+            source_kinds=source_kinds,
             settings=_settings(settings),
             accept=accept,
             **script,

@@ -114,6 +114,12 @@ def look_alikes(kind: str) -> tuple[str, ...]:
     return kind_named(kind).looks_like
 
 
+def is_alike(kind: str) -> bool:
+    """Its offsets have the form of another kind's, or theirs have the form of its own."""
+    common = map(_loaded, _COMMON.values())
+    return bool(look_alikes(kind)) or any(kind in one.looks_like for one in common)
+
+
 def said_kind(name: str) -> str | None:
     """The kind that a format() or a user names, where it can stand for one that looks alike."""
     named = name.strip().lower()

@@ -27,7 +27,7 @@ from floodmark.checkpoint.metadata import parse_metadata, parse_operator_metadat
 from floodmark.checkpoint.model import Checkpoint, Kind, Unreadable
 from floodmark.checkpoint.offsets import OffsetEntry, parse_offsets
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.connectors.registry import look_alikes, read_source_offset, said_kind
+from floodmark.connectors.registry import is_alike, read_source_offset
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, MalformedFile, NotACheckpoint
 from floodmark.storage.files import Files, Listing
 
@@ -145,8 +145,8 @@ def load_listed(
         if (parsed := reading.parse(path, parse_operator_metadata)) is not None
     }
     keyed = _keyed(reading, listing) if listing.complete else frozenset()
-    said_kinds = _noted_kinds(reading, listing.files, offsets, commit_ids)
-    return Checkpoint(
+    noted = _noted_kinds(reading, listing.files, offsets, commit_ids)
+    checkpoint = Checkpoint(
         files.root,
         kind,
         listing.files,
@@ -160,10 +160,14 @@ def load_listed(
         initial,
         reading.unreadable(),
         keyed,
-        said_kinds,
         operator_folders=operators,
         not_read=reading.not_read(),
     )
+    if not noted:
+        return checkpoint
+    from floodmark.checkpoint.source_kinds import settled_kinds
+
+    return settled_kinds(checkpoint, noted)
 
 
 def _noted_kinds(
@@ -175,21 +179,17 @@ def _noted_kinds(
     """What the last start's note says of sources whose offsets look like another kind's."""
     entry = offsets.get(max(offsets, default=-1))
     if entry is None or not any(file.path.startswith(f"{NOTES}/starts/") for file in listed):
-        return MappingProxyType({})
-    alike = [(at, source) for at, (source, text) in enumerate(entry.offsets) if _is_alike(text)]
-    if not alike:
-        return MappingProxyType({})
-    note = reading.acting_note(listed, commit_ids[-1] if commit_ids else None)
-    noted = note.get("sources")
-    listed_sources = noted if isinstance(noted, list) else ()
-    kinds = [one.get("kind") if isinstance(one, dict) else None for one in listed_sources]
-    said = {source: said_kind(str(kinds[at])) for at, source in alike if at < len(kinds)}
-    return MappingProxyType({source: kind for source, kind in said.items() if kind})
+        return {}
+    if not any(_is_alike(text) for _, text in entry.offsets):
+        return {}
+    from floodmark.checkpoint.source_kinds import noted_kinds
+
+    return noted_kinds(entry, reading.acting_note(listed, commit_ids[-1] if commit_ids else None))
 
 
 def _is_alike(text: str | None) -> bool:
     with suppress(MalformedFile):
-        return bool(look_alikes(read_source_offset("", text).kind))
+        return is_alike(read_source_offset("", text).kind)
     return False
 
 

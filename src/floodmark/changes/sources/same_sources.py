@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.connectors.registry import about
+from floodmark.connectors.registry import about, look_alikes
 from floodmark.connectors.source import SourceOffset
 from floodmark.errors import WouldLose
 
@@ -35,13 +35,18 @@ def check_sources(
             "`floodmark migrate CP NEW --app APP.py` carries it over to other sources; or begin "
             "with a start file: --without-state.",
         )
+    pairs = zip(sources, declared, strict=True)
     return tuple(
-        _check(app, source, new, topics) for source, new in zip(sources, declared, strict=True)
+        _check(app, source, new, topics, source.id in checkpoint.said_kinds)
+        for source, new in pairs
     )
 
 
-def _check(app: str, source: SourceOffset, new: Declared, topics: Mapping[str, str]) -> str:
-    if not about(source).reads_as(new.kind):
+def _check(
+    app: str, source: SourceOffset, new: Declared, topics: Mapping[str, str], is_said: bool
+) -> str:
+    is_other = is_said and new.kind in look_alikes(source.kind)
+    if is_other or not about(source).reads_as(new.kind):
         raise WouldLose(
             f"{app}: source {source.id} was {source.kind}, and is {new.kind} now",
             "The new source would misread the old one's offset, or fail on it.",

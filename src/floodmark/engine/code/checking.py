@@ -17,6 +17,7 @@ from floodmark.checkpoint.conf_keys import (
 from floodmark.checkpoint.layout import batch_id
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outline import Outline
+from floodmark.checkpoint.source_kinds import with_code_kinds
 from floodmark.checkpoint.start_note import LastStart
 from floodmark.connectors.files.file_log import COMPACT, SINK_LOG
 from floodmark.connectors.files.offset import FILE_SINKS
@@ -254,7 +255,8 @@ def compare_held(
     The new code's state is drawn with what the checkpoint pins. `old` is the code that made the
     checkpoint, where somebody has it; else a note tells.
     """
-    checkpoint = held.checkpoint
+    code = [source.kind for source in read_sources(writer)]
+    checkpoint = with_code_kinds(held.checkpoint, code)
     # How many partitions there are does not show in a schema, and two hundred take their time.
     pins = {key: value for key, value in checkpoint.conf.items() if key != SHUFFLE_PARTITIONS}
     last = old or held.last

@@ -29,6 +29,7 @@ from floodmark.changes.state_rewriter import StateRewriter
 from floodmark.changes.steps import RewriteState
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.checkpoint.plan.tree import Expression, PlanTree, hidden_expression
+from floodmark.checkpoint.source_kinds import with_code_kinds
 from floodmark.checkpoint.start_note import LastStart, last_start
 from floodmark.diagnosis.held import held_operators, seen_files, seen_windows
 from floodmark.engine.app.options import ScriptOptions
@@ -149,6 +150,8 @@ class MigrationPlan:
                     (origin.location,),
                     redaction,
                 ).last_start
+        told = with_code_kinds(origin.checkpoint, [one.kind for one in found.sources])
+        origin = replace(origin, checkpoint=told)
         comparison = compared(origin, found, last, asked)
         starts = read_starts(asked.start, found, comparison.held_sources)
         comparison = told_sources(comparison, starts, asked.accept)

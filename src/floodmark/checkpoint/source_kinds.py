@@ -1,0 +1,91 @@
+"""What a source is, by all that stands outside of its offset: the user, a note, the code. Pure.
+
+The offsets of Kafka and of Event Hubs have the same form. The user's word counts most, then the
+note of the last start, then the application's reader. Where a note and the offset contradict each
+other, nobody but the user can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.offsets import OffsetEntry
+from floodmark.connectors.registry import look_alikes, read_source_offset, said_kind
+from floodmark.errors import MalformedFile, WrongUse
+
+
+def noted_kinds(entry: OffsetEntry, note: Mapping[str, Any]) -> dict[str, str]:
+    """What the note of a start says of sources that could be of several kinds."""
+    noted = note.get("sources")
+    sources = noted if isinstance(noted, list) else []
+    listed: list[dict[str, Any]] = [one if isinstance(one, dict) else {} for one in sources]
+    named = {str(one["name"]): one for one in listed if one.get("name")}
+    found = {}
+    for at, (source, text) in enumerate(entry.offsets):
+        one = named.get(source) or (listed[at] if at < len(listed) and not named else {})
+        said = said_kind(str(one.get("kind")))
+        with suppress(MalformedFile):
+            own = read_source_offset(source, text).kind
+            if said and (said == own or said in look_alikes(own) or own in look_alikes(said)):
+                found[source] = said
+    return found
+
+
+def with_said_kinds(checkpoint: Checkpoint, said: Mapping[str, str]) -> Checkpoint:
+    """`said` by the user: source → kind."""
+    ids = [source.id for source in checkpoint.sources]
+    kinds = dict(checkpoint.said_kinds)
+    for source, name in said.items():
+        kind = said_kind(name)
+        if kind is None:
+            raise WrongUse(
+                f"--source-kind {source}={name}: only kafka and eventhubs look alike",
+                do="Name one of these two; every other kind is told by its offsets.",
+            )
+        if source not in ids:
+            raise WrongUse(
+                f"--source-kind {source}={name}: there is no source {source!r}",
+                f"The checkpoint has sources: {', '.join(ids) or 'none'}.",
+                "Name one of them; `floodmark inspect CP` shows them.",
+            )
+        kinds[source] = kind
+    disputed = {one: why for one, why in checkpoint.disputed.items() if one not in said}
+    return replace(checkpoint, said_kinds=kinds, disputed=disputed)
+
+
+def with_code_kinds(checkpoint: Checkpoint, kinds: Sequence[str]) -> Checkpoint:
+    """`kinds` of the application's sources, in the order of its plan.
+
+    Another number of sources than the checkpoint's is other code, which tells nothing of them.
+    """
+    sources = checkpoint.sources
+    if len(kinds) != len(sources):
+        return checkpoint
+    told = {
+        source.id: said
+        for source, kind in zip(sources, kinds, strict=True)
+        if source.id not in checkpoint.said_kinds
+        and look_alikes(source.kind)
+        and (said := said_kind(kind)) is not None
+    }
+    return replace(checkpoint, said_kinds={**checkpoint.said_kinds, **told}) if told else checkpoint
+
+
+def settled_kinds(checkpoint: Checkpoint, noted: Mapping[str, str]) -> Checkpoint:
+    """With what a note says of its sources, or with the reason why that cannot be."""
+    said, disputed = {}, {}
+    own = {source.id: source.kind for source in checkpoint.sources}
+    for source, kind in noted.items():
+        if own.get(source) == kind or kind in look_alikes(own.get(source, "")):
+            said[source] = kind
+        else:
+            disputed[source] = (
+                f"The note of the last start says {kind}, and the offset has a number that only "
+                f"{own.get(source)} writes. Nobody but you can tell: --source-kind {source}="
+                f"{kind}, or --source-kind {source}={own.get(source)}."
+            )
+    return replace(checkpoint, said_kinds=said, disputed=disputed)
