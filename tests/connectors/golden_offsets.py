@@ -187,6 +187,13 @@ GOLDEN: dict[str, tuple[Golden, ...]] = {
             note=KINESIS,
         ),
         Golden(
+            '[{"shard":{"stream":"s","shardId":"shardId-0"},"lastSeqNum":"4960","closed":false},'
+            '{"shard":{"stream":"t","shardId":"shardId-0"},"lastSeqNum":"77","closed":false}]',
+            "Kinesis of Databricks, two streams",
+            ("s shardId-0   up to 4960", "t shardId-0   up to 77"),
+            note=KINESIS,
+        ),
+        Golden(
             '{"metadata":{"batchId":"-1","streamName":"orders"}}',
             "KinesisV2SourceOffset of awslabs, before the first shard",
             ("no shard yet",),
@@ -298,6 +305,19 @@ GOLDEN: dict[str, tuple[Golden, ...]] = {
             '{"_data": "8263A1"}',
             "ResumeTokenBasedOffset of the first releases",
             ("after token 8263A1",),
+            note=MONGO,
+        ),
+        Golden(
+            '{"version": 1, "offset": {"_data": "8263A1", "_typeBits": {"$binary": {"base64": '
+            '"gkc=", "subType": "00"}}}}',
+            "ResumeTokenBasedOffset with the type bits of MongoDB's token",
+            ("after token 8263A1",),
+            note=MONGO,
+        ),
+        Golden(
+            '{"version": 1, "offset": {}}',
+            "ResumeTokenBasedOffset.INITIAL_RESUME_TOKEN_OFFSET",
+            ("from where the change stream is first opened",),
             note=MONGO,
         ),
     ),

@@ -124,3 +124,97 @@ def test_damaged_offsets_end_in_words(kind: str, golden: Golden) -> None:
                     list(known.went_back(sound.offset, found.offset))
                 known.reads_another(sound.offset, found.offset)
                 known.parts(found.offset)
+
+
+# By kind: nothing that the connector would write or take, or a form of a later release.
+NEVER_WRITTEN = {
+    "kafka": (
+        '{"t":{"0":9223372036854775808}}',
+        '{"t":{"2147483648":5}}',
+        '{"t":{"00":5,"0":6}}',
+        '{"t":{"0":null}}',
+        '{"t":{"0":5.0}}',
+        '{"t":{"0":-2}}',
+    ),
+    "eventhubs": (
+        '{"eh":{"0":-2,"1":-1}}',
+        '{"eh":{"0":-9223372036854775808}}',
+        '{"eh":{"0":"-1"}}',
+        '{"eh":{"0":-1,"x":2}}',
+        '{"eh":-1}',
+    ),
+    "iceberg": (
+        '{"version":2,"snapshot_id":1,"position":0,"scan_all_files":false}',
+        '{"version":null,"snapshot_id":1,"position":0,"scan_all_files":false}',
+        '{"version":1,"snapshot_id":1,"position":0,"scan_all_files":false,"more":1}',
+        '{"version":1,"snapshot_id":1,"position":0}',
+        '[{"version":1,"snapshot_id":1,"position":0,"scan_all_files":false}]',
+    ),
+    "hudi": (
+        '{"commitTime":"1","offsetCommitTime":"2"}',
+        '{"commitTime":"1","more":1}',
+        '{"committime":"1"}',
+        '["1"]',
+        '{"commitTime":["1"],"x":1}',
+    ),
+    "paimon": (
+        '{"snapshotId":3,"index":1,"scanSnapshot":false,"more":1}',
+        '{"snapshotId":3,"index":1}',
+        '{"snapshotid":3,"index":1,"scanSnapshot":false}',
+        '{"snapshotId":3}',
+        "[3,1,false]",
+    ),
+    "pulsar": (
+        '{"persistent://a/b/c":[]}',
+        '{"persistent://a/b/c":1700000000000}',
+        '{"persistent://a/b/c":null}',
+        '{"persistent://a/b/c":[8,1000]}',
+        '{"orders":[8,10,16,100]}',
+    ),
+    "mongodb": (
+        '{"version": 2, "offset": {"_data": "82"}}',
+        '{"version": 1, "offset": {"_data": "82", "more": 1}}',
+        '{"_data": "82", "_more": 1}',
+        '{"$timestamp": 1, "_data": "82"}',
+        "{}",
+    ),
+    "delta-sharing": (
+        '{"sourceVersion":2,"tableId":"a","tableVersion":8,"index":3,"isStartingVersion":false}',
+        '{"sourceVersion":1,"tableVersion":8,"index":3,"isStartingVersion":false}',
+        '{"sourceVersion":1,"tableId":"a","tableVersion":8,"index":3,"isStartingVersion":1,"x":1}',
+        '{"sourceVersion":"1","tableId":"a","tableVersion":8,"index":3,"isStartingVersion":false}',
+        '{"tableId":"a","tableVersion":8,"index":3,"isStartingVersion":false}',
+    ),
+    "auto-loader": (
+        '{"seqNum":1,"sourceVersion":1,"more":1}',
+        '{"seqNum":1}',
+        '{"sourceVersion":1}',
+        '{"seqnum":1,"sourceVersion":1}',
+        "[1,1]",
+    ),
+    "kinesis": (
+        '{"metadata":{"batchId":"1","streamName":"s"},"shardId-0":null}',
+        '{"metadata":{"batchId":"1"}}',
+        '{"metadata":{"batchId":"1","streamName":"s","more":"1"}}',
+        '[{"shards":1}]',
+        "[]",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [(kind, text) for kind, every in NEVER_WRITTEN.items() for text in every]
+)
+def test_what_a_connector_never_writes_is_not_taken_for_its_own(kind: str, text: str) -> None:
+    found = read_source_offset("0", text)
+    assert found.kind != kind
+    # And no other kind is sure of it, so that no option is made of it.
+    recognised = recognise(Traces(found.offset, text))
+    assert recognised is None or recognised.kind == "python"
+    assert kind_named(found.kind).starting_option(found)[0] is None
+
+
+def test_a_time_that_is_none_makes_no_option() -> None:
+    text = GOLDEN["iceberg"][2].text.replace("1794807601000", str(2**63))
+    source = read_source_offset("0", text)
+    assert (source.kind, kind_named("iceberg").starting_option(source)[0]) == ("iceberg", None)

@@ -64,7 +64,7 @@ OFFSETS = "offset of"
 READERS[OFFSETS] = (
     *READERS[CHECKPOINT],
     *("offsets {cp} --starting-offsets", "copy {cp} {new}", "lag {cp} --json"),
-    "upgrade {cp} {new} --without-state --accept repeats",
+    "upgrade {cp} {new} --without-state",
 )
 
 

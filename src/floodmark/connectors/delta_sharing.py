@@ -16,6 +16,7 @@ class DeltaSharing(FormedKind):
     name = "delta-sharing"
     formats = frozenset({"deltasharing"})
     fields = frozenset({"sourceVersion", "tableId", "tableVersion", "index", "isStartingVersion"})
+    version_field = "sourceVersion"
     told_by = "a shared table's id and version"
     going_back = (
         "gets earlier versions only as long as the server shares the table's history, and the "

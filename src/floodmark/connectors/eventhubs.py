@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from floodmark.connectors.kafka.offset import KIND as _KAFKA
-from floodmark.connectors.kafka.offset import has_negative, is_kafka_form, parse_kafka_offset
+from floodmark.connectors.kafka.offset import is_kafka_form, parse_kafka_offset
 from floodmark.connectors.source import (
     Recognised,
     SourceKind,
@@ -21,12 +21,14 @@ from floodmark.connectors.source import (
     render_json,
 )
 
+_BEFORE_FIRST = -1
+
 
 class EventHubs(SourceKind):
     name = "eventhubs"
 
     def recognise(self, traces: Traces) -> Recognised | None:
-        if not is_kafka_form(traces.offset) or not has_negative(traces.offset):
+        if not is_kafka_form(traces.offset) or _lowest(traces.offset) != _BEFORE_FIRST:
             return None
         sureness = Sureness.PROBABLE if traces.has_lead_byte else Sureness.POSSIBLE
         return Recognised(self.name, sureness, "Kafka's form with a number that Kafka never writes")
@@ -38,6 +40,8 @@ class EventHubs(SourceKind):
         return _KAFKA.reached(end)
 
     def starting_option(self, source: SourceOffset) -> tuple[StartOption | None, str | None]:
+        if is_kafka_form(source.offset) and _lowest(source.offset) < _BEFORE_FIRST:
+            return None, "It has a number below -1, which is no sequence number."
         form = event_positions(parse_kafka_offset(source.offset))
         return StartOption("eventhubs.startingPositions", form, form), None
 
@@ -54,14 +58,18 @@ class EventHubs(SourceKind):
         return _KAFKA.renamed(offset, names)
 
 
+def _lowest(offset: Mapping[str, Mapping[str, int]]) -> int:
+    return min((at for hub in offset.values() for at in hub.values()), default=0)
+
+
 def event_positions(hubs: Mapping[str, Mapping[int, int]]) -> str:
     """The option of the Event Hubs connector: a JSON object whose keys are JSON themselves."""
     return render_json(
         {
             render_json({"ehName": hub, "partitionId": partition}): {
                 # A sequence number is the next one to read; -1 is before the first event.
-                "offset": "-1" if at < 0 else None,
-                "seqNo": max(at, -1),
+                "offset": "-1" if at == _BEFORE_FIRST else None,
+                "seqNo": at,
                 "enqueuedTime": None,
                 "isInclusive": True,
             }

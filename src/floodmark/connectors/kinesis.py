@@ -60,12 +60,20 @@ def _shards(offset: Any) -> dict[str, str]:
     """Shard → where the stream stands in it, in words."""
     if isinstance(offset, dict):
         return {name: _iterator(at) for name, at in offset.items() if name != "metadata"}
+    items = offset if isinstance(offset, list) else []
+    streams = {_stream(item) for item in items}
     found = {}
-    for item in offset if isinstance(offset, list) else ():
+    for item in items:
         shard = item.get("shard")
-        name = shard.get("shardId") if isinstance(shard, dict) else shard
-        found[str(name)] = _sequence(item)
+        name = str(shard.get("shardId") if isinstance(shard, dict) else shard)
+        # Every stream has a shardId-000000000000.
+        found[name if len(streams) == 1 else f"{_stream(item)} {name}"] = _sequence(item)
     return found
+
+
+def _stream(item: Any) -> str:
+    shard = item.get("shard")
+    return str(shard.get("stream")) if isinstance(shard, dict) else ""
 
 
 def _iterator(shard: Any) -> str:

@@ -15,6 +15,7 @@ from floodmark.connectors.source import FormedKind, has_fields
 
 _FORM = frozenset({"version", "offset"})
 _TOKEN = frozenset({"_data"})
+_TOKEN_MORE = frozenset({"_typeBits"})  # of keys that hold numbers of several types
 _TIME = frozenset({"$timestamp"})
 _NO_TIME = 2**32 - 1  # -1 as an unsigned number: the stream begins where it is first opened
 
@@ -30,13 +31,17 @@ class MongoDb(FormedKind):
 
     def has_form(self, offset: Any) -> bool:
         place = _place(offset)
-        return has_fields(place, _TOKEN) or has_fields(place, _TIME)
+        return (
+            has_fields(place, _TOKEN, _TOKEN_MORE)
+            or has_fields(place, _TIME)
+            or (place == {} and place is not offset)
+        )
 
     def words(self, offset: Mapping[str, Any]) -> str:
         place = _place(offset)
         if "_data" in place:
             return f"after token {shorten(str(place['_data']), 40)}"
-        time = place["$timestamp"]
+        time = place.get("$timestamp")
         seconds = time.get("t") if isinstance(time, dict) else None
         if type(seconds) is not int or not 0 <= seconds < _NO_TIME:
             return "from where the change stream is first opened"
@@ -44,7 +49,7 @@ class MongoDb(FormedKind):
 
 
 def _place(offset: Any) -> Any:
-    return offset["offset"] if has_fields(offset, _FORM) else offset
+    return offset["offset"] if has_fields(offset, _FORM) and offset["version"] == 1 else offset
 
 
 KIND = MongoDb()

@@ -267,11 +267,15 @@ class FormedKind(SourceKind):
     """What every offset of it has."""
     more_fields: frozenset[str] = frozenset()
     """What some have besides."""
+    version_field: str | None = None
+    """Where it has the version of its form; only version 1 is known of any kind."""
     told_by = ""
     """What these fields are, in words."""
 
     def has_form(self, offset: Any) -> bool:
-        return has_fields(offset, self.fields, self.more_fields)
+        if not has_fields(offset, self.fields, self.more_fields):
+            return False
+        return self.version_field is None or offset[self.version_field] == 1
 
     def recognise(self, traces: Traces) -> Recognised | None:
         if self.has_form(traces.offset):

@@ -25,6 +25,7 @@ class Iceberg(FormedKind):
     name = "iceberg"
     fields = frozenset({"version", "snapshot_id", "position", "scan_all_files"})
     more_fields = frozenset({"snapshot_timestamp_ms", "snapshot_total_rows"})
+    version_field = "version"
     told_by = "a snapshot and a position in it"
     start_file = "offsets/0"
     start_files = (start_file,)
@@ -58,7 +59,8 @@ class Iceberg(FormedKind):
     def starting_option(self, source: SourceOffset) -> tuple[StartOption | None, str | None]:
         snapshot, position = parse_iceberg_offset(source.offset)
         time_ms = source.offset.get("snapshot_timestamp_ms")
-        if snapshot == BEFORE_FIRST or type(time_ms) is not int or time_ms < 0:
+        is_time = type(time_ms) is int and 0 <= time_ms < 2**63
+        if snapshot == BEFORE_FIRST or not is_time:
             return None, _BEGINS if snapshot == BEFORE_FIRST else self.no_option
         note = (
             f"A time is coarser than this offset: it reads snapshot {snapshot} from its first file "

@@ -27,8 +27,10 @@ from floodmark.connectors.source import (
 )
 from floodmark.errors import MalformedFile, WrongUse
 
-# A partition is a Java int; a longer run of digits is some other source's key.
-_PARTITION = re.compile("[0-9]{1,10}")
+# A partition is a Java int, an offset a long; anything else is some other source's.
+_PARTITION = re.compile("0|[1-9][0-9]{0,9}")
+_LAST_PARTITION = 2**31 - 1
+_LONGS = range(-(2**63), 2**63)
 _PARTITIONS_SHOWN = 6
 _PARTITIONS_REACHED = 4
 _NEGATIVE = (
@@ -178,13 +180,15 @@ def _is_partition_offsets(value: Any) -> bool:
         isinstance(value, dict)
         and _are_partitions(tuple(value))
         and {int}.issuperset(map(type, value.values()))
+        and min(value.values(), default=0) in _LONGS
+        and max(value.values(), default=0) in _LONGS
     )
 
 
 @lru_cache(maxsize=64)
 def _are_partitions(keys: tuple[str, ...]) -> bool:
     # A topic's partitions are the same in every entry of a long log.
-    return all(map(_PARTITION.fullmatch, keys))
+    return all(_PARTITION.fullmatch(key) and int(key) <= _LAST_PARTITION for key in keys)
 
 
 def parse_kafka_offset(offset: Any) -> dict[str, dict[int, int]]:
