@@ -168,7 +168,7 @@ def test_what_is_no_flow_of_the_definitions(spark: Any, place: Path, capsys: Cap
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("CREATE STREAMING TABLE AS;", "odd.sql: "),
+        ("CREATE STREAMING 1 TABLE x;", "odd.sql: "),
         ("SELECT 1;\n\nCREATE TABLE x (id INT);", "odd.sql, line 2: a pipeline takes no Project"),
         ("CREATE FLOW f AS INSERT INTO x BY NAME SELECT * FROM STREAM gone;", "flow f fails: "),
         ("CREATE FLOW f AS INSERT INTO x BY NAME SELECT 1;", "flow f does not stream"),

@@ -116,7 +116,9 @@ class _Looks:
 
         try:
             writer = code.writer()
-            checkpoint = None if files is None else load(files)
+            # After a full refresh the folder is empty: the flow begins in it.
+            begins = files is None or not files.level().folders
+            checkpoint = load(files) if files is not None and not begins else None
             committed = checkpoint.committed_batch if checkpoint is not None else None
             if files is not None and checkpoint is not None and checkpoint.latest_batch is not None:
                 comparison = compare(writer, files, checkpoint, fingerprint)
