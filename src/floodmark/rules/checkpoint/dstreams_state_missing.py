@@ -13,7 +13,8 @@ RULE = Rule(
     "dstreams-state-missing",
     Severity.ERROR,
     finds="A saved RDD that the newest checkpoint file names and that is not in the folder.",
-    matters="It is the state of updateStateByKey, mapWithState or a window, as of one batch.",
+    matters="It is the state of updateStateByKey, mapWithState or a window, as of one batch. Spark "
+    "itself removes it where a context is killed again while it makes up for missed batches.",
     restart="Spark fails ('Checkpoint directory does not exist' or 'Invalid checkpoint "
     "directory'), or computes the state again from input that may be gone.",
     instead="Restore the folder from a backup; else begin anew with the newest state that is "
