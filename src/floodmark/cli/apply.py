@@ -28,15 +28,7 @@ from floodmark.cli import changing, options
 @options.storage
 @options.as_json
 def command(
-    plan: str | None,
-    resume: str | None,
-    origin: str | None,
-    sink: str | None,
-    execute: bool,
-    wait: float | None,
-    read_data: bool,
-    storage: dict[str, Any],
-    as_json: bool,
+    plan: str | None, resume: str | None, origin: str | None, execute: bool, **named: Any
 ) -> None:
     """Execute a saved plan, if nothing has changed since it was made.
 
@@ -45,12 +37,9 @@ def command(
     """
     if (plan is None) == (resume is None):
         raise click.UsageError("Give either a saved plan, or --resume CP.")
-    if plan is not None:
-        if origin is not None:
-            raise click.UsageError("--from goes with --resume: a saved plan names its origin.")
-        with changing.carrying(True, wait, storage, read_data) as how:
-            change = api.apply(plan, sink=sink, carrying=how)
-    else:
-        with changing.carrying(execute, wait, storage, read_data) as how:
-            change = api.resume(str(resume), origin=origin, sink=sink, carrying=how)
-    changing.show(change, as_json)
+    if plan is None:
+        changing.carry_out(api.resume, str(resume), origin=origin, execute=execute, **named)
+        return
+    if origin is not None:
+        raise click.UsageError("--from goes with --resume: a saved plan names its origin.")
+    changing.carry_out(api.apply, plan, execute=True, **named)

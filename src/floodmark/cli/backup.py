@@ -24,15 +24,11 @@ from floodmark.errors import WrongUse
 @changing.changing
 def command(
     places: tuple[str, ...],
-    keep_last: int | None,
-    keep_daily: int | None,
     check: bool,
     listing: bool,
-    execute: bool,
-    out: str | None,
-    wait: float | None,
     storage: dict[str, Any],
     as_json: bool,
+    **named: Any,
 ) -> int:
     """Keep a snapshot of CP in REPO. The query may go on running.
 
@@ -49,9 +45,7 @@ def command(
         return _check(places[0], storage, as_json)
     if listing:
         return _list(places[0], storage, as_json)
-    with changing.carrying(execute, wait, storage) as how:
-        change = api.backup(*places, keep_last=keep_last, keep_daily=keep_daily, carrying=how)
-    changing.show(change, as_json, out)
+    changing.carry_out(api.backup, *places, storage=storage, as_json=as_json, **named)
     return 0
 
 

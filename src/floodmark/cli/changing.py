@@ -16,7 +16,8 @@ from floodmark.cli.words import count, echo, end_waiting, size, style, table
 from floodmark.visible import one_line
 
 if TYPE_CHECKING:
-    from floodmark.changes.apply import Carrying, Change
+    from floodmark.changes.apply import Change
+    from floodmark.changes.execute import Progress
     from floodmark.changes.plan import Plan
     from floodmark.changes.steps import Step
 
@@ -104,37 +105,52 @@ def changing(function: _Function) -> _Function:
     return function
 
 
-@contextmanager
-def carrying(
-    execute: bool,
-    wait: float | None,
-    storage: dict[str, Any],
+def carry_out(
+    verb: Callable[..., Change],
+    *places: str,
+    as_json: bool,
+    out: str | None = None,
+    execute: bool = False,
+    wait: float | None = None,
+    storage: dict[str, Any] | None = None,
     read_data: bool = False,
-    accept: tuple[str, ...] = (),
     watch: float = 0.0,
-) -> Iterator[Carrying]:
+    doubts: tuple[str, ...] = (),
+    **named: Any,
+) -> Change:
+    """Calls a function of the API with the options of its command, and shows the change.
+
+    `doubts` are what is accepted by name, for verbs that have no names of their own.
+    """
     from floodmark.changes.apply import Carrying
 
-    if not (execute and sys.stderr.isatty()):
-        yield Carrying(
-            execute, wait, storage, read_data=read_data, accept=accept, watch_seconds=watch
-        )
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    end_waiting()
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("files", total=None)
-        yield Carrying(
+    with _bar(execute) as progress:
+        how = Carrying(
             execute,
             wait,
             storage,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            progress=progress,
             read_data=read_data,
-            accept=accept,
+            accept=doubts,
             watch_seconds=watch,
         )
+        change = verb(*places, carrying=how, **named)
+    show(change, as_json, out)
+    return change
+
+
+@contextmanager
+def _bar(execute: bool) -> Iterator[Progress | None]:
+    if not (execute and sys.stderr.isatty()):
+        yield None
+        return
+    from rich import progress
+    from rich.console import Console
+
+    end_waiting()
+    with progress.Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("files", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def show(change: Change, as_json: bool, out: str | None = None) -> None:

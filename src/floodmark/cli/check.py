@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -63,23 +61,7 @@ _COLOURS = {"same": "green", "compatible": "green", "unknown": "yellow"}
 @options.storage
 @options.as_json
 def command(
-    checkpoint: str,
-    application: str,
-    settings: tuple[str, ...],
-    old: str | None,
-    old_ref: str | None,
-    adopt: bool,
-    accept: tuple[str, ...],
-    rehearse: bool,
-    cap_rows: int,
-    empty_sources: bool,
-    spark_log: str | None,
-    script: dict[str, Any],
-    master: str | None,
-    conf: tuple[str, ...],
-    form: str | None,
-    storage: dict[str, Any],
-    as_json: bool,
+    checkpoint: str, application: str, form: str | None, as_json: bool, **named: Any
 ) -> int:
     """Say whether changed code can go on with a checkpoint: what changed, and what to do.
 
@@ -89,30 +71,10 @@ def command(
     follow two dashes. floodmark runs it, but no query starts and nothing is written: checkpoint,
     sink, tables and files stay as they are. Exits 1 if the answer is not yes.
     """
-    from floodmark.api.arguments import parse_settings
-
     ci_reports.refuse_two_forms(form, as_json)
     is_document = as_json or form is not None
-    # stdout belongs to the document: what pipelines print goes to stderr.
-    with contextlib.redirect_stdout(sys.stderr) if is_document else contextlib.nullcontext():
-        judgement = api.check(
-            checkpoint,
-            application,
-            settings=parse_settings(settings),
-            old=old,
-            old_ref=old_ref,
-            adopt=adopt,
-            accept=accept,
-            rehearse=rehearse,
-            cap_rows=cap_rows,
-            empty_sources=empty_sources,
-            spark_log=spark_log,
-            master=master,
-            conf=conf,
-            storage=storage,
-            stdout_to_stderr=is_document,
-            **script,
-        )
+    with options.only_the_document(is_document):
+        judgement = api.check(checkpoint, application, stdout_to_stderr=is_document, **named)
     if as_json:
         options.show_json(judgement)
     elif form is not None:

@@ -22,19 +22,6 @@ from floodmark.cli import changing
 @changing.accept("maybe-running")
 @changing.watch
 @changing.changing
-def command(
-    checkpoint: str,
-    keep: int | None,
-    sink: str | None,
-    accept: tuple[str, ...],
-    watch: float,
-    execute: bool,
-    out: str | None,
-    wait: float | None,
-    storage: dict[str, Any],
-    as_json: bool,
-) -> None:
+def command(checkpoint: str, accept: tuple[str, ...], **named: Any) -> None:
     """Remove files that neither a start nor a rewind to a kept batch needs."""
-    with changing.carrying(execute, wait, storage, accept=accept, watch=watch) as how:
-        change = api.compact(checkpoint, keep=keep, sink=sink, carrying=how)
-    changing.show(change, as_json, out)
+    changing.carry_out(api.compact, checkpoint, doubts=accept, **named)

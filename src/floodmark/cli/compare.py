@@ -57,53 +57,17 @@ def _names(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
 @options.spark
 @options.storage
 @options.as_json
-def command(
-    checkpoint: str,
-    old: str,
-    new: str,
-    batches: tuple[int, int] | None,
-    keys: tuple[str, ...],
-    limit: int | None,
-    export: str | None,
-    with_file: str | None,
-    accept: tuple[str, ...],
-    scratch: str | None,
-    settings: tuple[str, ...],
-    spark_log: str | None,
-    script: dict[str, Any],
-    master: str | None,
-    conf: tuple[str, ...],
-    storage: dict[str, Any],
-    as_json: bool,
-) -> int:
+def command(checkpoint: str, old: str, new: str, as_json: bool, **named: Any) -> int:
     """Run old and new code over the same past batches, and compare the rows that they put out.
 
     Both begin with the state before the first batch, on forks; for the new code it is carried
     over first where it has to be. Checkpoint and sink stay as they are, and foreachBatch
     functions are not called. Exits 1 if the rows differ.
     """
-    from floodmark.api.arguments import parse_settings
-
     # stdout belongs to the answer: what the applications print goes to stderr.
     with contextlib.redirect_stdout(sys.stderr):
         found = api.compare(
-            checkpoint,
-            old=old,
-            new=new,
-            batches=batches,
-            keys=keys,
-            limit=limit,
-            export=export,
-            with_file=with_file,
-            accept=accept,
-            scratch=scratch,
-            settings=parse_settings(settings),
-            spark_log=spark_log,
-            master=master,
-            conf=conf,
-            storage=storage,
-            say=lambda words: echo(words, err=True),
-            **script,
+            checkpoint, old=old, new=new, say=lambda words: echo(words, err=True), **named
         )
     if as_json:
         options.show_json(found)

@@ -27,33 +27,11 @@ from floodmark.cli import changing, options
 @options.source_names
 @click.option("--on-spark", is_flag=True, help="Let the executors of a Spark session do it.")
 @changing.changing
-def command(
-    checkpoint: str,
-    new: str | None,
-    provider: str | None,
-    state_format: int | None,
-    name: dict[str, str],
-    on_spark: bool,
-    execute: bool,
-    out: str | None,
-    wait: float | None,
-    storage: dict[str, Any],
-    as_json: bool,
-) -> None:
+def command(checkpoint: str, new: str | None, storage: dict[str, Any], **named: Any) -> None:
     """Make NEW, the same stream in another form.
 
     --provider: its state is kept by another provider. --name: Spark 4.3 knows its sources by name,
     so that they can be added, removed and reordered. CP is not touched.
     """
     new = changing.new_place(checkpoint, new, storage)
-    with changing.carrying(execute, wait, storage) as how:
-        change = api.convert(
-            checkpoint,
-            new,
-            provider=provider,
-            state_format=state_format,
-            name=name,
-            on_spark=on_spark,
-            carrying=how,
-        )
-    changing.show(change, as_json, out)
+    changing.carry_out(api.convert, checkpoint, new, storage=storage, **named)

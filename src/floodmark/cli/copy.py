@@ -23,22 +23,6 @@ from floodmark.cli import changing
 @click.option("--sink", metavar="FOLDER", help="The file sink's output folder, where it is now.")
 @changing.read_data
 @changing.changing
-def command(
-    checkpoint: str,
-    dest: str,
-    new_identity: bool,
-    rehome: tuple[str, ...],
-    sink: str | None,
-    read_data: bool,
-    execute: bool,
-    out: str | None,
-    wait: float | None,
-    storage: dict[str, Any],
-    as_json: bool,
-) -> None:
-    """Copy a checkpoint to another place or storage, with the with its paths corrected."""
-    with changing.carrying(execute, wait, storage, read_data) as how:
-        change = api.copy(
-            checkpoint, dest, new_identity=new_identity, rehome=rehome, sink=sink, carrying=how
-        )
-    changing.show(change, as_json, out)
+def command(checkpoint: str, dest: str, **named: Any) -> None:
+    """Copy a checkpoint to another place or storage, with its paths corrected."""
+    changing.carry_out(api.copy, checkpoint, dest, **named)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -39,38 +40,12 @@ from floodmark.cli.words import echo
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write it there instead of to standard output.",
 )
-def command(
-    target: str,
-    application: str,
-    arguments: tuple[str, ...],
-    name: str | None,
-    grace_seconds: int,
-    health_port: int | None,
-    user: str | None,
-    image: str | None,
-    folder: str | None,
-    memory_mb: int,
-    cpus: int,
-    out: Path | None,
-) -> None:
+def command(target: str, application: str, out: Path | None, **named: Any) -> None:
     """Write the unit or manifest that runs an application as a service.
 
     One driver, a stop that waits for the running batch, restarts that fit the exit statuses.
     """
-    text = api.deploy(
-        target,
-        application,
-        name=name,
-        arguments=arguments,
-        grace_seconds=grace_seconds,
-        health_port=health_port,
-        user=user,
-        image=image,
-        folder=folder,
-        memory_mb=memory_mb,
-        cpus=cpus,
-        out=out,
-    )
+    text = api.deploy(target, application, out=out, **named)
     if out is None:
         echo(text.removesuffix("\n"))
     else:

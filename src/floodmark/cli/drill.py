@@ -78,22 +78,7 @@ def _names(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
 @options.script
 @options.spark
 @options.as_json
-def command(
-    target: str,
-    input: tuple[str, ...],
-    sink: str | None,
-    point: tuple[str, ...],
-    random: int,
-    seed: int,
-    ignore: tuple[str, ...],
-    limit: int,
-    scratch: str | None,
-    settings: tuple[str, ...],
-    script: dict[str, Any],
-    master: str | None,
-    conf: tuple[str, ...],
-    as_json: bool,
-) -> int:
+def command(target: str, as_json: bool, **named: Any) -> int:
     """Kill a pipeline's driver at each point of a batch, and compare what its sinks hold.
 
     The query runs over a sample, undisturbed, and then again with its driver killed and started
@@ -101,24 +86,7 @@ def command(
     has its own checkpoint and sinks in a scratch place; the pipeline's own are not touched.
     Exits 1 if anything was lost or repeated.
     """
-    from floodmark.api.arguments import parse_settings
-
-    found = api.drill(
-        target,
-        input=input,
-        sink=sink,
-        point=point,
-        random=random,
-        seed=seed,
-        ignore=ignore,
-        limit=limit,
-        scratch=scratch,
-        settings=parse_settings(settings),
-        master=master,
-        conf=conf,
-        say=lambda words: echo(f"floodmark: {words}", err=True),
-        **script,
-    )
+    found = api.drill(target, say=lambda words: echo(f"floodmark: {words}", err=True), **named)
     if as_json:
         options.show_json(found)
     else:

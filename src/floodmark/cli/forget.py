@@ -16,10 +16,6 @@ from floodmark.cli import changing, options
 @changing.out
 @options.storage
 @options.as_json
-def command(
-    checkpoint: str, execute: bool, out: str | None, storage: dict[str, Any], as_json: bool
-) -> None:
+def command(checkpoint: str, **named: Any) -> None:
     """Remove what changes have kept, and with it the way back."""
-    with changing.carrying(execute, None, storage) as how:
-        change = api.forget(checkpoint, carrying=how)
-    changing.show(change, as_json, out)
+    changing.carry_out(api.forget, checkpoint, **named)

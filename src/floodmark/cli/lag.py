@@ -30,36 +30,13 @@ _NOT_ANSWERED = CannotRead.status
 @options.source_kinds
 @options.storage
 @options.as_json
-def command(
-    checkpoint: str,
-    bootstrap_servers: str | None,
-    kafka_config: str | None,
-    table: str | None,
-    input: str | None,
-    sources: bool,
-    commit_to_group: str | None,
-    timeout: float,
-    source_kinds: dict[str, str],
-    storage: dict[str, Any],
-    as_json: bool,
-) -> int:
+def command(checkpoint: str, as_json: bool, **named: Any) -> int:
     """Say how far a stream is behind its sources: in records, bytes and time.
 
     Counted from the end of the last finished batch, as the sources answer now. Exits 3 where one
     that can be asked has not answered, 4 where --commit-to-group is refused.
     """
-    found = api.lag(
-        checkpoint,
-        sources=sources,
-        bootstrap_servers=bootstrap_servers,
-        kafka_config=kafka_config,
-        table=table,
-        input=input,
-        commit_to_group=commit_to_group,
-        timeout=timeout,
-        source_kinds=source_kinds,
-        storage=storage,
-    )
+    found = api.lag(checkpoint, **named)
     if as_json:
         options.show_json(found)
     else:

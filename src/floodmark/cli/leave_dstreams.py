@@ -43,45 +43,10 @@ from floodmark.cli import changing, options
 @options.script
 @options.spark
 @changing.changing
-def command(
-    path: str,
-    new: str,
-    app: str,
-    with_file: str | None,
-    trust: bool,
-    operator: str,
-    stream: int | None,
-    scratch: str | None,
-    settings: tuple[str, ...],
-    script: dict[str, Any],
-    master: str | None,
-    conf: tuple[str, ...],
-    execute: bool,
-    out: str | None,
-    wait: float | None,
-    storage: dict[str, Any],
-    as_json: bool,
-) -> None:
+def command(path: str, new: str, **named: Any) -> None:
     """Make NEW, a first checkpoint of Structured Streaming, from the DStreams folder CP.
 
     The state of updateStateByKey or mapWithState becomes the state of the new query, and its
     input goes on after what that state holds. CP stays as it is.
     """
-    from floodmark.api.arguments import parse_settings
-
-    with changing.carrying(execute, wait, storage) as how:
-        change = api.leave_dstreams(
-            path,
-            new,
-            app=app,
-            with_file=with_file,
-            trust=trust,
-            operator=operator,
-            stream=stream,
-            conf=options.spark_settings(master, conf),
-            settings=parse_settings(settings),
-            scratch=scratch,
-            **script,
-            carrying=how,
-        )
-    changing.show(change, as_json, out)
+    changing.carry_out(api.leave_dstreams, path, new, **named)

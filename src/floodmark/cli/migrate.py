@@ -63,33 +63,7 @@ from floodmark.cli.words import echo
 @options.spark
 @changing.changing
 def command(
-    checkpoint: str,
-    new: str | None,
-    app: str,
-    with_file: str | None,
-    skeleton: bool,
-    from_app: str | None,
-    old_ref: str | None,
-    rename: tuple[str, ...],
-    default: tuple[str, ...],
-    merge: tuple[str, ...],
-    accept: tuple[str, ...],
-    start: tuple[str, ...],
-    partitions: int | None,
-    provider: str | None,
-    state_format: int | None,
-    drop_in_flight: bool,
-    on_spark: bool,
-    scratch: str | None,
-    settings: tuple[str, ...],
-    script: dict[str, Any],
-    master: str | None,
-    conf: tuple[str, ...],
-    execute: bool,
-    out: str | None,
-    wait: float | None,
-    storage: dict[str, Any],
-    as_json: bool,
+    checkpoint: str, new: str | None, skeleton: bool, storage: dict[str, Any], **named: Any
 ) -> None:
     """Make NEW, a checkpoint for changed code, with CP's state carried over.
 
@@ -103,38 +77,9 @@ def command(
 
     --partitions, --provider and --state-format change how the state is kept, in the same pass.
     """
-    from floodmark.api.arguments import parse_settings
-
-    given = parse_settings(settings)
-    spark = options.spark_settings(master, conf)
     if skeleton:
-        echo(
-            api.skeleton(checkpoint, app=app, settings=given, conf=spark, storage=storage, **script)
-        )
+        asked = {name: named[name] for name in ("app", *options.OF_CODE)}
+        echo(api.skeleton(checkpoint, storage=storage, **asked))
         return
     new = changing.new_place(checkpoint, new, storage)
-    with changing.carrying(execute, wait, storage) as how:
-        change = api.migrate(
-            checkpoint,
-            new,
-            app=app,
-            with_file=with_file,
-            from_app=from_app,
-            rename=rename,
-            default=default,
-            merge=merge,
-            accept=accept,
-            conf=spark,
-            partitions=partitions,
-            provider=provider,
-            state_format=state_format,
-            drop_in_flight=drop_in_flight,
-            settings=given,
-            scratch=scratch,
-            on_spark=on_spark,
-            **script,
-            old_ref=old_ref,
-            start=start,
-            carrying=how,
-        )
-    changing.show(change, as_json, out)
+    changing.carry_out(api.migrate, checkpoint, new, storage=storage, **named)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -12,18 +12,17 @@ import click
 from floodmark.cli.words import echo
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_ARGUMENTS = "floodmark.script_arguments"
+OF_CODE = ("settings", "conf", "master", "arguments", "query", "py_files", "script_limit")
+"""What says how code is run: a pipeline's, or a script's."""
 
 
 class TakesScript(click.Command):
-    """A verb whose command line may end with the arguments of a script, after two dashes."""
+    """A verb whose command line may end with `arguments` of a script, after two dashes."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if "--" in args:
-            at = args.index("--")
-            ctx.meta[_ARGUMENTS] = tuple(args[at + 1 :])
-            args = args[:at]
-        return super().parse_args(ctx, args)
+        end = args.index("--") if "--" in args else len(args)
+        ctx.params["arguments"] = tuple(args[end + 1 :])
+        return super().parse_args(ctx, args[:end])
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return [*super().collect_usage_pieces(ctx), "[-- ARGUMENT]..."]
@@ -139,9 +138,24 @@ def _name_pairs(context: click.Context, option: click.Parameter, given: tuple[st
     return found
 
 
+def _settings(
+    _ctx: click.Context, _option: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
+    if not values:
+        return {}
+    from floodmark.api.arguments import parse_settings
+
+    return parse_settings(values)
+
+
 def settings(function: _Function) -> _Function:
     return click.option(
-        "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A pipeline's parameter."
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=_settings,
+        help="A pipeline's parameter.",
     )(function)
 
 
@@ -154,7 +168,7 @@ def old_ref(function: _Function) -> _Function:
 
 
 def spark(function: _Function) -> _Function:
-    """--master and --conf; `spark_settings` makes one of both."""
+    """--master and --conf."""
     for option in (
         click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark."),
         click.option("--master", metavar="URL", help="Spark's master: local[4], yarn, spark://…"),
@@ -228,20 +242,7 @@ def live_sources(timeout: float) -> Callable[[_Function], _Function]:
 
 
 def script(function: _Function) -> _Function:
-    """Gives the command `script`, keywords of the verb; the command is of class TakesScript."""
-
-    @functools.wraps(function)
-    def with_script(
-        *given: Any, query: str | None, py_files: str | None, script_limit: float, **named: Any
-    ) -> Any:
-        named["script"] = {
-            "arguments": click.get_current_context().meta.get(_ARGUMENTS, ()),
-            "query": query,
-            "py_files": py_files or (),
-            "script_limit": script_limit,
-        }
-        return function(*given, **named)
-
+    """How a script is run; the command is of class TakesScript."""
     for option in (
         click.option(
             "--script-limit",
@@ -252,18 +253,22 @@ def script(function: _Function) -> _Function:
             help="How long a script may run before it starts a query.",
         ),
         click.option(
-            "--py-files", metavar="FILE,…", help="Modules of the script, as for spark-submit."
+            "--py-files",
+            metavar="FILE,…",
+            callback=lambda _ctx, _option, value: value or (),
+            help="Modules of the script, as for spark-submit.",
         ),
         click.option(
             "--query", metavar="NAME|N", help="Which query of the script, if it has several."
         ),
     ):
-        with_script = option(with_script)
-    return with_script  # type: ignore[return-value]
+        function = option(function)
+    return function
 
 
-def spark_settings(master: str | None, conf: tuple[str, ...]) -> tuple[str, ...]:
-    return conf if master is None else (*conf, f"spark.master={master}")
+def only_the_document(is_document: bool) -> contextlib.AbstractContextManager[Any]:
+    """stdout belongs to the document: what an application prints goes to stderr."""
+    return contextlib.redirect_stdout(sys.stderr) if is_document else contextlib.nullcontext()
 
 
 def show_json(value: Any) -> None:

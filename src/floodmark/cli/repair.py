@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
@@ -34,33 +35,10 @@ RISKS = ("repeats", "changed-files", "unchanged-query", "maybe-running")
 @click.option("--read-data", is_flag=True, help="Also repair what `doctor --read-data` finds.")
 @changing.watch
 @changing.changing
-def command(
-    checkpoint: str,
-    accept: tuple[str, ...],
-    from_backup: str | None,
-    sink: str | None,
-    table: str | None,
-    read_data: bool,
-    watch: float,
-    execute: bool,
-    out: str | None,
-    wait: float | None,
-    storage: dict[str, Any],
-    as_json: bool,
-) -> int:
+def command(checkpoint: str, read_data: bool, **named: Any) -> int:
     """Repair what `doctor` finds in a checkpoint, with the smallest change, and say what it costs.
 
     Exits 1 if the checkpoint is not sound and nothing could be repaired.
     """
-    with changing.carrying(execute, wait, storage, watch=watch) as how:
-        change = api.repair(
-            checkpoint,
-            accept=accept,
-            from_backup=from_backup,
-            sink=sink,
-            table=table,
-            read_data=read_data,
-            carrying=how,
-        )
-    changing.show(change, as_json, out)
+    change = changing.carry_out(partial(api.repair, read_data=read_data), checkpoint, **named)
     return 1 if not change.plan.steps and change.plan.notes else 0

@@ -23,30 +23,10 @@ from floodmark.cli import changing
 @click.option("--on-spark", is_flag=True, help="Let the executors of a Spark session do it.")
 @changing.accept("hashed-by-all-keys")
 @changing.changing
-def command(
-    checkpoint: str,
-    new: str | None,
-    partitions: int,
-    on_spark: bool,
-    accept: tuple[str, ...],
-    execute: bool,
-    out: str | None,
-    wait: float | None,
-    storage: dict[str, Any],
-    as_json: bool,
-) -> None:
+def command(checkpoint: str, new: str | None, storage: dict[str, Any], **named: Any) -> None:
     """Make NEW, the same stream with its state spread over another number of partitions.
 
     Every key goes where Spark will look for it. CP is not touched.
     """
     new = changing.new_place(checkpoint, new, storage)
-    with changing.carrying(execute, wait, storage) as how:
-        change = api.repartition(
-            checkpoint,
-            new,
-            partitions=partitions,
-            on_spark=on_spark,
-            accept=accept,
-            carrying=how,
-        )
-    changing.show(change, as_json, out)
+    changing.carry_out(api.repartition, checkpoint, new, storage=storage, **named)

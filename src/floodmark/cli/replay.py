@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -59,22 +57,7 @@ if TYPE_CHECKING:
 @options.storage
 @options.as_json
 def command(
-    checkpoint: str,
-    batch: int | None,
-    batches: tuple[int, int] | None,
-    app: str | None,
-    settings: tuple[str, ...],
-    key: dict[str, Any] | None,
-    limit: int | None,
-    export: str | None,
-    call_foreach_batch: bool,
-    scratch: str | None,
-    spark_log: str | None,
-    script: dict[str, Any],
-    master: str | None,
-    conf: tuple[str, ...],
-    storage: dict[str, Any],
-    as_json: bool,
+    checkpoint: str, batch: int | None, limit: int | None, as_json: bool, **named: Any
 ) -> int:
     """Run a past batch again, on a fork, and show what it computes.
 
@@ -83,28 +66,15 @@ def command(
     Exits 1 if the state after it is not the one that the checkpoint has: then the code is not
     deterministic, or not the code that ran.
     """
-    from floodmark.api.arguments import parse_settings
-
-    # stdout belongs to the document: what the application prints goes to stderr.
-    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+    several = named["batches"] is not None
+    with options.only_the_document(as_json):
         found = api.replay(
             checkpoint,
             batch,
-            batches=batches,
-            app=app,
-            key=key,
             limit=limit or (100 if as_json else 20),
-            export=export,
-            call_foreach_batch=call_foreach_batch,
-            scratch=scratch,
-            settings=parse_settings(settings),
-            spark_log=spark_log,
-            master=master,
-            conf=conf,
-            storage=storage,
             stdout_to_stderr=as_json,
-            say=lambda words: echo(words, err=True) if batches else None,
-            **script,
+            say=lambda words: echo(words, err=True) if several else None,
+            **named,
         )
     if as_json:
         options.show_json(document(found, single=batch is not None))

@@ -22,21 +22,7 @@ from floodmark.cli import changing
 @changing.read_data
 @changing.watch
 @changing.changing
-def command(
-    repository: str,
-    checkpoint: str,
-    snapshot: str | None,
-    keep_identity: bool,
-    sink: str | None,
-    accept: tuple[str, ...],
-    read_data: bool,
-    watch: float,
-    execute: bool,
-    out: str | None,
-    wait: float | None,
-    storage: dict[str, Any],
-    as_json: bool,
-) -> None:
+def command(repository: str, checkpoint: str, **named: Any) -> None:
     """Bring a checkpoint back from a snapshot, to where it was or anywhere else.
 
     The plan says what each sink gets: where the query ran on after the snapshot, it is given a
@@ -46,14 +32,4 @@ def command(
 
     What is at CP now is kept until `floodmark forget`.
     """
-    with changing.carrying(execute, wait, storage, read_data, watch=watch) as how:
-        change = api.restore(
-            repository,
-            checkpoint,
-            snapshot=snapshot,
-            keep_identity=keep_identity,
-            sink=sink,
-            accept=accept,
-            carrying=how,
-        )
-    changing.show(change, as_json, out)
+    changing.carry_out(api.restore, repository, checkpoint, **named)

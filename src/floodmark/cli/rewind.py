@@ -35,40 +35,10 @@ from floodmark.cli import changing
 @changing.read_data
 @changing.watch
 @changing.changing
-def command(
-    checkpoint: str,
-    to_batch: int | None,
-    to_time: str | None,
-    to_offsets: str | None,
-    keep_identity: bool,
-    sink: str | None,
-    kafka: str | None,
-    table: str | None,
-    accept: tuple[str, ...],
-    read_data: bool,
-    watch: float,
-    execute: bool,
-    out: str | None,
-    wait: float | None,
-    storage: dict[str, Any],
-    as_json: bool,
-) -> None:
+def command(checkpoint: str, **named: Any) -> None:
     """Take a stream back to the end of an earlier batch, so that it reads on from there.
 
     If the log no longer covers the time, it is looked up in the source: in Kafka's index by time,
     or in the history of a Delta or Iceberg table.
     """
-    with changing.carrying(execute, wait, storage, read_data, watch=watch) as how:
-        change = api.rewind(
-            checkpoint,
-            to_batch=to_batch,
-            to_time=to_time,
-            to_offsets=to_offsets,
-            keep_identity=keep_identity,
-            sink=sink,
-            kafka=kafka,
-            table=table,
-            accept=accept,
-            carrying=how,
-        )
-    changing.show(change, as_json, out)
+    changing.carry_out(api.rewind, checkpoint, **named)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,36 +112,7 @@ from floodmark.cli.words import echo
 @options.script
 @options.spark
 @options.as_json
-def command(
-    application: str,
-    available_now: bool,
-    once: bool,
-    trigger: str | None,
-    settings: tuple[str, ...],
-    start_file: str | None,
-    allow: tuple[str, ...],
-    restart: str,
-    max_restarts: int,
-    progress: Path | None,
-    spark_log: str | None,
-    health_port: int | None,
-    health_host: str,
-    metrics_port: int | None,
-    metrics_host: str,
-    commit_to_group: str | None,
-    outline: str | None,
-    async_progress: str | None,
-    fresh_with_state: bool,
-    with_file: str | None,
-    old_code: bool,
-    trust: bool,
-    bisect: bool,
-    bisect_sink: bool,
-    script: dict[str, Any],
-    master: str | None,
-    conf: tuple[str, ...],
-    as_json: bool,
-) -> int:
+def command(application: str, bisect: bool, bisect_sink: bool, as_json: bool, **named: Any) -> int:
     """Run a script or the pipelines of an application, and go on where they stopped.
 
     A plain PySpark script is run unchanged, with its own arguments after two dashes; each of its
@@ -149,53 +120,19 @@ def command(
 
     SIGTERM and Ctrl-C finish the running batch and stop; a second one stops now.
     """
-    from floodmark.api.arguments import parse_settings
-    from floodmark.api.running import run_as_command
-
-    common: dict[str, Any] = {
-        "settings": parse_settings(settings),
-        "spark_log": spark_log,
-        "master": master,
-        "conf": conf,
-        **script,
-    }
     if bisect or bisect_sink:
-        from floodmark.cli.run_bisect import show
-
-        def say(words: str) -> None:
-            echo(words, err=True)
-
-        show(api.bisect(application, sink=bisect_sink, say=say, **common), as_json)
-        return 0
+        return _bisect(application, bisect_sink, as_json, named)
     if sys.stderr.isatty():
         echo("Spark is starting …", err=True)
-    # stdout belongs to the document: what pipelines print goes to stderr.
-    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+    from floodmark.api.running import run_as_command
+
+    with options.only_the_document(as_json):
         report = run_as_command(
             [sys.executable, *sys.orig_argv[1:]],
             application,
-            available_now=available_now,
-            once=once,
-            trigger=trigger,
-            start_file=start_file,
-            allow=allow,
-            restart=restart,
-            max_restarts=max_restarts,
-            progress=progress,
-            health_port=health_port,
-            health_host=health_host,
-            metrics_port=metrics_port,
-            metrics_host=metrics_host,
-            commit_to_group=commit_to_group,
-            outline=outline,
-            async_progress=async_progress,
             stdout_to_stderr=as_json,
             bisecting=_bisecting(),
-            fresh_with_state=fresh_with_state,
-            with_file=with_file,
-            old_code=old_code,
-            trust=trust,
-            **common,
+            **named,
         )
     if isinstance(report, int):
         return report
@@ -206,6 +143,15 @@ def command(
         last = "" if one.last_batch is None else f", the last is batch {one.last_batch}"
         batches = "1 batch" if one.batches == 1 else f"{one.batches} batches"
         echo(f"{one.pipeline} {one.ended}: {batches}, {one.rows:,} rows read{last}")
+    return 0
+
+
+def _bisect(application: str, sink: bool, as_json: bool, named: dict[str, Any]) -> int:
+    from floodmark.cli.run_bisect import show
+
+    asked = {name: named[name] for name in ("spark_log", *options.OF_CODE)}
+    say = partial(echo, err=True)
+    show(api.bisect(application, sink=sink, say=say, **asked), as_json)
     return 0
 
 

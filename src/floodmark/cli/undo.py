@@ -19,17 +19,6 @@ from floodmark.cli import changing, options
 @changing.out
 @options.storage
 @options.as_json
-def command(
-    checkpoint: str,
-    sink: str | None,
-    accept: tuple[str, ...],
-    watch: float,
-    execute: bool,
-    out: str | None,
-    storage: dict[str, Any],
-    as_json: bool,
-) -> None:
+def command(checkpoint: str, accept: tuple[str, ...], **named: Any) -> None:
     """Take back the last change of a checkpoint, whole or half done."""
-    with changing.carrying(execute, None, storage, accept=accept, watch=watch) as how:
-        change = api.undo(checkpoint, sink=sink, carrying=how)
-    changing.show(change, as_json, out)
+    changing.carry_out(api.undo, checkpoint, doubts=accept, **named)

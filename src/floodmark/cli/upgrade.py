@@ -41,61 +41,10 @@ from floodmark.cli import changing, options
 @changing.accept("out-of-reach", "skips")
 @changing.read_data
 @changing.changing
-def command(
-    checkpoint: str,
-    new: str | None,
-    app: str | None,
-    from_batch: int | None,
-    new_identity: bool,
-    restart_numbering: bool,
-    drop_in_flight: bool,
-    without_state: bool,
-    map_topic: tuple[str, ...],
-    kafka: str | None,
-    by_time: bool,
-    old_kafka: str | None,
-    source_kinds: dict[str, str],
-    settings: tuple[str, ...],
-    script: dict[str, Any],
-    accept: tuple[str, ...],
-    read_data: bool,
-    execute: bool,
-    out: str | None,
-    wait: float | None,
-    storage: dict[str, Any],
-    as_json: bool,
-) -> None:
+def command(checkpoint: str, new: str | None, storage: dict[str, Any], **named: Any) -> None:
     """Make NEW, a checkpoint that begins exactly after CP's last committed batch.
 
     The batch in flight is carried over, to be run again over the same range.
     """
     new = changing.new_place(checkpoint, new, storage)
-    with changing.carrying(execute, wait, storage, read_data) as how:
-        change = api.upgrade(
-            checkpoint,
-            new,
-            app=app,
-            from_batch=from_batch,
-            new_identity=new_identity,
-            restart_numbering=restart_numbering,
-            drop_in_flight=drop_in_flight,
-            without_state=without_state,
-            map_topic=map_topic,
-            kafka=kafka,
-            by_time=by_time,
-            old_kafka=old_kafka,
-            source_kinds=source_kinds,
-            settings=_settings(settings),
-            accept=accept,
-            **script,
-            carrying=how,
-        )
-    changing.show(change, as_json, out)
-
-
-def _settings(given: tuple[str, ...]) -> dict[str, str]:
-    if not given:
-        return {}
-    from floodmark.api.arguments import parse_settings
-
-    return parse_settings(given)
+    changing.carry_out(api.upgrade, checkpoint, new, storage=storage, **named)

@@ -59,40 +59,13 @@ _COLOURS = {"on-time": ("green",), "late": ("yellow",), "stalled": ("red",), "un
 @options.source_kinds
 @options.storage
 @options.as_json
-def command(
-    checkpoint: str,
-    interval: float,
-    count: int | None,
-    once: bool,
-    bootstrap_servers: str | None,
-    kafka_config: str | None,
-    table: str | None,
-    input: str | None,
-    sources: bool,
-    timeout: float,
-    source_kinds: dict[str, str],
-    storage: dict[str, Any],
-    as_json: bool,
-) -> int:
+def command(checkpoint: str, once: bool, as_json: bool, **named: Any) -> int:
     """Watch a stream in the terminal: batches, lag, watermark, what a restart does.
 
     Ctrl-C ends it. Where stdout is no terminal, each look is printed below the last; with --json
     each is one line.
     """
-    seen = api.watch(
-        checkpoint,
-        interval=interval,
-        count=count,
-        once=once,
-        sources=sources,
-        bootstrap_servers=bootstrap_servers,
-        kafka_config=kafka_config,
-        table=table,
-        input=input,
-        timeout=timeout,
-        source_kinds=source_kinds,
-        storage=storage,
-    )
+    seen = api.watch(checkpoint, once=once, **named)
     first = next(seen)  # what is wrong with the checkpoint is said as by any other verb
     looks = _until_ctrl_c(chain([first], seen))
     try:
