@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from floodmark.engine.pipelines.application import Application
@@ -52,12 +51,7 @@ class Recorded:
     def __enter__(self) -> Recorded:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         return
 
     def say(self, pipeline: str, words: str) -> None:

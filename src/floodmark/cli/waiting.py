@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import time
 from threading import Event, Thread
-from types import TracebackType
 
 from floodmark.cli import words
 
@@ -34,12 +33,7 @@ class Waiting:
         words.sign_of_life = self.end
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     def end(self) -> None:

@@ -16,8 +16,8 @@ from floodmark.engine.app.sql_text import changes_something, shortened
 from floodmark.engine.app.watch import Watch
 
 _WRITER = ("save", "saveAsTable", "insertInto", "json", "parquet", "text", "csv", "orc", "xml")
-_WRITER_V2 = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
-_RDD = (
+WRITER_V2 = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
+RDD_ACTIONS = (
     "foreach",
     "foreachPartition",
     "saveAsHadoopDataset",
@@ -44,11 +44,11 @@ _DELTA_TABLE = (
 )
 _SKIPPED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("pyspark.sql.readwriter", "DataFrameWriter", (*_WRITER, "jdbc")),
-    ("pyspark.sql.readwriter", "DataFrameWriterV2", _WRITER_V2),
+    ("pyspark.sql.readwriter", "DataFrameWriterV2", WRITER_V2),
     ("pyspark.sql.merge", "MergeIntoWriter", ("merge",)),
     ("pyspark.sql.classic.dataframe", "DataFrame", ("foreach", "foreachPartition")),
     ("pyspark.sql.dataframe", "DataFrame", ("foreach", "foreachPartition")),
-    ("pyspark", "RDD", _RDD),
+    ("pyspark", "RDD", RDD_ACTIONS),
     ("pyspark", "SparkContext", ("setCheckpointDir", "stop", "cancelAllJobs")),
     ("pyspark.sql", "SparkSession", ("stop",)),
     ("delta.tables", "DeltaTable", _DELTA_TABLE),
@@ -70,7 +70,7 @@ _JVM_ACTS = {
     _FILE_SYSTEM: _FILE_SYSTEM_ACTS,
     _STREAM_WRITER: _STREAM_STARTS,
     _BATCH_WRITER: frozenset({*_WRITER, "jdbc"}),
-    f"{_BATCH_WRITER}V2": frozenset(_WRITER_V2),
+    f"{_BATCH_WRITER}V2": frozenset(WRITER_V2),
     "org.apache.spark.sql.SparkSession": frozenset({"sql"}),
 }
 _NEEDED = frozenset({"sql", *_STREAM_STARTS, *_FILE_SYSTEM_ACTS} - {"delete", "mkdirs", "rename"})

@@ -43,7 +43,7 @@ _SKIPPED = (
 _SKIPPED_TREES = ("copy", "copy2", "copyfile", "copytree", "move", "rmtree")
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _COPIED_BYTES = 64 * 1024 * 1024
-_REFUSED = {
+REFUSED = {
     "os.chmod": "changes a file's mode",
     "os.exec": "becomes another program",
     "os.fork": "starts another process",
@@ -213,7 +213,7 @@ def _hook() -> None:
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    if not _auditing or (event != "open" and event not in _REFUSED):
+    if not _auditing or (event != "open" and event not in REFUSED):
         return
     for files in tuple(_auditing):
         if not files.watch.applies():
@@ -224,7 +224,7 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
                 continue
             words = "writes a file"
         else:
-            path, words = arguments[0] if arguments else "", _REFUSED[event]
+            path, words = arguments[0] if arguments else "", REFUSED[event]
         if not files.watch.is_users_call() or (path != "" and files.is_free(path)):
             continue
         raise files.watch.refuse(f"the script {words}: {_shown(path)}")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import secrets
-from types import TracebackType
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -27,12 +26,7 @@ class Databases:
             self._run("SELECT 1", self._given.path[1:])
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for name in self._made:
             self._run(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)', "postgres")
 

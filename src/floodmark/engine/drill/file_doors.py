@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from floodmark.engine.app.files import WRITES, absolute_path
+from floodmark.engine.app.files import REFUSED, WRITES, absolute_path
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.watch import Watch
 from floodmark.engine.drill.marks import Marks
@@ -26,22 +26,11 @@ from floodmark.engine.drill.places import Places
 from floodmark.engine.drill.run_spec import SinkNote
 from floodmark.engine.drill.spark_doors import unseen
 
+_HARMLESS = {"os.chmod", "os.forkpty", "os.kill", "os.killpg", "sqlite3.connect"}
 _REFUSED = {
-    "os.exec": "becomes another program",
-    "os.fork": "starts another process",
-    "os.link": "makes a link",
-    "os.mkdir": "makes a folder",
-    "os.posix_spawn": "runs another program",
-    "os.remove": "removes a file",
-    "os.rename": "renames a file",
-    "os.rmdir": "removes a folder",
-    "os.spawn": "runs another program",
-    "os.symlink": "makes a link",
-    "os.system": "runs another program",
-    "os.truncate": "cuts a file",
+    **{event: words for event, words in REFUSED.items() if event not in _HARMLESS},
     "socket.connect": "connects to",
     "socket.sendto": "sends to",
-    "subprocess.Popen": "runs another program",
 }
 _NO_PATH = ("socket.", "os.system", "subprocess.", "os.fork")
 _CLIENTS = (

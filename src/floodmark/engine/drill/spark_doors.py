@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.addresses import public_url
+from floodmark.engine.app.effects import RDD_ACTIONS, WRITER_V2
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.sql_text import changes_something, shortened
 from floodmark.engine.drill.marks import Marks
@@ -27,18 +28,6 @@ _SHAPED = ("csv", "json", "text", "xml")
 _REFUSED = (
     ("pyspark.sql.readwriter", "DataFrameWriterV2", "writeTo(…)"),
     ("pyspark.sql.merge", "MergeIntoWriter", "mergeInto(…)"),
-)
-_V2 = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
-_RDD = (
-    "saveAsHadoopDataset",
-    "saveAsHadoopFile",
-    "saveAsNewAPIHadoopDataset",
-    "saveAsNewAPIHadoopFile",
-    "saveAsPickleFile",
-    "saveAsSequenceFile",
-    "saveAsTextFile",
-    "foreach",
-    "foreachPartition",
 )
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 _CHANGES = ("update", "delete")
@@ -82,9 +71,9 @@ class SparkDoors:
         for module, owner, words in _REFUSED:
             if importlib.util.find_spec(module) is not None:
                 found = getattr(importlib.import_module(module), owner)
-                for name in (*_V2, "merge"):
+                for name in (*WRITER_V2, "merge"):
                     patches.wrap(found, name, _refusing(words))
-        for name in _RDD:
+        for name in RDD_ACTIONS:
             patches.wrap(RDD, name, _refusing(f"RDD.{name}()"))
         self._install_partitions(patches)
         if importlib.util.find_spec("delta") is not None:

@@ -7,8 +7,7 @@ returns at once; only `begins` may refuse, and so keep a query from starting.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from floodmark.engine.run.progress import BatchProgress
 from floodmark.engine.run.view import View
@@ -45,13 +44,8 @@ class ToldView:
         self._view.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._view.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        self._view.__exit__(*error)
 
     def say(self, pipeline: str, words: str) -> None:
         self._view.say(pipeline, words)

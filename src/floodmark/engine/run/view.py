@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from types import TracebackType
 from typing import Any, Protocol
 
 from floodmark.connectors.registry import kind_named, kind_of
@@ -16,12 +15,7 @@ from floodmark.visible import one_line, visible
 class View(Protocol):
     def __enter__(self) -> View: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *error: Any) -> None: ...
 
     def say(self, pipeline: str, words: str) -> None:
         """Something happened that is worth a line."""
@@ -47,12 +41,7 @@ class PlainView:
     def __enter__(self) -> PlainView:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         return
 
     def say(self, pipeline: str, words: str) -> None:
@@ -87,13 +76,8 @@ class LiveView:
         self._live.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._live.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        self._live.__exit__(*error)
         self._live.console.print(self._table())
 
     def say(self, pipeline: str, words: str) -> None:

@@ -7,7 +7,6 @@ The source's `kafka.*` options are used as they stand, so whatever lets Spark in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import TracebackType
 from typing import Any
 
 from floodmark.checkpoint.live_answers import Bounds
@@ -49,12 +48,7 @@ class Broker:
     def __enter__(self) -> Broker:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._client.close(self._spark._jvm.java.time.Duration.ofSeconds(2))
 
     def bounds(self, topics: Iterable[str]) -> dict[str, dict[int, Bounds]]:
