@@ -34,11 +34,10 @@ KINDS_BY_NAME = {
     "rules/compatibility/sink_changed.py": "what Spark's own Kafka sink accepts",
     "rules/pipeline/non_replayable_source.py": "lint reads format() in code",
     "rules/pipeline/starting_offsets_unsaid.py": "lint reads format() in code",
-    "rules/start/kafka_offset_ahead.py": "a rule about Kafka",
-    "rules/start/kafka_offset_gone.py": "a rule about Kafka",
     "rules/start/kafka_topic_missing.py": "a rule about Kafka",
     "rules/start/kafka_unreachable.py": "a rule about Kafka",
     "rules/start_inputs/tables.py": "what the rules about Delta are given",
+    "rules/start_inputs/topics.py": "what the rules about Kafka are given",
     "rules/code/facts.py": "lint reads format() in code",
     # Words that happen to be a kind's name.
     "changes/read_data.py": "a state file's kind, .delta",

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from floodmark.rules.restarts.reason import Judgement, Reason, Verdict
     from floodmark.statestore.view import StateView
 
-_WHERE = {
+_ELSEWHERE = {
     "Batch": "floodmark.checkpoint.timeline",
     "Change": "floodmark.changes.apply",
     "Checkpoint": "floodmark.checkpoint.model",
@@ -89,57 +89,13 @@ _WHERE = {
     "Severity": "floodmark.rules.finding",
     "StateView": "floodmark.statestore.view",
     "Verdict": "floodmark.rules.restarts.reason",
-    "apply": "floodmark.api",
-    "backup": "floodmark.api",
-    "batches": "floodmark.api",
-    "bisect": "floodmark.api",
-    "bootstrap": "floodmark.api",
-    "check": "floodmark.api",
-    "check_backups": "floodmark.api",
-    "compact": "floodmark.api",
-    "compare": "floodmark.api",
-    "convert": "floodmark.api",
-    "copy": "floodmark.api",
-    "demo": "floodmark.api",
-    "deploy": "floodmark.api",
-    "diff": "floodmark.api",
-    "diff_state": "floodmark.api",
-    "doctor": "floodmark.api",
     "dstream": "floodmark.engine.dstreams.declaration",
-    "drill": "floodmark.api",
-    "explain": "floodmark.api",
-    "files": "floodmark.api",
-    "forget": "floodmark.api",
-    "inspect": "floodmark.api",
-    "lag": "floodmark.api",
-    "leave_dstreams": "floodmark.api",
-    "lint": "floodmark.api",
-    "migrate": "floodmark.api",
-    "offsets": "floodmark.api",
     "once": "floodmark.engine.sinks.exactly_once",
-    "open": "floodmark.api",
-    "outline": "floodmark.api",
     "pipeline": "floodmark.engine.pipelines.pipeline",
-    "read_state": "floodmark.api",
-    "repair": "floodmark.api",
-    "repartition": "floodmark.api",
-    "replay": "floodmark.api",
-    "restore": "floodmark.api",
-    "resume": "floodmark.api",
-    "rewind": "floodmark.api",
-    "run": "floodmark.api",
-    "scan": "floodmark.api",
-    "schemas": "floodmark.api",
-    "serve": "floodmark.api",
-    "skeleton": "floodmark.api",
-    "snapshots": "floodmark.api",
     "start": "floodmark.engine.start.launch",
-    "state_changes": "floodmark.api",
     "truncate_lineage": "floodmark.engine.spark.lineage",
-    "undo": "floodmark.api",
-    "upgrade": "floodmark.api",
-    "watch": "floodmark.api",
 }
+"""The homes of the names that `floodmark.api` does not have."""
 
 __all__ = [
     "Batch",
@@ -210,10 +166,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _WHERE:
+    if name in __all__:
         import importlib
 
-        return getattr(importlib.import_module(_WHERE[name]), name)
+        return getattr(importlib.import_module(_ELSEWHERE.get(name, "floodmark.api")), name)
     raise AttributeError(f"module 'floodmark' has no attribute {name!r}")
 
 

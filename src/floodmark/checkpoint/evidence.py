@@ -5,7 +5,7 @@ Storage gathers it, the rules read it; neither knows the other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -148,6 +148,17 @@ class Evidence:
         batch = self.next_batch
         return None if not batch else batch - 1
 
+    @property
+    def asked_sources(self) -> Iterator[tuple[str, SourceOffset, LiveAnswers]]:
+        """Where the next batch begins in each source: the log's entry, the position, the answers.
+
+        None where the real sources were not asked, or where the next batch is the first.
+        """
+        batch = self.begins_after
+        if self.outside is not None and batch is not None:
+            for source in self.positions.get(batch, ()):
+                yield f"{OFFSETS}/{batch}", source, self.outside
+
     @cached_property
     def deciding(self) -> frozenset[str]:
         """What Spark opens at a start: the newest two offset entries, the newest commit."""
@@ -169,6 +180,13 @@ class Evidence:
             # A stray file with a huge number must not be counted up to.
             for batch in range(max(before + 1, after - _HOLE_SHOWN), after)
         )
+
+    @property
+    def snapshot_tables(self) -> Iterator[tuple[str, FileInfo, bool]]:
+        """(snapshot, a table that it names, whether the next start reads the snapshot)."""
+        for snapshot, tables in self.snapshots.items():
+            for table in tables:
+                yield snapshot, table, snapshot in self.needed
 
     @cached_property
     def sparse_by_design(self) -> bool:

@@ -54,6 +54,17 @@ class Question:
 
 
 @dataclass(frozen=True)
+class TimeQuestion:
+    """What a kind is given to find where a source stood at a time."""
+
+    source: SourceToAsk
+    time_ms: int
+    places: SourcePlaces
+    """What the user says."""
+    opened: Open
+
+
+@dataclass(frozen=True)
 class PlaceAtTime:
     """Where a source stood at a time that the offset log holds no more."""
 
@@ -67,10 +78,7 @@ class Live(NamedTuple):
 
     ask: Callable[[Question], LiveAnswers]
     """What the real thing still has."""
-    place_at: (
-        Callable[[SourceOffset, int, Mapping[str, str], SourcePlaces, Open], PlaceAtTime] | None
-    )
-    """The place at a time (ms), by the source's noted options and what the user says."""
+    place_at: Callable[[TimeQuestion], PlaceAtTime] | None
 
 
 @cache

@@ -16,7 +16,7 @@ from floodmark.changes.sources.out_of_reach import Reach
 from floodmark.checkpoint.live_answers import SourcePlaces
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.text import moment
-from floodmark.connectors.live import PlaceAtTime, live_of
+from floodmark.connectors.live import PlaceAtTime, SourceToAsk, TimeQuestion, live_of
 from floodmark.connectors.source import SourceOffset
 from floodmark.errors import NoAnswer, WouldLose
 from floodmark.storage.noted_places import opener
@@ -87,7 +87,7 @@ def _place(
             "Choose a time that `floodmark batches` shows, or give offsets: --to-offsets FILE.",
         )
     opened = opener([root, whom.table], whom.storage)
-    return live.place_at(source, time_ms, options, whom.places, opened)
+    return live.place_at(TimeQuestion(SourceToAsk(source, options), time_ms, whom.places, opened))
 
 
 def noted_options(note: Mapping[str, Any], number: int) -> dict[str, str]:

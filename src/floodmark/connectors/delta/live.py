@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from urllib.parse import unquote
 
-from floodmark.checkpoint.live_answers import LiveAnswers, SourcePlaces, TableLog
+from floodmark.checkpoint.live_answers import LiveAnswers, TableLog
 from floodmark.checkpoint.text import moment
 from floodmark.connectors.delta import table_log
 from floodmark.connectors.delta.offset import BASE_INDEXES, DeltaOffset, parse_delta_offset
-from floodmark.connectors.live import IN_THE_LOG, Open, PlaceAtTime, Question, SourceToAsk
-from floodmark.connectors.source import SourceOffset, render_json
+from floodmark.connectors.live import (
+    IN_THE_LOG,
+    Open,
+    PlaceAtTime,
+    Question,
+    SourceToAsk,
+    TimeQuestion,
+)
+from floodmark.connectors.source import render_json
 from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, WouldLose, WrongUse
 from floodmark.storage.files import Files
 
@@ -65,15 +71,10 @@ def _absent(files: Files, paths: list[str]) -> tuple[str, ...]:
     return tuple(path for path in paths if path not in there)
 
 
-def place_at(
-    source: SourceOffset,
-    time_ms: int,
-    options: Mapping[str, str],
-    places: SourcePlaces,
-    opened: Open,
-) -> PlaceAtTime:
+def place_at(question: TimeQuestion) -> PlaceAtTime:
     """Where the source stood at a time, by the times of the table's versions."""
-    table = places.table or options.get("path")
+    source, time_ms = question.source.position, question.time_ms
+    table = question.places.table or question.source.options.get("path")
     if table is None:
         raise BatchPurged(
             f"no batch of {moment(time_ms)} is logged any more, and the Delta table was not asked",
@@ -88,7 +89,7 @@ def place_at(
             "version would leave out what of the snapshot is not read yet.",
             "Choose a batch that is logged: --to-batch N. `floodmark batches CP` lists them.",
         )
-    times = table_log.version_times(_same_table(opened(table), table, now.reservoir_id))
+    times = table_log.version_times(_same_table(question.opened(table), table, now.reservoir_id))
     oldest = min(times)
     later = [version for version, at_ms in sorted(times.items()) if at_ms >= time_ms]
     version = later[0] if later else max(times) + 1

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from floodmark.checkpoint.layout import SOURCES
-from floodmark.checkpoint.live_answers import LiveAnswers, SnapshotLine, SourcePlaces
+from floodmark.checkpoint.live_answers import LiveAnswers, SnapshotLine
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.text import moment
 from floodmark.connectors.iceberg.offset import BEFORE_FIRST, KIND, parse_iceberg_offset
 from floodmark.connectors.iceberg.reach import shortfall
 from floodmark.connectors.iceberg.table import find_table
 from floodmark.connectors.iceberg.table_metadata import IcebergTable
-from floodmark.connectors.live import Open, PlaceAtTime, Question
-from floodmark.connectors.source import SourceOffset, parse_offset_text, render_json
+from floodmark.connectors.live import PlaceAtTime, Question, TimeQuestion
+from floodmark.connectors.source import parse_offset_text, render_json
 from floodmark.errors import FloodmarkError, NoAnswer
 from floodmark.storage.files import Files
 
@@ -31,23 +29,18 @@ def snapshot_line(place: str, table: IcebergTable, began: int | None = None) -> 
     return SnapshotLine(place, line, frozenset(table.snapshots), table.is_whole, began)
 
 
-def place_at(
-    source: SourceOffset,
-    time_ms: int,
-    options: Mapping[str, str],
-    places: SourcePlaces,
-    opened: Open,
-) -> PlaceAtTime:
+def place_at(question: TimeQuestion) -> PlaceAtTime:
     """Where the source stood at a time: at the end of the last snapshot before it."""
-    place = places.table or options.get("path")
-    table, notes = find_table(place, opened)
+    source = question.source.position
+    place = question.places.table or question.source.options.get("path")
+    table, notes = find_table(place, question.opened)
     now = parse_iceberg_offset(source.offset)[0]
     missing = shortfall(now, snapshot_line(place or "", table))
     if missing is not None:
         raise NoAnswer(f"--to-time: {missing.words}", do="Give the table that the stream reads.")
     later = {one.id for one in table.since(now) or ()}
     read = [one for one in table.line if one.id not in later]
-    before = [one for one in read if one.time_ms < time_ms]
+    before = [one for one in read if one.time_ms < question.time_ms]
     if len(before) == len(read):
         return PlaceAtTime(source.text or "", notes=(f"{place} was read no further then.", *notes))
     lost = []

@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from floodmark.checkpoint.live_answers import Bounds, LiveAnswers, SourcePlaces
+from floodmark.checkpoint.live_answers import Bounds, LiveAnswers
 from floodmark.checkpoint.relative_path import shown
 from floodmark.checkpoint.text import moment
 from floodmark.connectors.kafka.offset import parse_kafka_offset
 from floodmark.connectors.kafka.subscription import subscribed_topics
-from floodmark.connectors.live import IN_THE_LOG, Open, PlaceAtTime, Question
-from floodmark.connectors.source import SourceOffset, render_json
+from floodmark.connectors.live import IN_THE_LOG, PlaceAtTime, Question, TimeQuestion
+from floodmark.connectors.source import render_json
 from floodmark.errors import BatchPurged, CannotRead, MalformedFile, WrongUse
 
 SERVERS = "kafka.bootstrap.servers"
@@ -138,18 +138,13 @@ class Cluster:
         self._client.close()
 
 
-def place_at(
-    source: SourceOffset,
-    time_ms: int,
-    options: Mapping[str, str],
-    places: SourcePlaces,
-    opened: Open,
-) -> PlaceAtTime:
+def place_at(question: TimeQuestion) -> PlaceAtTime:
     """Where the source stood at a time, by the cluster's index of its records by time.
 
     Only a broker that the user names is asked: anybody may have written a note.
     """
-    bootstrap, noted = places.bootstrap_servers, options.get(SERVERS)
+    source, time_ms = question.source.position, question.time_ms
+    bootstrap, noted = question.places.bootstrap_servers, question.source.options.get(SERVERS)
     if bootstrap is None:
         raise BatchPurged(
             f"no batch of {moment(time_ms)} is logged any more, and Kafka was not asked",

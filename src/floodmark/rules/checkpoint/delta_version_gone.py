@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.layout import OFFSETS
 from floodmark.connectors.delta.offset import parse_delta_offset
 from floodmark.connectors.delta.reach import DeltaTrouble, shortfall
 from floodmark.errors import MalformedFile
@@ -28,11 +27,8 @@ RULE = Rule(
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    batch = evidence.begins_after
-    if evidence.outside is None or batch is None:
-        return
-    for source in evidence.positions.get(batch, ()):
-        table = evidence.outside.tables.get(source.id)
+    for entry, source, outside in evidence.asked_sources:
+        table = outside.tables.get(source.id)
         if table is None or source.offset is None:
             continue
         try:
@@ -40,7 +36,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         except MalformedFile:
             continue
         if found is not None:
-            yield RULE.finding(f"{OFFSETS}/{batch}", f"Source {source.id}: {found.words}.")
+            yield RULE.finding(entry, f"Source {source.id}: {found.words}.")
 
 
 def check_start(situation: Situation) -> Iterator[Finding]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.layout import OFFSETS
 from floodmark.connectors.hudi.offset import instant_of
 from floodmark.rules.finding import Finding, Rule, Severity
 
@@ -25,11 +24,8 @@ RULE = Rule(
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    batch = evidence.begins_after
-    if evidence.outside is None or batch is None:
-        return
-    for source in evidence.positions.get(batch, ()):
-        table = evidence.outside.timelines.get(source.id)
+    for entry, source, outside in evidence.asked_sources:
+        table = outside.timelines.get(source.id)
         stands = instant_of(source.offset)
         # Zeros: it has read nothing yet.
         if table is None or stands is None or not stands.strip("0").isdecimal():
@@ -43,7 +39,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         else:
             continue
         yield RULE.finding(
-            f"{OFFSETS}/{batch}",
+            entry,
             f"Source {source.id} stands at commit {stands}, and the timeline of {table.place} "
             f"{found}.",
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.layout import OFFSETS
 from floodmark.connectors.iceberg.reach import IcebergTrouble
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.start_inputs.snapshots import shortfalls
@@ -29,6 +28,6 @@ RULE = Rule(
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    for batch, source, found in shortfalls(evidence):
+    for entry, source, found in shortfalls(evidence):
         if found.trouble is IcebergTrouble.EXPIRED:
-            yield RULE.finding(f"{OFFSETS}/{batch}", f"Source {source}: {found.words}.")
+            yield RULE.finding(entry, f"Source {source}: {found.words}.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.layout import OFFSETS
 from floodmark.connectors.kafka.offset import parse_kafka_offset
 from floodmark.connectors.kafka.reach import shortfalls
 from floodmark.errors import MalformedFile
@@ -27,11 +26,8 @@ RULE = Rule(
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    batch = evidence.begins_after
-    if evidence.outside is None or batch is None:
-        return
-    for source in evidence.positions.get(batch, ()):
-        bounds = evidence.outside.kafka.get(source.id)
+    for entry, source, outside in evidence.asked_sources:
+        bounds = outside.kafka.get(source.id)
         if bounds is None or source.offset is None:
             continue
         try:
@@ -39,4 +35,4 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         except MalformedFile:
             continue
         for found in shortfalls(needed, bounds):
-            yield RULE.finding(f"{OFFSETS}/{batch}", f"Source {source.id}: {found.words}.")
+            yield RULE.finding(entry, f"Source {source.id}: {found.words}.")

@@ -23,13 +23,11 @@ RULE = Rule(
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    for snapshot, tables in evidence.snapshots.items():
-        needed = snapshot in evidence.needed
-        for table in tables:
-            if table.path not in evidence.sizes:
-                yield RULE.finding(
-                    table.path,
-                    f"{snapshot} names {table.path}, which is not there.",
-                    severity=Severity.ERROR if needed else Severity.WARNING,
-                    repairable=not needed or evidence.state_is_to_be_had,
-                )
+    for snapshot, table, needed in evidence.snapshot_tables:
+        if table.path not in evidence.sizes:
+            yield RULE.finding(
+                table.path,
+                f"{snapshot} names {table.path}, which is not there.",
+                severity=Severity.ERROR if needed else Severity.WARNING,
+                repairable=not needed or evidence.state_is_to_be_had,
+            )

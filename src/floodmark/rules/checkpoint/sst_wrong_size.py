@@ -24,14 +24,12 @@ RULE = Rule(
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    for snapshot, tables in evidence.snapshots.items():
-        needed = snapshot in evidence.needed
-        for table in tables:
-            found = evidence.sizes.get(table.path, table.size)
-            if found != table.size:
-                yield RULE.finding(
-                    table.path,
-                    f"{table.path} has {found:,} bytes; {snapshot} says {table.size:,}.",
-                    severity=Severity.ERROR if needed else Severity.WARNING,
-                    repairable=not needed or evidence.state_is_to_be_had,
-                )
+    for snapshot, table, needed in evidence.snapshot_tables:
+        found = evidence.sizes.get(table.path, table.size)
+        if found != table.size:
+            yield RULE.finding(
+                table.path,
+                f"{table.path} has {found:,} bytes; {snapshot} says {table.size:,}.",
+                severity=Severity.ERROR if needed else Severity.WARNING,
+                repairable=not needed or evidence.state_is_to_be_had,
+            )

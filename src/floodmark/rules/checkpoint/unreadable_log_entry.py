@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.checkpoint.evidence import Evidence, log_entry
+from floodmark.checkpoint.evidence import Evidence
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.log_entries import damaged_entries, entry_finding
 from floodmark.rules.mend import Mend
 
 RULE = Rule(
@@ -25,18 +26,7 @@ RULE = Rule(
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    for path, fault in evidence.faults.items():
-        entry = log_entry(path)
-        if entry is None or fault.empty or fault.newer:
-            continue
-        blocks = path in evidence.deciding
-        yield RULE.finding(
-            path,
-            f"The entry of batch {entry[1]} in {entry[0]}/ cannot be read: {fault.reason}.",
-            repairable=evidence.can_mend_entry(path),
-            severity=Severity.ERROR if blocks else Severity.WARNING,
-            why=None
-            if blocks
-            else f"{RULE.matters} Spark does not open it at a start, since "
-            "later batches are there; going back to this batch is not possible.",
-        )
+    for path, entry, fault in damaged_entries(evidence):
+        if not (fault.empty or fault.newer):
+            what = f"{entry} cannot be read: {fault.reason}."
+            yield entry_finding(RULE, evidence, path, what)

@@ -8,7 +8,7 @@ from floodmark.checkpoint.layout import STATE
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import DEDUPLICATIONS, Comparison, families
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import difference, names, renamed, spark_accepts
+from floodmark.rules.restarts.schemas import difference, is_same, names, spark_accepts
 
 RULE = Rule(
     "FM328",
@@ -32,8 +32,7 @@ RULE = Rule(
 def check(comparison: Comparison) -> Iterator[Reason]:
     for held, new in comparison.pairs_of(DEDUPLICATIONS):
         for _, before, after in families(held, new):
-            accepted = spark_accepts(before.key_json, after.key_json)
-            if accepted and not renamed(before.key_json, after.key_json):
+            if is_same(before.key_json, after.key_json):
                 continue
             fewer = set(names(after.key_json)) <= set(names(before.key_json))
             same_number = len(names(after.key_json)) == len(names(before.key_json))
@@ -43,5 +42,6 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 "The columns by which duplicates are told: "
                 f"{difference(before.key_json, after.key_json)}.",
                 f"{STATE}/{held.operator}",
-                silent=accepted or comparison.is_unchecked(held.operator),
+                silent=spark_accepts(before.key_json, after.key_json)
+                or comparison.is_unchecked(held.operator),
             )

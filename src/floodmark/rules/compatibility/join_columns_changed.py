@@ -8,7 +8,7 @@ from floodmark.checkpoint.layout import JOIN_TIMED_VALUES, JOIN_VALUES, STATE
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import JOINS, Comparison, families
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import difference, renamed, spark_accepts
+from floodmark.rules.restarts.schemas import difference, is_same, spark_accepts
 
 RULE = Rule(
     "FM332",
@@ -29,8 +29,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
         for store, before, after in families(held, new):
             if not store.endswith((JOIN_VALUES, JOIN_TIMED_VALUES)):
                 continue
-            accepted = spark_accepts(before.value_json, after.value_json)
-            if accepted and not renamed(before.value_json, after.value_json):
+            if is_same(before.value_json, after.value_json):
                 continue
             yield reason(
                 RULE,
@@ -38,5 +37,6 @@ def check(comparison: Comparison) -> Iterator[Reason]:
                 f"The columns of the {store.partition('-')[0]} side: "
                 f"{difference(before.value_json, after.value_json)}.",
                 f"{STATE}/{held.operator}",
-                silent=accepted or comparison.is_unchecked(held.operator),
+                silent=spark_accepts(before.value_json, after.value_json)
+                or comparison.is_unchecked(held.operator),
             )

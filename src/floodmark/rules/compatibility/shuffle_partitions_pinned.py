@@ -24,9 +24,9 @@ RULE = Rule(
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
-    pinned = comparison.checkpoint.conf.get(SHUFFLE_PARTITIONS)
-    chosen = comparison.new.conf.get(SHUFFLE_PARTITIONS)
-    if comparison.is_stateful and pinned and chosen and pinned != chosen:
+    values = comparison.pinned_and_chosen(SHUFFLE_PARTITIONS)
+    if values is not None:
+        pinned, chosen = values
         yield reason(
             RULE,
             Verdict.COMPATIBLE,

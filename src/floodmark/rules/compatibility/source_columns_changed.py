@@ -25,11 +25,7 @@ _BY_PLACE = "csv"
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
-    last = comparison.last
-    if last is None or len(last.sources) != len(comparison.new.sources):
-        return
-    pairs = zip(last.sources, comparison.new.sources, strict=True)
-    for at, (before, after) in enumerate(pairs):
+    for at, before, after in comparison.noted_sources():
         if before.kind != after.kind or before.schema_ddl == after.schema_ddl:
             continue
         what = f"Source {at} has the columns {after.schema_ddl}; it had {before.schema_ddl}."

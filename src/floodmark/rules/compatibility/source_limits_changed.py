@@ -40,11 +40,7 @@ LIMITS = frozenset(
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
-    last = comparison.last
-    if last is None or len(last.sources) != len(comparison.new.sources):
-        return
-    pairs = zip(last.sources, comparison.new.sources, strict=True)
-    for at, (before, after) in enumerate(pairs):
+    for at, before, after in comparison.noted_sources():
         for key, old, now in option_changes(before.options, after.options):
             if key in LIMITS:
                 yield reason(

@@ -50,11 +50,7 @@ _HOUSEKEEPING = ("cleansource", "sourcearchivedir", "checkpointlocation")
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
-    last = comparison.last
-    if last is None or len(last.sources) != len(comparison.new.sources):
-        return
-    pairs = zip(last.sources, comparison.new.sources, strict=True)
-    for at, (before, after) in enumerate(pairs):
+    for at, before, after in comparison.noted_sources():
         if before.kind != after.kind:
             if {before.kind, after.kind} <= FILE_SOURCES:
                 yield _read_otherwise(

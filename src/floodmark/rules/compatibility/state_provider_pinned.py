@@ -27,9 +27,9 @@ _NAMES = {"HDFSBackedStateStoreProvider": "hdfs", "RocksDBStateStoreProvider": "
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
-    pinned = comparison.checkpoint.conf.get(PROVIDER_CLASS)
-    chosen = comparison.new.conf.get(PROVIDER_CLASS)
-    if comparison.is_stateful and pinned and chosen and pinned != chosen:
+    values = comparison.pinned_and_chosen(PROVIDER_CLASS)
+    if values is not None:
+        pinned, chosen = values
         yield reason(
             RULE,
             Verdict.COMPATIBLE,

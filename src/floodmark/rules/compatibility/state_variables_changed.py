@@ -11,7 +11,7 @@ from floodmark.checkpoint.outline import OperatorOutline
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import TRANSFORMS, Comparison, families
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import difference, renamed, spark_accepts
+from floodmark.rules.restarts.schemas import difference, is_same, spark_accepts
 
 RULE = Rule(
     "FM335",
@@ -73,8 +73,7 @@ def _schemas(
     for name, before, after in families(held, new):
         if name not in kinds or kinds[name] != new_kinds.get(name):
             continue
-        accepted = spark_accepts(before.value_json, after.value_json)
-        if accepted and not renamed(before.value_json, after.value_json):
+        if is_same(before.value_json, after.value_json):
             continue
         yield reason(
             RULE,
@@ -82,7 +81,9 @@ def _schemas(
             f"The variable {name}: {difference(before.value_json, after.value_json)}.",
             f"{STATE}/{held.operator}",
             do="See with --rehearse whether Avro reads the old values." if evolves else None,
-            silent=evolves or accepted or comparison.is_unchecked(held.operator),
+            silent=evolves
+            or spark_accepts(before.value_json, after.value_json)
+            or comparison.is_unchecked(held.operator),
         )
 
 

@@ -151,6 +151,19 @@ class Comparison:
         tree = last.tree and without_branches(last.tree, gone, self.kept_numbers)
         return replace(last, sources=sources if last.sources else (), tree=tree)
 
+    def noted_sources(self) -> Iterator[tuple[int, SourceOutline, SourceOutline]]:
+        """(number, at the last start, in the new code) of each source; none if others came."""
+        if self.last is not None and len(self.last.sources) == len(self.new.sources):
+            for at, pair in enumerate(zip(self.last.sources, self.new.sources, strict=True)):
+                yield at, *pair
+
+    def pinned_and_chosen(self, key: str) -> tuple[str, str] | None:
+        """The values of a setting in a stateful checkpoint and in the session, if they differ."""
+        pinned, chosen = self.checkpoint.conf.get(key), self.new.conf.get(key)
+        if not (self.is_stateful and pinned and chosen) or pinned == chosen:
+            return None
+        return pinned, chosen
+
     @property
     def has_plans(self) -> bool:
         """Both plans are known, so that meanings can be compared."""

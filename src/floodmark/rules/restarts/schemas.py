@@ -127,6 +127,11 @@ def renamed(held_json: str, new_json: str) -> list[tuple[str, str]]:
     return _renamed(_struct(held_json), _struct(new_json))
 
 
+def is_same(held_json: str, new_json: str) -> bool:
+    """Types that Spark accepts, under the same names."""
+    return spark_accepts(held_json, new_json) and not renamed(held_json, new_json)
+
+
 def _renamed(held: Any, new: Any) -> list[tuple[str, str]]:
     if not (isinstance(held, dict) and isinstance(new, dict)):
         return []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.connectors.kafka.reach import KafkaTrouble, shortfalls
+from floodmark.connectors.kafka.reach import KafkaTrouble
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.start_inputs.situation import Situation
-from floodmark.rules.start_inputs.topics import needed_topics
+from floodmark.rules.start_inputs.topics import troubles
 
 RULE = Rule(
     "FM407",
@@ -23,12 +23,9 @@ RULE = Rule(
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    for source in situation.of_kind("kafka"):
-        bounds = situation.outside.kafka.get(source.id, {})
-        for found in shortfalls(needed_topics(source), bounds):
-            if found.trouble is KafkaTrouble.AHEAD:
-                yield RULE.finding(
-                    situation.location,
-                    f"the checkpoint is at offset {found.offset} of {found.topic}, partition "
-                    f"{found.partition}, and Kafka's latest is {found.end}",
-                )
+    for _, found in troubles(situation, KafkaTrouble.AHEAD):
+        yield RULE.finding(
+            situation.location,
+            f"the checkpoint is at offset {found.offset} of {found.topic}, partition "
+            f"{found.partition}, and Kafka's latest is {found.end}",
+        )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.connectors.kafka.reach import KafkaTrouble, shortfalls
+from floodmark.connectors.kafka.reach import KafkaTrouble
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.start_inputs.situation import Situation
-from floodmark.rules.start_inputs.topics import needed_topics
+from floodmark.rules.start_inputs.topics import troubles
 
 RULE = Rule(
     "FM406",
@@ -23,18 +23,15 @@ RULE = Rule(
 
 
 def check(situation: Situation) -> Iterator[Finding]:
-    for source in situation.of_kind("kafka"):
+    for source, found in troubles(situation, KafkaTrouble.GONE):
         skips = source.options.get("failondataloss", "true").lower() == "false"
         then = (
             "skips them silently (failOnDataLoss is false)" if skips else "fails on its first batch"
         )
-        bounds = situation.outside.kafka.get(source.id, {})
-        for found in shortfalls(needed_topics(source), bounds):
-            if found.trouble is KafkaTrouble.GONE:
-                yield RULE.finding(
-                    situation.location,
-                    f"Kafka no longer has {found.topic}, partition {found.partition} from offset "
-                    f"{found.offset} on: its earliest is {found.earliest}, so {found.records:,} "
-                    "records are gone",
-                    why=f"Retention removed them before the stream had read them. Spark {then}.",
-                )
+        yield RULE.finding(
+            situation.location,
+            f"Kafka no longer has {found.topic}, partition {found.partition} from offset "
+            f"{found.offset} on: its earliest is {found.earliest}, so {found.records:,} "
+            "records are gone",
+            why=f"Retention removed them before the stream had read them. Spark {then}.",
+        )

@@ -10,13 +10,10 @@ from floodmark.connectors.iceberg.reach import IcebergShortfall, shortfall
 from floodmark.errors import MalformedFile
 
 
-def shortfalls(evidence: Evidence) -> Iterator[tuple[int, str, IcebergShortfall]]:
-    """(batch after which the stream goes on, source, what is gone)."""
-    batch = evidence.begins_after
-    if evidence.outside is None or batch is None:
-        return
-    for source in evidence.positions.get(batch, ()):
-        table = evidence.outside.lines.get(source.id)
+def shortfalls(evidence: Evidence) -> Iterator[tuple[str, str, IcebergShortfall]]:
+    """(log entry after which the stream goes on, source, what is gone)."""
+    for entry, source, outside in evidence.asked_sources:
+        table = outside.lines.get(source.id)
         if table is None or source.offset is None:
             continue
         try:
@@ -24,4 +21,4 @@ def shortfalls(evidence: Evidence) -> Iterator[tuple[int, str, IcebergShortfall]
         except MalformedFile:
             continue
         if found is not None:
-            yield batch, source.id, found
+            yield entry, source.id, found

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from floodmark.connectors.kafka.offset import parse_kafka_offset
+from floodmark.connectors.kafka.reach import KafkaShortfall, KafkaTrouble, shortfalls
 from floodmark.errors import MalformedFile
-from floodmark.rules.start_inputs.situation import StartingSource
+from floodmark.rules.start_inputs.situation import Situation, StartingSource
+
+
+def troubles(
+    situation: Situation, trouble: KafkaTrouble
+) -> Iterator[tuple[StartingSource, KafkaShortfall]]:
+    """The partitions of the query's topics that are in such trouble."""
+    for source in situation.of_kind("kafka"):
+        bounds = situation.outside.kafka.get(source.id, {})
+        for found in shortfalls(needed_topics(source), bounds):
+            if found.trouble is trouble:
+                yield source, found
 
 
 def needed_topics(source: StartingSource) -> Mapping[str, Mapping[int, int]]:
