@@ -39,6 +39,10 @@ class Driver(driver.Driver):
         self._paused: tuple[int, ...] = ()
         super().__init__(command, base / "driver.log", folder=base, environment=environment)
 
+    def ask_to_stop(self) -> None:
+        """SIGTERM: it finishes its batch and ends."""
+        os.kill(self.pid, signal.SIGTERM)
+
     def pause(self, jvm_alone: bool = False) -> None:
         """SIGSTOP to Python and its JVM, as a machine that stands still; or to the JVM alone."""
         self._paused = family(self.pid)[1 if jvm_alone else 0 :]

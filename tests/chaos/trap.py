@@ -8,14 +8,14 @@ from pathlib import Path
 from chaos.scenario import Scenario
 from chaos.sinks import DeltaSink
 from floodmark.drills.points import Point
+from floodmark.engine.drill.sink_logs import names
 from floodmark.engine.drill.traps import (
     Trap,
     after,
-    appeared,
     logged,
+    newest_versions,
     sink_begun,
     sink_done,
-    state_begun,
 )
 
 RANDOM_WITHIN = 8.0
@@ -34,10 +34,27 @@ def trap_for(
         lease = checkpoint / "_floodmark" / "lease.json"
         return after(lease, rng.uniform(0, RANDOM_WITHIN))
     if scenario.holds(point):
-        return appeared(checkpoint.parent / "held")
+        return _appeared(checkpoint.parent / "held")
     if point is Point.DURING_STATE:
-        return state_begun(checkpoint, nth)
+        return _state_begun(checkpoint, nth)
     if point in (Point.DURING_SINK, Point.AFTER_SINK):
         assert isinstance(sink, DeltaSink)
         return sink_begun(sink, nth) if point is Point.DURING_SINK else sink_done(sink, nth)
     return logged(checkpoint / ("offsets" if point is Point.AFTER_OFFSET else "commits"), nth)
+
+
+def _appeared(folder: Path) -> Trap:
+    """A new file in a folder: the application says that it waits."""
+    before = set(names(folder))
+    return lambda: bool(set(names(folder)) - before)
+
+
+def _state_begun(checkpoint: Path, nth: int) -> Trap:
+    """Some partitions have a new version, others not yet."""
+    before = max(newest_versions(checkpoint), default=0)
+
+    def sprung() -> bool:
+        newest = newest_versions(checkpoint)
+        return bool(newest) and max(newest) >= before + nth and min(newest) < max(newest)
+
+    return sprung

@@ -106,7 +106,6 @@ FORMATS = {
             b'v2\n{"operatorInfo":{"operatorId":1,"operatorName":"x"},"stateStoreInfo":[{'
             b'"stateSchemaFilePaths":["a"]}],"operatorPropertiesJson":"{}"}',
         ),
-        metadata.render_operator_metadata,
     ),
     "source log": Format(
         filelog.parse_source_log,

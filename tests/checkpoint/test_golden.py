@@ -16,7 +16,6 @@ from floodmark.checkpoint.metadata import (
     parse_metadata,
     parse_operator_metadata,
     render_metadata,
-    render_operator_metadata,
 )
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.offsets import parse_offsets, render_offsets
@@ -281,8 +280,6 @@ def _rendered(checkpoint: Checkpoint, parts: tuple[str, ...], data: bytes) -> by
         return render_commit(parse_commit(data))
     if parts[0] == "sources":
         return _rendered_source(checkpoint, parts[1], data)
-    if parts[0] == "state" and parts[2] == "_metadata":
-        return render_operator_metadata(parse_operator_metadata(data))
     return None
 
 

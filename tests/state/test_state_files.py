@@ -25,10 +25,9 @@ from floodmark.state.files.hdfs import (
     live_records,
     write_delta,
     write_snapshot,
-    write_snapshot_rows,
 )
 from floodmark.state.files.javadata import encode_utf
-from floodmark.state.files.records import Records, render_records, scan
+from floodmark.state.files.records import Records, render_records, render_rows, scan
 from floodmark.state.files.rocksdb import Base, parse_changelog, read_snapshot, replay
 from floodmark.state.keys.keyset import KeySet, hash_rows, last_of_each
 from floodmark.state.rows.rowbytes import as_bytes, row_bytes
@@ -118,7 +117,7 @@ def test_the_newest_word_about_a_key_counts(files: list[Pairs]) -> None:
 @given(CHANGES, CHANGES)
 def test_deltas_after_a_snapshot(before: Pairs, after: Pairs) -> None:
     state = _applied([before])
-    snapshot = write_snapshot_rows(row_bytes(state), row_bytes(state.values()))
+    snapshot = write_snapshot(list(state), list(state.values()))
     sources = [
         hdfs_source("2.delta", True, lambda: _delta(after)),
         hdfs_source("1.snapshot", False, lambda: snapshot),
@@ -345,7 +344,7 @@ def test_lz4_matches_what_java_checks() -> None:
 
 @given(st.dictionaries(st.binary(max_size=20), st.binary(max_size=20), max_size=20))
 def test_a_snapshot_of_rows_of_any_length(rows: dict[bytes, bytes]) -> None:
-    content = decompress(write_snapshot_rows(row_bytes(rows), row_bytes(rows.values())))
+    content = render_rows(row_bytes(rows), row_bytes(rows.values()))
     assert content == render_records(list(rows), list(rows.values()))
     assert content == decompress(write_snapshot(list(rows), list(rows.values())))
 

@@ -25,7 +25,7 @@ from floodmark.errors import (
     UnknownProvider,
     WrongUse,
 )
-from floodmark.state.files.hdfs import write_delta, write_snapshot_rows
+from floodmark.state.files.hdfs import write_delta, write_snapshot
 from floodmark.state.keys.partitioning import partition_of
 from floodmark.state.rows.rowbytes import RowBytes
 from floodmark.state.rows.types import Struct, arrow_type, parse_struct
@@ -192,7 +192,8 @@ def test_a_snapshot_stands_for_the_deltas_before_it(place: Files) -> None:
         rows = [row for row in every if row["partition"] == partition]
         keys = _encoded([row["key"] for row in rows], KEYS)
         values = _encoded([row["value"] for row in rows], VALUES)
-        place.write(f"state/0/{partition}/2.snapshot", write_snapshot_rows(keys, values))
+        snapshot = write_snapshot(keys.to_list(), values.to_list())
+        place.write(f"state/0/{partition}/2.snapshot", snapshot)
         place.delete([f"state/0/{partition}/1.delta", f"state/0/{partition}/2.delta"])
     assert _totals(_view(place)) == {"ann": 100, None: 3, "carl": 4, "dora": 5}
     with pytest.raises(FloodmarkError, match=r"batch 0|1\.delta"):

@@ -74,7 +74,7 @@ def migrate(
     from floodmark.changes.carry.resume_point import UpgradeOptions
     from floodmark.changes.named_places import absolute
     from floodmark.changes.planners.state_layout import StateLayout
-    from floodmark.engine.state.migrate import MigrateOptions, migration_plan
+    from floodmark.engine.state.migrate import MigrateOptions, MigrationPlan
 
     how = carrying_of(carrying, execute, wait, storage)
     pins, session = _settings(settings_of(conf, master))
@@ -97,7 +97,7 @@ def migrate(
     )
     require_free(new, how)
     with contextlib.ExitStack() as stack:
-        made = migration_plan(
+        made = MigrationPlan(
             asked, absolute(new), UpgradeOptions(drop_in_flight=drop_in_flight), how
         )
 

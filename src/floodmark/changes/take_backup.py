@@ -35,7 +35,6 @@ class BackupResult:
     snapshot: Snapshot
     new_bytes: int
     removed_snapshots: int
-    removed_objects: int
 
 
 def execute_backup(plan: Plan, files: Files, repository: WritableFiles) -> str:
@@ -88,7 +87,7 @@ def take_backup(
         store = RepositoryWriter(repository, earlier[-1].files if earlier else ())
         snapshot = _snapshot(files, location, store, now)
         backup.write_snapshot(repository, snapshot)
-        removed = (0, 0)
+        removed = 0
         if retention != Retention():
             mine = [s for s in backup.snapshots(repository) if s.location == location]
             others = {s.id for s in backup.snapshots(repository) if s.location != location}
@@ -96,7 +95,7 @@ def take_backup(
             removed = backup.sweep(repository, keep | others, now, mark)
     finally:
         repository.delete([RelativePath(f"{backup.RUNNING}/{mark}")])
-    return BackupResult(snapshot, store.written, *removed)
+    return BackupResult(snapshot, store.written, removed)
 
 
 def _day(time_ms: int) -> str:

@@ -64,12 +64,10 @@ class OperatorMetadata:
     operator_name: str
     stores: tuple[StateStoreInfo, ...]
     properties_json: str
-    text: str
 
 
 def parse_operator_metadata(data: bytes) -> OperatorMetadata:
-    text = decode(data)
-    version, rest = split_version(text, NEWEST_VERSION)
+    version, rest = split_version(decode(data), NEWEST_VERSION)
     fields = parse_json_object(rest, "the operator metadata")
     info = fields.get("operatorInfo")
     stores = fields.get("stateStoreInfo", [])
@@ -83,12 +81,7 @@ def parse_operator_metadata(data: bytes) -> OperatorMetadata:
         info["operatorName"],
         tuple(_store(store) for store in stores),
         str(fields.get("operatorPropertiesJson", "")),
-        text,
     )
-
-
-def render_operator_metadata(metadata: OperatorMetadata) -> bytes:
-    return metadata.text.encode()
 
 
 def with_partitions(data: bytes, partitions: int) -> bytes:

@@ -390,7 +390,7 @@ def chain_of(
         bare,
         files=tuple(reversed(chain)),
         missing=tuple(reversed(missing)),
-        lack=_lack(files, chain, missing, version),
+        lack=_lack(files, missing, version),
     )
 
 
@@ -435,9 +435,7 @@ def _walk(
     return chain, missing
 
 
-def _lack(
-    files: Sequence[StateFile], chain: list[StateFile], missing: list[str], version: int
-) -> Lack | None:
+def _lack(files: Sequence[StateFile], missing: list[str], version: int) -> Lack | None:
     if not missing:
         return None
     if not files:

@@ -11,7 +11,6 @@ from floodmark.metrics.exposition import MetricFamily, MetricSample
 
 MOST_PARTS = 100
 """A source with more partitions has sums and its worst one, and no series a partition."""
-SEVERITIES = ("error", "warning", "advice")
 Labels = Mapping[str, str]
 
 

@@ -308,17 +308,17 @@ def retained(
     return kept or {snapshot.id for snapshot in newest_first[:1]}
 
 
-def sweep(files: WritableFiles, keep: set[str], now_ms: int, mine: str) -> tuple[int, int]:
-    """Removes other snapshots, then the contents that none names: (snapshots, objects)."""
+def sweep(files: WritableFiles, keep: set[str], now_ms: int, mine: str) -> int:
+    """Removes other snapshots, then the contents that none names; gives how many snapshots."""
     there = snapshots(files)
     gone = [snapshot for snapshot in there if snapshot.id not in keep]
     files.delete(RelativePath(f"{SNAPSHOTS}/{snapshot.id}.json") for snapshot in gone)
     if _others_run(files, now_ms, mine):
-        return len(gone), 0  # their contents are not named by a snapshot yet
+        return len(gone)  # their contents are not named by a snapshot yet
     named = {object_path(f.sha256) for s in there if s.id in keep for f in s.files}
     loose = [file.path for file in files.list(OBJECTS).files if file.path not in named]
     files.delete(map(RelativePath, loose))
-    return len(gone), len(loose)
+    return len(gone)
 
 
 def _others_run(files: Files, now_ms: int, mine: str) -> bool:

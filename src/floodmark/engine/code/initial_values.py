@@ -45,9 +45,9 @@ def _functions(expressions: list[Any]) -> list[Any]:
 def _values(spark: Any, function: Any) -> tuple[Any, ...]:
     jvm = spark._jvm
     types = [attribute.dataType() for attribute in _items(function.aggBufferAttributes())]
-    if _is(jvm, function, "DeclarativeAggregate"):
+    if _is(function, "DeclarativeAggregate"):
         values = [one.eval(None) for one in _items(function.initialValues())]
-    elif _is(jvm, function, "TypedImperativeAggregate"):
+    elif _is(function, "TypedImperativeAggregate"):
         values = [function.serialize(function.createAggregationBuffer())]
     else:
         row = jvm.org.apache.spark.sql.catalyst.expressions.SpecificInternalRow(
@@ -66,7 +66,7 @@ def _plain(value: Any) -> Any:
     return str(value)  # a decimal, a string of Spark's own
 
 
-def _is(jvm: Any, function: Any, name: str) -> bool:
+def _is(function: Any, name: str) -> bool:
     kind = function.getClass()
     while kind is not None:
         if str(kind.getSimpleName()) == name:

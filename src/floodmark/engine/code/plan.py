@@ -44,11 +44,10 @@ _NUMBERS = re.compile(r'"(?:jvmId|nodeId)":"[^"]*",?')
 def read_tree(spark: Any, plan: Any) -> PlanTree:
     # A column made in hundreds of steps is an expression of hundreds of levels.
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEPEST))
-    text = str(plan.toJSON())
-    nodes = json.loads(text)
+    nodes = json.loads(str(plan.toJSON()))
     _fill(plan, nodes)
     with _whole_texts(spark):
-        facts = _facts(spark, plan, text, nodes)
+        facts = _facts(spark, plan, nodes)
     try:
         return read_plan(nodes, facts)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -57,7 +56,7 @@ def read_tree(spark: Any, plan: Any) -> PlanTree:
         return PlanTree(Input(unread), (), facts.canonical, facts.tries, ("the plan",))
 
 
-def _facts(spark: Any, plan: Any, text: str, nodes: list[Mapping[str, Any]]) -> Facts:
+def _facts(spark: Any, plan: Any, nodes: list[Mapping[str, Any]]) -> Facts:
     wanted = {at: kind for at, node in enumerate(nodes) if (kind := _asks(node)) is not None}
     details: dict[int, Mapping[str, Any]] = {}
     functions: dict[int, str] = {}

@@ -119,7 +119,7 @@ def _run(spec: RunSpec) -> None:
     source = read_source(path)
     with contextlib.ExitStack() as closing:
         patches = closing.enter_context(Patches())
-        doors = _installed(patches, spec, source.text)
+        doors = _installed(patches, spec)
         sample = SampledSources(spec.inputs, Path(spec.shared))
         sample.replace_sources(patches)
         _force_settings(patches, spec)
@@ -141,7 +141,7 @@ def _run(spec: RunSpec) -> None:
         _drill(found.writer, found.checkpoint, doors, folder, spec)
 
 
-def _installed(patches: Patches, spec: RunSpec, text: str) -> _Doors:
+def _installed(patches: Patches, spec: RunSpec) -> _Doors:
     folder = Path(spec.folder)
     places, marks = Places(folder), Marks(folder)
     watch = _EveryThread(read_source(split_target(spec.target)[0]))

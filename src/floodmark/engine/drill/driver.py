@@ -82,10 +82,6 @@ class Driver:
                 raise RuntimeError(f"the driver {self._process.pid} outlives SIGKILL")
             time.sleep(0.01)
 
-    def ask_to_stop(self) -> None:
-        """SIGTERM: it finishes its batch and ends."""
-        self._process.terminate()
-
     def wait(self, seconds: float) -> int:
         return self._process.wait(seconds)
 

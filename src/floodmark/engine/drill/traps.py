@@ -50,12 +50,6 @@ def logged(folder: Path, nth: int) -> Trap:
     return lambda: len(batches(folder) - before) >= nth
 
 
-def appeared(folder: Path) -> Trap:
-    """A new file in a folder: the application says that it waits."""
-    before = set(names(folder))
-    return lambda: bool(set(names(folder)) - before)
-
-
 def sink_begun(sink: SparkSinkRecord, nth: int) -> Trap:
     """A data file of a batch that the sink's log does not have yet."""
     first = len(sink.commits())
@@ -77,19 +71,8 @@ def sink_done(sink: SparkSinkRecord, nth: int) -> Trap:
     return lambda: len(sink.commits()) - before >= nth
 
 
-def state_begun(checkpoint: Path, nth: int) -> Trap:
-    """Some partitions have a new version, others not yet."""
-    before = max(_newest(checkpoint), default=0)
-
-    def sprung() -> bool:
-        newest = _newest(checkpoint)
-        return bool(newest) and max(newest) >= before + nth and min(newest) < max(newest)
-
-    return sprung
-
-
-def _newest(checkpoint: Path) -> list[int]:
-    """Of each partition."""
+def newest_versions(checkpoint: Path) -> list[int]:
+    """The newest version of the state of each partition."""
     return [max(_versions(one), default=0) for one in partition_folders(checkpoint)]
 
 
@@ -132,7 +115,7 @@ def state_reached(checkpoint: Path, version: int) -> Trap:
     """Some partitions have this version of the state, others not yet."""
 
     def sprung() -> bool:
-        newest = _newest(checkpoint)
+        newest = newest_versions(checkpoint)
         return bool(newest) and max(newest) >= version > min(newest)
 
     return sprung

@@ -152,7 +152,7 @@ class MigrationPlan:
                 ).last_start
         told = with_code_kinds(origin.checkpoint, [one.kind for one in found.sources])
         origin = replace(origin, checkpoint=told)
-        comparison = compared(origin, found, last, asked)
+        comparison = compared(origin, found, last)
         starts = read_starts(asked.start, found, comparison.held_sources)
         comparison = told_sources(comparison, starts, asked.accept)
         course = choose_resume_point(origin.checkpoint, self.request)
@@ -277,21 +277,13 @@ def _match_wish(asked: MigrateOptions, code: MigrationCode | None) -> MatchOptio
     )
 
 
-def migration_plan(
-    asked: MigrateOptions, new: str, request: UpgradeOptions, carrying: Carrying
-) -> MigrationPlan:
-    return MigrationPlan(asked, new, request, carrying)
-
-
 def _old_reading(origin: Origin, goal: StateTarget, part: Part) -> Reading:
     assert goal.from_operator is not None
     view = open_state(origin.files, origin.checkpoint, goal.from_operator, part.source, goal.batch)
     return view.reading
 
 
-def compared(
-    origin: Origin, found: Drawing, last: LastStart | None, asked: MigrateOptions
-) -> Comparison:
+def compared(origin: Origin, found: Drawing, last: LastStart | None) -> Comparison:
     """Old checkpoint and new code, as `check` brings them together."""
     checkpoint = origin.checkpoint
     held = held_operators(origin.files, checkpoint)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 
 from floodmark.rules.code.facts import BatchFunction
-from floodmark.rules.code.scopes import Function, Scope, Walk
+from floodmark.rules.code.scopes import Function, Walk
 
 _WRITES = frozenset({"save", "saveAsTable", "insertInto", "jdbc", "parquet", "csv", "json", "orc"})
 _APPENDS = frozenset({"append", "writeTo", "executemany", "to_sql", "insert_many", "bulk_write"})
 
 
-def batch_function(walk: Walk, call: ast.Call, scope: Scope) -> BatchFunction | None:
+def batch_function(walk: Walk, call: ast.Call) -> BatchFunction | None:
     """None where the function is not in this file."""
     given = call.args[0] if call.args else None
     if given is None and call.keywords:

@@ -98,14 +98,14 @@ def _recovery(
         (chain.links[-1].name, chain.links[-1].line)
         for place, chain in places
         if len(chain.links) > 1
-        and _is(call, place, chain)
+        and _is(call, chain)
         and (function is None or not _within(place.node, function))
     }
     directory = value_of(call.args[0], scope)
     return Recovery(line, directory, outside, tuple(sorted(setup, key=lambda item: item[1])))
 
 
-def _is(call: ast.Call, place: Place, chain: CallChain) -> bool:
+def _is(call: ast.Call, chain: CallChain) -> bool:
     """A set-up method called on what this getOrCreate gave."""
     at = next((i for i, link in enumerate(chain.links) if link.call is call), None)
     return at is not None and at + 1 < len(chain.links) and chain.links[at + 1].name in _SETUP

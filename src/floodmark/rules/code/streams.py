@@ -78,7 +78,7 @@ def _stream(walk: Walk, place: Place, chain: CallChain) -> Stream:
         _argument(start, 0, "path") if start and start.name == "start" else None,
         _mode(by_name.get("outputMode"), start, at >= 0),
         _argument(by_name.get("queryName"), 0) or _argument(start, 9, "queryName"),
-        batch_function(walk, each.call, each.scope) if each and each.call else None,
+        batch_function(walk, each.call) if each and each.call else None,
         "foreachBatch" in by_name or "foreach" in by_name,
         operations,
         reads,

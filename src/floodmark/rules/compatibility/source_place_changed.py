@@ -42,7 +42,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
         if position.offset is None:
             continue
         if about(position).has_topics and now.kind == position.kind:
-            yield from _topics(comparison, at, position.offset, now)
+            yield from _topics(at, position.offset, now)
         elif noted is not None and noted.kind == now.kind and noted.place != now.place:
             yield _written_otherwise(at, noted, now)
 
@@ -88,9 +88,7 @@ def _written_otherwise(at: int, before: SourceOutline, now: SourceOutline) -> Re
     )
 
 
-def _topics(
-    comparison: Comparison, at: int, offset: object, now: SourceOutline
-) -> Iterator[Reason]:
+def _topics(at: int, offset: object, now: SourceOutline) -> Iterator[Reason]:
     asked = now.options.get("subscribe")
     if asked is None or not isinstance(offset, dict):
         return  # a pattern or an assignment is Kafka's to answer

@@ -365,5 +365,5 @@ def _metadata(one: Mapping[str, Any]) -> OperatorMetadata:
         for store in one["stores"]
     )
     return OperatorMetadata(
-        1, int(one["operator"]), str(one["name"]), stores, _text(one["properties"]), ""
+        1, int(one["operator"]), str(one["name"]), stores, _text(one["properties"])
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from floodmark.errors import FloodmarkError, MalformedFile
 from floodmark.limits import current, over_limit
 from floodmark.state.files.framing import compress, pieces, segments
-from floodmark.state.files.records import Records, render_records, render_rows, scan
+from floodmark.state.files.records import Records, render_records, scan
 from floodmark.state.keys.keyset import KeySet, hash_rows, last_of_each
 from floodmark.state.rows.rowbytes import RowBytes, as_bytes, gather
 
@@ -193,11 +193,6 @@ def _live_in(source: StateSource, seen: KeySet, oldest: bool) -> Iterator[Record
 
 def write_snapshot(keys: list[bytes], values: list[bytes], codec: str = "lz4") -> bytes:
     return compress(render_records(keys, list(values)), codec)
-
-
-def write_snapshot_rows(keys: RowBytes, values: RowBytes, codec: str = "lz4") -> bytes:
-    """The same for many rows, as `encode_rows` gives them."""
-    return compress(render_rows(keys, values), codec)
 
 
 def write_delta(keys: list[bytes], values: list[bytes | None], codec: str = "lz4") -> bytes:

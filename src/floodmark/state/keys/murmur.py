@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 
-def partitions_of(columns: list[pa.Array], types: list[DataType], partitions: int) -> Any:
-    """The partition that Spark's hash partitioning gives each row of some columns."""
-    return hashes_of(columns, types).view("i4").astype("i8") % partitions
-
-
 def hashes_of(columns: list[pa.Array], types: list[DataType]) -> Words:
     import numpy as np
 
