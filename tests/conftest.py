@@ -30,16 +30,6 @@ ROOT = Path(__file__).resolve().parents[1]
 # `services` is a folder beside this file, whichever way pytest was told to import.
 sys.path.insert(0, str(Path(__file__).parent))
 
-QUIET = """
-rootLogger.level = error
-rootLogger.appenderRef.stderr.ref = stderr
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{short}
-"""
-
 
 @pytest.fixture(autouse=True)
 def quiet(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,6 +103,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
 def spark(fetched: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One session for all: two cores, Kafka and Delta, nothing written into the checkout."""
     from pyspark.sql import SparkSession
+
+    from quiet_log import QUIET
 
     folder = tmp_path_factory.mktemp("spark")
     (folder / "log4j2.properties").write_text(QUIET)

@@ -15,16 +15,14 @@ import pytest
 import samples
 from broken.damage import drop
 from broken.meeting import PARTITIONS, meeting, operator
+from carried import GO
 from floodmark import api
-from floodmark.changes.apply import Carrying
-from floodmark.changes.in_use import Clock
 from floodmark.checkpoint.live_answers import LiveAnswers, TableLog
 from floodmark.rules.restarts.reason import Verdict
 from floodmark.rules.restarts.verdict import judge_restart
 from rules.examples import diagnose, example, golden, home
 
 LIST = Path(__file__).parents[2] / "shared" / "troubles.md"
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 TESTED: dict[int, list[str]] = {}
 NOT_HERE = {
     7: "lag is asked of a broker, and the verb that asks (`lag`) is not built yet; what can be "

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import samples
+from carried import GO
 from floodmark import api
 from floodmark.changes.apply import Carrying
 from floodmark.changes.fingerprint import fingerprint
@@ -32,8 +33,6 @@ from floodmark.errors import (
 )
 from floodmark.storage.files import open_files
 from floodmark.storage.process import boot_id, pid_namespace, this_process
-
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 
 
 @pytest.fixture

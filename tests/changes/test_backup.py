@@ -8,16 +8,14 @@ from pathlib import Path
 import pytest
 
 import samples
+from carried import GO
 from floodmark import api
-from floodmark.changes.apply import Carrying
-from floodmark.changes.in_use import Clock
 from floodmark.changes.planners.backup import consistent
 from floodmark.changes.take_backup import Retention, take_backup
 from floodmark.errors import NotACheckpoint, StoppedMidway, WouldLose, WrongUse
 from floodmark.storage.files import Folder, open_files
 from floodmark.storage.repository import snapshots
 
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 DAY_MS = 86_400_000
 
 

@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 import samples
+from carried import GO
 from floodmark import api
-from floodmark.changes.apply import Carrying
-from floodmark.changes.in_use import Clock
 from floodmark.errors import StateFileMissing
 from rules.examples import golden
 
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 STATEFUL = [
     "3.5/sales-hdfs-snapshot",
     "3.5/sales-rocksdb",

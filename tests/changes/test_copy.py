@@ -9,14 +9,11 @@ from pathlib import Path
 import pytest
 
 import samples
+from carried import GO
 from floodmark import api
-from floodmark.changes.apply import Carrying
-from floodmark.changes.in_use import Clock
 from floodmark.checkpoint.metadata import parse_operator_metadata
 from floodmark.errors import WrongUse
 from floodmark.storage.files import open_files
-
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 
 
 def operator_v2(root: str) -> bytes:

@@ -12,14 +12,12 @@ from typing import Any
 
 import pytest
 
+from carried import GO
 from changes.test_migrate import WIDER, golden, planned
 from floodmark import api
-from floodmark.changes.apply import Carrying
-from floodmark.changes.in_use import Clock
 from floodmark.changes.plan import Plan, digest_of, plan_to_json
 from floodmark.errors import FloodmarkError
 
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 REFUSED = (2, 3, 4)
 GONE = object()
 ODD: tuple[Any, ...] = (

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from carried import GO
 from floodmark import api
-from floodmark.changes.apply import Carrying
-from floodmark.changes.in_use import Clock
 from floodmark.checkpoint.timeline import Action
 from floodmark.errors import FloodmarkError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 CHECKPOINTS = sorted(path.parent for path in GOLDEN.glob("*/*/checkpoint"))
 STRUCTURED = [path for path in CHECKPOINTS if not path.name.startswith("dstreams")]
 

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pytest
 from changes_crashing import Killed, dying
 
+from carried import GO
 from floodmark import api
-from floodmark.changes.apply import Carrying, places_of
+from floodmark.changes.apply import places_of
 from floodmark.changes.carry.origin import open_origin
 from floodmark.changes.carry.resume_point import UpgradeOptions
 from floodmark.changes.execute import carry_out
 from floodmark.changes.fingerprint import BLOCK
-from floodmark.changes.in_use import Clock
 from floodmark.changes.matching.fields import ColumnOptions
 from floodmark.changes.matching.operators import MatchOptions
 from floodmark.changes.matching.shapes import Aggregate, OperatorShape, StoreShape
@@ -49,7 +49,6 @@ from floodmark.storage.load import load
 from plan_trees import expression, plan
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 SALES = plan(("sum(amountPaid)", "count(1)"), ("customerId",))
 SUM, COUNT, MAX = (
     Aggregate("sum(amountPaid)", 1, (None,), expression("sum(amountPaid)")),

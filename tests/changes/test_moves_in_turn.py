@@ -8,13 +8,10 @@ from pathlib import Path
 import pytest
 
 import samples
+from carried import GO
 from floodmark import api
-from floodmark.changes.apply import Carrying
 from floodmark.changes.consequences import DELTA, FILES, REST
-from floodmark.changes.in_use import Clock
 from floodmark.changes.plan import Consequence, Plan
-
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 
 
 def by_sink(plan: Plan) -> dict[str, Consequence]:

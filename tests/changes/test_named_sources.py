@@ -10,16 +10,14 @@ from typing import Any
 import pytest
 
 import floodmark
+from carried import GO
 from floodmark import api
-from floodmark.changes.apply import Carrying
 from floodmark.changes.carry.rehome import renamed_schema_log
-from floodmark.changes.in_use import Clock
 from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.cli.main import run
 from floodmark.errors import FloodmarkError, NoAnswer, NotCarried, WrongUse
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 NAMES = {"0": "web", "1": "shop"}
 

@@ -10,14 +10,12 @@ from pathlib import Path
 import pytest
 
 import samples
+from carried import GO
 from floodmark import api
-from floodmark.changes.apply import Carrying
-from floodmark.changes.in_use import Clock
 from floodmark.checkpoint.live_answers import Bounds
 from floodmark.engine.pipelines.start_positions import read_start
 from floodmark.errors import BatchPurged, NoAnswer, WouldLose, WrongUse
 
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 THEN = "2026-11-14T12:00:00Z"
 THEN_MS = 1_794_657_600_000
 

@@ -14,17 +14,14 @@ from changes_crashing import Killed, dying
 
 import samples
 from broken.damage import metadata, set_conf
+from carried import GO
 from floodmark import api
-from floodmark.changes.apply import Carrying
-from floodmark.changes.in_use import Clock
 from floodmark.changes.repair.sink import KnownSink, known_sink
 from floodmark.changes.saved_plan import save_plan
 from floodmark.errors import NoAnswer, Unfinished, WouldLose
 from floodmark.rules.registry import rules_of
 from rules.examples import example, golden
 
-NO_WAIT = Clock(pause=lambda seconds: None)
-GO = Carrying(execute=True, clock=NO_WAIT)
 EVERYTHING = ("repeats", "changed-files", "unchanged-query")
 # What cannot be read is removed; Spark writes it at its next start, and not before.
 LEAVES = {

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 import samples
+from carried import GO
 from floodmark import api
-from floodmark.changes.apply import Carrying
-from floodmark.changes.in_use import Clock
 from rules.examples import golden
 
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 SEEN_S = 1_790_000_000
 
 

@@ -11,13 +11,11 @@ from pathlib import Path
 import pytest
 
 import samples
+from carried import GO
 from floodmark import api
-from floodmark.changes.apply import Carrying
-from floodmark.changes.in_use import Clock
 from rules.examples import golden
 from rules.test_mutations import KINDS, damaged, kind_of
 
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 CHECKPOINTS = [
     "3.5/sales-hdfs-snapshot",
     "4.0/sales-rocksdb",

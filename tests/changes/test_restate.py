@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from changes_crashing import Killed, dying
 
+from carried import GO
 from floodmark import api
-from floodmark.changes.apply import Carrying, Change, places_of
+from floodmark.changes.apply import Change, places_of
 from floodmark.changes.execute import carry_out
 from floodmark.changes.fingerprint import BLOCK
-from floodmark.changes.in_use import Clock
 from floodmark.changes.plan import render_plan, seal
 from floodmark.changes.plan_parsing import parse_plan
 from floodmark.changes.state_rewriter import StateRewriter
@@ -41,7 +41,6 @@ from floodmark.storage.load import load
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus"
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 STATEFUL = sorted(path.parent.parent for path in GOLDEN.glob("*/*/checkpoint/state"))
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

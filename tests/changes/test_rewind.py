@@ -9,13 +9,11 @@ from pathlib import Path
 import pytest
 
 import samples
+from carried import GO
 from floodmark import api
-from floodmark.changes.apply import Carrying, Change
-from floodmark.changes.in_use import Clock
+from floodmark.changes.apply import Change
 from floodmark.cli.main import run
 from floodmark.errors import BatchPurged, FloodmarkError, NoAnswer, Refused, WouldLose, WrongUse
-
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 
 
 def crc_of(path: str) -> str:

@@ -8,14 +8,11 @@ from pathlib import Path
 import pytest
 
 import samples
+from carried import GO
 from floodmark import api
-from floodmark.changes.apply import Carrying
-from floodmark.changes.in_use import Clock
 from floodmark.changes.saved_plan import save_plan
 from floodmark.cli.main import run
 from floodmark.errors import CannotRead, MalformedFile, NotEmpty, StalePlan
-
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 
 
 @pytest.fixture

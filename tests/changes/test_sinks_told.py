@@ -8,15 +8,12 @@ from pathlib import Path
 import pytest
 
 import samples
+from carried import GO
 from floodmark import api
-from floodmark.changes.apply import Carrying
 from floodmark.changes.consequences import DELTA, FILES, REST
-from floodmark.changes.in_use import Clock
 from floodmark.changes.plan import Consequence, Plan, render_plan
 from floodmark.changes.plan_parsing import parse_plan
 from floodmark.errors import FloodmarkError, WouldLose
-
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 
 
 def noted(sink: str, place: Path | None = None, mode: str = "append") -> samples.Tree:

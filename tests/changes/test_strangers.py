@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 import samples
+from carried import GO
 from floodmark import api
 from floodmark.changes import journal
 from floodmark.changes.apply import Carrying
@@ -61,7 +62,6 @@ from floodmark.storage import repository as backup
 from floodmark.storage.files import open_files
 from floodmark.storage.local import LocalFiles
 
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 PLAN = Carrying(clock=Clock(pause=lambda seconds: None))
 SECRET = b"ssh-rsa SECRET\n"
 GOLDEN = Path(__file__).parent.parent / "golden/4.2/sales-hdfs/checkpoint"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import samples
+from carried import GO
 from floodmark import api
-from floodmark.changes.apply import Carrying, Change
-from floodmark.changes.in_use import Clock
+from floodmark.changes.apply import Change
 from floodmark.checkpoint.start_note import packed_tree
 from floodmark.connectors.files.file_log import names_to_read, parse_source_log
 from floodmark.connectors.kafka.offset import parse_kafka_initial
@@ -25,8 +25,6 @@ from floodmark.errors import (
     WrongUse,
 )
 from plan_trees import plan
-
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 
 
 def upgraded(folder: Path, tree: samples.Tree, **options: object) -> tuple[Change, Path]:

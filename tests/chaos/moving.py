@@ -12,19 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from carried import GO
 from chaos.campaign import ENDS_WITHIN, TRIES, Campaign
 from chaos.scenario import Scenario
 from chaos.sinks import DeltaSink
 from floodmark import api
-from floodmark.changes.apply import Carrying
-from floodmark.changes.in_use import Clock
 from floodmark.drills.points import Point
 from floodmark.engine.drill.traps import logged, wait_for
 
 if TYPE_CHECKING:
     from services.kafka import KafkaServer
 
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 CLEAN, KILLED = "clean", "killed"
 MID_BATCH = (Point.AFTER_OFFSET, Point.DURING_SINK, Point.AFTER_SINK, Point.DURING_STATE)
 STOPPED_IN = 3

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from floodmark.cli.main import run
+from commands import Capture, given
 
-Capture = pytest.CaptureFixture[str]
 GOLDEN = Path(__file__).parents[1] / "golden" / "4.2" / "sales-hdfs" / "checkpoint"
 # The golden checkpoint lies where its input does not.
 LOST = ("--accept", "out-of-reach")
@@ -27,16 +24,6 @@ def storage(tmp_path: Path) -> Path:
     (checkpoints / "late" / "fill" / "1").mkdir()
     (tmp_path / "spark-pipeline.yml").write_text(f"name: orders\nstorage: file://{place}\n")
     return place
-
-
-def given(capsys: Capture, *arguments: object) -> tuple[int, Any, str]:
-    status = run([str(one) for one in arguments])
-    said = capsys.readouterr()
-    return (
-        status,
-        json.loads(said.out) if "--json" in arguments and said.out else said.out,
-        said.err,
-    )
 
 
 def test_every_flow_of_a_pipeline(storage: Path, capsys: Capture) -> None:

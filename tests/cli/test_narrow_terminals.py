@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import struct
-import subprocess
 import sys
-import termios
 from pathlib import Path
 
 import pytest
+
+from terminals import on_a_terminal
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "4.2"
 COLUMNS = 80
@@ -20,32 +16,9 @@ COLUMNS = 80
 
 def printed(arguments: list[str], cwd: Path) -> str:
     """The text that a terminal of 80 columns gets, without its colours."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
-    environment = {**os.environ, "TERM": "xterm"}
-    environment.pop("COLUMNS", None)
     code = "from floodmark.cli.main import main; main()"
-    with subprocess.Popen(
-        [sys.executable, "-c", code, *arguments],
-        cwd=cwd,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env=environment,
-    ) as process:
-        os.close(theirs)
-        text = b""
-        while True:
-            try:
-                part = os.read(ours, 65536)
-            except OSError:
-                break
-            if not part:
-                break
-            text += part
-        process.wait(timeout=60)
-    os.close(ours)
-    return re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", text.decode()).replace("\r\n", "\n")
+    text = on_a_terminal([sys.executable, "-c", code, *arguments], cwd, COLUMNS)
+    return re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", text).replace("\r\n", "\n")
 
 
 @pytest.mark.parametrize(

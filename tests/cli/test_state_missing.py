@@ -11,16 +11,14 @@ import pytest
 
 import samples
 from broken.checkpoint import state_gone
+from carried import GO
 from floodmark import api
-from floodmark.changes.apply import Carrying
-from floodmark.changes.in_use import Clock
 from floodmark.checkpoint.timeline import Action
 from floodmark.cli.main import run
 from floodmark.errors import StateFileMissing
 from rules.examples import golden
 
 Capture = pytest.CaptureFixture[str]
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 
 
 def pinned(tmp_path: Path, count: int, name: str = "4.2/sales-hdfs") -> Path:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import subprocess
 import sys
+
+from terminals import on_a_terminal
 
 CODE = """
 import sys, time
@@ -18,32 +18,12 @@ with _waiting("check"):
 """
 
 
-def on_a_terminal(seconds: float) -> str:
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-c", CODE, str(seconds)],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env={**os.environ, "TERM": "xterm"},
-    ) as process:
-        os.close(theirs)
-        text = b""
-        while True:
-            try:
-                part = os.read(ours, 4096)
-            except OSError:
-                break
-            if not part:
-                break
-            text += part
-        process.wait(timeout=60)
-    os.close(ours)
-    return text.decode()
+def waited(seconds: float) -> str:
+    return on_a_terminal([sys.executable, "-c", CODE, str(seconds)])
 
 
 def test_after_a_second_it_is_shown_and_then_gone() -> None:
-    text = on_a_terminal(1.6)
+    text = waited(1.6)
     assert "check, 1 s\r" in text
     before, _, after = text.partition("done")
     assert before.endswith("\r\x1b[K")
@@ -51,7 +31,7 @@ def test_after_a_second_it_is_shown_and_then_gone() -> None:
 
 
 def test_a_quick_command_shows_nothing() -> None:
-    assert on_a_terminal(0.1).strip() == "done"
+    assert waited(0.1).strip() == "done"
 
 
 def test_elsewhere_nothing_is_written() -> None:

@@ -86,3 +86,14 @@ def gone_within(pid: int, seconds: float) -> bool:
             return False
         time.sleep(0.05)
     return True
+
+
+def begun(place: Path, batch: int) -> bool:
+    """An application that marks its batches in a file `begun` has come to this one."""
+    marks = place / "begun"
+    return marks.exists() and str(batch) in marks.read_text().split()
+
+
+def logged(place: Path, log: str) -> list[int]:
+    """The batches in offsets/ or commits/ of the checkpoint `ck`."""
+    return sorted(int(path.name) for path in (place / "ck" / log).glob("[0-9]*"))

@@ -10,6 +10,7 @@ from typing import Any
 from floodmark.engine.pipelines.application import Application
 from floodmark.engine.pipelines.pipeline import Pipeline, pipeline
 from floodmark.engine.run.progress import BatchProgress
+from floodmark.engine.start.launch import start
 
 SCHEMA = "customerId STRING, amountPaid DECIMAL(12, 2)"
 
@@ -25,6 +26,27 @@ def put_orders(folder: Path, name: str, *rows: tuple[str, str]) -> None:
 def read_orders(spark: Any, folder: Path) -> Any:
     reader = spark.readStream.schema(SCHEMA).option("header", True).option("maxFilesPerTrigger", 1)
     return reader.csv(str(folder))
+
+
+def run(writer: Any, checkpoint: Path, **options: Any) -> Any:
+    """A query that ends by itself, started by `floodmark.start`."""
+    query = start(writer, checkpoint, **options)
+    assert query.awaitTermination(120)
+    return query
+
+
+class JsonStreams:
+    """Streams over folders of JSON below one folder: `streams()`, `streams("other")`."""
+
+    schema = ""
+
+    def __init__(self, spark: Any, folder: Path) -> None:
+        self.spark = spark
+        self.folder = folder
+
+    def __call__(self, sub: str = "in", schema: str | None = None) -> Any:
+        (self.folder / sub).mkdir(exist_ok=True)
+        return self.spark.readStream.schema(schema or self.schema).json(str(self.folder / sub))
 
 
 def application(folder: Path, *functions: Callable[..., Any], **options: Any) -> Application:

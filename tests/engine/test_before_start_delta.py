@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import floodmark
-from floodmark.changes.apply import Carrying
-from floodmark.changes.in_use import Clock
+from carried import GO
 from floodmark.connectors.delta.table_log import table_id
 from floodmark.engine.pipelines.start_positions import parse_start, read_start
 from floodmark.engine.spark.hadoop import checkpoint_files
@@ -19,7 +18,6 @@ from floodmark.engine.start.launch import start
 from floodmark.errors import Refused
 
 pytestmark = pytest.mark.spark
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 
 
 @pytest.fixture

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import functions
-from streams import put_orders, read_orders
+from streams import put_orders, read_orders, run
 
 from floodmark.engine.code import checking
 from floodmark.engine.start.launch import start
@@ -17,30 +16,10 @@ from floodmark.errors import Refused
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture
-def orders(tmp_path: Path) -> Path:
-    put_orders(tmp_path / "orders", "a", ("c1", "1.00"), ("c2", "2.00"))
-    return tmp_path / "orders"
-
-
-@pytest.fixture
-def session(spark: Any) -> Iterator[Any]:
-    made = spark.newSession()
-    yield made
-    for query in made.streams.active:
-        query.stop()
-
-
 def totals(session: Any, orders: Path, *aggregates: str) -> Any:
     grouped = read_orders(session, orders).groupBy("customerId")
     rows = grouped.agg(*(functions.expr(one) for one in aggregates or ("sum(amountPaid)",)))
     return rows.writeStream.outputMode("update").format("noop").trigger(availableNow=True)
-
-
-def run(writer: Any, checkpoint: Path, **options: Any) -> Any:
-    query = start(writer, checkpoint, **options)
-    assert query.awaitTermination(120)
-    return query
 
 
 def test_unchanged_code_is_not_drawn(

@@ -6,18 +6,18 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from commands import Capture, given
 from floodmark.api.pipeline_run import _sentences
-from floodmark.cli.main import run
 from floodmark.engine.pipelines.declarative import built_flow, defined, flow_codes
 from floodmark.engine.pipelines.flow_looks import look_at_flows
 from floodmark.storage.files import open_files
 
-Capture = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.spark
 
 SPEC = """
@@ -101,17 +101,6 @@ def define(place: Path, folder: str, aggregate: str, language: str = "python") -
 def place(tmp_path: Path) -> Path:
     put(tmp_path, 1, ("a", 1, "06:01"), ("b", 2, "06:02"), ("a", 3, "06:20"))
     return tmp_path
-
-
-def given(capsys: Capture, *arguments: object) -> tuple[int, Any, str]:
-    capsys.readouterr()
-    status = run([str(one) for one in arguments])
-    said = capsys.readouterr()
-    return (
-        status,
-        json.loads(said.out) if "--json" in arguments and said.out else said.out,
-        said.err,
-    )
 
 
 def go_on(spec: Path, checkpoint: Path, rows: list[tuple[str, int]]) -> None:
@@ -227,23 +216,25 @@ def test_settings_of_a_flow_are_its_own(spark: Any, place: Path) -> None:
     assert seen == [("7", "false"), ("2", "true")]
 
 
+def in_its_folder(place: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own, beside the pipeline's code."""
+    return subprocess.run(
+        [sys.executable, "-m", "floodmark", *map(str, words)],
+        cwd=place / "code",
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("language", ["python", "sql"])
 def test_the_runner_itself_goes_on_from_what_was_carried(place: Path, language: str) -> None:
     """`floodmark run` looks, refuses what Spark would refuse, and starts the runner."""
-
-    def floodmark(*words: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "floodmark", *map(str, words)],
-            cwd=place / "code",
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-            capture_output=True,
-            text=True,
-            timeout=400,
-            check=False,
-        )
-
+    floodmark = partial(in_its_folder, place)
     hive = ("--conf", "spark.sql.catalogImplementation=hive")
     spec, first = define(place, "code", OLD, language), place / CHECKPOINTS / "0"
     ran = floodmark("run", spec, *hive)

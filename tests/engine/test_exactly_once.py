@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import sqlalchemy
+from ledgers import create_sold, insert, sold
 from streams import put_orders, read_orders
 
 from floodmark.engine.sinks.exactly_once import once
@@ -22,20 +23,8 @@ if TYPE_CHECKING:
 
 def ledger(tmp_path: Path) -> tuple[Ledger, Any]:
     engine = sqlalchemy.create_engine(f"sqlite:///{tmp_path}/db")
-    with engine.begin() as connection:
-        connection.execute(sqlalchemy.text("CREATE TABLE rows (batch INTEGER)"))
+    create_sold(engine)
     return Ledger(engine, LEDGER), engine
-
-
-def insert(batch: int) -> Any:
-    statement = sqlalchemy.text(f"INSERT INTO rows VALUES ({batch})")
-    return lambda connection: connection.execute(statement)
-
-
-def rows(engine: Any) -> list[int]:
-    with engine.connect() as connection:
-        found = connection.execute(sqlalchemy.text("SELECT batch FROM rows ORDER BY batch"))
-        return [row[0] for row in found]
 
 
 def test_a_batch_that_is_recorded_is_skipped(tmp_path: Path) -> None:
@@ -45,7 +34,7 @@ def test_a_batch_that_is_recorded_is_skipped(tmp_path: Path) -> None:
     assert book.write(Entry("q", 1), insert(1))
     assert not book.write(Entry("q", 0), insert(0))
     assert book.write(Entry("another query", 0), insert(100))
-    assert rows(engine) == [0, 1, 100]
+    assert sold(engine) == [0, 1, 100]
 
 
 def test_a_write_that_fails_leaves_no_entry(tmp_path: Path) -> None:
@@ -57,9 +46,9 @@ def test_a_write_that_fails_leaves_no_entry(tmp_path: Path) -> None:
 
     with pytest.raises(RuntimeError, match="crash"):
         book.write(Entry("q", 0), half)
-    assert rows(engine) == []
+    assert sold(engine) == []
     assert book.write(Entry("q", 0), insert(0))
-    assert rows(engine) == [0]
+    assert sold(engine) == [0]
 
 
 def test_a_second_driver_that_comes_too_late_skips_the_batch(
@@ -72,7 +61,7 @@ def test_a_second_driver_that_comes_too_late_skips_the_batch(
     has = Ledger._has
     monkeypatch.setattr(Ledger, "_has", lambda *told: next(looks, has(*told)))
     assert not book.write(Entry("q", 0), insert(0))
-    assert rows(engine) == [0]
+    assert sold(engine) == [0]
 
 
 def test_the_ledger_does_not_grow_for_ever(tmp_path: Path) -> None:

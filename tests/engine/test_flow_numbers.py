@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from test_declarative import CHECKPOINTS, OLD, define, put
+from test_declarative import CHECKPOINTS, OLD, define, in_its_folder, put
 
 pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(1200)]
 HIVE = ("--conf", "spark.sql.catalogImplementation=hive")
 
 
 def floodmark(place: Path, *words: object) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "floodmark", *map(str, words)],
-        cwd=place / "code",
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
+    done = in_its_folder(place, *words)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout
 

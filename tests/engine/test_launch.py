@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from streams import put_orders, read_orders
+from streams import put_orders, read_orders, run
 
 from floodmark.checkpoint.start_note import unpacked_tree
 from floodmark.engine.code.query import read_query
@@ -27,31 +27,10 @@ from floodmark.storage.files import open_files
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture
-def orders(tmp_path: Path) -> Path:
-    put_orders(tmp_path / "orders", "a", ("c1", "1.00"), ("c2", "2.00"))
-    return tmp_path / "orders"
-
-
-@pytest.fixture
-def session(spark: Any) -> Iterator[Any]:
-    """Settings that a test makes end with it."""
-    made = spark.newSession()
-    yield made
-    for query in made.streams.active:
-        query.stop()
-
-
 def totals(session: Any, orders: Path, **trigger: Any) -> Any:
     rows = read_orders(session, orders).groupBy("customerId").sum("amountPaid")
     writer = rows.writeStream.outputMode("complete").format("noop")
     return writer.trigger(**(trigger or {"availableNow": True}))
-
-
-def run(writer: Any, checkpoint: Path, **options: Any) -> Any:
-    query = start(writer, checkpoint, **options)
-    assert query.awaitTermination(120)
-    return query
 
 
 def test_a_query_is_read_before_it_starts(session: Any, orders: Path) -> None:

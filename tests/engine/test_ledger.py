@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import sqlalchemy
+from ledgers import create_sold, insert, sold
 from sqlalchemy.exc import IntegrityError
 
 from floodmark.engine.sinks.ledger import LEDGER, Entry, Ledger
@@ -29,21 +30,9 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def engine(url: str) -> Iterator[Any]:
     engine = sqlalchemy.create_engine(url)
-    with engine.begin() as connection:
-        connection.execute(sqlalchemy.text("CREATE TABLE sold (batch INTEGER UNIQUE)"))
+    create_sold(engine, "INTEGER UNIQUE")
     yield engine
     engine.dispose()
-
-
-def insert(batch: int) -> Any:
-    statement = sqlalchemy.text(f"INSERT INTO sold VALUES ({batch})")
-    return lambda connection: connection.execute(statement)
-
-
-def sold(engine: Any) -> list[int]:
-    with engine.connect() as connection:
-        found = connection.execute(sqlalchemy.text("SELECT batch FROM sold ORDER BY batch"))
-        return [row[0] for row in found]
 
 
 def entries(engine: Any) -> list[tuple[str, int, bool]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,6 @@ from floodmark.engine.pipelines.building import built
 from floodmark.errors import CannotOutline, WrongUse
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture
-def session(spark: Any) -> Iterator[Any]:
-    made = spark.newSession()
-    yield made
-    for query in made.streams.active:
-        query.stop()
 
 
 def totals(session: Any, orders: Path) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import functions as f
+from streams import JsonStreams
 
 from floodmark.checkpoint.plan.tree import PlanTree, tree_from_json, tree_to_json
 from floodmark.engine.code.plan import read_tree
@@ -18,14 +19,8 @@ SCHEMA = "k STRING, g STRING, v LONG, w LONG, at TIMESTAMP"
 Query = Callable[["Streams"], Any]
 
 
-class Streams:
-    def __init__(self, spark: Any, folder: Path) -> None:
-        self.spark = spark
-        self.folder = folder
-
-    def __call__(self, sub: str = "in") -> Any:
-        (self.folder / sub).mkdir(exist_ok=True)
-        return self.spark.readStream.schema(SCHEMA).json(str(self.folder / sub))
+class Streams(JsonStreams):
+    schema = SCHEMA
 
     def looked_up(self, table: Any) -> Any:
         return self().join(table, f.expr("k = k2")).groupBy("k").agg(f.sum("u"))

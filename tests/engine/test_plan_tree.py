@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import functions as f
+from streams import JsonStreams
 
 from floodmark.checkpoint.plan.tree import PlanTree, tree_from_json, tree_to_json
 from floodmark.checkpoint.start_note import packed_tree, unpacked_tree
@@ -32,14 +33,8 @@ SCHEMA = "k STRING, v LONG, w LONG, at TIMESTAMP, xs ARRAY<STRING>, ys ARRAY<STR
 Query = Callable[["Streams"], Any]
 
 
-class Streams:
-    def __init__(self, spark: Any, folder: Path) -> None:
-        self.spark = spark
-        self.folder = folder
-
-    def __call__(self, sub: str = "in", schema: str = SCHEMA) -> Any:
-        (self.folder / sub).mkdir(exist_ok=True)
-        return self.spark.readStream.schema(schema).json(str(self.folder / sub))
+class Streams(JsonStreams):
+    schema = SCHEMA
 
     def late(self, sub: str = "in", delay: str = "10 minutes") -> Any:
         return self(sub).withWatermark("at", delay)

@@ -15,13 +15,11 @@ import pytest
 
 import floodmark
 import samples
-from floodmark.changes.apply import Carrying
-from floodmark.changes.in_use import Clock
+from carried import GO
 from floodmark.errors import NoAnswer, WouldLose
 
 pytestmark = pytest.mark.spark
 
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 APP = """\
 from pyspark.sql import SparkSession, functions
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from drivers import Driver, floodmark
+from drivers import Driver, floodmark, logged
 from streams import put_orders
 
 APP = """
@@ -41,19 +40,6 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def drivers(place: Path) -> Iterator[list[Driver]]:
-    begun: list[Driver] = []
-    yield begun
-    for driver in begun:
-        driver.kill()
-
-
-def batches(place: Path, log: str) -> list[int]:
-    found = (place / "ck" / log).iterdir()
-    return sorted(int(path.name) for path in found if path.name.isdecimal())
-
-
 def totals(place: Path) -> dict[str, float]:
     lines = [line for file in (place / "totals").glob("*.json") for line in file.open()]
     return {row["customer"]: row["total"] for row in map(json.loads, lines)}
@@ -68,8 +54,8 @@ def test_killed_in_a_batch_it_runs_the_batch_again_and_a_signal_lets_it_finish(
     drivers.append(first)
     first.until(lambda: (place / "ck/offsets/1").exists())
     first.kill()
-    assert batches(place, "offsets") == [0, 1]
-    assert batches(place, "commits") == [0]
+    assert logged(place, "offsets") == [0, 1]
+    assert logged(place, "commits") == [0]
     assert (place / "ck/_floodmark/lease.json").exists()
 
     second = Driver(*run, "--set", "slow=1", cwd=place)
@@ -80,7 +66,7 @@ def test_killed_in_a_batch_it_runs_the_batch_again_and_a_signal_lets_it_finish(
     assert "runs batch 1 again, which was in flight" in said
     assert "finishing the running batch" in said
     # Between two batches: what was planned is committed.
-    assert batches(place, "offsets") == batches(place, "commits")
+    assert logged(place, "offsets") == logged(place, "commits")
     assert not (place / "ck/_floodmark/lease.json").exists()
 
     last = floodmark(*run[:-2], "--available-now", "--json", cwd=place)

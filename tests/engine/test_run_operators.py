@@ -12,11 +12,10 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from drivers import MAIN, PATIENCE_SECONDS, Driver, floodmark, gone_within
+from drivers import MAIN, PATIENCE_SECONDS, Driver, begun, floodmark, gone_within, logged
 from streams import put_orders
 
 from floodmark.storage.process import family
@@ -76,27 +75,10 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def drivers() -> Iterator[list[Driver]]:
-    begun: list[Driver] = []
-    yield begun
-    for driver in begun:
-        driver.kill()
-
-
-def begun(place: Path, batch: int) -> bool:
-    marks = place / "begun"
-    return marks.exists() and str(batch) in marks.read_text().split()
-
-
 def reported(place: Path) -> bool:
     """The run has read the report of its first batch: it comes a moment after the commit."""
     lines = place / "ck/_floodmark/progress.jsonl"
     return lines.exists() and bool(lines.read_text().strip())
-
-
-def logged(place: Path, log: str) -> list[int]:
-    return sorted(int(path.name) for path in (place / "ck" / log).glob("[0-9]*"))
 
 
 def written(place: Path) -> list[str]:

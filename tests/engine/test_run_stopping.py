@@ -6,11 +6,10 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from drivers import PATIENCE_SECONDS, Driver
+from drivers import PATIENCE_SECONDS, Driver, begun, logged
 from streams import put_orders
 
 from floodmark.engine.run import signals
@@ -43,24 +42,6 @@ def place(tmp_path: Path) -> Path:
     for number in range(3):
         put_orders(tmp_path / "orders", f"{number}", ("c1", "1.50"))
     return tmp_path
-
-
-@pytest.fixture
-def drivers() -> Iterator[list[Driver]]:
-    begun: list[Driver] = []
-    yield begun
-    for driver in begun:
-        driver.kill()
-
-
-def begun(place: Path, batch: int) -> bool:
-    marks = place / "begun"
-    return marks.exists() and str(batch) in marks.read_text().split()
-
-
-def logged(place: Path, log: str) -> list[int]:
-    found = (place / "ck" / log).glob("[0-9]*")
-    return sorted(int(path.name) for path in found)
 
 
 def ended(driver: Driver) -> tuple[int, str]:
@@ -113,13 +94,17 @@ def test_a_run_whose_checkpoint_another_has_taken_over_stops(
     assert json.loads(lease.read_text())["run"] == "another-run", "the other's lease is its own"
 
 
+def stopping(stuck: threading.Event) -> signals.StopSignals:
+    stop = signals.StopSignals()
+    stop.when_stuck = stuck.set
+    return stop
+
+
 def test_a_run_that_no_signal_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """A JVM that stands still answers no call: it is ended, and the call fails."""
     monkeypatch.setattr(signals, "STUCK_AFTER_SECONDS", 0.1)
     stuck = threading.Event()
-    stop = signals.StopSignals()
-    stop.when_stuck = stuck.set
-    with stop.listening():
+    with stopping(stuck).listening():
         os.kill(os.getpid(), signal.SIGTERM)
         assert not stuck.wait(0.5)
         os.kill(os.getpid(), signal.SIGTERM)
@@ -129,9 +114,7 @@ def test_a_run_that_no_signal_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_run_that_ends_in_time_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signals, "STUCK_AFTER_SECONDS", 0.3)
     stuck = threading.Event()
-    stop = signals.StopSignals()
-    stop.when_stuck = stuck.set
-    with stop.listening():
+    with stopping(stuck).listening():
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
     assert not stuck.wait(1)

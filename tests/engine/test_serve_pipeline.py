@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,14 +41,6 @@ def orders(spark, start, *, servers: str, topic: str):
 
     return records.writeStream.foreachBatch(write)
 """
-
-
-@pytest.fixture
-def drivers() -> Iterator[list[Driver]]:
-    begun: list[Driver] = []
-    yield begun
-    for driver in begun:
-        driver.kill()
 
 
 def behind(server: Server, records: int) -> None:

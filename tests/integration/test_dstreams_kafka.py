@@ -23,6 +23,7 @@ from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
 from floodmark.dstreams.plain_pickle import NotPlain
 from floodmark.errors import NotCarried
 
+from quiet_log import QUIET  # isort: skip
 from scala_code import compiled  # isort: skip
 
 if TYPE_CHECKING:
@@ -33,15 +34,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
 SOURCE = Path(__file__).parents[1] / "dstreams" / "dstreams_code.scala"
-QUIET = """
-rootLogger.level = error
-rootLogger.appenderRef.stderr.ref = stderr
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{short}
-"""
 STRUCTURED = """
 import json
 from floodmark import pipeline

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import samples
+from carried import GO
 from floodmark import api
-from floodmark.changes.apply import Carrying
-from floodmark.changes.in_use import Clock
 from floodmark.changes.sources.kafka_cluster import reach
 from floodmark.checkpoint.live_answers import Bounds
 from floodmark.connectors.kafka.live import Cluster
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from services.kafka import KafkaServer
-
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 
 
 def stream_at(topic: str, offsets: dict[int, int], time_ms: int) -> samples.Tree:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import floodmark
+from carried import GO
 from chaos.sinks import DeltaSink
 from floodmark import api
 from floodmark.changes.apply import Carrying
-from floodmark.changes.in_use import Clock
 from floodmark.errors import WouldLose, WrongUse
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 SCHEMA = "customer string, amount long"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from carried import GO
 from floodmark import api
-from floodmark.changes.apply import Carrying, Change
-from floodmark.changes.in_use import Clock
+from floodmark.changes.apply import Change
 from rules.examples import Tree, read_tree
 from rules.test_mutations import KINDS, damaged, kind_of
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
 EVERYTHING = ("repeats", "changed-files", "unchanged-query")
 WRITTEN_ANEW = {"state-schema-missing", "operator-metadata-missing"}
 """Found before a start and not after: Spark writes them if the query is the same."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from carried import GO
 from floodmark import api
 from floodmark.changes.consequences import REST
 from floodmark.changes.plan import Consequence, Plan
@@ -24,7 +25,7 @@ from floodmark.errors import WouldLose
 from moves.inputs import INPUTS, KafkaInput, Pieces, put_back
 from moves.outputs import OUTPUTS, KafkaOutput, OnceSql, Output, Recorded, Rows
 from moves.streams import BATCHES, Stream
-from moves.verbs import GO, PLANNED, VERBS, Move, Moved, Options, committed, parted, planned
+from moves.verbs import PLANNED, VERBS, Move, Moved, Options, committed, parted, planned
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

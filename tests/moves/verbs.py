@@ -11,14 +11,11 @@ from typing import Any
 
 from floodmark import api
 from floodmark.changes.apply import Carrying, Change
-from floodmark.changes.in_use import Clock
 from floodmark.checkpoint.offsets import parse_offsets
 from moves.inputs import Input
 from moves.streams import Stream
 
-CLOCK = Clock(pause=lambda seconds: None)
 PLANNED = Carrying()
-GO = Carrying(execute=True, clock=CLOCK)
 Options = dict[str, Any]
 
 

@@ -25,6 +25,7 @@ from spark_states import (
     STREAMING,
     UNIQUE,
     events,
+    session_conf,
     write_input,
 )
 
@@ -58,13 +59,8 @@ def settings(spark: Any, case: Rare) -> Iterator[None]:
     # Plans are made with the settings of the active session, which may be another test's;
     # whoever makes rows becomes it.
     spark.createDataFrame([(0,)], "a int")
-    for key, value in case.conf.items():
-        spark.conf.set(key, value)
-    try:
+    with session_conf(spark, case.conf):
         yield
-    finally:
-        for key in case.conf:
-            spark.conf.unset(key)
 
 
 def make_rare(spark: Any, code: Any, root: Path, name: str, case: Rare) -> Path:

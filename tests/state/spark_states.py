@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -268,9 +269,7 @@ def make_state(spark: Any, root: Path, name: str) -> None:
     """Three batches of one query, each ended before the next begins."""
     build, mode, conf, _ = STATES[name]
     source, checkpoint = root / "input" / name, root / name
-    for key, value in conf.items():
-        spark.conf.set(key, value)
-    try:
+    with session_conf(spark, conf):
         for batch in range(len(ROWS)):
             write_input(source, batch)
             query = (
@@ -283,6 +282,14 @@ def make_state(spark: Any, root: Path, name: str) -> None:
                 .start()
             )
             query.awaitTermination()
+
+
+@contextmanager
+def session_conf(spark: Any, conf: Mapping[str, str]) -> Iterator[None]:
+    for key, value in conf.items():
+        spark.conf.set(key, value)
+    try:
+        yield
     finally:
         for key in conf:
             spark.conf.unset(key)

@@ -7,7 +7,6 @@ computing it, on its own checkpoint as well.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -21,8 +20,8 @@ from floodmark.statestore.open import open_state
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 
-from restated import FIRST_FILES, kept, run_first_half, session_conf, write_input  # isort: skip
-from spark_states import FORMAT, STATES  # isort: skip
+from restated import FIRST_FILES, kept, run, run_first_half, write_input  # isort: skip
+from spark_states import FORMAT  # isort: skip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,35 +66,6 @@ CASES: dict[str, tuple[str, Made, dict[str, str]]] = {
 }
 
 
-def go_on(
-    spark: SparkSession,
-    name: str,
-    place: tuple[Path, Path, Path],
-    conf: dict[str, str],
-    has: int | None,
-) -> None:
-    """All that is there; a sink that has batch `has` does not ask for its rows."""
-    build, mode, own, _ = STATES[name]
-    source, checkpoint, out = place
-    out.mkdir(parents=True)
-
-    def keep(frame: Any, batch: int) -> None:
-        if batch != has:
-            rows = sorted(str(row.asDict(recursive=True)) for row in frame.collect())
-            (out / f"{batch}.json").write_text(json.dumps(rows), encoding="utf-8")
-
-    with session_conf(spark, {**own, **conf, **SKIPS}):
-        query = (
-            build(spark, source)
-            .writeStream.foreachBatch(keep)
-            .outputMode(mode)
-            .option("checkpointLocation", str(checkpoint))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-
-
 QUICK = ("checksums, to 3 partitions", "unique ids, to 3 partitions")
 
 
@@ -126,10 +96,10 @@ def test_the_batch_in_flight_is_done_once_more_or_skipped(
         outs = tmp_path / f"out new {sink}", tmp_path / f"out own {sink}"
         if has is not None and "unique ids" in case:
             with pytest.raises(StreamingQueryException, match="CheckpointInfo length"):
-                go_on(spark, name, (source, own, outs[1]), {}, has)
+                run(spark, name, source, own, outs[1], SKIPS, has, availableNow=True)
             continue
-        go_on(spark, name, (source, own, outs[1]), {}, has)
-        go_on(spark, name, (source, new, outs[0]), conf, has)
+        run(spark, name, source, own, outs[1], SKIPS, has, availableNow=True)
+        run(spark, name, source, new, outs[0], {**conf, **SKIPS}, has, availableNow=True)
         assert len(kept(outs[1])) >= 1
         assert kept(outs[0]) == kept(outs[1]), sink
 

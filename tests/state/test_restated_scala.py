@@ -20,9 +20,9 @@ from floodmark.statestore.open import open_state
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 
-from restated import FIRST_FILES, kept, session_conf, write_input  # isort: skip
+from restated import FIRST_FILES, kept, write_input  # isort: skip
 from scala_code import compiled  # isort: skip
-from spark_states import RDB, events  # isort: skip
+from spark_states import RDB, events, session_conf  # isort: skip
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -29,10 +29,9 @@ from restated import (  # isort: skip
     run,
     run_first_half,
     second_input,
-    session_conf,
     write_input,
 )
-from spark_states import FORMAT, STATES  # isort: skip
+from spark_states import FORMAT, STATES, session_conf  # isort: skip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,8 +4,7 @@ both providers, every batch."""
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from floodmark.statestore.view import StateView
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 
-from spark_states import ROWS, STATES, make_state  # isort: skip
+from spark_states import ROWS, STATES, make_state, session_conf  # isort: skip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,17 +43,9 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return make
 
 
-@contextmanager
-def _conf(spark: SparkSession, name: str) -> Iterator[None]:
+def _conf(spark: SparkSession, name: str) -> AbstractContextManager[None]:
     """Spark's reader needs the session that wrote it, more or less."""
-    conf = STATES[name][2]
-    for key, value in conf.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key in conf:
-            spark.conf.unset(key)
+    return session_conf(spark, STATES[name][2])
 
 
 def _in_its_partition(view: StateView, row: dict[str, Any]) -> bool:
