@@ -74,11 +74,8 @@ def run(
     from floodmark.engine.pipelines.application import application_file, load_application
     from floodmark.engine.pipelines.declarative import split_spec
     from floodmark.engine.pipelines.start_positions import Start, read_start
-    from floodmark.engine.run.answering import answering
     from floodmark.engine.run.checkpoint_times import CheckpointTimes
     from floodmark.engine.run.group import GroupListener
-    from floodmark.engine.run.health import Health
-    from floodmark.engine.run.metrics import RunMetrics
     from floodmark.engine.run.new_process import take_carried
     from floodmark.engine.run.outlining import OutlineListener
     from floodmark.engine.run.output import unbreakable_output
@@ -91,6 +88,7 @@ def run(
 
     if restart not in ("never", "on-failure"):
         raise WrongUse(f"restart={restart!r}: unknown", do="Give never or on-failure.")
+    spark_conf = parse_settings(settings_of(conf, master), "--conf")
     if is_pipeline_spec(split_spec(application)[0]):
         _refuse_options_of_queries(
             available_now=available_now,
@@ -106,9 +104,8 @@ def run(
             query=query,
             restart=restart != "never",
         )
-        wanted_conf = parse_settings(settings_of(conf, master), "--conf")
         status = _pipeline_status(
-            application, allow, wanted_conf, arguments, spark_log, stdout_to_stderr
+            application, allow, spark_conf, arguments, spark_log, stdout_to_stderr
         )
         if status:
             raise ScriptExit(status)
@@ -116,23 +113,13 @@ def run(
     carried = take_carried()
     wanted = trigger_of(available_now, once, trigger)
     async_ms = None if async_progress is None else milliseconds(async_progress, "--async-progress")
-    spark_conf = parse_settings(settings_of(conf, master), "--conf")
     start = read_start(start_file) if start_file is not None else Start()
     source = application_file(application)
     log = _log_file(spark_log, source.stem, carried.log)
     with contextlib.ExitStack() as closing:
         closing.enter_context(unbreakable_output())
-        listeners: list[Listener] = [CheckpointTimes()]
-        if health_port is not None:
-            health = Health()
-            listeners.append(health)
-            closing.enter_context(answering(health.reply, health_host, health_port, "health"))
-        if metrics_port is not None:
-            metrics = RunMetrics()
-            listeners.append(metrics)
-            served = answering(metrics.reply, metrics_host, metrics_port, "metrics")
-            port = closing.enter_context(served)
-            metrics.address = f"http://{metrics_host}:{port}/metrics"
+        served = _answering(closing, (health_host, health_port), (metrics_host, metrics_port))
+        listeners: list[Listener] = [CheckpointTimes(), *served]
         if commit_to_group is not None:
             listeners.append(GroupListener(check_name(commit_to_group)))
         if outline is not None:
@@ -171,6 +158,27 @@ def run(
         with for_own_sessions(source, None, spark_conf, log, stdout_to_stderr):
             loaded = load_application(application)
         return run_application(loaded, request)
+
+
+def _answering(
+    closing: contextlib.ExitStack, health: tuple[str, int | None], metrics: tuple[str, int | None]
+) -> Iterator[Listener]:
+    """Who answers probes and Prometheus, at hosts and ports, until the run ends."""
+    from floodmark.engine.run.answering import answering
+    from floodmark.engine.run.health import Health
+    from floodmark.engine.run.metrics import RunMetrics
+
+    host, port = health
+    if port is not None:
+        probes = Health()
+        closing.enter_context(answering(probes.reply, host, port, "health"))
+        yield probes
+    host, port = metrics
+    if port is not None:
+        found = RunMetrics()
+        taken = closing.enter_context(answering(found.reply, host, port, "metrics"))
+        found.address = f"http://{host}:{taken}/metrics"
+        yield found
 
 
 def _pipeline_status(

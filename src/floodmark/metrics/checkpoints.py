@@ -68,40 +68,11 @@ def checkpoint_metrics(facts: CheckpointFacts) -> Iterator[MetricFamily]:
     def gauge(name: str, words: str, value: float | None, **more: str) -> MetricFamily:
         return _gauge(name, words, [(value, {**where, **more})])
 
-    yield gauge("floodmark_checkpoint_up", "Whether the checkpoint can be read.", facts.up)
-    if facts.query_id is not None:
-        yield gauge(
-            "floodmark_checkpoint_info",
-            "The query that the checkpoint belongs to.",
-            1,
-            query_id=facts.query_id,
-        )
-    yield gauge(
-        "floodmark_checkpoint_planned_batch", "The newest planned batch.", facts.planned_batch
-    )
-    yield gauge(
-        "floodmark_checkpoint_committed_batch", "The newest committed batch.", facts.committed_batch
-    )
-    yield gauge(
-        "floodmark_checkpoint_in_flight",
-        "Whether a batch is planned and not committed.",
-        facts.in_flight,
-    )
-    yield gauge(
-        "floodmark_checkpoint_last_commit_timestamp_seconds",
-        "When the newest commit was written.",
-        _seconds(facts.last_commit_ms),
-    )
-    yield gauge(
-        "floodmark_checkpoint_watermark_timestamp_seconds",
-        "The event-time watermark that the next batch starts with.",
-        _seconds(facts.watermark_ms),
-    )
-    yield gauge("floodmark_checkpoint_files", "Files of the checkpoint.", facts.files)
-    yield gauge("floodmark_checkpoint_size_bytes", "Size of the checkpoint.", facts.bytes)
-    yield gauge("floodmark_checkpoint_starts", "Starts that floodmark has noted.", facts.starts)
-    for name, words, value in _of_last_batch(facts.last_batch):
+    for name, words, value in (*_of_checkpoint(facts), *_of_last_batch(facts.last_batch)):
         yield gauge(f"floodmark_checkpoint_{name}", words, value)
+    if facts.query_id is not None:
+        words = "The query that the checkpoint belongs to."
+        yield gauge("floodmark_checkpoint_info", words, 1, query_id=facts.query_id)
     for phase, seconds in facts.last_batch.phase_seconds.items():
         yield gauge(
             "floodmark_checkpoint_last_batch_phase_duration_seconds",
@@ -129,6 +100,28 @@ def checkpoint_metrics(facts: CheckpointFacts) -> Iterator[MetricFamily]:
         )
     for source in facts.lag.sources if facts.lag else ():
         yield from _source_metrics(source, where, facts.partitions)
+
+
+def _of_checkpoint(facts: CheckpointFacts) -> tuple[tuple[str, str, float | None], ...]:
+    return (
+        ("up", "Whether the checkpoint can be read.", facts.up),
+        ("planned_batch", "The newest planned batch.", facts.planned_batch),
+        ("committed_batch", "The newest committed batch.", facts.committed_batch),
+        ("in_flight", "Whether a batch is planned and not committed.", facts.in_flight),
+        (
+            "last_commit_timestamp_seconds",
+            "When the newest commit was written.",
+            _seconds(facts.last_commit_ms),
+        ),
+        (
+            "watermark_timestamp_seconds",
+            "The event-time watermark that the next batch starts with.",
+            _seconds(facts.watermark_ms),
+        ),
+        ("files", "Files of the checkpoint.", facts.files),
+        ("size_bytes", "Size of the checkpoint.", facts.bytes),
+        ("starts", "Starts that floodmark has noted.", facts.starts),
+    )
 
 
 def _of_last_batch(last: LastBatch) -> tuple[tuple[str, str, float | None], ...]:

@@ -88,22 +88,35 @@ def make_app(parts: AppParts) -> FastAPI:
         redoc_url=None,
         responses=_TOKEN,
     )
-    _add_api(app, parts)
+    _add_fleet(app, parts.fleet)
+    _add_checkpoints(app, parts)
     _add_pages(app, parts, Pages(parts.version))
     app.add_middleware(GZipMiddleware, minimum_size=2048, compresslevel=4)
     app.add_middleware(Guard, keys=parts.keys, hosts=parts.hosts)
     return app
 
 
-def _add_api(app: FastAPI, parts: AppParts) -> None:
-    fleet, reader = parts.fleet, Reader()
-
+def _add_fleet(app: FastAPI, fleet: Fleet) -> None:
     @app.get("/api/fleet", response_model=FleetAnswer, tags=["fleet"])
     def get_fleet(
         since: Annotated[int, Query(ge=0, le=1 << 53, description="A revision.")] = 0,
     ) -> Response:
         """Every checkpoint in short; with `since` only those that changed after it."""
         return _json(_fleet_answer(fleet, since))
+
+    @app.get("/api/health", response_model=Up, tags=["fleet"])
+    def get_health() -> Response:
+        cards, _, revision = fleet.cards()
+        return _json(Up(len(cards), revision, fleet.fault or fleet.history.problem))
+
+    @app.get("/metrics", response_class=Response, tags=["fleet"])
+    def get_metrics() -> Response:
+        """For Prometheus."""
+        return Response(metrics_text(fleet), media_type=CONTENT_TYPE)
+
+
+def _add_checkpoints(app: FastAPI, parts: AppParts) -> None:
+    fleet, reader = parts.fleet, Reader()
 
     @app.get(
         "/api/checkpoints/{id}",
@@ -201,16 +214,6 @@ def _add_api(app: FastAPI, parts: AppParts) -> None:
         one = _find(fleet, id)
         make = parts.make_plan
         return _json(await _in_pool(one, lambda: make(verb, one.files.root), _PLAN_SECONDS))
-
-    @app.get("/api/health", response_model=Up, tags=["fleet"])
-    def get_health() -> Response:
-        cards, _, revision = fleet.cards()
-        return _json(Up(len(cards), revision, fleet.fault or fleet.history.problem))
-
-    @app.get("/metrics", response_class=Response, tags=["fleet"])
-    def get_metrics() -> Response:
-        """For Prometheus."""
-        return Response(metrics_text(fleet), media_type=CONTENT_TYPE)
 
 
 def _fleet_answer(fleet: Fleet, since: int) -> FleetAnswer:
