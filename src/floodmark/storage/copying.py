@@ -71,12 +71,7 @@ def _copied_by_s3(fs: Any, source: str, goal: str) -> bool:
 
 def _copy_on_disk(origin: LocalFiles, path: str, target: LocalFiles, to: str) -> None:
     with origin.descent() as descent:
-        try:
-            source = descent.file(origin.inner(path))
-        except FileNotFoundError:
-            raise FileGone(f"{path} is not there") from None
-        except OSError as error:
-            raise unreadable(path, error) from None
+        source = origin.opened(descent, path)
         try:
             folder, _, name = origin.inner(path).rpartition("/")
             if not _linked(source, descent.folder(folder), name, target, to):

@@ -100,12 +100,7 @@ class LocalFiles:
     def _read(self, descent: Descent, path: RelativePath) -> bytes:
         # os.read needs a third of the time of open().read() on the small files of a log.
         path = RelativePath(path)
-        try:
-            descriptor = descent.file(self.inner(path))
-        except FileNotFoundError:
-            raise FileGone(f"{path} is not there") from None
-        except OSError as error:
-            raise unreadable(path, error) from None
+        descriptor = self.opened(descent, path)
         try:
             data = os.read(descriptor, _CHUNK)
             if len(data) == _CHUNK:
@@ -118,6 +113,15 @@ class LocalFiles:
         finally:
             os.close(descriptor)
         return data
+
+    def opened(self, descent: Descent, path: str) -> int:
+        """A file's descriptor, for the caller to close."""
+        try:
+            return descent.file(self.inner(path))
+        except FileNotFoundError:
+            raise FileGone(f"{path} is not there") from None
+        except OSError as error:
+            raise unreadable(path, error) from None
 
     def write(self, path: RelativePath, data: bytes, mode: int | None = None) -> None:
         """`mode`: of a file that is restored; else it is as the file before it, or its folder."""

@@ -12,10 +12,10 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from floodmark.checkpoint.layout import NOTES
 from floodmark.engine.app.caught import given_to_start, location_of
 from floodmark.engine.app.limit import ScriptEnded
 from floodmark.engine.app.patching import Patches
@@ -23,7 +23,7 @@ from floodmark.engine.app.watch import is_watched
 from floodmark.engine.run.failure import Failure, failure_of
 from floodmark.engine.run.listeners import Listener
 from floodmark.engine.run.new_process import Carried
-from floodmark.engine.run.progress import ProgressFile, ProgressReader
+from floodmark.engine.run.progress import ProgressFile, ProgressReader, progress_file
 from floodmark.engine.run.signals import StopSignals
 from floodmark.engine.run.stopping import finish
 from floodmark.engine.run.stream import PipelineReport
@@ -32,7 +32,6 @@ from floodmark.engine.run.view import View
 from floodmark.engine.start.async_progress import GIVES_UP, with_async_progress
 from floodmark.engine.start.launch import CodeOrigin, Launched, begin, next_batch, prepare
 from floodmark.errors import FloodmarkError
-from floodmark.storage.local import LocalFiles
 
 _POLL_SECONDS = 0.2
 _ENDS_WITHIN_SECONDS = 5.0
@@ -166,7 +165,9 @@ class Supervisor:
             checkpoint,
             launched,
             ProgressReader(shown, launched.query),
-            self._progress_file(shown, prepared.starting.location),
+            progress_file(
+                self.what.progress, prepared.starting.location, partial(self.view.say, shown)
+            ),
             next_batch(saved),
         )
         if before is not None:
@@ -203,17 +204,6 @@ class Supervisor:
         self.stop.hear(number, frame)
         if not self._going():
             raise ScriptEnded  # it has not started anything yet
-
-    def _progress_file(self, name: str, location: str) -> ProgressFile | None:
-        def warn(words: str) -> None:
-            self.view.say(name, words)
-
-        if self.what.progress is not None:
-            return ProgressFile(self.what.progress, warn)
-        if location.startswith("file:"):
-            place = LocalFiles(location, "/" + location[len("file:") :].lstrip("/"))
-            return ProgressFile(Path(NOTES, "progress.jsonl"), warn, place)
-        return None
 
     def _watch(self) -> None:
         while not self._over.wait(_POLL_SECONDS):

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
-from floodmark.checkpoint.layout import NOTES
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.engine.dstreams.before_start import judge_dstream
 from floodmark.engine.dstreams.carrying import carried_over, require_readable, require_whole_state
@@ -36,7 +35,7 @@ from floodmark.engine.run.ending import stopped
 from floodmark.engine.run.failure import Failure, FailureKind, is_outage, sentence_of
 from floodmark.engine.run.listeners import ToldView
 from floodmark.engine.run.new_process import Carried, CarriedStream, NewJvmNeeded
-from floodmark.engine.run.progress import ProgressFile
+from floodmark.engine.run.progress import ProgressFile, progress_file
 from floodmark.engine.run.restarting import GiveUp, decide
 from floodmark.engine.run.runtime import RunOptions
 from floodmark.engine.run.signals import StopSignals
@@ -57,7 +56,6 @@ from floodmark.engine.start.lease import leave_behind, superseded
 from floodmark.errors import CannotRead, FloodmarkError, NotACheckpoint, NotThere, WrongUse
 from floodmark.storage.files import WritableFiles, open_files
 from floodmark.storage.load import load
-from floodmark.storage.local import LocalFiles
 
 _POLL_MS = 200
 _MANY = 100
@@ -205,7 +203,7 @@ class _Run:
         except Exception as error:
             return self._failed(ssc, error)
         if self._lines is None:
-            self._lines = self._progress_file()
+            self._lines = progress_file(self._request.progress, self._location, self._say)
         reader = DStreamReader(self._pipeline.name, ssc)
         self._view.state(self._pipeline.name, "running")
         try:
@@ -406,14 +404,6 @@ class _Run:
         ending.join(0 if graceful else 30)
         if ending.is_alive():
             self.held = True
-
-    def _progress_file(self) -> ProgressFile | None:
-        if self._request.progress is not None:
-            return ProgressFile(self._request.progress, self._say)
-        if self._location.startswith("file:"):
-            place = LocalFiles(self._location, "/" + self._location[len("file:") :].lstrip("/"))
-            return ProgressFile(Path(NOTES, "progress.jsonl"), self._say, place)
-        return None
 
     def _say(self, words: str) -> None:
         self._view.say(self._pipeline.name, words)

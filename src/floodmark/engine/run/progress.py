@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from floodmark.checkpoint.layout import NOTES
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.kafka.offset import is_kafka_form
 from floodmark.errors import FloodmarkError
@@ -172,6 +173,18 @@ class ProgressReader:
         if found:
             self._last = found[0].batch
         return found[::-1]
+
+
+def progress_file(
+    chosen: Path | None, location: str, warn: Callable[[str], None]
+) -> ProgressFile | None:
+    """The file that the user chose, else one in the checkpoint where that is a local folder."""
+    if chosen is not None:
+        return ProgressFile(chosen, warn)
+    if location.startswith("file:"):
+        place = LocalFiles(location, "/" + location[len("file:") :].lstrip("/"))
+        return ProgressFile(Path(NOTES, "progress.jsonl"), warn, place)
+    return None
 
 
 class ProgressFile:

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from floodmark.checkpoint.layout import NOTES
 from floodmark.engine.app.built import configure
 from floodmark.engine.pipelines.application import Application
 from floodmark.engine.pipelines.building import call_pipeline
@@ -25,7 +24,7 @@ from floodmark.engine.run.ending import stopped
 from floodmark.engine.run.failure import Failure, FailureKind, failure_of, in_flight
 from floodmark.engine.run.listeners import Listener, ToldView
 from floodmark.engine.run.new_process import Carried, NewJvmNeeded
-from floodmark.engine.run.progress import ProgressFile, ProgressReader
+from floodmark.engine.run.progress import ProgressReader, progress_file
 from floodmark.engine.run.restarting import GiveUp, RestartPolicy, decide, may_pass
 from floodmark.engine.run.signals import StopSignals
 from floodmark.engine.run.stopping import finish
@@ -54,7 +53,6 @@ from floodmark.engine.start.lease import superseded
 from floodmark.errors import FloodmarkError, StoppedMidway, WrongUse
 from floodmark.rules.registry import all_rules
 from floodmark.storage.files import place_name
-from floodmark.storage.local import LocalFiles
 
 _POLL_SECONDS = 0.2
 
@@ -262,7 +260,9 @@ class _Run:
         stream.query_id = str(stream.launched.query.id)
         stream.lease = stream.launched.lease.run
         stream.reader = ProgressReader(stream.name, stream.launched.query)
-        stream.lines = stream.lines or self._progress_file(stream, prepared.starting.location)
+        stream.lines = stream.lines or progress_file(
+            self._wish.progress, prepared.starting.location, partial(self._view.say, stream.name)
+        )
         checkpoint = prepared.starting.saved.checkpoint
         if stream.first_batch is None:
             stream.first_batch = next_batch(checkpoint)
@@ -274,17 +274,6 @@ class _Run:
             words = f"goes on after batch {checkpoint.latest_batch}"
         self._view.say(stream.name, words)
         self._view.state(stream.name, "running")
-
-    def _progress_file(self, stream: PipelineRun, location: str) -> ProgressFile | None:
-        def warn(words: str) -> None:
-            self._view.say(stream.name, words)
-
-        if self._wish.progress is not None:
-            return ProgressFile(self._wish.progress, warn)
-        if location.startswith("file:"):
-            place = LocalFiles(location, "/" + location[len("file:") :].lstrip("/"))
-            return ProgressFile(Path(NOTES, "progress.jsonl"), warn, place)
-        return None
 
     def _turn(self) -> None:
         for stream in self._streams:

@@ -43,15 +43,17 @@ class RowBytes:
 
     def skip(self, size: int) -> RowBytes:
         """Every row without its first bytes."""
-        if len(self) and int(self.lengths.min()) < size:
-            raise MalformedFile(f"a row of the state has less than {size} bytes")
+        self._require(size)
         return RowBytes(self.data, self.starts + size, self.lengths - size)
 
     def trim(self, size: int) -> RowBytes:
         """Every row without its last bytes."""
+        self._require(size)
+        return RowBytes(self.data, self.starts, self.lengths - size)
+
+    def _require(self, size: int) -> None:
         if len(self) and int(self.lengths.min()) < size:
             raise MalformedFile(f"a row of the state has less than {size} bytes")
-        return RowBytes(self.data, self.starts, self.lengths - size)
 
     def to_list(self) -> list[bytes]:
         whole = self.data.tobytes() if len(self) > 64 else self.data
