@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,14 +142,32 @@ def delta(
     The table's own log holds the query and the batch (`txn`), so one table can take part
     in several queries, and in one query several times with a `name` for each.
     """
+    _require_name(name)
+    begun: dict[str, tuple[str, int]] = {}
+    """query → its run, and the newest batch that the table had when the run began."""
 
-    def newest(batch: Any, turn: _Turn, first: bool) -> int:
-        return _newest_in_table(batch, path, turn, name, first)
+    def write(batch: Any, batch_id: int) -> None:
+        turn = _Turn.of(batch, batch_id)
+        first = _uses.note(turn, f"table {place_name(path)}", name, f'once.delta("{path}")')
+        run, newest = begun.get(turn.query, ("", -1))
+        if run != turn.run:
+            # One that died after it was written; or several, after a rewind that kept the id.
+            newest = _newest_in_table(batch, path, turn, name, first)
+            begun[turn.query] = turn.run, newest
+        if batch_id <= newest:
+            _compute_only(batch)
+            return
+        rows = batch if transform is None else transform(batch)
+        if turn.on_fork:
+            _compute_only(rows)
+            return
+        writer = rows.write.format("delta").mode(mode).options(**options)
+        writer = writer.option("txnAppId", _application(turn, name)).option("txnVersion", batch_id)
+        # From here Delta decides: of two commits with one txnAppId the later one fails.
+        turn.require_lease()
+        writer.save(path)
 
-    # Once the lease is asked Delta decides: of two commits with one txnAppId the later one fails.
-    keys = ("txnAppId", "txnVersion")
-    table = _Table("delta", path, f"table {place_name(path)}", name, newest, keys)
-    return table.written_once(transform, mode, options)
+    return write
 
 
 def iceberg(
@@ -166,60 +184,31 @@ def iceberg(
     whose snapshot is expired is forgotten. Iceberg refuses no second writer: the lease of
     `floodmark run` does.
     """
+    _require_name(name)
+    begun: dict[str, tuple[str, int]] = {}
+    """query → its run, and the newest batch that the table had when the run began."""
 
-    def newest(batch: Any, turn: _Turn, first: bool) -> int:
-        return _newest_in_snapshots(batch.sparkSession, table, _application(turn, name))
+    def write(batch: Any, batch_id: int) -> None:
+        turn = _Turn.of(batch, batch_id)
+        _uses.note(turn, f"table {table}", name, f'once.iceberg("{table}")')
+        run, newest = begun.get(turn.query, ("", -1))
+        if run != turn.run:
+            newest = _newest_in_snapshots(batch.sparkSession, table, _application(turn, name))
+            begun[turn.query] = turn.run, newest
+        if batch_id <= newest:
+            _compute_only(batch)
+            return
+        rows = batch if transform is None else transform(batch)
+        if turn.on_fork:
+            _compute_only(rows)
+            return
+        writer = rows.write.format("iceberg").mode(mode).options(**options)
+        writer = writer.option(f"snapshot-property.{QUERY_ID}", _application(turn, name))
+        writer = writer.option(f"snapshot-property.{EPOCH}", batch_id)
+        turn.require_lease()
+        writer.save(table)
 
-    keys = (f"snapshot-property.{QUERY_ID}", f"snapshot-property.{EPOCH}")
-    found = _Table("iceberg", table, f"table {table}", name, newest, keys)
-    return found.written_once(transform, mode, options)
-
-
-@dataclass(frozen=True)
-class _Table:
-    """A table that remembers a batch together with the batch's rows."""
-
-    format: str
-    path: str
-    """Or the table's name."""
-    place: str
-    """The same for two sinks that write to one table."""
-    name: str | None
-    newest: Callable[[Any, _Turn, bool], int]
-    """The newest batch that it has, or -1."""
-    keys: tuple[str, str]
-    """The options of a writer that say the query and the batch."""
-
-    def written_once(
-        self, transform: Callable[[Any], Any] | None, mode: str, options: Mapping[str, str]
-    ) -> BatchFunction:
-        _require_name(self.name)
-        begun: dict[str, tuple[str, int]] = {}
-        """query → its run, and the newest batch that the table had when the run began."""
-
-        def write(batch: Any, batch_id: int) -> None:
-            turn = _Turn.of(batch, batch_id)
-            words = f'once.{self.format}("{self.path}")'
-            first = _uses.note(turn, self.place, self.name, words)
-            run, newest = begun.get(turn.query, ("", -1))
-            if run != turn.run:
-                # One that died after it was written; or several, after a rewind that kept the id.
-                newest = self.newest(batch, turn, first)
-                begun[turn.query] = turn.run, newest
-            if batch_id <= newest:
-                _compute_only(batch)
-                return
-            rows = batch if transform is None else transform(batch)
-            if turn.on_fork:
-                _compute_only(rows)
-                return
-            query, number = self.keys
-            writer = rows.write.format(self.format).mode(mode).options(**options)
-            writer = writer.option(query, _application(turn, self.name)).option(number, batch_id)
-            turn.require_lease()
-            writer.save(self.path)
-
-        return write
+    return write
 
 
 def _newest_in_snapshots(spark: Any, table: str, application: str) -> int:
