@@ -14,7 +14,6 @@ from floodmark.checkpoint.commits import parse_commit, render_commit
 from floodmark.checkpoint.layout import is_dstreams_checkpoint
 from floodmark.checkpoint.metadata import (
     parse_metadata,
-    parse_operator_metadata,
     render_metadata,
 )
 from floodmark.checkpoint.model import Checkpoint, Kind
