@@ -200,13 +200,21 @@ def test_every_verb_is_documented() -> None:
     assert missing == []
 
 
-def test_what_is_recommended_is_a_verb() -> None:
+def test_what_is_recommended_is_a_verb_with_its_options() -> None:
+    context = click.Context(floodmark)
+    options = {
+        verb: {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
+        for verb in KNOWN
+        if (command := floodmark.get_command(context, verb)) is not None
+    }
     unknown = []
     for text in (*DOCUMENTS, *(ROOT / "src").rglob("*.py")):
         # A string may go on in the next line of the source.
         joined = re.sub(r'"\s*\n\s*f?"', "", text.read_text())
-        named = re.findall(r"`floodmark ([a-z][a-z-]*)", joined)
-        unknown += [(text.name, verb) for verb in named if verb not in KNOWN]
+        for verb, rest in re.findall(r"`floodmark ([a-z][a-z-]*)([^`]*)`", joined):
+            named = {*re.findall(r"(?<![\w-])--[a-z][a-z-]*", rest)} - {"--help"}
+            if not named <= options.get(verb, set()) or verb not in KNOWN:
+                unknown.append((text.name, verb, rest))
     assert unknown == []
 
 

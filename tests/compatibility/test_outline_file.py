@@ -28,7 +28,7 @@ from pyspark.sql import functions as f
 from floodmark import pipeline
 
 
-@pipeline(checkpoint="{folder}/ck", needs=())
+@pipeline(checkpoint="{folder}/{checkpoint}", needs=())
 def totals(spark, start):
     rows = spark.readStream.schema("{schema}").json("{folder}/events")
     rows = rows.where("product <> 'a secret of the data'").groupBy("user").agg({aggregates})
@@ -101,8 +101,10 @@ def folder(spark: Any, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def write(folder: Path, aggregates: str) -> None:
-    text = APPLICATION.format(folder=folder, schema=SCHEMA, aggregates=aggregates)
+def write(folder: Path, aggregates: str, checkpoint: str = "ck") -> None:
+    text = APPLICATION.format(
+        folder=folder, schema=SCHEMA, aggregates=aggregates, checkpoint=checkpoint
+    )
     (folder / "app.py").write_text(text)
 
 
@@ -127,9 +129,16 @@ def test_a_pull_request_is_judged_where_the_checkpoint_is_not(
     answer = json.loads(capsys.readouterr().out)
     assert answer["verdict"] == "needs-migration"
     assert f"floodmark migrate {folder}/ck {folder}/ck-new --app {app}" in answer["command"]
+    named = f"Then let {app} name {folder}/ck-new in place of {folder}/ck, and start it."
+    assert answer["then"] == named
     assert run(["check", str(outline), app, "--rehearse", "--json"]) == 1
     answer = json.loads(capsys.readouterr().out)
     assert "refused-in-rehearsal" in {one["rule"] for one in answer["reasons"]}
     (folder / "away").rename(folder / "ck")
+    write(folder, f'{SUM}, f.count("*").alias("n")', checkpoint="ck-2")
     assert run(["check", str(folder / "ck"), app, "--json"]) == 1
-    assert json.loads(capsys.readouterr().out)["verdict"] == "needs-migration"
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["verdict"] == "needs-migration"
+    # The code names a checkpoint that is not there yet: that is the one to make.
+    assert f"floodmark migrate {folder}/ck {folder}/ck-2 --app {app}" in answer["command"]
+    assert answer["then"] == f"Then start {app}: {folder}/ck-2 is the checkpoint that it names."

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
+import click
 import pytest
 
 import floodmark
-from examples import BROKEN, golden
+from broken.meeting import meeting, operator
+from examples import BROKEN, example, golden
+from floodmark.cli.main import floodmark as program
 from floodmark.cli.main import run
 from floodmark.rules.finding import Rule
+from floodmark.rules.judging import judge_restart
 from floodmark.rules.registry import rules_of
 
 MENDED = [known.rule for known in rules_of("checkpoint") if known.rule.mends]
@@ -88,3 +93,51 @@ def test_a_command_in_json_is_the_same(tmp_path: Path) -> None:
     command = re.match(r"`(floodmark [^`]+)`", finding.do)
     assert command is not None
     assert shlex.split(command[1]) == ["floodmark", "repair", str(place)]
+
+
+def parse(command: str) -> None:
+    """As a shell and floodmark take it apart; nothing is run."""
+    _, verb, *arguments = shlex.split(command)
+    context = click.Context(program)
+    found = program.get_command(context, verb)
+    assert found is not None, command
+    found.make_context(verb, arguments, parent=context)
+
+
+def told_commands(words: str) -> list[str]:
+    """Whole commands in what is told: in backquotes with arguments, or on a line of their own."""
+    quoted = re.findall(r"`(floodmark [a-z-]+ [^`]+)`", words)
+    return quoted + re.findall(r"^(floodmark .+)$", words, re.M)
+
+
+@pytest.mark.parametrize("rule", rules_of("compatibility"), ids=lambda known: known.rule.name)
+def test_every_command_of_check_is_one(rule: object) -> None:
+    known = rule.rule  # type: ignore[attr-defined]
+    found = example("compatibility", known.name.replace("-", "_")).MEETING
+    judgement = judge_restart(replace(found, application=("jobs/app.py",)))
+    given = [] if judgement.command is None else [judgement.command]
+    for one in judgement.reasons:
+        given += told_commands(one.do)
+    for command in given:
+        assert not {"CP", "NEW", "APP.py"} & {*command.split()}
+        parse(command)
+    assert (judgement.then is None) is (judgement.command is None)
+    if judgement.verdict.value == "needs-new-checkpoint" and "state" in known.name:
+        assert given
+
+
+NEW = {"operators": (operator(value="sum double, count long, max long"),)}
+
+
+def test_the_new_checkpoint_is_the_one_that_the_code_names() -> None:
+    named = judge_restart(meeting(new=NEW, code_checkpoint="/ck-2", code_checkpoint_is_free=True))
+    assert named.command == "floodmark migrate /ck /ck-2 --app APP.py"
+    assert named.then == "Then start APP.py: /ck-2 is the checkpoint that it names."
+
+
+def test_code_that_names_the_old_checkpoint_has_to_name_the_new_one() -> None:
+    same = judge_restart(meeting(new=NEW, code_checkpoint="/ck"))
+    assert same.command == "floodmark migrate /ck /ck-new --app APP.py"
+    assert same.then == "Then let APP.py name /ck-new in place of /ck, and start it."
+    untold = judge_restart(meeting(new=NEW))
+    assert untold.then == "Then start APP.py with the checkpoint /ck-new."

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -85,12 +83,11 @@ def diagnose(
 
 def _pasteable(finding: Finding, path: str, table: str | None) -> Finding:
     """With the checkpoint's own place in its commands: they work as they are printed."""
-    names = {"CP": path, **({"TABLE": table} if table else {})}
-    do = finding.do
-    for name, place in names.items():
-        quoted = shlex.quote(public_url(place)).replace("\\", r"\\")
-        do = re.sub(rf"(`floodmark [^`]*?)\b{name}\b", rf"\1{quoted}", do)
-    return replace(finding, do=do)
+    from floodmark.rules.pasteable import with_places
+
+    places = {"CP": path, **({"TABLE": table} if table else {})}
+    shown = {name: public_url(place) for name, place in places.items()}
+    return replace(finding, do=with_places(finding.do, shown))
 
 
 def _evidence(

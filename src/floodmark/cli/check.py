@@ -96,6 +96,7 @@ def text(judgement: Judgement, checkpoint: str, application: str) -> str:
         lines += ["", *_told(reason, judgement.command)]
     if judgement.command is not None:
         lines += ["", "Carry the state over, all changes at once:", f"  {judgement.command}"]
+        lines += _wrapped("", judgement.then) if judgement.then else []
     if judgement.decided_by == "rehearsal":
         from floodmark.rules.compatibility.refused_in_rehearsal import RULE as REFUSED
 

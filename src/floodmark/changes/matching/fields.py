@@ -177,7 +177,7 @@ def match_key(
                 f"{wanted.name}.",
                 f"If it is another name of an old column: --rename OLD={wanted.name}. If it "
                 "can be computed from the old row: --with MIGRATION.py. Else begin with an empty "
-                "state: `floodmark upgrade --without-state`.",
+                "state: `floodmark upgrade CP NEW --without-state`.",
             )
         columns.append(take(old.field(source), wanted, (KEY, source), told, ledger))
     return tuple(columns)

@@ -136,7 +136,7 @@ def _pairs(
             raise NotCarried(
                 f"{one.words}: the state of such an operator is not known",
                 "Only Spark's own operators can be carried over.",
-                "Begin with an empty state: `floodmark upgrade --without-state`.",
+                "Begin with an empty state: `floodmark upgrade CP NEW --without-state`.",
             )
     before, after = [one.kind for one in old], [one.kind for one in new]
     kind = unclear_kind(before, after)
@@ -329,7 +329,7 @@ def _merge(
             f"Rows of a {new.kind} that become one cannot be merged: what they were made of "
             "is gone.",
             "Give the rows yourself with --with MIGRATION.py, or begin with an empty state: "
-            "`floodmark upgrade --without-state`.",
+            "`floodmark upgrade CP NEW --without-state`.",
         )
     merge = dict(options.merge or {})
     names = distinct(after.value).names

@@ -22,6 +22,8 @@ from floodmark.checkpoint.start_note import LastStart
 from floodmark.connectors.files.file_log import COMPACT, SINK_LOG
 from floodmark.connectors.files.offset import FILE_SINKS
 from floodmark.diagnosis.held import gather_held
+from floodmark.engine.app.built import Built
+from floodmark.engine.app.choosing import place_of
 from floodmark.engine.app.git_revision import at_revision
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.code.outline import described, outline
@@ -120,7 +122,12 @@ def _judged(
             comparison = compare_held(found.writer, outlined, found.fingerprint, old)
         else:
             comparison = compare(found.writer, files, checkpoint, found.fingerprint, old)
-        comparison = replace(comparison, application=_as_given(target, request))
+        comparison = replace(
+            comparison,
+            application=_as_given(target, request),
+            code_checkpoint=found.checkpoint,
+            code_checkpoint_is_free=_is_free(found, checkpoint.path),
+        )
         if request.rehearse:
             with capped(request.cap_rows):
                 writer = found.again()
@@ -132,6 +139,18 @@ def _judged(
                 rehearsal = rehearse(writer, files, checkpoint, request.empty_sources)
             comparison = replace(comparison, rehearsal=rehearsal)
         return judge_restart(comparison, request.accept)
+
+
+def _is_free(found: Built, checkpoint: str) -> bool:
+    """Whether the code names a place for its checkpoint that is another one, and is empty."""
+    named = found.checkpoint
+    if named is None or place_of(named) == place_of(checkpoint):
+        return False
+    try:
+        there = checkpoint_files(found.spark, named).level()
+    except FloodmarkError:  # nobody can tell: another place is proposed
+        return False
+    return not (there.files or there.folders)
 
 
 def _as_given(target: str, request: CheckOptions) -> tuple[str, ...]:

@@ -256,7 +256,8 @@ def _way_out(rule: str) -> str:
         return f"Give the code that made the checkpoint: --old OLD.py. {accepted}"
     if rule == KEYS:
         return f"--with MIGRATION.py makes new keys of the old ones. {accepted}"
-    return f"{accepted} Otherwise begin with an empty state: floodmark upgrade --without-state."
+    empty = "`floodmark upgrade CP NEW --without-state`"
+    return f"{accepted} Otherwise begin with an empty state: {empty}."
 
 
 def _match_wish(asked: MigrateOptions, code: MigrationCode | None) -> MatchOptions:
@@ -352,7 +353,8 @@ def old_operators(
     if course.after is None:
         raise NoAnswer(
             f"{origin.location}: no batch is committed, so there is no state to carry over",
-            do="`floodmark upgrade --without-state`, or start the new code from the beginning.",
+            do="`floodmark upgrade CP NEW --without-state`, or start the new code from the "
+            "beginning.",
         )
     return kept_operators(origin.files, origin.checkpoint, course.after, tree)
 

@@ -288,7 +288,7 @@ def _refuse_twins(asked: SourceRequest, matching: SourceMatching) -> None:
             "Both reads share one folder of the checkpoint, so the numbers of folders and of "
             "offsets differ.",
             "Read the stream a second time by a readStream of its own, before the change; or begin "
-            "with an empty state: floodmark upgrade --without-state.",
+            "with an empty state: `floodmark upgrade CP NEW --without-state`.",
         )
 
 

@@ -21,9 +21,8 @@ RULE = Rule(
     "what was a sum.",
     restart="It starts without a warning, and its results are wrong from then on.",
     instead="`floodmark migrate` puts reordered columns right; with --with a function makes "
-    "new values of the old ones. Otherwise `floodmark upgrade --without-state` begins with an "
-    "empty "
-    "state.",
+    "new values of the old ones. Otherwise `floodmark upgrade CP NEW --without-state` begins with "
+    "an empty state.",
 )
 
 

@@ -21,7 +21,7 @@ RULE = Rule(
     restart="It fails: 4.0 and 4.1 at the commit log, 4.2 in the first batch, on state "
     "files that are not there or cannot be committed. 4.3 and later keep the "
     "checkpoint's version.",
-    instead="Set it to the checkpoint's version, or let `floodmark migrate --state-format` or "
+    instead="Set it to the checkpoint's version, or let `migrate --state-format` or "
     "`floodmark convert` make a checkpoint with the other.",
 )
 

@@ -24,8 +24,8 @@ RULE = Rule(
     "them, start without a warning, and nothing that was seen is known any more.",
     instead="Where columns are left out or have another order, `floodmark migrate` carries over "
     "what was seen. "
-    "Columns that the state never had cannot be made: `floodmark upgrade --without-state` begins "
-    "with an empty state.",
+    "Columns that the state never had cannot be made: `floodmark upgrade CP NEW --without-state` "
+    "begins with an empty state.",
 )
 
 

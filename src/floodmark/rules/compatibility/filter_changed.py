@@ -35,6 +35,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             why="It starts without a warning. What was counted, seen or kept under the old filters "
             "stays so: results mix both.",
             do="If you intend that: --accept filter-changed (`check`), --allow filter-changed "
-            "(`run`). Otherwise `floodmark upgrade --without-state` begins with an empty state.",
+            "(`run`). Otherwise `floodmark upgrade CP NEW --without-state` begins with an empty "
+            "state.",
             silent=True,
         )

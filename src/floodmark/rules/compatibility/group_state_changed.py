@@ -19,7 +19,7 @@ RULE = Rule(
     matters="The state is one value of that schema for each group.",
     restart="Spark refuses: STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE. New names for the same "
     "types start without a warning.",
-    instead="`floodmark migrate --with` makes new states of the old ones; `migrate "
+    instead="`migrate --with` makes new states of the old ones; `migrate "
     "--skeleton` writes the function as it begins. What the function does is free "
     "to change.",
 )

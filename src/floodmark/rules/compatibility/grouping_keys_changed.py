@@ -25,7 +25,7 @@ RULE = Rule(
     restart="Spark refuses: STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE.",
     instead="`floodmark migrate` carries the state over where keys are left out, widened or "
     "renamed. Keys that the old state does not have cannot be made from it: "
-    "`floodmark upgrade --without-state` begins with an empty state.",
+    "`floodmark upgrade CP NEW --without-state` begins with an empty state.",
 )
 
 

@@ -19,7 +19,7 @@ RULE = Rule(
     restart="It starts without a warning. Spark's documentation calls the result ill-defined: "
     "rows that the new condition needs may be gone.",
     instead="If only a name changed, nothing. Otherwise begin with an empty state: "
-    "`floodmark upgrade --without-state`.",
+    "`floodmark upgrade CP NEW --without-state`.",
 )
 
 

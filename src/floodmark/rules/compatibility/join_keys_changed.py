@@ -17,10 +17,9 @@ RULE = Rule(
     finds="Equalities of a join of two streams of another number or type.",
     matters="Both sides are kept by the columns that are equal.",
     restart="Spark refuses: STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE.",
-    instead="Rows that wait in the state cannot be found by other keys: `floodmark upgrade "
-    "--without-state` "
-    "begins with an empty state. Types that were only widened, `floodmark migrate` "
-    "carries over.",
+    instead="Rows that wait in the state cannot be found by other keys: `floodmark upgrade CP "
+    "NEW --without-state` begins with an empty state. Types that were only widened, `floodmark "
+    "migrate` carries over.",
 )
 
 

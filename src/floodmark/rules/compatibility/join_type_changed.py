@@ -19,8 +19,8 @@ RULE = Rule(
     restart="Spark has no check for it, and starts. With an outer join now, rows that met their "
     "partner before may come out once more, with nulls. With an inner join now, rows that wait "
     "for a partner are dropped where they would have come out with nulls.",
-    instead="Start with an empty state: `floodmark upgrade --without-state`. Rows that wait for a "
-    "partner are then lost.",
+    instead="Start with an empty state: `floodmark upgrade CP NEW --without-state`. Rows that wait "
+    "for a partner are then lost.",
 )
 
 

@@ -29,8 +29,8 @@ RULE = Rule(
     "customer goes on under a product of the same text.",
     restart="It starts without a warning, and old and new keys lie in one state.",
     instead="If it is a new name only, nothing. Otherwise a function of yours makes new keys of "
-    "the old ones (`floodmark migrate --skeleton` prints a MIGRATION.py to begin with), or "
-    "`floodmark upgrade --without-state` begins with an empty state.",
+    "the old ones (`floodmark migrate CP --app APP.py --skeleton` prints a MIGRATION.py to begin "
+    "with), or `floodmark upgrade CP NEW --without-state` begins with an empty state.",
 )
 
 

@@ -20,7 +20,7 @@ RULE = Rule(
     matters="Spark 4.2 leaves the number out during the first run of a query with such a log.",
     restart="With a larger number it fails on state files that are not there. With a "
     "smaller one the state of the partitions beyond it is ignored, without a warning.",
-    instead="Set spark.sql.shuffle.partitions to the state's number, or let `floodmark migrate "
+    instead="Set spark.sql.shuffle.partitions to the state's number, or let `migrate "
     "--partitions` or `floodmark repartition` make a checkpoint with another.",
 )
 

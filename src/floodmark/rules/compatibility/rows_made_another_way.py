@@ -22,8 +22,8 @@ RULE = Rule(
     restart="It starts without a warning. What comes from now on is made in the new way, what "
     "is in the state was made in the old.",
     instead="If both may lie in one state: --accept rows-made-another-way (`check`), --allow "
-    "rows-made-another-way (`run`). Otherwise `floodmark upgrade --without-state` begins with an "
-    "empty state.",
+    "rows-made-another-way (`run`). Otherwise `floodmark upgrade CP NEW --without-state` begins "
+    "with an empty state.",
 )
 
 

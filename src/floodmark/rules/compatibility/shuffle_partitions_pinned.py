@@ -19,7 +19,7 @@ RULE = Rule(
     "at the first start.",
     restart="Spark goes on with the checkpoint's number and ignores the new one.",
     instead="Nothing, if the old number may stay. `floodmark repartition` makes a checkpoint with "
-    "another, and so does `floodmark migrate --partitions` for changed code.",
+    "another, and so does `migrate --partitions` for changed code.",
 )
 
 

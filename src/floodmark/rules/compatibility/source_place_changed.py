@@ -102,7 +102,7 @@ def _topics(at: int, offset: object, now: SourceOutline) -> Iterator[Reason]:
             f"Source {at} reads {asked}; the checkpoint stands in {', '.join(gone)}.",
             f"{SOURCES}/{at}",
             do="`floodmark migrate` leaves the topic out. If it has another name now: `floodmark "
-            "upgrade --map-topic OLD=NEW`.",
+            "upgrade CP NEW --map-topic OLD=NEW`.",
             silent=silent,
             migrate=(f"--accept {DROPPED_SOURCE}",),
         )

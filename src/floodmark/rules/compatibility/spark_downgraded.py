@@ -20,7 +20,7 @@ RULE = Rule(
     restart="It fails on an unknown log version; a setting it does not know is ignored, and "
     "the state may be misread.",
     instead="Run the Spark that wrote it, or go on with a new checkpoint of the earlier "
-    "one: `floodmark upgrade --without-state`.",
+    "one: `floodmark upgrade CP NEW --without-state`.",
 )
 
 

@@ -19,7 +19,7 @@ RULE = Rule(
     "understands it.",
     restart="It starts without a warning: Spark does not look into functions.",
     instead="If the new function goes on with the old state: --accept state-function-changed "
-    "(`check`), --allow state-function-changed (`run`). Otherwise `floodmark migrate --with` makes "
+    "(`check`), --allow state-function-changed (`run`). Otherwise `migrate --with` makes "
     "new states of the old ones.",
 )
 

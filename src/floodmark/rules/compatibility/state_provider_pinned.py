@@ -19,7 +19,7 @@ RULE = Rule(
     matters="The files of one provider mean nothing to the other.",
     restart="Spark goes on with the checkpoint's provider and ignores the new one.",
     instead="Nothing, if the old provider may stay. `floodmark convert` makes a checkpoint with "
-    "the other, and so does `floodmark migrate --provider` for changed code.",
+    "the other, and so does `migrate --provider` for changed code.",
 )
 
 

@@ -17,7 +17,7 @@ RULE = Rule(
     matters="Spark before 3.1 wrote none, and a lost one is not written again until a start.",
     restart="Spark compares nothing and starts; if the schema is another, it fails later or "
     "misreads the state.",
-    instead="Run `floodmark check --rehearse` to see what Spark does.",
+    instead="Run `floodmark check CP APP.py --rehearse` to see what Spark does.",
 )
 
 

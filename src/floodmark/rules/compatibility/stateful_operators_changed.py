@@ -22,8 +22,8 @@ RULE = Rule(
     "there, or read another operator's.",
     instead="`floodmark migrate` carries the state of the operators that stay. One that is new "
     "begins empty; one that is gone is dropped with --accept dropped-operator. Where no operator "
-    "stays, or nothing says which of several is which, `floodmark upgrade --without-state` begins "
-    "with an empty state.",
+    "stays, or nothing says which of several is which, `floodmark upgrade CP NEW --without-state` "
+    "begins with an empty state.",
 )
 
 

@@ -18,8 +18,8 @@ RULE = Rule(
     restart="It starts. One that comes begins at zero and lets old state go as soon as it "
     "passes; where one is gone, state only grows.",
     instead="If you intend that: --accept watermark-added-or-removed (`check`), --allow "
-    "watermark-added-or-removed (`run`). Otherwise `floodmark upgrade --without-state` begins with "
-    "an empty state.",
+    "watermark-added-or-removed (`run`). Otherwise `floodmark upgrade CP NEW --without-state` "
+    "begins with an empty state.",
 )
 _WITHOUT_TIME = ("Aggregate", "Deduplicate", "Distinct", "GlobalLimit")
 

@@ -66,10 +66,21 @@ class Comparison:
     """Operator → how many microseconds the windows in its state last."""
     application: tuple[str, ...] = ("APP.py",)
     """The new code as `migrate --app` takes it, with the options that belong to it."""
+    code_checkpoint: str | None = None
+    """Where the new code keeps its checkpoint, if it says so."""
+    code_checkpoint_is_free: bool = False
+    """That is another place than this checkpoint's, and nothing is there yet."""
     tables: Mapping[int, str] = field(default_factory=dict)
     """The id of the Delta table that a source of the new code reads."""
     told_sources: Mapping[int, int] = field(default_factory=dict)
     """Source of the new code → source of the checkpoint, as the user says."""
+
+    @property
+    def new_checkpoint(self) -> str:
+        """Where the new code's checkpoint can be made: where the code names it, if that is free."""
+        if self.code_checkpoint is not None and self.code_checkpoint_is_free:
+            return self.code_checkpoint
+        return f"{self.checkpoint.path.rstrip('/')}-new"
 
     @cached_property
     def held_sources(self) -> tuple[HeldSource, ...]:

@@ -73,6 +73,8 @@ class Judgement:
     """What nobody could compare: neither the checkpoint nor a note tells of it."""
     command: str | None = None
     """The one command that carries the state over, where that is the verdict."""
+    then: str | None = None
+    """What to do when that command has been carried out."""
 
     def __repr__(self) -> str:
         said = [f"{self.verdict.value}, by {self.decided_by}"]
@@ -90,6 +92,7 @@ class Judgement:
             ),
             *(f"Not compared: {words}" for words in self.not_compared),
             self.command or "",
+            self.then or "",
         )
 
 

@@ -83,5 +83,5 @@ def convert_command(comparison: Comparison) -> str:
             names[held[old].position.id] = name
     path = comparison.checkpoint.path
     said = [part for source, name in names.items() for part in ("--name", f"{source}={name}")]
-    words = ["floodmark", "convert", path, f"{path.rstrip('/')}-new", *said, "--execute"]
+    words = ["floodmark", "convert", path, comparison.new_checkpoint, *said, "--execute"]
     return " ".join(shlex.quote(word) for word in words)

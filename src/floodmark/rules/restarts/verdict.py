@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from floodmark.checkpoint.places.flow import flow_place
+from floodmark.rules.pasteable import with_places
 from floodmark.rules.registry import rules_of
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import (
@@ -53,7 +54,10 @@ def judge_restart(comparison: Comparison, accept: frozenset[str] = frozenset()) 
     if verdict is Verdict.NEEDS_MIGRATION:
         command = migrate_command(comparison, found)
         found = [_with_command(one, command) for one in found]
-    return Judgement(verdict, decided_by, in_order(found), not_compared, command)
+    places = _places(comparison)
+    found = [replace(one, do=with_places(one.do, places)) for one in found]
+    then = None if command is None else _after_migrate(comparison)
+    return Judgement(verdict, decided_by, in_order(found), not_compared, command, then)
 
 
 def migrate_command(comparison: Comparison, found: Iterable[Reason]) -> str | None:
@@ -68,13 +72,36 @@ def migrate_command(comparison: Comparison, found: Iterable[Reason]) -> str | No
         f"--accept {one.rule}" for one in needed if one.verdict is Verdict.UNKNOWN and one.silent
     ]
     # Of a flow, `migrate` takes the next number by itself: that is where the pipeline looks.
-    new = [] if flow_place(path) else [f"{path.rstrip('/')}-new"]
+    new = [] if flow_place(path) else [comparison.new_checkpoint]
     words = ["floodmark", "migrate", path, *new, "--app"]
     app, *more = comparison.application
     before, after = (
         [shlex.quote(redacted(word)) for word in part] for part in ((*words, app), more)
     )
     return " ".join([*before, *dict.fromkeys(said), *after])
+
+
+def _places(comparison: Comparison) -> dict[str, str]:
+    """Of a flow, NEW is left out: `upgrade` takes the next number, where the pipeline looks."""
+    path = comparison.checkpoint.path
+    new = "" if flow_place(path) else comparison.new_checkpoint
+    named = {"CP": path, "NEW": new, "APP.py": comparison.application[0]}
+    return {name: redacted(place) for name, place in named.items()}
+
+
+def _after_migrate(comparison: Comparison) -> str:
+    """How the code comes to its new checkpoint."""
+    app, new = comparison.application[0], redacted(comparison.new_checkpoint)
+    if flow_place(comparison.checkpoint.path):
+        return "Then start the pipeline: it goes on with the highest number."
+    if comparison.code_checkpoint_is_free:
+        return f"Then start {app}: {new} is the checkpoint that it names."
+    if comparison.code_checkpoint is None:
+        return f"Then start {app} with the checkpoint {new}."
+    return (
+        f"Then let {app} name {new} in place of {redacted(comparison.code_checkpoint)}, and start "
+        "it."
+    )
 
 
 def _with_command(one: Reason, command: str | None) -> Reason:
