@@ -4,6 +4,7 @@ somewhere, what is made from the code is current, and the site builds without a 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -118,7 +119,9 @@ def totals(spark, start):
     schema = "transactionId STRING, customerId STRING, itemId STRING, amountPaid DOUBLE"
     rows = spark.readStream.schema(schema).json("data/in")
     sums = rows.groupBy("customerId").agg(F.sum("amountPaid"), F.count("*"))
-    return sums.writeStream.outputMode("complete").format("memory").queryName("totals")
+    return sums.writeStream.outputMode("complete").format("memory").queryName("totals").trigger(
+        availableNow=True
+    )
 """
 
 
@@ -173,10 +176,21 @@ def test_the_tutorial_can_be_followed(demo: Demo) -> None:
 @pytest.mark.parametrize("document", ["docs/how-to/changed-logic.md", "docs/how-to/new-spark.md"])
 def test_a_page_that_starts_spark_can_be_followed(document: str, tmp_path: Path) -> None:
     folder = prepared(tmp_path)
-    (folder / "data" / "in").mkdir()
+    with_a_stream_of_its_own(folder)
     chosen = [command for page, command in EVERY if page == document and starts_spark(command)]
     assert chosen
     follow(chosen, folder, {"floodmark check": 1})
+
+
+def with_a_stream_of_its_own(folder: Path) -> None:
+    """`totals` is the checkpoint of an earlier sales.py, which had no count."""
+    shutil.rmtree(folder / "data/checkpoints/totals")
+    (folder / "data/in").mkdir()
+    sale = {"transactionId": "1", "customerId": "1", "itemId": "7", "amountPaid": 20.5}
+    (folder / "data/in/0.json").write_text(json.dumps(sale))
+    (folder / "sales.py").write_text(SALES.replace(', F.count("*")', ""))
+    follow(["floodmark run sales.py"], folder, {})
+    (folder / "sales.py").write_text(SALES)
 
 
 def follow(commands: list[str], folder: Path, ends: dict[str, int]) -> None:

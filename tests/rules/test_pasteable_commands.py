@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
+from floodmark.rules.judging import judge_restart
 
 import floodmark
 from broken.meeting import meeting, operator
@@ -17,7 +18,6 @@ from examples import BROKEN, example, golden
 from floodmark.cli.main import floodmark as program
 from floodmark.cli.main import run
 from floodmark.rules.finding import Rule
-from floodmark.rules.judging import judge_restart
 from floodmark.rules.registry import rules_of
 
 MENDED = [known.rule for known in rules_of("checkpoint") if known.rule.mends]

@@ -14,7 +14,6 @@ from floodmark.changes.carry.origin import Origin, open_origin
 from floodmark.changes.carry.sink_log import SinkPlace
 from floodmark.changes.execute import (
     PlanPlaces,
-    Progress,
     Rewriter,
     carry_out,
     refuse_not_empty,
@@ -45,7 +44,6 @@ class Carrying:
     wait_seconds: float | None = None
     storage: Storage | None = None
     clock: Clock | None = None
-    progress: Progress | None = None
     rewriter: Rewriter | None = None
     """Rewrites state in place of this process: an engine's job, say."""
     read_data: bool = False
@@ -163,7 +161,6 @@ def execute(plan: Plan, carrying: Carrying) -> Change:
         places_of(plan, carrying.storage),
         carrying.wait_seconds,
         carrying.clock,
-        carrying.progress,
         carrying.rewriter or _rewriter(plan),
         carrying.read_data,
     )

@@ -14,7 +14,7 @@ Stopped anywhere, the same plan goes on from where it stopped, and `undo` takes 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
@@ -47,11 +47,11 @@ from floodmark.errors import (
     StoppedMidway,
     WrongUse,
 )
+from floodmark.progress import tell
 from floodmark.storage.copying import copy_file, restore_file
 from floodmark.storage.files import Files, WritableFiles
 from floodmark.storage.repository import ContentLost, fetch_object
 
-Progress = Callable[[int, int], None]
 _AT_ONCE = 16
 _AGAIN = "Repeat the command to go on, or take it back with `floodmark undo`."
 _OUR_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")
@@ -98,7 +98,6 @@ def carry_out(
     places: PlanPlaces,
     wait_seconds: float | None = None,
     clock: Clock | None = None,
-    progress: Progress | None = None,
     rewriter: Rewriter | None = None,
     read_data: bool = False,
 ) -> Outcome:
@@ -131,7 +130,7 @@ def carry_out(
         check(plan, places, wait_seconds, clock)
         record = _begin(plan, target)
     assert record is not None
-    _finish(plan, places, record, progress, rewriter, read_data)
+    _finish(plan, places, record, rewriter, read_data)
     done = "It was stopped midway before, and is whole now." if resumed else "Done."
     return Outcome(plan, f"{done} To take it back: floodmark undo {plan.target}")
 
@@ -219,7 +218,6 @@ def _finish(
     plan: Plan,
     places: PlanPlaces,
     record: Record,
-    progress: Progress | None,
     rewriter: Rewriter | None,
     read_data: bool = False,
 ) -> None:
@@ -228,8 +226,7 @@ def _finish(
         journal.block(target, plan)
         _keep(plan, places)
         for done, _ in enumerate(_each(plan, places, rewriter), 1):
-            if progress:
-                progress(done, len(plan.steps))
+            tell("steps", done, len(plan.steps))
         verify(plan, places, rewriter)
         if read_data:
             from floodmark.changes.read_data import compare_contents

@@ -19,6 +19,7 @@ from floodmark.checkpoint.layout import StateFile
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.state_chain import StoreChain
 from floodmark.errors import FileGone, FloodmarkError, MalformedFile, StoppedMidway
+from floodmark.progress import counted
 from floodmark.statestore.manifests import StoredManifests
 from floodmark.storage.files import Files
 
@@ -78,7 +79,7 @@ def compare_contents(plan: Plan, origin: Files, target: Files) -> int:
     """What was copied or restored, by the SHA-256 of its content; gives how many files."""
     steps = {step.path: step for step in plan.steps}
     count = 0
-    for step in steps.values():
+    for step in counted(steps.values(), "copies compared"):
         if not isinstance(step, (CopyFile, RestoreFile)):
             continue
         if _sha256(target.read(RelativePath(step.path))) != _wanted(step, origin):

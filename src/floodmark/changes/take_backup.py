@@ -16,6 +16,7 @@ from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.text import several
 from floodmark.errors import CannotRead, EditedPlan, FileGone, StateFileMissing, StoppedMidway
+from floodmark.progress import counted
 from floodmark.storage import repository as backup
 from floodmark.storage.copying import mode_of, private
 from floodmark.storage.files import Files, WritableFiles
@@ -135,7 +136,7 @@ def _stored(files: Files, checkpoint: Checkpoint, store: RepositoryWriter) -> It
         for state in needed_state(checkpoint, checkpoint.committed_batch, files.read):
             needed |= {file.path for file in state.files}
             needed |= {table.path for table in state.tables}
-    for file in checkpoint.files:
+    for file in counted(checkpoint.files, "files"):
         unchanged = store.earlier(file.path, file.size, file.mtime_ms)
         if unchanged is not None:
             yield replace(unchanged, mode=mode_of(files, file.path))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,12 +10,11 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import count, echo, end_waiting, size, style, table
+from floodmark.cli.words import count, echo, size, style, table
 from floodmark.visible import one_line
 
 if TYPE_CHECKING:
     from floodmark.changes.apply import Change
-    from floodmark.changes.execute import Progress
     from floodmark.changes.plan import Plan
     from floodmark.changes.steps import Step
 
@@ -124,33 +121,10 @@ def carry_out(
     """
     from floodmark.changes.apply import Carrying
 
-    with _bar(execute) as progress:
-        how = Carrying(
-            execute,
-            wait,
-            storage,
-            progress=progress,
-            read_data=read_data,
-            accept=doubts,
-            watch_seconds=watch,
-        )
-        change = verb(*places, carrying=how, **named)
+    how = Carrying(execute, wait, storage, read_data=read_data, accept=doubts, watch_seconds=watch)
+    change = verb(*places, carrying=how, **named)
     show(change, as_json, out)
     return change
-
-
-@contextmanager
-def _bar(execute: bool) -> Iterator[Progress | None]:
-    if not (execute and sys.stderr.isatty()):
-        yield None
-        return
-    from rich import progress
-    from rich.console import Console
-
-    end_waiting()
-    with progress.Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("files", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def show(change: Change, as_json: bool, out: str | None = None) -> None:

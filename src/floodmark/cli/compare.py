@@ -10,7 +10,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import echo
+from floodmark.cli.words import echo, say
 
 if TYPE_CHECKING:
     from floodmark.api.proving import CodeComparison
@@ -66,9 +66,7 @@ def command(checkpoint: str, old: str, new: str, as_json: bool, **named: Any) ->
     """
     # stdout belongs to the answer: what the applications print goes to stderr.
     with contextlib.redirect_stdout(sys.stderr):
-        found = api.compare(
-            checkpoint, old=old, new=new, say=lambda words: echo(words, err=True), **named
-        )
+        found = api.compare(checkpoint, old=old, new=new, say=say, **named)
     if as_json:
         options.show_json(found)
     else:

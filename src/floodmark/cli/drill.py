@@ -9,7 +9,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import count, echo, style, table
+from floodmark.cli.words import count, echo, say, style, table
 
 if TYPE_CHECKING:
     from floodmark.api.drilling import Drill
@@ -86,7 +86,7 @@ def command(target: str, as_json: bool, **named: Any) -> int:
     has its own checkpoint and sinks in a scratch place; the pipeline's own are not touched.
     Exits 1 if anything was lost or repeated.
     """
-    found = api.drill(target, say=lambda words: echo(f"floodmark: {words}", err=True), **named)
+    found = api.drill(target, say=lambda words: say(f"floodmark: {words}"), **named)
     if as_json:
         options.show_json(found)
     else:

@@ -8,7 +8,7 @@ import click
 
 from floodmark import api
 from floodmark.cli import options
-from floodmark.cli.words import echo
+from floodmark.cli.words import echo, say
 
 if TYPE_CHECKING:
     from floodmark.api.proving import Replay
@@ -73,7 +73,7 @@ def command(
             batch,
             limit=limit or (100 if as_json else 20),
             stdout_to_stderr=as_json,
-            say=lambda words: echo(words, err=True) if several else None,
+            say=lambda words: say(words) if several else None,
             **named,
         )
     if as_json:

@@ -1,4 +1,4 @@
-"""A sign of life on a terminal, for a command that takes longer than a second.
+"""A sign of life on a terminal, with how far a command has come, if it takes longer than a second.
 
 It is written to standard error, and is gone before anything else is printed. Commands that draw
 themselves (a progress bar, a live page) take its place.
@@ -6,23 +6,27 @@ themselves (a progress bar, a live page) take its place.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from threading import Event, Thread
 
+from floodmark import progress
 from floodmark.cli import words
 
 _AFTER = 1.0
 _EVERY = 0.25
 _TURNS = "|/-\\"
 _CLEAR = "\r\x1b[K"
+_BAR = 20
 
 
 class Waiting:
-    """While the command runs: its name, and for how long it has run."""
+    """While the command runs: its name, how far it has come, and for how long it has run."""
 
     def __init__(self, verb: str) -> None:
         self._verb = verb
+        self._far = ""
         self._ended: Event | None = None
         self._thread: Thread | None = None
 
@@ -31,12 +35,17 @@ class Waiting:
         self._thread = Thread(target=self._turn, args=(self._ended,), daemon=True)
         self._thread.start()
         words.sign_of_life = self.end
+        progress.listen(self._come)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.end()
 
+    def _come(self, work: str, done: int | None, total: int | None) -> None:
+        self._far = f": {come_so_far(work, done, total)}" if work else ""
+
     def end(self) -> None:
+        progress.listen(None)
         if self._ended is not None and self._thread is not None:
             self._ended.set()
             self._thread.join()
@@ -51,12 +60,29 @@ class Waiting:
         while True:
             seconds = int(time.monotonic() - began)
             # The cursor goes back to the line's beginning: what others print stands there.
-            line = f"{_CLEAR}{_TURNS[number % len(_TURNS)]} {self._verb}, {seconds} s\r"
+            line = f"{_TURNS[number % len(_TURNS)]} {self._verb}{self._far}, {seconds} s"
             number += 1
-            _write(line)
+            _write(f"{_CLEAR}{line[: _columns() - 1]}\r")
             if ended.wait(_EVERY):
                 _write(_CLEAR)
                 return
+
+
+def come_so_far(work: str, done: int | None, total: int | None) -> str:
+    if done is None:
+        return work
+    if not total:
+        return f"{done:,} {work}"
+    full = _BAR * min(done, total) // total
+    return f"[{'#' * full}{'-' * (_BAR - full)}] {done:,} of {total:,} {work}"
+
+
+def _columns() -> int:
+    """A line that is too long would be broken, and its first part would stay."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
 
 
 def _write(text: str) -> None:

@@ -38,6 +38,12 @@ def echo(text: str, err: bool = False, commands: bool = False) -> None:
     click.echo(visible(text) if commands else shown(text), err=err)
 
 
+def say(text: str) -> None:
+    """Prints a line about what goes on to standard error; the sign of life stays below it."""
+    clear = "" if sign_of_life is None else "\r\x1b[K"
+    click.echo(clear + shown(text), err=True)
+
+
 def end_waiting() -> None:
     """Before something is printed, or drawn by somebody else: no sign of life stands there."""
     if sign_of_life is not None:

@@ -14,6 +14,7 @@ from floodmark.checkpoint.conf_keys import ROW_CHECKSUMS
 from floodmark.checkpoint.evidence import side_file
 from floodmark.checkpoint.layout import StateFile
 from floodmark.errors import FloodmarkError, MalformedFile, OverLimit
+from floodmark.progress import counted, tell
 
 if TYPE_CHECKING:
     from floodmark.diagnosis.gather import Gathering
@@ -36,7 +37,10 @@ def read_state(found: Gathering, share: float) -> None:
     homes = Homes(found, row_checksums)
     chosen = [file for file in found.checkpoint.state_files if _chosen(file.path, share)]
     large = LargeFiles(found)
+    done = 0
     for files in _portions(chosen):
+        tell("state files", done, len(chosen))
+        done += len(files)
         files = [file for file in files if not _passes(large, file, row_checksums, homes)]
         contents = found.files.read_many(_with_checksums(found, files))
         for file in files:
@@ -139,7 +143,7 @@ def _hadoop_agrees(found: Gathering, path: str, data: bytes, contents: _Contents
 
 def _check_tables(found: Gathering, share: float, homes: Homes, large: LargeFiles) -> None:
     """The snapshots that the next start opens, to their last block."""
-    for need in found.needs:
+    for need in counted(found.needs, "partitions of state"):
         base = need.files[0] if need.files else None
         if base is None or not _chosen(base.path, share):
             continue

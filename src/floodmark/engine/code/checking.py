@@ -36,6 +36,7 @@ from floodmark.engine.spark.hadoop import checkpoint_files
 from floodmark.engine.spark.jvm import short_lived_jvm
 from floodmark.engine.start.notes import add_note, note_of
 from floodmark.errors import FloodmarkError, WrongUse
+from floodmark.progress import tell
 from floodmark.redaction import Redaction, is_plain_setting
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.held_checkpoint import HeldCheckpoint
@@ -109,6 +110,7 @@ def _judged(
             )
         )
         old = None
+        tell("comparing the code with the checkpoint")
         with old_code(target, request.old, request.old_ref) as given:
             if given is not None:
                 made = described_code(
@@ -129,6 +131,7 @@ def _judged(
             code_checkpoint_is_free=_is_free(found, checkpoint.path),
         )
         if request.rehearse:
+            tell("Spark tries a batch on a fork")
             with capped(request.cap_rows):
                 writer = found.again()
             if outlined is not None:

@@ -30,6 +30,7 @@ from floodmark.engine.drill.run_spec import RunSpec
 from floodmark.engine.drill.runs import QueryFacts, Run, another, application_text, killing
 from floodmark.engine.proof.scratch import scratch_place
 from floodmark.errors import FloodmarkError, NoAnswer, WrongUse
+from floodmark.progress import counted
 from floodmark.screen import fields_text
 
 _TRIES = 3
@@ -136,7 +137,7 @@ class _Drilling:
         expected = undisturbed.rows()
         results = [*self._wiped(undisturbed)]
         points = chosen or tuple(self._possible(facts))
-        for name in points:
+        for name in counted(points, "points"):
             results += self._at(name, undisturbed.folder, facts, expected)
         sinks = tuple(
             DrilledSink(one.real, one.kind, one.by, one.transaction is not None)

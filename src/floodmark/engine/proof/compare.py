@@ -41,6 +41,7 @@ from floodmark.engine.proof.planned_batches import (
 from floodmark.engine.proof.row_diff import RowCounts, RowDifference, compare_rows
 from floodmark.engine.proof.scratch import empty_folder, scratch_place
 from floodmark.errors import NoAnswer, NotCarried, WrongUse
+from floodmark.progress import counted
 from floodmark.rules.restarts.reason import Judgement, Verdict
 from floodmark.rules.restarts.verdict import judge_restart
 from floodmark.screen import fields_html, fields_text
@@ -228,7 +229,7 @@ class _Running:
         return PlannedBatches(writer, self.files, self.checkpoint, self.place / name, rows)
 
     def _run(self, batches: PlannedBatches) -> _Ran:
-        for batch in range(self.first, self.last + 1):
+        for batch in counted(range(self.first, self.last + 1), "batches"):
             batches.run(batch)
         query = batches.query()
         names = tuple(field["name"] for field in json.loads(query.schema_json)["fields"])

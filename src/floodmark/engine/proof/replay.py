@@ -40,6 +40,7 @@ from floodmark.engine.proof.replayed_state import (
 )
 from floodmark.engine.proof.scratch import empty_folder, scratch_place
 from floodmark.errors import WrongUse
+from floodmark.progress import counted
 from floodmark.rules.restarts.rehearsal import Rehearsal
 from floodmark.screen import fields_html, fields_text
 from floodmark.statestore.compare import StateDifference
@@ -200,7 +201,7 @@ class _Replaying:
         self.batches.require_input(first, last, self.request.storage)
         self.batches.begin(first)
         found = []
-        for batch in range(first, last + 1):
+        for batch in counted(range(first, last + 1), "batches"):
             self.request.say(f"batch {batch}")
             found.append(self._one(batch))
         return tuple(found)

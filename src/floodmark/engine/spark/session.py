@@ -22,6 +22,7 @@ from floodmark.engine.spark.jars import needed
 from floodmark.engine.spark.java import require_java
 from floodmark.engine.spark.jvm import is_gone, kill, own_jvm, quiet_when_gone
 from floodmark.errors import WrongUse
+from floodmark.progress import tell
 from floodmark.secret_text import remember, remember_all, remember_environment
 
 DELTA_CONF = {
@@ -74,8 +75,10 @@ def build_session(options: SessionOptions) -> Any:
     version = spark_version()
     require_java(version)
     conf = settled_conf(options)
+    tell("Spark is starting")
     with own_jvm(options.log, options.stdout_to_stderr):
         spark = _start(options.name, conf, options.log)
+    tell("")
     quiet_when_gone(spark)
     return spark
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from floodmark.checkpoint.layout import FileInfo, state_files, store_folder
 from floodmark.errors import StoppedMidway
+from floodmark.progress import counted
 from floodmark.state.files.records import Records
 from floodmark.state.shapes.tally import Tally, tally
 from floodmark.statestore.rewrite.old_rows import Moved, OldRows, OldState, encoded
@@ -85,7 +86,8 @@ def _each(
     places: list[tuple[int, str]], write: Callable[[tuple[int, str]], WrittenStore]
 ) -> dict[tuple[int, str], WrittenStore]:
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return dict(zip(places, pool.map(write, places), strict=True))
+        written = pool.map(write, places)
+        return {place: next(written) for place in counted(places, "partitions of state")}
 
 
 class _Sources:
