@@ -17,7 +17,6 @@ from floodmark.checkpoint.layout import (
     store_folder,
 )
 from floodmark.errors import MalformedFile, NoAnswer, WrongUse
-from floodmark.progress import counted
 from floodmark.state.files.records import one_record
 from floodmark.state.keys.partitioning import partition_of
 from floodmark.state.rows.layout import BYTES, Layout
@@ -158,10 +157,10 @@ class StateView:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows; large RocksDB partitions are read side by side, and take turns."""
+        waiting = self._each()
         if self.at.provider != "rocksdb" or len(self.partitions) < 2:
-            yield from self._in_order()
+            yield from chain.from_iterable(waiting)
             return
-        waiting = map(self.partition_batches, counted(self.partitions, "partitions"))
         reading = deque(islice(waiting, min(os.cpu_count() or 1, _MOST_SIDE_BY_SIDE)))
         while reading:
             rows = reading.popleft()
@@ -173,9 +172,12 @@ class StateView:
             reading.append(rows)
 
     def _in_order(self) -> Iterator[pa.RecordBatch]:
-        return chain.from_iterable(
-            map(self.partition_batches, counted(self.partitions, "partitions"))
-        )
+        return chain.from_iterable(self._each())
+
+    def _each(self) -> Iterator[Iterator[pa.RecordBatch]]:
+        from floodmark.progress import counted
+
+        return map(self.partition_batches, counted(self.partitions, "partitions"))
 
     def partition_batches(self, partition: int) -> Iterator[pa.RecordBatch]:
         """One partition's rows; this is what an executor runs."""
