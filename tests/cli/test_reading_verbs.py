@@ -453,8 +453,8 @@ def test_a_source_is_what_the_user_or_a_note_says_where_two_look_alike(
 ) -> None:
     seen = _json(capsys, 0, "inspect", sales)
     assert seen["could_be"] == {"0": ["eventhubs"]}
-    told = {"sureness": "possible", "why": "topics with partitions and offsets"}
-    assert seen["recognised"] == {"0": told}
+    why = "topics and partitions, and sources/<id>/0 begins as Kafka writes it"
+    assert seen["recognised"] == {"0": {"sureness": "probable", "why": why}}
     said = _json(capsys, 0, "inspect", sales, "--source-kind", "0=eventhubs")
     assert (said["sources"][0]["kind"], said["could_be"]) == ("eventhubs", {})
     assert said["recognised"]["0"]["sureness"] == "certain"

@@ -182,7 +182,7 @@ def test_the_application_tells_event_hubs_from_kafka(spark: Any, tmp_path: Path)
     assert "sources/0/0" in {step.path for step in unsaid.steps}
     told = floodmark.upgrade(str(cp), str(tmp_path / "new"), app=str(app), **asked).plan
     assert "sources/0/0" not in {step.path for step in told.steps}
-    assert any("source 0 (eventhubs) has no way to be given a place" in one for one in told.notes)
+    assert any("source 0 (eventhubs) is given its place by the code" in one for one in told.notes)
     said = floodmark.upgrade(
         str(cp), str(tmp_path / "new"), source_kinds={"0": "eventhubs"}, **asked
     ).plan

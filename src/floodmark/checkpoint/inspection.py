@@ -154,6 +154,8 @@ def _how_sure(checkpoint: Checkpoint, source: SourceOffset) -> HowSure:
     found = recognise(Traces(source.offset, source.text, checkpoint.initial.get(source.id)))
     if found is None:
         return HowSure("unknown", "no kind that floodmark knows writes this")
+    if found.kind != source.kind:
+        return HowSure("possible", f"only {source.kind} writes the numbers of an earlier batch")
     return HowSure(found.sureness.name.lower(), found.why)
 
 

@@ -27,7 +27,7 @@ from floodmark.checkpoint.layout import (
 from floodmark.checkpoint.metadata import OperatorMetadata, QueryMetadata
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.state_chain import oldest_versions, partition_count, store_names
-from floodmark.connectors.registry import read_source_offset
+from floodmark.connectors.registry import look_alikes, read_source_offset
 from floodmark.connectors.source import UNKNOWN, SourceOffset
 from floodmark.errors import MalformedFile
 
@@ -202,11 +202,26 @@ class Checkpoint:
     def _source(self, source: str, text: str | None) -> SourceOffset:
         try:
             found = read_source_offset(source, text, self.initial.get(source))
-            said = self.said_kinds.get(source, found.kind)
-            return found if said == found.kind else replace(found, kind=said)
+            kind = self.said_kinds.get(source) or self._kind_in_other_batches(source, found.kind)
+            return found if kind == found.kind else replace(found, kind=kind)
         except MalformedFile:
             # Loading says so of the entries it checks; one of thousands must not hide the rest.
             return SourceOffset(source, UNKNOWN, text, text)
+
+    def _kind_in_other_batches(self, source: str, kind: str) -> str:
+        """Event Hubs' -1, which tells it from Kafka, is gone once a partition has an event."""
+        told = self._below_zero.get(source)
+        return told if told is not None and told in look_alikes(kind) else kind
+
+    @cached_property
+    def _below_zero(self) -> Mapping[str, str]:
+        """Source → its kind by a batch that has a negative number."""
+        return {
+            source: read_source_offset(source, text, self.initial.get(source)).kind
+            for entry in self.offsets.values()
+            for source, text in entry.offsets
+            if text is not None and '":-' in text
+        }
 
     @property
     def bytes(self) -> int:

@@ -14,7 +14,16 @@ from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry
-from floodmark.connectors.registry import look_alikes, read_source_offset, said_kind
+from floodmark.checkpoint.text import shorten
+from floodmark.connectors.registry import (
+    is_alike,
+    kind_named,
+    kind_of_format,
+    look_alikes,
+    read_source_offset,
+    said_kind,
+)
+from floodmark.connectors.source import UNKNOWN
 from floodmark.errors import MalformedFile, WrongUse
 
 
@@ -24,14 +33,18 @@ def noted_kinds(entry: OffsetEntry, note: Mapping[str, Any]) -> dict[str, str]:
     sources = noted if isinstance(noted, list) else []
     listed: list[dict[str, Any]] = [one if isinstance(one, dict) else {} for one in sources]
     named = {str(one["name"]): one for one in listed if one.get("name")}
+    if not named and len(listed) != len(entry.offsets):
+        return {}  # another number of sources is other code, which tells nothing of these
     found = {}
     for at, (source, text) in enumerate(entry.offsets):
-        one = named.get(source) or (listed[at] if at < len(listed) and not named else {})
-        said = said_kind(str(one.get("kind")))
+        one = named.get(source, {}) if named else listed[at]
+        said = str(one.get("kind") or "").strip().lower()
         with suppress(MalformedFile):
             own = read_source_offset(source, text).kind
-            if said and (said == own or said in look_alikes(own) or own in look_alikes(said)):
+            if said and is_alike(own):
                 found[source] = said
+            elif kind_of_format(said) is not None and not kind_named(own).reads_as(said):
+                return {}  # the note of other code: no kind writes another's offsets
     return found
 
 
@@ -83,9 +96,19 @@ def settled_kinds(checkpoint: Checkpoint, noted: Mapping[str, str]) -> Checkpoin
         if own.get(source) == kind or kind in look_alikes(own.get(source, "")):
             said[source] = kind
         else:
-            disputed[source] = (
-                f"The note of the last start says {kind}, and the offset has a number that only "
-                f"{own.get(source)} writes. Nobody but you can tell: --source-kind {source}="
-                f"{kind}, or --source-kind {source}={own.get(source)}."
-            )
+            disputed[source] = _dispute(source, own.get(source, UNKNOWN), kind)
     return replace(checkpoint, said_kinds=said, disputed=disputed)
+
+
+def _dispute(source: str, own: str, noted: str) -> str:
+    if said_kind(noted) is None:
+        return (
+            f"The note of the last start says {shorten(noted)}, and the offset has the form of "
+            f"Kafka and of Event Hubs. If it is one of them: --source-kind {source}=kafka, or "
+            f"--source-kind {source}=eventhubs."
+        )
+    return (
+        f"The note of the last start says {noted}, and the offset has a number that only {own} "
+        f"writes. Nobody but you can tell: --source-kind {source}={noted}, or --source-kind "
+        f"{source}={own}."
+    )

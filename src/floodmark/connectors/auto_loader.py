@@ -19,6 +19,8 @@ class AutoLoader(FormedKind):
     more_fields = frozenset(
         {"lastBackfillStartTimeMs", "lastBackfillFinishTimeMs", "lastInputPath"}
     )
+    whole_numbers = fields
+    plain_words = True
     told_by = "an entry of Auto Loader's list"
     no_option = "Auto Loader's list of files lies in its own folder of the checkpoint."
 

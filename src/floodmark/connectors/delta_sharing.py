@@ -17,6 +17,8 @@ class DeltaSharing(FormedKind):
     formats = frozenset({"deltasharing"})
     fields = frozenset({"sourceVersion", "tableId", "tableVersion", "index", "isStartingVersion"})
     version_field = "sourceVersion"
+    whole_numbers = frozenset({"sourceVersion", "tableVersion", "index"})
+    switches = frozenset({"isStartingVersion"})
     told_by = "a shared table's id and version"
     going_back = (
         "gets earlier versions only as long as the server shares the table's history, and the "

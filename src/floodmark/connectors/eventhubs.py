@@ -28,7 +28,12 @@ class EventHubs(SourceKind):
     name = "eventhubs"
 
     def recognise(self, traces: Traces) -> Recognised | None:
-        if not is_kafka_form(traces.offset) or _lowest(traces.offset) != _BEFORE_FIRST:
+        if not is_kafka_form(traces.offset) or _lowest(traces.offset) < _BEFORE_FIRST:
+            return None
+        if traces.began_below_zero:
+            why = "Kafka's form, and sources/<id>/0 has a number that Kafka never writes"
+            return Recognised(self.name, Sureness.PROBABLE, why)
+        if _lowest(traces.offset) != _BEFORE_FIRST:
             return None
         sureness = Sureness.PROBABLE if traces.has_lead_byte else Sureness.POSSIBLE
         return Recognised(self.name, sureness, "Kafka's form with a number that Kafka never writes")
@@ -50,6 +55,9 @@ class EventHubs(SourceKind):
 
     def went_back(self, was: Any, now: Any) -> Iterator[tuple[str, str, str]]:
         return _KAFKA.went_back(was, now)
+
+    def reads_another(self, was: Any, now: Any) -> str | None:
+        return _KAFKA.reads_another(was, now)
 
     def topics(self, offset: Any) -> tuple[str, ...]:
         return _KAFKA.topics(offset)

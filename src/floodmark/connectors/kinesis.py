@@ -37,11 +37,11 @@ class Kinesis(SourceKind):
     def recognise(self, traces: Traces) -> Recognised | None:
         offset = traces.offset
         if isinstance(offset, list):
-            if offset and all(isinstance(item, dict) and "shard" in item for item in offset):
+            if offset and all(map(_is_databricks, offset)):
                 return Recognised(self.name, Sureness.CERTAIN, "a list of shards")
         elif isinstance(offset, dict):
             shards = [value for key, value in offset.items() if key != "metadata"]
-            if shards and all(isinstance(one, dict) and "iteratorType" in one for one in shards):
+            if shards and all(map(_is_iterator, shards)):
                 return Recognised(self.name, Sureness.CERTAIN, "shards with an iterator each")
             if not shards and has_fields(offset.get("metadata"), _OF_NO_SHARD):
                 return Recognised(self.name, Sureness.CERTAIN, "a stream's name without a shard")
@@ -56,6 +56,15 @@ class Kinesis(SourceKind):
         return lines or ["no shard yet"]
 
 
+def _is_databricks(item: Any) -> bool:
+    shard = item.get("shard") if isinstance(item, dict) else None
+    return isinstance(shard, dict) and isinstance(shard.get("shardId"), str)
+
+
+def _is_iterator(shard: Any) -> bool:
+    return isinstance(shard, dict) and isinstance(shard.get("iteratorType"), str)
+
+
 def _shards(offset: Any) -> dict[str, str]:
     """Shard → where the stream stands in it, in words."""
     if isinstance(offset, dict):
@@ -64,16 +73,15 @@ def _shards(offset: Any) -> dict[str, str]:
     streams = {_stream(item) for item in items}
     found = {}
     for item in items:
-        shard = item.get("shard")
-        name = str(shard.get("shardId") if isinstance(shard, dict) else shard)
+        shard = item["shard"]
+        name = str(shard.get("shardId"))
         # Every stream has a shardId-000000000000.
         found[name if len(streams) == 1 else f"{_stream(item)} {name}"] = _sequence(item)
     return found
 
 
 def _stream(item: Any) -> str:
-    shard = item.get("shard")
-    return str(shard.get("stream")) if isinstance(shard, dict) else ""
+    return str(item["shard"].get("stream"))
 
 
 def _iterator(shard: Any) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from floodmark.connectors.source import Recognised, SourceKind, Sureness, Traces
+from floodmark.connectors.source import LONGS, Recognised, SourceKind, Sureness, Traces
 
 
 class Memory(SourceKind):
@@ -15,10 +15,14 @@ class Memory(SourceKind):
     shown_as = "memory or socket"
     formats = frozenset({"memorystream"})
     any_format = True
+    going_back = (
+        "keeps nothing that was read, if it is a memory stream or a socket: it goes on with what "
+        "comes next"
+    )
     no_option = "A memory stream or a socket cannot be read again from an offset."
 
     def recognise(self, traces: Traces) -> Recognised | None:
-        if type(traces.offset) is int and not traces.initial:
+        if type(traces.offset) is int and traces.offset in LONGS and not traces.initial:
             why = "a bare number, and no file in sources/"
             return Recognised(self.name, Sureness.POSSIBLE, why)
         return None

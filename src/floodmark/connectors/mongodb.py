@@ -32,7 +32,7 @@ class MongoDb(FormedKind):
     def has_form(self, offset: Any) -> bool:
         place = _place(offset)
         return (
-            has_fields(place, _TOKEN, _TOKEN_MORE)
+            (has_fields(place, _TOKEN, _TOKEN_MORE) and isinstance(place["_data"], str))
             or has_fields(place, _TIME)
             or (place == {} and place is not offset)
         )

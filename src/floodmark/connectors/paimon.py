@@ -15,6 +15,9 @@ class Paimon(FormedKind):
     name = "paimon"
     fields = frozenset({"snapshotId", "index", "scanSnapshot"})
     more_fields = frozenset({"totalSplits", "emptySnapshotCompleted"})
+    whole_numbers = frozenset({"snapshotId", "index"})
+    switches = frozenset({"scanSnapshot"})
+    plain_words = True
     told_by = "a snapshot and a split of it"
     going_back = (
         "begins where its own options say (scan.mode), or at the oldest snapshot left, if that is "

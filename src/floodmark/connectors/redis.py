@@ -16,6 +16,7 @@ _CONSUMER = frozenset({"groupName", "offset"})
 
 class Redis(FormedKind):
     name = "redis"
+    plain_words = True
     told_by = "streams with a consumer group and an entry"
     no_option = (
         "spark-redis' stream.offsets takes these ids; whether the last entry is read again was "

@@ -102,10 +102,15 @@ def read_source_offset(source: str, text: str | None, initial: bytes | None = No
     return SourceOffset(source, kind_of(value, initial, text), value, text)
 
 
+def kind_of_format(declared: str) -> SourceKind | None:
+    """The kind that format(`declared`) reads; None for one that floodmark does not know."""
+    named = next((kind for kind in kinds() if declared == kind.name), None)
+    return named or next((kind for kind in kinds() if declared in kind.formats), None)
+
+
 def family(declared: str) -> str:
     """The kind that format(`declared`), or a kind's name, counts as."""
-    named = next((kind for kind in kinds() if declared == kind.name), None)
-    kind = named or next((kind for kind in kinds() if declared in kind.formats), None)
+    kind = kind_of_format(declared)
     return declared if kind is None else kind.family or kind.name
 
 

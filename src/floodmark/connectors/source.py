@@ -7,6 +7,7 @@ knows better. Callers ask `registry.kind_named(source.kind)` and never for a kin
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -19,6 +20,8 @@ UNKNOWN = "unknown"
 # Python's json.dumps writes a Python source's NaN, which is not JSON: it comes out as text.
 _DECODER = json.JSONDecoder(parse_constant=str)
 _SHOWN = 90
+_BELOW_ZERO = re.compile(rb'"[0-9]+" ?: ?-[0-9]')
+LONGS = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,11 @@ class Traces:
         return self.initial is not None and (
             self.initial[1:3] == b'{"' or self.initial[:1] == b"\0"
         )
+
+    @property
+    def began_below_zero(self) -> bool:
+        """`sources/<id>/0` is in Kafka's form and has a number that Kafka never writes."""
+        return self.has_lead_byte and _BELOW_ZERO.search(self.initial or b"") is not None
 
     @property
     def initial_body(self) -> bytes:
@@ -269,18 +277,32 @@ class FormedKind(SourceKind):
     """What some have besides."""
     version_field: str | None = None
     """Where it has the version of its form; only version 1 is known of any kind."""
+    whole_numbers: frozenset[str] = frozenset()
+    """Which of the fields are whole numbers; others of that name are somebody else's."""
+    switches: frozenset[str] = frozenset()
+    """Which of the fields are true or false."""
+    plain_words = False
+    """Its fields are words that others may choose too: Python's spaces speak against it."""
     told_by = ""
     """What these fields are, in words."""
 
     def has_form(self, offset: Any) -> bool:
         if not has_fields(offset, self.fields, self.more_fields):
             return False
+        if any(type(offset[one]) is not bool for one in self.switches):
+            return False
+        if any(
+            type(offset[one]) is not int or offset[one] not in LONGS for one in self.whole_numbers
+        ):
+            return False
         return self.version_field is None or offset[self.version_field] == 1
 
     def recognise(self, traces: Traces) -> Recognised | None:
-        if self.has_form(traces.offset):
-            return Recognised(self.name, Sureness.CERTAIN, self.told_by)
-        return None
+        if not self.has_form(traces.offset):
+            return None
+        is_doubtful = self.plain_words and traces.may_be_pythons
+        sureness = Sureness.POSSIBLE if is_doubtful else Sureness.CERTAIN
+        return Recognised(self.name, sureness, self.told_by)
 
     def explain(self, end: Any, start: Any) -> list[str]:
         before, after = (self.words(one) if _is_object(one) else None for one in (start, end))

@@ -322,12 +322,14 @@ def _has_keys(schema: bytes | None) -> bool:
 def _initial_offsets(
     reading: _Reading, files: tuple[FileInfo, ...], entry: OffsetEntry | None
 ) -> Mapping[str, bytes]:
-    """`sources/<id>/0` where the offset does not tell its kind: a number, none, Python's JSON."""
+    """`sources/<id>/0` where the offset does not tell its kind: a number, none, Python's JSON,
+    Kafka's form.
+    """
     there = {file.path for file in files if file.path.startswith(SOURCES + "/")}
     asked = {
         source: path
         for source, text in (entry.offsets if entry else ())
-        if (text is None or text.lstrip("-").isdecimal() or ": " in text)
+        if (text is None or text.lstrip("-").isdecimal() or ": " in text or _is_alike(text))
         and (path := f"{SOURCES}/{source}/0") in there
     }
     reading.fetch((), asked.values())

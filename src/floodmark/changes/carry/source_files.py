@@ -194,6 +194,27 @@ def start_file(origin: Origin, placed: Placed) -> bytes:
     return (json.dumps(value, indent=1) + "\n").encode()
 
 
+def unplaced(origin: Origin, batch: int) -> bool:
+    """Whether a source begins as the code says, wherever that is."""
+    return any(
+        source.offset is not None
+        and not about(source).lists_files
+        and about(source).seed(source) is None
+        and about(source).start_entry(source) is None
+        for source in origin.checkpoint.sources_of(batch)
+    )
+
+
+def _told_by_option(source: SourceOffset) -> str:
+    option, _ = about(source).starting_option(source)
+    if option is None:
+        return "has no way to be given a place: it begins as the code says."
+    return (
+        f"is given its place by the code alone: begin it with .option({option.name!r}, "
+        f"{option.value!r})."
+    )
+
+
 def unseeded(origin: Origin, batch: int) -> Iterator[str]:
     """What the start file or nothing hands over, in words."""
     for source in origin.checkpoint.sources_of(batch):
@@ -205,7 +226,7 @@ def unseeded(origin: Origin, batch: int) -> Iterator[str]:
                 yield f"{name} {kind.seed_note}"
             continue
         if kind.start_entry(source) is None:
-            yield f"{name} has no way to be given a place: it begins as the code says."
+            yield f"{name} {_told_by_option(source)}"
             continue
         again = kind.read_again(source.offset)
         if again is not None:

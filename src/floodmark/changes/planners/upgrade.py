@@ -22,6 +22,7 @@ from floodmark.changes.carry.source_files import (
     refuse_first_snapshot,
     seed_sources,
     start_file,
+    unplaced,
     unseeded,
 )
 from floodmark.changes.carry.topics import map_entry, require_topics
@@ -224,6 +225,12 @@ def _begin_anew(origin: Origin, new: str, options: UpgradeOptions, course: Resum
             "--without-state: no batch is committed, so there is no place to begin after",
             do="Start the new stream with an empty checkpoint.",
         )
+    for source, why in origin.checkpoint.disputed.items():
+        raise WrongUse(
+            f"--without-state: nothing tells which kind source {source} is",
+            why,
+            "Name its kind, or keep the state.",
+        )
     placed = Placed(course.after, dict(options.map_topic), dict(options.moved_offsets))
     refuse_first_snapshot(origin, placed)
     steps = (
@@ -238,7 +245,7 @@ def _begin_anew(origin: Origin, new: str, options: UpgradeOptions, course: Resum
     if course.in_flight is not None:
         notes.append(
             f"Batch {course.in_flight} was in flight: its records are read again, under a new "
-            "number."
+            f"number{', if the code begins there' if unplaced(origin, course.after) else ''}."
         )
     return _plan(origin, new, options, course, steps, 0, tuple(notes))
 

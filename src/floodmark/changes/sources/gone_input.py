@@ -5,13 +5,13 @@ Spark goes on without them and reports nothing; the state then lacks their recor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from urllib.parse import quote
 
 from floodmark.changes.carry.origin import Origin
 from floodmark.changes.carry.resume_point import ResumePoint, UpgradeOptions
-from floodmark.changes.sources.out_of_reach import Reach, require_reach
+from floodmark.changes.sources.out_of_reach import OUT_OF_REACH, Reach, require_reach
 from floodmark.checkpoint.layout import SOURCES
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry
@@ -19,8 +19,8 @@ from floodmark.connectors.files.file_log import SourceFile, files_between
 from floodmark.connectors.files.live import read_source_log
 from floodmark.connectors.files.offset import parse_log_offset
 from floodmark.connectors.registry import about, kinds, read_source_offset
-from floodmark.connectors.source import parse_offset_text
-from floodmark.errors import FloodmarkError
+from floodmark.connectors.source import SourceOffset, parse_offset_text
+from floodmark.errors import FloodmarkError, WouldLose
 from floodmark.storage.files import Files
 
 Opened = Callable[[str], Files]
@@ -32,6 +32,8 @@ def require_input(
     origin: Origin, request: UpgradeOptions, course: ResumePoint, opened: Opened
 ) -> tuple[str, ...]:
     """Checks that input files of batches that are planned again are there; notes for the plan."""
+    if request.without_state:
+        _require_no_own_files(origin.checkpoint, request.accept)
     if course.after == course.highest or course.in_flight is not None:
         return ()
     begins = None if course.after is None else origin.checkpoint.offsets[course.after]
@@ -78,13 +80,33 @@ def _not_read_again(checkpoint: Checkpoint) -> Iterator[str]:
             continue
         if about(source).going_back is not None:
             yield f"source {source.id} ({source.kind}) {about(source).going_back}"
-        folder = f"{SOURCES}/{source.id}/"
-        own = [file.path for file in checkpoint.files if _is_own(file.path, folder)]
-        if own:
+        own = _own_file(checkpoint, source)
+        if own is not None:
             yield (
-                f"source {source.id} ({source.kind}) keeps files of its own, such as "
-                f"{min(own)}: they do not go back, so it may not read again what they list"
+                f"source {source.id} ({source.kind}) keeps files of its own, such as {own}: they "
+                "do not go back, so it may not read again what they list"
             )
+
+
+def _require_no_own_files(checkpoint: Checkpoint, accept: Collection[str]) -> None:
+    """A stream that begins with batch 0 leaves them behind, and with them what was read."""
+    if OUT_OF_REACH in accept:
+        return
+    for source in checkpoint.sources:
+        own = None if about(source).lists_files else _own_file(checkpoint, source)
+        if own is not None:
+            raise WouldLose(
+                f"--without-state: source {source.id} ({source.kind}) keeps files of its own, such "
+                f"as {own}",
+                "They say what it has read, and stay behind: it would begin as the code says, and "
+                "read all of it again, or leave out what is not read yet.",
+                f"Keep the state, or accept it by name: --accept {OUT_OF_REACH}.",
+            )
+
+
+def _own_file(checkpoint: Checkpoint, source: SourceOffset) -> str | None:
+    folder = f"{SOURCES}/{source.id}/"
+    return min((one.path for one in checkpoint.files if _is_own(one.path, folder)), default=None)
 
 
 def _is_own(path: str, folder: str) -> bool:

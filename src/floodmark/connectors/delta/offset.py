@@ -73,6 +73,8 @@ class DeltaSource(SourceKind):
                 "The stream is still inside the table's first full snapshot, which "
                 "startingVersion cannot resume: only a checkpoint can."
             )
+        if offset.reservoir_version < 0:
+            return None, "It has a negative number, which is no version of a table."
         index = -1 if offset.index in BASE_INDEXES else offset.index
         version = offset.reservoir_version
         form = render_json({"startingVersion": version, "index": index})

@@ -18,11 +18,13 @@ class Hudi(FormedKind):
     name = "hudi"
     asked_with = "--table PATH"
     can_be_asked = True
+    plain_words = True
     told_by = "the time of a commit"
     no_option = "Hudi's starting instant reads its own commit again."
 
     def has_form(self, offset: Any) -> bool:
-        return any(has_fields(offset, form) for form in _FORMS)
+        is_form = any(has_fields(offset, form) for form in _FORMS)
+        return is_form and type(instant_of(offset)) is str
 
     def explain(self, end: Any, start: Any) -> list[str]:
         return [f"commit {arrow(instant_of(start), instant_of(end))}"]
@@ -35,7 +37,7 @@ def is_old_form(offset: Any) -> bool:
 
 def instant_of(offset: Any) -> str | None:
     """The time of the commit that was read last, as Hudi writes times."""
-    return str(next(iter(offset.values()), None)) if isinstance(offset, dict) else None
+    return next(iter(offset.values()), None) if isinstance(offset, dict) else None
 
 
 KIND = Hudi()

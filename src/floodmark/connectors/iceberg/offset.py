@@ -26,6 +26,8 @@ class Iceberg(FormedKind):
     fields = frozenset({"version", "snapshot_id", "position", "scan_all_files"})
     more_fields = frozenset({"snapshot_timestamp_ms", "snapshot_total_rows"})
     version_field = "version"
+    whole_numbers = frozenset({"snapshot_id", "position"})
+    switches = frozenset({"scan_all_files"})
     told_by = "a snapshot and a position in it"
     start_file = "offsets/0"
     start_files = (start_file,)
@@ -44,6 +46,11 @@ class Iceberg(FormedKind):
         "given the time of the snapshot (committed_at in TABLE.snapshots, in milliseconds), a new "
         "stream reads the snapshot's files again from its first."
     )
+
+    def has_form(self, offset: Any) -> bool:
+        return super().has_form(offset) and all(
+            offset[one] >= BEFORE_FIRST for one in self.whole_numbers
+        )
 
     def words(self, offset: Mapping[str, Any]) -> str:
         if offset.get("snapshot_id") == BEFORE_FIRST:

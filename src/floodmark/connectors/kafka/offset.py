@@ -14,6 +14,7 @@ from typing import Any
 
 from floodmark.checkpoint.text import decode, parse_json_object, parse_version, shorten
 from floodmark.connectors.source import (
+    LONGS,
     Move,
     Recognised,
     SourceKind,
@@ -30,7 +31,6 @@ from floodmark.errors import MalformedFile, WrongUse
 # A partition is a Java int, an offset a long; anything else is some other source's.
 _PARTITION = re.compile("0|[1-9][0-9]{0,9}")
 _LAST_PARTITION = 2**31 - 1
-_LONGS = range(-(2**63), 2**63)
 _PARTITIONS_SHOWN = 6
 _PARTITIONS_REACHED = 4
 _NEGATIVE = (
@@ -61,6 +61,8 @@ class Kafka(SourceKind):
 
     def recognise(self, traces: Traces) -> Recognised | None:
         if not is_kafka_form(traces.offset) or has_negative(traces.offset):
+            return None
+        if traces.began_below_zero or not all(traces.offset.values()):
             return None
         if traces.has_lead_byte:
             why = "topics and partitions, and sources/<id>/0 begins as Kafka writes it"
@@ -180,8 +182,8 @@ def _is_partition_offsets(value: Any) -> bool:
         isinstance(value, dict)
         and _are_partitions(tuple(value))
         and {int}.issuperset(map(type, value.values()))
-        and min(value.values(), default=0) in _LONGS
-        and max(value.values(), default=0) in _LONGS
+        and min(value.values(), default=0) in LONGS
+        and max(value.values(), default=0) in LONGS
     )
 
 

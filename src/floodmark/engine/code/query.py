@@ -170,7 +170,7 @@ def _short_name(name: str) -> str:
     lowered = name.lower()
     if "." not in lowered:
         return lowered
-    for kind in ("kafka", "delta", *FILE_SOURCES):
+    for kind in ("kafka", "eventhubs", "delta", *FILE_SOURCES):
         if kind in lowered.rsplit(".", 1)[1]:
             return kind
     return lowered

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import OFFSETS
-from floodmark.connectors.registry import about
+from floodmark.connectors.registry import about, look_alikes
 from floodmark.connectors.source import SourceOffset
 from floodmark.rules.finding import Finding, Rule, Severity
 
@@ -49,7 +49,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 def _change(old: SourceOffset | None, new: SourceOffset) -> str | None:
     if old is None or old.offset is None or new.offset is None:
         return None
-    if old.kind != new.kind:
+    if old.kind != new.kind and new.kind not in look_alikes(old.kind):
         return f"is {new.kind}; before, it was {old.kind}"
     if not (isinstance(old.offset, dict) and isinstance(new.offset, dict)):
         return None

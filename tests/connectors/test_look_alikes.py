@@ -1,0 +1,178 @@
+"""Offsets that look like another kind's, notes that contradict them: no wrong answer is given."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import floodmark
+import samples
+from floodmark.errors import NoAnswer, WouldLose, WrongUse
+
+KAFKA = '{"orders":{"0":23,"1":14}}'
+HUBS = "eventhubs.startingPositions"
+
+
+def stream(
+    folder: Path, *lines: str | Callable[[int], str], noted: object = None, **own: bytes
+) -> Path:
+    """Four batches, the last in flight. `noted` are the kinds in the note of the last start."""
+    tree = samples.logs(range(4), range(3))
+    for batch in range(4):
+        texts = [one(batch) if callable(one) else one for one in lines]
+        tree[f"offsets/{batch}"] = samples.offset_entry(batch, *texts)
+    tree |= {f"sources/{name.replace('__', '/')}": data for name, data in own.items()}
+    if noted is not None:
+        note = {"sources": noted, "next_batch": 0}
+        tree["_floodmark/starts/1.json"] = json.dumps(note).encode()
+    cp = samples.write(folder / "cp", tree)
+    for path in (cp, *cp.rglob("*")):
+        os.utime(path, (1, 1))
+    return cp
+
+
+def kinds(cp: Path) -> list[str]:
+    return [one.kind for one in floodmark.inspect(str(cp)).sources]
+
+
+def options(cp: Path) -> list[str | None]:
+    sources = floodmark.offsets(str(cp)).sources
+    return [one.option.name if one.option else None for one in sources]
+
+
+def test_where_event_hubs_began_tells_it(tmp_path: Path) -> None:
+    cp = stream(tmp_path, '{"eh":{"0":11,"1":2}}', **{"0__0": b'\0v1\n{"eh":{"0":-1,"1":-1}}'})
+    assert (kinds(cp), options(cp)) == (["eventhubs"], [HUBS])
+    recognised = floodmark.inspect(str(cp)).recognised["0"]
+    assert (recognised.sureness, "sources/<id>/0" in recognised.why) == ("probable", True)
+
+
+def test_an_earlier_batch_of_event_hubs_tells_it(tmp_path: Path) -> None:
+    """-1 is gone once each partition has an event: the source has not changed."""
+    cp = stream(tmp_path, lambda batch: f'{{"eh":{{"0":{5 * batch - 1},"1":{batch - 1}}}}}')
+    assert (kinds(cp), options(cp)) == (["eventhubs"], [HUBS])
+    assert floodmark.inspect(str(cp)).recognised["0"].sureness == "possible"
+    assert [one.rule for one in floodmark.doctor(str(cp))] == []
+
+
+def test_another_hub_in_its_place_is_found(tmp_path: Path) -> None:
+    cp = stream(tmp_path, lambda batch: f'{{"eh{batch // 2}":{{"0":{batch},"1":-1}}}}')
+    [found] = floodmark.doctor(str(cp))
+    assert (found.rule, "reads eh1; before, it was eh0" in found.what) == ("sources-changed", True)
+
+
+def test_a_new_stream_is_told_the_option_of_event_hubs(tmp_path: Path) -> None:
+    cp = stream(tmp_path, '{"eh":{"0":23,"1":-1}}')
+    plan = floodmark.upgrade(str(cp), str(tmp_path / "new"), without_state=True).plan
+    assert "sources/0/0" not in {step.path for step in plan.steps}
+    told = next(note for note in plan.notes if "source 0 (eventhubs)" in note)
+    assert f".option('{HUBS}', " in told
+    # Where the code alone says where to begin, no replay is promised.
+    assert any("read again, under a new number, if the code begins there" in x for x in plan.notes)
+
+
+@pytest.mark.parametrize("noted", ["iceberg", "mysource", "org.acme.Hubs", "csv", "memory"])
+def test_a_note_of_another_kind_makes_kafkas_option_doubtful(noted: str, tmp_path: Path) -> None:
+    cp = stream(tmp_path, KAFKA, noted=[{"kind": noted}])
+    assert options(cp) == [None]
+    with pytest.raises(NoAnswer, match="no starting offsets") as refused:
+        _ = floodmark.offsets(str(cp)).starting_offsets
+    assert f"The note of the last start says {noted.lower()}" in refused.value.why
+    # Kafka's first offsets are not written for what may not be Kafka.
+    with pytest.raises(WrongUse, match="nothing tells which kind source 0 is"):
+        floodmark.upgrade(str(cp), str(tmp_path / "new"), without_state=True)
+    said = {"source_kinds": {"0": "kafka"}}
+    assert floodmark.offsets(str(cp), **said).starting_offsets == KAFKA
+    plan = floodmark.upgrade(str(cp), str(tmp_path / "new"), without_state=True, **said).plan
+    assert "sources/0/0" in {step.path for step in plan.steps}
+
+
+@pytest.mark.parametrize(
+    "noted",
+    [
+        [{"kind": "eventhubs"}, {"kind": "kafka"}],  # of a query with one source more
+        [],
+        [{"kind": ""}],
+        [{"kind": None}],
+        [{"name": "orders", "kind": "eventhubs"}],  # of sources with names
+    ],
+)
+def test_a_note_of_other_sources_tells_nothing(noted: object, tmp_path: Path) -> None:
+    cp = stream(tmp_path, KAFKA, noted=noted)
+    assert (kinds(cp), options(cp)) == (["kafka"], ["startingOffsets"])
+    assert "Event Hubs' offsets look the same" in (floodmark.offsets(str(cp)).sources[0].note or "")
+
+
+def test_a_note_whose_sources_had_another_order_tells_nothing(tmp_path: Path) -> None:
+    noted = [{"kind": "eventhubs"}, {"kind": "delta"}]
+    cp = stream(tmp_path, samples.DELTA_OFFSET, KAFKA, noted=noted)
+    assert kinds(cp) == ["delta", "kafka"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        # Python's authors choose plain words, and json.dumps puts its spaces.
+        ('{"commitTime": "20261116054001000"}', "python"),
+        ('{"seqNum": 5, "sourceVersion": 1}', "python"),
+        ('{"snapshotId": 3, "index": 1, "scanSnapshot": false}', "python"),
+        ('{"offsets": {"orders": {"groupName": "g", "offset": "1-0"}}}', "python"),
+        ('[{"shard": 2}]', "python"),
+        ('{"orders": {"broker-a": {"0": 2}}}', "python"),
+        # Fields of a connector with values that it never writes.
+        ('{"offsetCommitTime":2}', "unknown"),
+        ('{"commitTime":null}', "unknown"),
+        ('{"seqNum":"5","sourceVersion":1}', "unknown"),
+        ('{"snapshotId":3,"index":1,"scanSnapshot":"maybe"}', "unknown"),
+        ('{"version":1,"snapshot_id":"2","position":"x","scan_all_files":"no"}', "unknown"),
+        ('{"version":1,"snapshot_id":-12,"position":-3,"scan_all_files":false}', "unknown"),
+        ('{"version":1,"snapshot_id":1,"position":1e3,"scan_all_files":false}', "unknown"),
+        ('{"_data":{"a":1}}', "unknown"),
+        ('{"a":{"iteratorType":null},"b":{"iteratorType":[1]}}', "unknown"),
+        ('[{"shard":2}]', "unknown"),
+        ('{"orders":{}}', "unknown"),
+        ("1000000000000000000000000000002", "unknown"),
+    ],
+)
+def test_forms_that_are_nearly_a_connectors(text: str, kind: str, tmp_path: Path) -> None:
+    cp = stream(tmp_path, text)
+    assert (kinds(cp), options(cp)) == ([kind], [None])
+    for verb in (floodmark.upgrade, floodmark.copy):  # what nobody knows is carried as it is
+        verb(str(cp), str(tmp_path / verb.__name__), execute=True)
+        assert (tmp_path / verb.__name__ / "offsets/3").read_text().endswith(f"\n{text}")
+
+
+def test_a_version_below_zero_makes_no_option(tmp_path: Path) -> None:
+    text = samples.DELTA_OFFSET.replace('"reservoirVersion":7', '"reservoirVersion":-2')
+    assert options(stream(tmp_path, text)) == [None]
+
+
+def test_what_cannot_be_read_again_is_not_taken_back(tmp_path: Path) -> None:
+    cp = stream(tmp_path, lambda batch: str(batch))
+    with pytest.raises(WouldLose, match="may not come") as refused:
+        floodmark.rewind(str(cp), to_batch=1)
+    assert "if it is a memory stream or a socket" in refused.value.why
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"seqNum":3,"sourceVersion":1}', '{"cursor":"3"}', KAFKA],
+    ids=["auto", "any", "kafka"],
+)
+def test_files_of_a_sources_own_are_not_left_behind_without_a_word(
+    text: str, tmp_path: Path
+) -> None:
+    cp = stream(tmp_path, text, **{"0__rocksdb/000012.sst": b"x"})
+    asked = {"source_kinds": {"0": "kafka"}} if text == KAFKA else {}
+    new = str(tmp_path / "new")
+    with pytest.raises(WouldLose, match=r"files of its own, such as sources/0/rocksdb/000012\.sst"):
+        floodmark.upgrade(str(cp), new, without_state=True, **asked)
+    with pytest.raises(WouldLose, match="may not come"):
+        floodmark.upgrade(str(cp), new, from_batch=1, **asked)
+    floodmark.upgrade(str(cp), new, without_state=True, accept="out-of-reach", **asked)
+    floodmark.upgrade(str(cp), new, execute=True, **asked)
+    assert (tmp_path / "new/sources/0/rocksdb/000012.sst").read_bytes() == b"x"
