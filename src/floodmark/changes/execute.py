@@ -225,7 +225,14 @@ def _finish(
     try:
         journal.block(target, plan)
         _keep(plan, places)
-        for done, _ in enumerate(_each(plan, places, rewriter), 1):
+        done = 0
+        for done, _ in enumerate(_each(plan, places), 1):
+            tell("steps", done, len(plan.steps))
+        # One after the other: each uses what memory and what processors there are.
+        for rewriting in _rewrites(plan):
+            assert rewriter is not None
+            rewriter.rewrite(rewriting, places)
+            done += 1
             tell("steps", done, len(plan.steps))
         verify(plan, places, rewriter)
         if read_data:
@@ -285,7 +292,7 @@ def _keep(plan: Plan, places: PlanPlaces) -> None:
                 continue
 
 
-def _each(plan: Plan, places: PlanPlaces, rewriter: Rewriter | None) -> Iterator[Step]:
+def _each(plan: Plan, places: PlanPlaces) -> Iterator[Step]:
     steps = [step for step in plan.steps if not isinstance(step, RewriteState)]
     if not (places.target.reads_cost and not plan.in_place):
         for step in steps:
@@ -294,11 +301,6 @@ def _each(plan: Plan, places: PlanPlaces, rewriter: Rewriter | None) -> Iterator
         # A new checkpoint is blocked until it is whole, so the order of its files is free.
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             yield from pool.map(lambda step: _do(step, places), steps)
-    # One after the other: each uses what memory and what processors there are.
-    for rewriting in _rewrites(plan):
-        assert rewriter is not None
-        rewriter.rewrite(rewriting, places)
-        yield rewriting
 
 
 def _rewrites(plan: Plan) -> list[RewriteState]:

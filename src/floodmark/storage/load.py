@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum
@@ -33,6 +34,7 @@ from floodmark.storage.files import Files, Listing
 
 # One page of an S3 listing.
 _LISTED_WHERE_IT_COSTS = 1000
+_TOPICS = re.compile(r'\{"[^"]+":\{"[0-9]+":')  # a topic with partitions: Kafka's or Event Hubs'
 _CHECKED_WHERE_FREE = 500
 _Entry = TypeVar("_Entry")
 
@@ -329,7 +331,7 @@ def _initial_offsets(
     asked = {
         source: path
         for source, text in (entry.offsets if entry else ())
-        if (text is None or text.lstrip("-").isdecimal() or ": " in text or _is_alike(text))
+        if (text is None or text.lstrip("-").isdecimal() or ": " in text or _TOPICS.match(text))
         and (path := f"{SOURCES}/{source}/0") in there
     }
     reading.fetch((), asked.values())
