@@ -89,6 +89,7 @@ class Campaign:
         self._rng = random.Random(f"{seed} {scenario.name}")
         where = s3.place("chaos") if s3 else str(base)
         self._checkpoint = (s3.objects(where) if s3 else base) / "checkpoint"
+        self._url, self._storage = f"{where}/checkpoint", s3.storage_options if s3 else {}
         self._conf = {**scenario.conf, **(conf or {})}
         (base / "held").mkdir(parents=True)
         self.events = Events(self._rng)
@@ -133,7 +134,7 @@ class Campaign:
         with self._driver(available_now=True, environment={}) as driver:
             status = driver.wait(ENDS_WITHIN)
             assert status == 0, f"{self.scenario.name}: status {status}\n{driver.last_words()}"
-        inspection = api.inspect(str(self._checkpoint))
+        inspection = api.inspect(self._url, self._storage)
         assert inspection.in_flight_batch is None
         self.require_equal()
 
@@ -146,7 +147,8 @@ class Campaign:
             environment["FLOODMARK_CHAOS_SLOW_MS"] = str(SLOW_MS)
         if point is not None and self.scenario.holds(point):
             environment["FLOODMARK_CHAOS_HOLD"] = f"{point.value}:{nth}"
-        trap = trap_for(point, self.scenario, self._checkpoint, self._sink, nth, self._rng)
+        held = self._base / "held"
+        trap = trap_for(point, self.scenario, self._checkpoint, held, self._sink, nth, self._rng)
         available_now = self._rng.random() < 0.5
         with self._driver(available_now=available_now, environment=environment) as driver:
             if not wait_for(trap, driver):
@@ -244,7 +246,7 @@ class Campaign:
         """Floodmark reads from the dead stream's checkpoint what the folders say."""
         if aftermath.planned is None:
             return
-        inspection = api.inspect(str(self._checkpoint))
+        inspection = api.inspect(self._url, self._storage)
         assert inspection.latest_batch == aftermath.planned
         assert inspection.committed_batch == aftermath.committed
         assert inspection.in_flight_batch == aftermath.in_flight

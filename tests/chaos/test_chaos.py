@@ -1,9 +1,10 @@
 """Crash anywhere, lose nothing: drivers killed with SIGKILL at each point of the protocol.
 
-Four short campaigns run with every `make test`; the whole matrix is `make soak`. The
-environment varies and narrows that: FLOODMARK_CHAOS_SEED, FLOODMARK_CHAOS_ONLY (part of a
-scenario's name), FLOODMARK_CHAOS_KILLS (so many a scenario, drawn from all points) and
-FLOODMARK_CHAOS_MINUTES (no scenario begins later than that).
+Four short campaigns run with every `make test`; the whole matrix is `make soak`, with three
+scenarios more whose checkpoint Spark writes to S3. The environment varies and narrows that:
+FLOODMARK_CHAOS_SEED, FLOODMARK_CHAOS_ONLY (part of a scenario's name), FLOODMARK_CHAOS_KILLS (so
+many a scenario, drawn from all points) and FLOODMARK_CHAOS_MINUTES (no scenario begins later than
+that).
 """
 
 from __future__ import annotations
@@ -15,12 +16,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
 
 from chaos.campaign import Campaign, Tally, run_campaign
 from chaos.scenario import Scenario, matrix
 from floodmark.drills.points import Point
+
+if TYPE_CHECKING:
+    from services.s3 import S3Server
 
 SEED = os.environ.get("FLOODMARK_CHAOS_SEED", "2026")
 RANDOM_KILLS = 2
@@ -34,6 +39,11 @@ SHORT = {
     Scenario("files", "distinct", "rocksdb", "postgres"): (Point.AFTER_SINK, Point.AFTER_COMMIT),
     Scenario("delta", "totals", "hdfs", "delta-batch"): (Point.AFTER_SINK,),
 }
+ON_S3 = [
+    Scenario("files", "totals", "hdfs", "postgres"),
+    Scenario("files", "distinct", "rocksdb", "delta-batch"),
+    Scenario("delta", "all", "none", "delta"),
+]
 
 
 @pytest.fixture
@@ -43,6 +53,14 @@ def campaign(request: pytest.FixtureRequest, fetched: ModuleType, tmp_path: Path
     kafka = request.getfixturevalue("kafka") if scenario.source == "kafka" else None
     postgres = request.getfixturevalue("postgres") if scenario.sink == "postgres" else None
     return Campaign(scenario, tmp_path / "campaign", SEED, kafka, postgres)
+
+
+@pytest.fixture
+def on_s3(request: pytest.FixtureRequest, s3: S3Server, tmp_path: Path) -> Campaign:
+    scenario: Scenario = request.param
+    postgres = request.getfixturevalue("postgres") if scenario.sink == "postgres" else None
+    folder = tmp_path / "campaign"
+    return Campaign(scenario, folder, SEED, None, postgres, s3, s3.spark_conf)
 
 
 @pytest.mark.spark
@@ -120,3 +138,15 @@ def test_the_whole_matrix(campaign: Campaign, soak: Soak) -> None:
     soak.survived += 1
     print(f"\nseed {SEED}, {campaign.scenario}: {tally.words()}", flush=True)
     assert tally.kills, "no driver was killed, so nothing was shown"
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("on_s3", ON_S3, indirect=True, ids=str)
+def test_kills_with_the_checkpoint_on_s3(on_s3: Campaign) -> None:
+    wanted = chosen(on_s3.scenario)
+
+    tally = run_campaign(on_s3, wanted)
+
+    print(f"\nseed {SEED}, {on_s3.scenario} on S3: {tally.words()}", flush=True)
+    assert tally.kills >= min(len(wanted), KILLS)

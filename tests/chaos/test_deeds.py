@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +16,7 @@ import pytest
 
 from chaos.deeds import Deed, Deeds, possible
 from chaos.scenario import Scenario
+from mounted import can_mount
 
 SEED = os.environ.get("FLOODMARK_DEEDS_SEED", "2026")
 ROUNDS = int(os.environ.get("FLOODMARK_DEEDS_ROUNDS", "2"))
@@ -36,18 +36,6 @@ IMPATIENT = {
     "spark.hadoop.fs.s3a.retry.interval": "100ms",
     "spark.hadoop.fs.s3a.connection.establish.timeout": "2s",
 }
-
-
-def can_mount(place: Path) -> bool:
-    place.mkdir()
-    try:
-        command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
-        if subprocess.run(command, capture_output=True, check=False).returncode:
-            return False
-    except OSError:
-        return False
-    subprocess.run(["umount", str(place)], check=True)
-    return True
 
 
 @pytest.fixture

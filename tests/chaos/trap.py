@@ -25,6 +25,7 @@ def trap_for(
     point: Point | None,
     scenario: Scenario,
     checkpoint: Path,
+    held: Path,
     sink: object,
     nth: int,
     rng: random.Random,
@@ -34,7 +35,7 @@ def trap_for(
         lease = checkpoint / "_floodmark" / "lease.json"
         return after(lease, rng.uniform(0, RANDOM_WITHIN))
     if scenario.holds(point):
-        return _appeared(checkpoint.parent / "held")
+        return _appeared(held)
     if point is Point.DURING_STATE:
         return _state_begun(checkpoint, nth)
     if point in (Point.DURING_SINK, Point.AFTER_SINK):

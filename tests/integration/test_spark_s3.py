@@ -7,15 +7,13 @@ place. A batch query over all input says what the stream must have.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from s3_stream import COUNTED, TOTAL, Commands, feed, oracle, written
 
-import floodmark
 from floodmark import api
 from floodmark.changes.apply import Carrying
 from floodmark.checkpoint.relative_path import RelativePath
@@ -28,22 +26,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
-APPLICATION = """
-from floodmark import pipeline
-
-@pipeline(checkpoint="{root}/checkpoint")
-def sales(spark, start, *, root, orders, sink):
-    rows = spark.readStream.schema("customer STRING, paid LONG").json(orders)
-    summed = rows.groupBy("customer").agg({sums})
-
-    def write(batch, number):
-        batch.coalesce(1).write.mode("overwrite").json(sink)
-
-    return summed.writeStream.outputMode("complete").foreachBatch(write)
-"""
-TOTAL = 'F.sum("paid").alias("total")'
-COUNTED = f'{TOTAL}, F.count("paid").alias("count")'
-
 
 @pytest.fixture
 def session(spark: Any, s3: S3Server) -> Any:
@@ -52,13 +34,6 @@ def session(spark: Any, s3: S3Server) -> Any:
     for key, value in s3.spark_conf.items():
         found.conf.set(key.removeprefix("spark.hadoop."), value)
     return found
-
-
-def feed(folder: Path, *numbers: int) -> None:
-    folder.mkdir(exist_ok=True)
-    for number in numbers:
-        line = f'{{"customer": "c{number % 3}", "paid": {number}}}\n'
-        (folder / f"{number}.json").write_text(line)
 
 
 def totals(session: Any, orders: Path, sink: Path) -> Any:
@@ -70,19 +45,6 @@ def totals(session: Any, orders: Path, sink: Path) -> Any:
     summed = rows.groupBy("customer").sum("paid").toDF("customer", "total")
     writer = summed.writeStream.outputMode("complete").foreachBatch(write)
     return writer.trigger(availableNow=True)
-
-
-def oracle(orders: Path) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for file in orders.glob("*.json"):
-        row = json.loads(file.read_text())
-        found[row["customer"]] = found.get(row["customer"], 0) + row["paid"]
-    return found
-
-
-def written(sink: Path) -> dict[str, int]:
-    lines = [line for file in sink.glob("*.json") for line in file.read_text().splitlines()]
-    return {row["customer"]: row["total"] for row in map(json.loads, lines)}
 
 
 def test_spark_writes_to_s3_and_floodmark_reads_rewrites_and_runs_on(
@@ -134,45 +96,6 @@ def test_of_many_that_create_a_file_on_s3_one_does(session: Any, s3: S3Server) -
 # The verbs as commands, each with a JVM of its own ------------------------------------------------
 
 
-class Commands:
-    """`floodmark` on a stream whose checkpoints lie on S3."""
-
-    def __init__(self, s3: S3Server, folder: Path) -> None:
-        self.s3, self.folder = s3, folder
-        self.place = s3.place("commands")
-        self.orders, self.sink = folder / "orders", folder / "sink"
-        self.conf = [part for pair in s3.spark_conf.items() for part in ("--conf", "=".join(pair))]
-        self.conf += ["--conf", "spark.sql.shuffle.partitions=2", "--master", "local[2]"]
-        options = s3.storage_options
-        self.storage = ["--storage", f"key={options['key']}", "--storage"]
-        self.storage += [f"secret={options['secret']}", "--storage"]
-        self.storage += [f"endpoint_url={options['endpoint_url']}", "--storage"]
-        self.storage += ['client_kwargs={"region_name": "us-east-1"}']
-
-    def write(self, name: str, sums: str) -> Path:
-        path = self.folder / name
-        text = APPLICATION.replace("{sums}", sums)
-        path.write_text(f"import pyspark.sql.functions as F\n{text}")
-        return path
-
-    def root(self, name: str) -> str:
-        return f"{self.place}/{name}"
-
-    def settings(self, root: str) -> list[str]:
-        given = {"root": root, "orders": self.orders, "sink": self.sink}
-        return [part for key, value in given.items() for part in ("--set", f"{key}={value}")]
-
-    def run(self, *arguments: str, expected: int = 0) -> str:
-        command = [str(Path(sys.executable).with_name("floodmark")), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
-        assert done.returncode == expected, f"{arguments}\n{done.stdout}\n{done.stderr}"
-        return done.stdout + done.stderr
-
-    def stream(self, app: Path, name: str, *more: str) -> str:
-        root = self.root(name).replace("s3://", "s3a://")
-        return self.run("run", str(app), "--available-now", *self.settings(root), *self.conf, *more)
-
-
 @pytest.fixture
 def commands(s3: S3Server, tmp_path: Path) -> Commands:
     made = Commands(s3, tmp_path)
@@ -184,35 +107,44 @@ def commands(s3: S3Server, tmp_path: Path) -> Commands:
 @pytest.mark.timeout(1800)
 def test_run_migrate_repartition_rehearse_and_bootstrap_on_s3(commands: Commands) -> None:
     first, second = commands.write("first.py", TOTAL), commands.write("second.py", COUNTED)
-    told = commands.stream(first, "a")
-    assert "slow-file-manager" in told, "Spark's default on S3 is named, with what is quicker"
-    assert written(commands.sink) == oracle(commands.orders)
-    old = f"{commands.root('a')}/checkpoint"
+    old, storage = commands.checkpoint("a"), commands.storage
+    said = commands.stream(first, "a")
+    assert "slow-file-manager" in said, "Spark's default on S3 is named, with what is quicker"
 
-    settings = commands.settings(commands.root("a").replace("s3://", "s3a://"))
-    common = [*settings, *commands.conf, *commands.storage]
-    same = json.loads(
-        commands.run("check", old, str(first), "--rehearse", "--json", *common).partition("\n{")[0]
-        or "{}"
-    )
-    assert same["decided_by"] == "rehearsal"
-    assert same["verdict"] in ("same", "compatible")
+    code = [*commands.settings("a"), *commands.conf, *storage]
+    answer, _ = commands.run("check", old, first, "--rehearse", "--json", *code)
+    judged = json.loads(answer)
+    assert judged["decided_by"] == "rehearsal"
+    assert judged["verdict"] in ("same", "compatible")
 
-    moved = f"{commands.root('b')}/checkpoint"
-    commands.run("migrate", old, moved, "--app", str(second), "--execute", "--wait", "60", *common)
+    code = [*commands.settings("b"), *commands.conf, *storage]
+    wait = ["--execute", "--wait", "60"]
+    commands.run("migrate", old, commands.checkpoint("b"), "--app", second, *wait, *code)
     feed(commands.orders, 7, 8)
     commands.stream(second, "b")
-    assert written(commands.sink) == oracle(commands.orders)
 
-    spread = f"{commands.root('c')}/checkpoint"
-    commands.run("repartition", moved, spread, "--partitions", "5", "--execute", *commands.storage)
+    spread = commands.checkpoint("c")
+    told = ["--partitions", "5", *wait, *storage]
+    commands.run("repartition", commands.checkpoint("b"), spread, *told)
     feed(commands.orders, 9, 10)
-    commands.stream(second, "c", "--conf", "spark.sql.shuffle.partitions=5")
-    assert written(commands.sink) == oracle(commands.orders)
+    commands.stream(second, "c", partitions=5)
+    assert api.inspect(spread, commands.s3.storage_options).state[0].partitions == 5
 
-    rows = [{"customer": key, "total": value} for key, value in oracle(commands.orders).items()]
+    _bootstrap(commands, first)
+
+
+def _bootstrap(commands: Commands, app: str) -> None:
+    """A state from a table; the stream then reads a folder of its own, in which one file lies."""
+    before = oracle(commands.orders)
     table = commands.folder / "state.json"
-    table.write_text(
-        "".join(json.dumps({"customer": r["customer"], "sum": r["total"]}) + "\n" for r in rows)
-    )
-    assert floodmark.inspect(spread, commands.s3.storage_options).state[0].partitions == 5
+    rows = [{"customer": name, "sum": total} for name, total in before.items()]
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    commands.orders = commands.folder / "later"
+    commands.orders.mkdir()
+    code = [*commands.settings("d"), *commands.conf, *commands.storage]
+    made = commands.checkpoint("d")
+    commands.run("bootstrap", made, "--app", app, "--state", str(table), "--execute", *code)
+    feed(commands.orders, 11)
+    status, said = commands.tried(app, "d")
+    assert status == 0, said
+    assert written(commands.sink) == {**before, "c2": before["c2"] + 11}

@@ -22,7 +22,7 @@ from floodmark import api
 from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
 from floodmark.engine.start import lease
-from floodmark.errors import CannotRead, FloodmarkError
+from floodmark.errors import CannotRead, FloodmarkError, Unfinished
 from floodmark.storage.files import open_files
 from floodmark.storage.lease_files import read_holder
 from services.fault_proxy import Choice, Fault, FaultProxy
@@ -52,6 +52,10 @@ class Place:
     @property
     def new(self) -> str:
         return f"{self.url}-new"
+
+    @property
+    def kept(self) -> str:
+        return f"{self.url}-kept"
 
     def tree(self, url: str) -> dict[str, bytes]:
         """What lies there, by the server's own folder; the tool's notes left out."""
@@ -98,7 +102,10 @@ CHANGING: dict[str, Callable[[Place], Any]] = {
         at.url, to_batch=1, accept="out-of-reach", storage=at.options, carrying=at.go
     ),
     "backup": lambda at: api.backup(at.url, at.new, storage=at.options, carrying=at.go),
+    "restore": lambda at: api.restore(at.kept, at.new, storage=at.options, carrying=at.go),
+    "repair": lambda at: api.repair(at.url, accept="repeats", storage=at.options, carrying=at.go),
 }
+IN_PLACE = ("rewind", "repair")
 
 
 @pytest.fixture(scope="module")
@@ -114,11 +121,24 @@ def place(s3: S3Server, proxy: FaultProxy) -> Place:
     return Place(s3, url, {**s3.storage_options, "endpoint_url": proxy.endpoint})
 
 
-def _again(place: Place) -> Place:
-    """A place of its own for one more try."""
+def _again(verb: str, place: Place) -> Place:
+    """A place of its own for one more try, with what the verb needs."""
     url = place.s3.place("faults")
     shutil.copytree(GOLDEN, place.s3.objects(url))
-    return Place(place.s3, url, place.options)
+    made = Place(place.s3, url, place.options)
+    if verb == "repair":
+        (made.s3.objects(url) / "state/0/0/3.delta").unlink()
+    if verb == "restore":
+        api.backup(url, made.kept, storage=made.options, carrying=made.go)
+    return made
+
+
+def _go_on(verb: str, place: Place) -> None:
+    """As the error says: the same again, or what was begun is finished."""
+    try:
+        CHANGING[verb](place)
+    except Unfinished:
+        api.resume(place.url, storage=place.options, carrying=place.go)
 
 
 def test_the_proxy_changes_nothing(place: Place, proxy: FaultProxy) -> None:
@@ -170,22 +190,23 @@ def _reads_right(verb: str, place: Place, proxy: FaultProxy, most: int) -> int:
 def _changes_right(verb: str, place: Place, proxy: FaultProxy, most: int, faults: Faults) -> int:
     """A change under a fault, then repeated without one: what it leaves is always the same."""
     change, tried = CHANGING[verb], 0
+    whole = _again(verb, place)
     with proxy.faulty(lambda *_: None):
-        change(place)
+        change(whole)
         requests = proxy.seen
-    right = _left(verb, place)
+    right = _left(verb, whole)
     for fault, lasting in faults:
         for at in _positions(requests, most, f"{verb} {fault} {lasting}"):
-            one = _again(place)
+            one = _again(verb, place)
             before = one.tree(one.url)
             with proxy.faulty((_from if lasting else _once)(fault, at)):
                 first = _outcome(change, one)
                 assert fault in proxy.faults
             told = f"{fault} at {at} of {requests}, lasting: {lasting}; {first}"
             if isinstance(first, FloodmarkError):
-                change(one)
+                _go_on(verb, one)
             assert _left(verb, one) == right, told
-            if verb != "rewind":
+            if verb not in IN_PLACE:
                 assert one.tree(one.url) == before, told
             tried += 1
     return tried
@@ -196,7 +217,7 @@ def _left(verb: str, place: Place) -> dict[str, bytes]:
         goal = f"{place.url}-restored"
         api.restore(place.new, goal, storage=place.options, carrying=place.go)
         return place.tree(goal)
-    if verb == "rewind":
+    if verb in IN_PLACE:
         found = place.tree(place.url)
         assert len(json.loads(found.pop("metadata"))["id"]) == 36  # a new one each time
         return found
@@ -208,7 +229,7 @@ def test_a_verb_that_reads(verb: str, place: Place, proxy: FaultProxy) -> None:
     assert _reads_right(verb, place, proxy, 1) == len(LOSES)
 
 
-@pytest.mark.parametrize("verb", ["upgrade", "rewind"])
+@pytest.mark.parametrize("verb", ["upgrade", "rewind", "repair"])
 def test_a_verb_that_changes(verb: str, place: Place, proxy: FaultProxy) -> None:
     faults = ((Fault.DROPPED_AFTER, False), (Fault.ERROR_500, True))
     assert _changes_right(verb, place, proxy, 1, faults) == 2

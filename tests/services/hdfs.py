@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -54,6 +57,20 @@ class HdfsServer(Server):
         ask = f"http://127.0.0.1:{self.http_port}/webhdfs/v1{path}?op=MKDIRS"
         urllib.request.urlopen(urllib.request.Request(ask, method="PUT"), timeout=30).close()
         return path
+
+    @contextmanager
+    def safe_mode(self) -> Iterator[None]:
+        """What is there can be read, and nothing can be written."""
+        self._admin("enter")
+        try:
+            yield
+        finally:
+            self._admin("leave")
+
+    def _admin(self, word: str) -> None:
+        admin = ("org.apache.hadoop.hdfs.tools.DFSAdmin", "-fs", self.rpc("/"))
+        command = java(self._jars, *admin, "-safemode", word)
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
 
     def web(self, path: str) -> str:
         """For fsspec."""

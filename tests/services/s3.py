@@ -18,9 +18,11 @@ class S3Server(Server):
     name = "s3"
     bucket = "floodmark"
 
-    def __init__(self, jars: tuple[Path, ...]) -> None:
+    def __init__(self, jars: tuple[Path, ...], asks_who: bool = False) -> None:
+        """`asks_who`: it takes no request without the right key, secret and time."""
         super().__init__()
         self._jars = jars
+        self._asks_who = asks_who
         self._numbers = count(1)
         self.port = free_port()
 
@@ -31,7 +33,9 @@ class S3Server(Server):
         (objects / self.bucket).mkdir(parents=True, exist_ok=True)
         (self.folder / "logback.xml").write_text(QUIET)
         properties = {
-            "s3proxy.authorization": "none",
+            "s3proxy.authorization": "aws-v2-or-v4" if self._asks_who else "none",
+            "s3proxy.identity": "floodmark",
+            "s3proxy.credential": "floodmark",
             "s3proxy.endpoint": self.endpoint,
             "jclouds.provider": "filesystem-nio2",
             "jclouds.filesystem.basedir": objects,

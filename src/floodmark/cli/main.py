@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import os
@@ -206,6 +207,8 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if _debugging():
             raise
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return _full_disk(error)
         words = one_line(_public(f"{type(error).__name__}: {error}"))
         echo(
             f"floodmark: an error that should not happen: {words}\n"
@@ -213,6 +216,20 @@ def run(arguments: list[str]) -> int:
             err=True,
         )
         return _INTERNAL_ERROR
+
+
+def _full_disk(error: OSError) -> int:
+    """Storage says so itself: this is a file that floodmark needs on its way."""
+    import tempfile
+
+    where = error.filename or tempfile.gettempdir()
+    echo(
+        f"floodmark: the disk is full at {where}\n"
+        "  Files that are unpacked on the way need room in the folder for temporary files.\n"
+        "  Make room there, or name another folder with TMPDIR, and repeat the command.",
+        err=True,
+    )
+    return CannotRead.status
 
 
 def _waiting(verb: str) -> AbstractContextManager[object]:

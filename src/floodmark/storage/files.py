@@ -144,6 +144,10 @@ def is_a_file(location: str) -> NotACheckpoint:
 
 def unreadable(location: str, error: BaseException) -> CannotRead:
     """Storage's own complaint, in three parts."""
+    from floodmark.storage.complaints import known_complaint
+
+    if (known := known_complaint(location, error)) is not None:
+        return known
     if isinstance(error, FileNotFoundError):
         why = ""
         if location.startswith("file://") and not location.startswith("file:///"):

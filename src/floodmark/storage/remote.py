@@ -22,6 +22,7 @@ from floodmark.checkpoint.relative_path import (
 )
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, WrongUse
 from floodmark.limits import Held, check_size
+from floodmark.storage.complaints import is_no_bucket, no_bucket
 from floodmark.storage.files import Folder, Listing, first_line, is_a_file, unreadable
 
 # Hadoop's names for storages that fsspec calls otherwise.
@@ -98,7 +99,7 @@ class RemoteFiles:
             if kind == "file":
                 raise is_a_file(self.root)
             if kind is None:
-                raise unreadable(self.root, FileNotFoundError())
+                raise self._not_there()
         return Listing(files, not odd and (not capped or len(found) < (most or 0)), odd)
 
     def _listed(
@@ -216,6 +217,18 @@ class RemoteFiles:
         except FileGone:
             return None
 
+    def _not_there(self) -> CannotRead:
+        """S3 answers for a bucket that is missing as for an empty one, unless it is asked."""
+        if "s3" in _protocols(self.fs):
+            bucket = self.fs.split_path(self.folder)[0]
+            try:
+                self.fs.call_s3("head_bucket", Bucket=bucket, **self.fs.req_kw)
+            except FileNotFoundError:
+                return no_bucket(self.root, bucket)
+            except Exception as error:
+                return unreadable(self.root, error)
+        return unreadable(self.root, FileNotFoundError())
+
     def _shown(self, relative: str) -> str:
         return f"{self.root}/{relative}" if relative else self.root
 
@@ -232,7 +245,9 @@ class RemoteFiles:
         """Whatever a driver raises comes out as ours."""
         try:
             return question()
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            if is_no_bucket(error):
+                raise self._not_there() from None
             raise FileGone(f"{place} is not there") from None
         except FloodmarkError:
             raise

@@ -1,0 +1,87 @@
+"""Complaints of storage that have a known cause, as errors that say what to do about it."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+from floodmark.errors import CannotRead
+
+_S3 = {
+    "RequestTimeTooSkewed": (
+        "the storage refuses the clock of this machine",
+        "S3 takes requests whose time differs from its own by at most 15 minutes.",
+        "Set the clock of this machine, and repeat the command.",
+    ),
+    "InvalidAccessKeyId": (
+        "the storage does not know the access key",
+        "The key is wrong, or belongs to another store.",
+        "Check key and endpoint_url of --storage, or AWS_ACCESS_KEY_ID.",
+    ),
+    "SignatureDoesNotMatch": (
+        "the secret does not fit the access key",
+        "The storage computes another signature of the request than this machine.",
+        "Check secret of --storage, or AWS_SECRET_ACCESS_KEY.",
+    ),
+    "ExpiredToken": (
+        "the credentials have expired",
+        "A session token holds for some hours.",
+        "Get new credentials, and repeat the command.",
+    ),
+}
+_NO_CREDENTIALS = (
+    "there are no credentials for this storage",
+    "Neither --storage nor the environment nor a profile of this machine has any.",
+    "Pass --storage key=… --storage secret=…, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and "
+    "AWS_SECRET_ACCESS_KEY.",
+)
+_SAFE_MODE = (
+    "the NameNode is in safe mode",
+    "HDFS can be read, and takes no changes until it leaves that mode.",
+    "Wait for that (hdfs dfsadmin -safemode wait), and repeat the command.",
+)
+_FULL = (
+    "the disk is full",
+    "",
+    "Make room there, and repeat the command.",
+)
+
+
+def known_complaint(location: str, error: BaseException) -> CannotRead | None:
+    """By the code, the class or the words of a driver's error."""
+    found = _S3.get(_code(error)) or _by_kind(error)
+    if found is None:
+        return None
+    what, why, do = found
+    return CannotRead(f"{location}: {what}", why or str(error), do)
+
+
+def no_bucket(location: str, bucket: str) -> CannotRead:
+    """Not `NotThere`: a new place can be made in a bucket, a bucket cannot."""
+    return CannotRead(
+        f"{location}: there is no bucket {bucket}",
+        "The storage answers, and has no bucket of that name for these credentials.",
+        "Check the name and endpoint_url of --storage. Floodmark makes no buckets.",
+    )
+
+
+def is_no_bucket(error: BaseException) -> bool:
+    return _code(error) == "NoSuchBucket"
+
+
+def _by_kind(error: BaseException) -> tuple[str, str, str] | None:
+    if type(error).__name__ in ("NoCredentialsError", "PartialCredentialsError"):
+        return _NO_CREDENTIALS
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return _FULL
+    return _SAFE_MODE if "is in safe mode" in str(error) else None
+
+
+def _code(error: BaseException) -> str:
+    """S3's own word for what is wrong; s3fs keeps it in the cause of its error."""
+    for one in (error, error.__cause__):
+        response: dict[str, Any] = getattr(one, "response", None) or {}
+        code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
+        if code:
+            return str(code)
+    return ""
