@@ -10,7 +10,6 @@ import io
 import json
 import os
 import shutil
-import sys
 import tempfile
 import time
 import zipfile
@@ -25,6 +24,7 @@ from measure import (
     best,
     call_cpu_seconds,
     command_cpu_seconds,
+    s3_server,
     write_checkpoint,
 )
 
@@ -33,7 +33,6 @@ from floodmark.changes.apply import Carrying
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.storage.files import open_files
 
-ROOT = Path(__file__).resolve().parents[1]
 PARTITIONS, TABLES = 4, 16
 LARGE, SMALL = 32 << 20, 320 << 10
 """Bytes of an SST: 64 of them are 2 GB, or 20 MB."""
@@ -140,14 +139,7 @@ def planning(claims: Claims, checkpoint: Path, folder: Path) -> None:
 
 def on_s3(claims: Claims, folder: Path) -> None:
     """The store copies: what passes through this process does not grow with the state."""
-    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
-    import services as fetching  # type: ignore[import-not-found]
-
-    del sys.modules["services"]  # scripts/services.py, and then the package tests/services
-    sys.path.remove(str(ROOT / "scripts"))
-    from services.s3 import S3Server  # type: ignore[import-not-found]
-
-    with S3Server(fetching.s3_server()) as server:
+    with s3_server() as server:
         options = server.storage_options
         places = {}
         for name, table_bytes in (("large", 1 << 20), ("small", 10 << 10)):

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 CONF = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -78,6 +79,19 @@ def best(times: int, *measures: Callable[[], float]) -> list[float]:
 def peak_memory_mb() -> float:
     """Of the children that have ended."""
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+
+
+def s3_server() -> Any:
+    """A real S3 server on this machine, not started yet: that of the tests."""
+    root = Path(__file__).parents[2]
+    sys.path[:0] = [str(root / "tests"), str(root / "scripts")]
+    import services as fetching  # type: ignore[import-not-found]
+
+    del sys.modules["services"]  # scripts/services.py, and then the package tests/services
+    sys.path.remove(str(root / "scripts"))
+    from services.s3 import S3Server  # type: ignore[import-not-found]
+
+    return S3Server(fetching.s3_server())
 
 
 # A shared machine moves a ratio by a tenth from run to run: what is nearer to its limit than

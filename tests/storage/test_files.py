@@ -1,4 +1,7 @@
-"""One suite that every storage passes: local disk, memory, a real S3 server, a real HDFS."""
+"""One suite that every storage passes: local disk, memory, a real S3 server, a real HDFS.
+
+Emulators of Azure's and Google's storage are in the soak run, where adlfs and gcsfs are installed.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,9 @@ STORAGES = [
     "memory",
     pytest.param("s3", marks=pytest.mark.services),
     pytest.param("hdfs", marks=pytest.mark.services),
+    # Emulators that npm and Go fetch, and drivers that nothing else needs.
+    pytest.param("azure", marks=[pytest.mark.services, pytest.mark.soak]),
+    pytest.param("google", marks=[pytest.mark.services, pytest.mark.soak]),
 ]
 _NUMBERS = itertools.count()
 
@@ -45,8 +51,8 @@ def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Files]:
         hdfs = request.getfixturevalue("hdfs")
         yield open_files(hdfs.web(hdfs.place("files")))
     else:
-        s3 = request.getfixturevalue("s3")
-        yield open_files(s3.place("files"), s3.storage_options)
+        server = request.getfixturevalue(request.param)
+        yield open_files(server.place("files"), server.storage_options)
 
 
 def _paths(files: Files, folder: str = "") -> list[str]:

@@ -40,6 +40,26 @@ _SAFE_MODE = (
     "HDFS can be read, and takes no changes until it leaves that mode.",
     "Wait for that (hdfs dfsadmin -safemode wait), and repeat the command.",
 )
+_HADOOP_CREDENTIALS = (
+    "there are no credentials for this storage",
+    "Hadoop has none in the session's settings, and found none on this machine.",
+    "Pass --conf spark.hadoop.fs.s3a.access.key=… --conf spark.hadoop.fs.s3a.secret.key=…, or "
+    "name a provider in spark.hadoop.fs.s3a.aws.credentials.provider.",
+)
+_HADOOP_BUCKET = (
+    "there is no such bucket",
+    "The storage answers, and has no bucket of that name.",
+    "Check the name and spark.hadoop.fs.s3a.endpoint. Floodmark makes no buckets.",
+)
+# What a driver or Hadoop says, and no code or class of an error tells.
+_WORDS = {
+    "is in safe mode": _SAFE_MODE,
+    "NoAuthWithAWSException": _HADOOP_CREDENTIALS,
+    "Unable to load credentials": _HADOOP_CREDENTIALS,
+    "No AWS Credentials": _HADOOP_CREDENTIALS,
+    "UnknownStoreException": _HADOOP_BUCKET,
+    "NoSuchBucket": _HADOOP_BUCKET,
+}
 _FULL = (
     "the disk is full",
     "",
@@ -49,7 +69,7 @@ _FULL = (
 
 def known_complaint(location: str, error: BaseException) -> CannotRead | None:
     """By the code, the class or the words of a driver's error."""
-    found = _S3.get(_code(error)) or _by_kind(error)
+    found = _S3.get(_code(error)) or _by_kind(error) or _by_words(str(error))
     if found is None:
         return None
     what, why, do = found
@@ -74,7 +94,11 @@ def _by_kind(error: BaseException) -> tuple[str, str, str] | None:
         return _NO_CREDENTIALS
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return _FULL
-    return _SAFE_MODE if "is in safe mode" in str(error) else None
+    return None
+
+
+def _by_words(said: str) -> tuple[str, str, str] | None:
+    return next((found for words, found in _WORDS.items() if words in said), None)
 
 
 def _code(error: BaseException) -> str:

@@ -23,6 +23,7 @@ from floodmark.checkpoint.relative_path import (
     shown,
 )
 from floodmark.errors import CannotRead, FileGone, FloodmarkError
+from floodmark.storage.complaints import known_complaint
 from floodmark.storage.files import Folder, Listing, WritableFiles, open_files
 
 _Result = TypeVar("_Result")
@@ -213,7 +214,13 @@ def _asked(place: str, question: Callable[[], _Result]) -> _Result:
         kind = str(error.java_exception.getClass().getSimpleName())
         if kind == "FileNotFoundException":
             raise FileGone(f"{place} is not there") from None
-        words = str(error.java_exception.getMessage() or kind).splitlines()[0]
-        raise CannotRead(f"{place}: the storage answered with {kind}", words) from None
+        words = str(error.java_exception.getMessage() or kind)
+        known = known_complaint(place, OSError(f"{kind}: {words}"))
+        raise known or CannotRead(
+            f"{place}: the storage answered with {kind}",
+            words.splitlines()[0],
+            "Check the address and the settings of spark.hadoop.fs; it may also be worth a "
+            "second try.",
+        ) from None
     except (Py4JError, ConnectionError) as error:  # its JVM has ended
         raise CannotRead(f"{place}: Spark does not answer", str(error)) from error
