@@ -6,6 +6,8 @@ file, mapped into memory and never read whole, serves any number of goals.
 
 from __future__ import annotations
 
+import contextlib
+import mmap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,8 +49,8 @@ class Runs:
     def rows(self, goal: int) -> Iterator[Records]:
         import pyarrow as pa
 
-        with pa.memory_map(str(self._path)) as mapped:
-            runs = pa.ipc.open_file(mapped)
+        with _mapped(self._path) as mapped:
+            runs = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped)))
             held: list[pa.RecordBatch] = []
             count = 0
             for number, bounds in enumerate(self._bounds):
@@ -58,10 +60,25 @@ class Runs:
                 held.append(runs.get_batch(number).slice(first, last - first))
                 count += last - first
                 if count >= _PIECE:
-                    yield _records(held)
+                    found = _records(held)
                     held, count = [], 0
+                    _let_go(mapped)
+                    yield found
             if held:
                 yield _records(held)
+
+
+@contextlib.contextmanager
+def _mapped(path: Path) -> Iterator[mmap.mmap]:
+    """Not closed here: what was read of it may still be held."""
+    with path.open("rb") as file:
+        yield mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _let_go(mapped: mmap.mmap) -> None:
+    """Pages that were read would count as this process's memory, up to the whole state."""
+    if hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _records(batches: list[pa.RecordBatch]) -> Records:
