@@ -10,7 +10,7 @@ import pytest
 import floodmark
 from floodmark.changes.apply import Carrying
 from floodmark.engine.start.launch import start
-from floodmark.errors import FloodmarkError, Refused
+from floodmark.errors import Refused
 
 if TYPE_CHECKING:
     from services.hdfs import HdfsServer
@@ -71,17 +71,3 @@ def test_a_stream_on_hdfs_is_run_read_moved_and_run_on(
     assert moved.exception() is None
     assert read(spark, sink) == {"c0": 6, "c1": 4}
     assert floodmark.inspect(hdfs.web(new)).committed_batch == 1
-
-
-def test_a_start_while_the_name_node_is_in_safe_mode(
-    spark: Any, hdfs: HdfsServer, tmp_path: Path
-) -> None:
-    orders, sink, place = tmp_path / "orders", tmp_path / "sink", hdfs.rpc(hdfs.place("safe"))
-    feed(orders, 1)
-    query = totals(spark, orders, sink).trigger(availableNow=True)
-    with hdfs.safe_mode(), pytest.raises(FloodmarkError, match="safe mode") as caught:
-        start(query, place)
-    assert "dfsadmin -safemode wait" in caught.value.do
-    started = start(query, place)
-    assert started.awaitTermination(240)
-    assert read(spark, sink) == {"c1": 1}

@@ -7,7 +7,6 @@ place. A batch query over all input says what the stream must have.
 from __future__ import annotations
 
 import json
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from floodmark.changes.apply import Carrying
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.engine.spark.hadoop import checkpoint_files
 from floodmark.engine.start.launch import start
-from floodmark.errors import FloodmarkError, Refused
+from floodmark.errors import Refused
 
 if TYPE_CHECKING:
     from services.s3 import S3Server
@@ -92,27 +91,6 @@ def test_of_many_that_create_a_file_on_s3_one_does(session: Any, s3: S3Server) -
     assert made.count(True) == 1
     assert files.read(path) == b"%d" % made.index(True)
     assert not files.create(path, b"later")
-
-
-def test_a_bucket_that_is_not_there(session: Any, tmp_path: Path) -> None:
-    feed(tmp_path / "orders", 1)
-    query, began = totals(session, tmp_path / "orders", tmp_path / "sink"), time.monotonic()
-    with pytest.raises(FloodmarkError, match="no such bucket") as caught:
-        start(query, "s3a://no-such-bucket/ck")
-    assert "fs.s3a.endpoint" in caught.value.do
-    assert time.monotonic() - began < 120
-
-
-def test_a_start_without_credentials(session: Any, tmp_path: Path) -> None:
-    for setting in ("access.key", "secret.key"):
-        session.conf.unset(f"fs.s3a.{setting}")
-    feed(tmp_path / "orders", 1)
-    # Another bucket: Hadoop keeps a file system with the credentials that it was opened with.
-    query, began = totals(session, tmp_path / "orders", tmp_path / "sink"), time.monotonic()
-    with pytest.raises(FloodmarkError, match="no credentials") as caught:
-        start(query, "s3a://never-opened/ck")
-    assert "spark.hadoop.fs.s3a.access.key" in caught.value.do
-    assert time.monotonic() - began < 120
 
 
 # The verbs as commands, each with a JVM of its own ------------------------------------------------

@@ -229,7 +229,7 @@ def test_a_verb_that_reads(verb: str, place: Place, proxy: FaultProxy) -> None:
     assert _reads_right(verb, place, proxy, 1) == len(LOSES)
 
 
-@pytest.mark.parametrize("verb", ["upgrade", "rewind", "repair"])
+@pytest.mark.parametrize("verb", ["upgrade", "rewind"])
 def test_a_verb_that_changes(verb: str, place: Place, proxy: FaultProxy) -> None:
     faults = ((Fault.DROPPED_AFTER, False), (Fault.ERROR_500, True))
     assert _changes_right(verb, place, proxy, 1, faults) == 2
