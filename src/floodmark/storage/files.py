@@ -144,10 +144,6 @@ def is_a_file(location: str) -> NotACheckpoint:
 
 def unreadable(location: str, error: BaseException) -> CannotRead:
     """Storage's own complaint, in three parts."""
-    from floodmark.storage.complaints import known_complaint
-
-    if (known := known_complaint(location, error)) is not None:
-        return known
     if isinstance(error, FileNotFoundError):
         why = ""
         if location.startswith("file://") and not location.startswith("file:///"):
@@ -157,17 +153,21 @@ def unreadable(location: str, error: BaseException) -> CannotRead:
             why,
             "Check the path; relative paths start at the folder you are in.",
         )
-    if isinstance(error, PermissionError):
-        return CannotRead(
-            f"{location}: permission denied",
-            "The storage knows the path and does not let this user in.",
-            "Run as a user who may, or pass credentials with --storage KEY=VALUE.",
-        )
     if isinstance(error, NotADirectoryError):
         return NotThere(
             f"{location}: no such file or folder",
             "A part of the path is a file, not a folder.",
             "Check the path.",
+        )
+    from floodmark.storage.complaints import known_complaint
+
+    if (known := known_complaint(location, error)) is not None:
+        return known
+    if isinstance(error, PermissionError):
+        return CannotRead(
+            f"{location}: permission denied",
+            "The storage knows the path and does not let this user in.",
+            "Run as a user who may, or pass credentials with --storage KEY=VALUE.",
         )
     return CannotRead(
         f"{location}: the storage answered with an error",
