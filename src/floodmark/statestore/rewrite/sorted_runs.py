@@ -6,7 +6,6 @@ file, mapped into memory and never read whole, serves any number of goals.
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,7 +48,9 @@ class Runs:
     def rows(self, goal: int) -> Iterator[Records]:
         import pyarrow as pa
 
-        with _mapped(self._path) as mapped:
+        # Never closed by hand: what was read of it may still be held.
+        with self._path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             runs = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped)))
             held: list[pa.RecordBatch] = []
             count = 0
@@ -62,23 +63,12 @@ class Runs:
                 if count >= _PIECE:
                     found = _records(held)
                     held, count = [], 0
-                    _let_go(mapped)
+                    # Pages that were read would count as this process's memory, all of the state.
+                    if hasattr(mmap, "MADV_DONTNEED"):
+                        mapped.madvise(mmap.MADV_DONTNEED)
                     yield found
             if held:
                 yield _records(held)
-
-
-@contextlib.contextmanager
-def _mapped(path: Path) -> Iterator[mmap.mmap]:
-    """Not closed here: what was read of it may still be held."""
-    with path.open("rb") as file:
-        yield mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-
-
-def _let_go(mapped: mmap.mmap) -> None:
-    """Pages that were read would count as this process's memory, up to the whole state."""
-    if hasattr(mmap, "MADV_DONTNEED"):
-        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _records(batches: list[pa.RecordBatch]) -> Records:
