@@ -100,18 +100,21 @@ class LocalFiles:
     def _read(self, descent: Descent, path: RelativePath) -> bytes:
         # os.read needs a third of the time of open().read() on the small files of a log.
         path = RelativePath(path)
-        descriptor = self.opened(descent, path)
         try:
-            data = os.read(descriptor, _CHUNK)
-            if len(data) == _CHUNK:
-                check_size(path, os.fstat(descriptor).st_size)
-                os.lseek(descriptor, 0, os.SEEK_SET)
-                # It asks for the size first, so that a large file is not put together from pieces.
-                data = FileIO(descriptor, closefd=False).readall()
+            descriptor = descent.file(self.inner(path))
+            try:
+                data = os.read(descriptor, _CHUNK)
+                if len(data) == _CHUNK:
+                    check_size(path, os.fstat(descriptor).st_size)
+                    os.lseek(descriptor, 0, os.SEEK_SET)
+                    # It asks for the size first: a large file is not put together from pieces.
+                    data = FileIO(descriptor, closefd=False).readall()
+            finally:
+                os.close(descriptor)
+        except FileNotFoundError:
+            raise FileGone(f"{path} is not there") from None
         except OSError as error:
             raise unreadable(path, error) from None
-        finally:
-            os.close(descriptor)
         return data
 
     def opened(self, descent: Descent, path: str) -> int:
