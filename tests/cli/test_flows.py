@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,12 @@ def test_a_change_of_a_flow_goes_where_the_pipeline_looks_next(
     assert "Missing argument 'NEW'" in said
 
 
+# Each line has nine of the one before: a list of 387 million, if somebody walks it.
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{one}: &{one} [{', '.join([f'*{before}'] * 9)}]\n" for before, one in pairwise("abcdefghi")
+)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -96,6 +103,24 @@ def test_a_change_of_a_flow_goes_where_the_pipeline_looks_next(
             "name: x\nstorage: STORAGE\nlibraries: [{glob: {include: ../**}}]",
             "leads out of the specification's folder",
         ),
+        *(
+            (f"name: x\nstorage: STORAGE\nlibraries: {odd}", "libraries is no list of globs")
+            for odd in (
+                "[{glob: {include: ''}}]",
+                "[{glob: {include: [a, b]}}]",
+                "[{file: {path: a.py}}]",
+                "[{glob: a}]",
+                "abc",
+                "7",
+            )
+        ),
+        ("name: x\nstorage: STORAGE\nlibraries: [{glob: {include: /etc/*.py}}]", "leads out of"),
+        ("name:\tx\n\tstorage: y", "Line 1: found character"),
+        ("name: " + "[" * 900 + "]" * 900, "nested too deeply"),
+        ("name: !!python/object/apply:os.system [true]\nstorage: x", "could not determine"),
+        (BOMB + "name: x\nstorage: *i", "it has no storage"),
+        (BOMB + "name: x\nstorage: STORAGE\nlibraries: *i", "libraries is no list of globs"),
+        ("name: x\nstorage: a\n---\nname: y\nstorage: b", "found another document"),
         ("name: x\nstorage: EMPTY", "holds no checkpoints of a pipeline"),
         ("name: " + "x" * (1 << 20), "larger than a megabyte"),
     ],

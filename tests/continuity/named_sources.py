@@ -163,7 +163,8 @@ def _give(
 
 
 def _topic(folder: Path, source: str) -> str:
-    return f"{'-'.join(folder.parts[-2:])}-{source}"
+    topics: dict[str, str] = json.loads(os.environ["TOPICS"])
+    return topics[f"{folder.name}-{source}"]
 
 
 def _stream(spark: Any, one: NamedScenario, folder: Path, source: str, name: str | None) -> Any:

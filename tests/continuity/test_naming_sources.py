@@ -52,7 +52,10 @@ def test_naming_of_kafka_and_delta(
     there = connectors.split()
     chosen = [one for one in CONNECTED if one.connectors <= set(there)]
     jars = ",".join(str(jar) for name in there for jar in resolve(name, version))
-    run_all(version, chosen, tmp_path, capsys, KAFKA=kafka.bootstrap, CONNECTORS=jars)
+    names = [f"{at}-{source}" for at, one in enumerate(chosen) for source in one.kafka]
+    topics = json.dumps({name: kafka.create_topic(name) for name in names})
+    servers = {"KAFKA": kafka.bootstrap, "TOPICS": topics, "CONNECTORS": jars}
+    run_all(version, chosen, tmp_path, capsys, **servers)
 
 
 def run_all(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from floodmark import api
-from floodmark.errors import MalformedFile
+from floodmark.errors import CannotRead, MalformedFile
 
 HEAD = """\
 from pyspark import pipelines as dp
@@ -92,6 +92,9 @@ def test_a_specification_stands_for_its_definitions(tmp_path: Path) -> None:
     spec = tmp_path / "spark-pipeline.yml"
     spec.write_text("name: p\nstorage: file:///s\nlibraries:\n  - glob: {include: code/**}\n")
     assert [one.rule for one in api.lint(str(spec))] == ["flow-of-another-kind"]
+    spec.write_text("name: p\nstorage: file:///s\nlibraries:\n  - glob: {include: cdoe/**}\n")
+    with pytest.raises(CannotRead, match="names no definitions"):  # not: nothing found
+        api.lint(str(spec))
     spec.write_text("name: [")
     with pytest.raises(MalformedFile, match="no YAML"):
         api.lint(str(spec))

@@ -7,7 +7,7 @@ import tokenize
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from floodmark.errors import MalformedFile
+from floodmark.errors import CannotRead, MalformedFile
 from floodmark.storage.files import unreadable
 from floodmark.storage.pipeline_spec import (
     definition_files,
@@ -31,7 +31,14 @@ def _files(path: Path) -> Iterator[Path]:
     if not path.exists():
         raise unreadable(str(path), FileNotFoundError())
     if is_pipeline_spec(str(path)):
-        yield from definition_files(read_pipeline_spec(str(path)))
+        definitions = definition_files(read_pipeline_spec(str(path)))
+        if not definitions:
+            raise CannotRead(
+                f"{path}: it names no definitions that are there",
+                "No .py and no .sql file fits the globs of its libraries.",
+                "Write `- glob: {include: FOLDER/**}`, from the specification's folder on.",
+            )
+        yield from definitions
         return
     if not path.is_dir():
         yield path

@@ -84,11 +84,13 @@ def _settings(path: str, value: object) -> dict[str, str]:
 
 def _includes(path: str, value: object) -> tuple[str, ...]:
     try:
-        found = tuple(str(one["glob"]["include"]) for one in value or ())  # type: ignore[attr-defined]
+        found = tuple(one["glob"]["include"] for one in value or ())  # type: ignore[attr-defined]
     except (TypeError, KeyError):
+        found = (None,)
+    if not all(isinstance(one, str) and one.strip() for one in found):
         raise MalformedFile(
             f"{path}: libraries is no list of globs", do="Write `- glob: {include: FOLDER/**}`."
-        ) from None
+        )
     for one in found:
         if one.startswith("/") or ".." in one.split("/"):
             raise MalformedFile(f"{path}: {one!r} leads out of the specification's folder")
@@ -115,7 +117,9 @@ def _parsed(path: str, data: bytes) -> Mapping[str, Any]:
         ) from None
     try:
         value = yaml.safe_load(data)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except RecursionError:
+        raise MalformedFile(f"{path}: no YAML", "It is nested too deeply.", _GIVE) from None
+    except (yaml.YAMLError, ValueError) as error:
         raise MalformedFile(f"{path}: no YAML", _why(error), _GIVE) from None
     if not isinstance(value, dict):
         raise MalformedFile(f"{path}: no specification of a pipeline, it has no fields", do=_GIVE)
