@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from demonstration import Demo
     from services.azure import AzureServer
+    from services.cluster import SparkCluster
     from services.google import GoogleServer
     from services.hdfs import HdfsServer
     from services.kafka import KafkaServer
@@ -101,6 +102,21 @@ def google(fetched: ModuleType) -> Iterator[GoogleServer]:
 
     with GoogleServer(fetched.google_emulator()) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def shared_cluster() -> Iterator[SparkCluster]:
+    from services.cluster import SparkCluster
+
+    with SparkCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(shared_cluster: SparkCluster) -> SparkCluster:
+    """A master and two workers; whichever a test has killed is there again for the next."""
+    shared_cluster.renew()
+    return shared_cluster
 
 
 @pytest.fixture(scope="session")

@@ -27,8 +27,9 @@ class Driver(driver.Driver):
         available_now: bool,
         environment: Mapping[str, str],
         arguments: tuple[str, ...] = (),
+        master: str = "local[2]",
     ) -> None:
-        command = [FLOODMARK, "run", APPLICATION, "--master", "local[2]"]
+        command = [FLOODMARK, "run", APPLICATION, "--master", master]
         command += ["--spark-log", str(base / "spark.log")]
         command += ["--available-now"] if available_now else []
         command += arguments

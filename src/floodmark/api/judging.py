@@ -124,6 +124,7 @@ def check(
     rehearse: bool = False,
     cap_rows: int | None = None,
     empty_sources: bool = False,
+    scratch: str | None = None,
     spark_log: str | None = None,
     arguments: Iterable[str] = (),
     query: str | int | None = None,
@@ -164,6 +165,7 @@ def check(
             adopt,
             accepted_rules(several_of(accept)),
             script_options(arguments, query, py_files, script_limit),
+            scratch,
         )
         if outlined is not None:
             return check_outline(outlined, str(application), request)

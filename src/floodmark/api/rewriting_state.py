@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from floodmark.api.arguments import Storage, carrying_of, kept, require_state_extra, several_of
+from floodmark.api.arguments import (
+    Storage,
+    carrying_of,
+    kept,
+    parse_settings,
+    require_state_extra,
+    settings_of,
+    several_of,
+)
 from floodmark.errors import WrongUse
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
@@ -22,6 +30,8 @@ def repartition(
     *,
     partitions: int,
     on_spark: bool = False,
+    conf: Mapping[str, Any] | str | Iterable[str] = (),
+    master: str | None = None,
     accept: str | Iterable[str] = (),
     execute: bool = False,
     wait: float | str | None = None,
@@ -38,7 +48,8 @@ def repartition(
     def plan(origin: Origin) -> Plan:
         return plan_repartition(origin, absolute(new), partitions, several_of(accept))
 
-    with _rewriting(on_spark, carrying_of(carrying, execute, wait, storage)) as how:
+    session = _session(on_spark, settings_of(conf, master))
+    with _rewriting(session, carrying_of(carrying, execute, wait, storage)) as how:
         made = plan_new_place(str(path), str(new), plan, how)
         return kept(begin_new_place(made, how), how, out)
 
@@ -51,6 +62,8 @@ def convert(
     state_format: int | None = None,
     name: Mapping[str, str] | None = None,
     on_spark: bool = False,
+    conf: Mapping[str, Any] | str | Iterable[str] = (),
+    master: str | None = None,
     execute: bool = False,
     wait: float | str | None = None,
     storage: Storage | None = None,
@@ -79,7 +92,8 @@ def convert(
 
         return plan_named(origin, base, names)
 
-    with _rewriting(on_spark, carrying_of(carrying, execute, wait, storage)) as how:
+    session = _session(on_spark, settings_of(conf, master))
+    with _rewriting(session, carrying_of(carrying, execute, wait, storage)) as how:
         made = plan_new_place(str(path), str(new), plan, how)
         return kept(begin_new_place(made, how), how, out)
 
@@ -110,14 +124,25 @@ def _carried(origin: Origin, new: str, provider: str | None, state_format: int |
     return plan_upgrade(origin, new, UpgradeOptions())
 
 
+def _session(on_spark: bool, given: tuple[str, ...]) -> dict[str, str] | None:
+    """The settings of the Spark that rewrites; None where it is this process."""
+    if given and not on_spark:
+        raise WrongUse(
+            "--conf and --master are of the Spark that --on-spark uses",
+            "Without it this process writes the state.",
+            "Add --on-spark, or leave them out.",
+        )
+    return parse_settings(given, "--conf") if on_spark else None
+
+
 @contextmanager
-def _rewriting(on_spark: bool, carrying: Carrying) -> Iterator[Carrying]:
+def _rewriting(session: dict[str, str] | None, carrying: Carrying) -> Iterator[Carrying]:
     """In this process, or by the executors of a session: this process' own, or a new one."""
-    if not (on_spark and carrying.execute):
+    if session is None or not carrying.execute:
         yield carrying
         return
     from floodmark.engine.spark.session import some_session
     from floodmark.engine.state.rewriting import SparkRewriter
 
-    with some_session() as spark:
+    with some_session(conf=session) as spark:
         yield replace(carrying, rewriter=SparkRewriter(spark=spark, storage=carrying.storage))

@@ -54,6 +54,11 @@ _COLOURS = {"same": "green", "compatible": "green", "unknown": "yellow"}
 @click.option(
     "--empty-sources", is_flag=True, help="Rehearse with sources that give no records at all."
 )
+@click.option(
+    "--scratch",
+    metavar="DIR",
+    help="An empty folder for the fork; on a cluster one that all its machines see.",
+)
 @options.spark_log
 @options.script
 @options.spark

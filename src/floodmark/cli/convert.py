@@ -26,6 +26,7 @@ from floodmark.cli import changing, options
 )
 @options.source_names
 @click.option("--on-spark", is_flag=True, help="Let the executors of a Spark session do it.")
+@options.spark
 @changing.changing
 def command(checkpoint: str, new: str | None, storage: dict[str, Any], **named: Any) -> None:
     """Make NEW, the same stream in another form.

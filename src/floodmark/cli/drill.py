@@ -72,7 +72,8 @@ def _names(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
 @click.option(
     "--scratch",
     metavar="DIR",
-    help="An empty folder for checkpoints and sinks of the drill. [default: a temporary one]",
+    help="An empty folder for checkpoints and sinks of the drill; on a cluster one that all its "
+    "machines see. [default: a temporary one]",
 )
 @options.settings
 @options.script

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.cli import changing
+from floodmark.cli import changing, options
 
 
 @click.command("repartition")
@@ -21,6 +21,7 @@ from floodmark.cli import changing
     help="The new number of partitions.",
 )
 @click.option("--on-spark", is_flag=True, help="Let the executors of a Spark session do it.")
+@options.spark
 @changing.accept("hashed-by-all-keys")
 @changing.changing
 def command(checkpoint: str, new: str | None, storage: dict[str, Any], **named: Any) -> None:

@@ -72,6 +72,8 @@ class CheckOptions:
     accept: frozenset[str] = frozenset()
     """Rules whose silent changes are meant."""
     script: ScriptOptions = field(default_factory=ScriptOptions)
+    scratch: str | None = None
+    """Where the rehearsal's fork lies; a cluster needs a folder that all its machines see."""
 
 
 def check_application(
@@ -136,10 +138,12 @@ def _judged(
                 writer = found.again()
             if outlined is not None:
                 with skeleton_checkpoint(outlined) as made_of_it:
-                    rehearsal = rehearse(writer, made_of_it, load(made_of_it), empty=True)
+                    found_in_it = load(made_of_it)
+                    rehearsal = rehearse(writer, made_of_it, found_in_it, True, request.scratch)
             else:
                 assert files is not None
-                rehearsal = rehearse(writer, files, checkpoint, request.empty_sources)
+                empty = request.empty_sources
+                rehearsal = rehearse(writer, files, checkpoint, empty, request.scratch)
             comparison = replace(comparison, rehearsal=rehearsal)
         return judge_restart(comparison, request.accept)
 

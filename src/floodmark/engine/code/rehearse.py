@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -33,6 +32,7 @@ from floodmark.diagnosis.held import places_of
 from floodmark.engine.code.empty_leaves import EmptyLeaves, frame_of, replace_leaves
 from floodmark.engine.code.outline import clone_session
 from floodmark.engine.code.query import Query, read_query
+from floodmark.engine.proof.scratch import scratch_place
 from floodmark.engine.run.failure import cause_of, condition_of
 from floodmark.engine.spark.scala import jvm_field, scala_map
 from floodmark.errors import FloodmarkError, WrongUse
@@ -50,19 +50,26 @@ _ELSEWHERE = "elsewhere"
 DEFAULT_CAP = 1000
 
 
-def rehearse(writer: Any, files: Files, checkpoint: Checkpoint, empty: bool = False) -> Rehearsal:
+def rehearse(
+    writer: Any,
+    files: Files,
+    checkpoint: Checkpoint,
+    empty: bool = False,
+    scratch: str | None = None,
+) -> Rehearsal:
     """Runs one batch of the new code on a fork, with its own sources or with empty ones.
 
     A source that has nothing new to give is no test of the state: then empty ones stand in.
+    `scratch` is a folder for the fork; a cluster needs one that all its machines see.
     """
     if checkpoint.latest_batch is None:
         return Rehearsal(True, 0, False)
     query = read_query(writer)
     if not empty:
-        found = _attempt(writer, query, files, checkpoint, empty=False)
+        found = _attempt(writer, query, files, checkpoint, scratch, empty=False)
         if found is not None:
             return found
-    found = _attempt(writer, query, files, checkpoint, empty=True)
+    found = _attempt(writer, query, files, checkpoint, scratch, empty=True)
     if found is not None and not empty:
         # The real sources did read their offsets, before they said that nothing is new.
         found = replace(found, real_sources=True)
@@ -135,14 +142,17 @@ def _options_of(reader: Any) -> set[str]:
 
 
 def _attempt(
-    writer: Any, query: Query, files: Files, checkpoint: Checkpoint, empty: bool
+    writer: Any,
+    query: Query,
+    files: Files,
+    checkpoint: Checkpoint,
+    scratch: str | None,
+    empty: bool,
 ) -> Rehearsal | None:
     """None where there was nothing to run."""
-    require_one_machine(writer._spark)
-    with tempfile.TemporaryDirectory(
-        prefix="floodmark-rehearsal-", ignore_cleanup_errors=True
-    ) as made:
-        place = Path(made)
+    if scratch is None:
+        require_one_machine(writer._spark, "or name a folder that all machines see: --scratch DIR")
+    with scratch_place(scratch, "rehearsal") as place:
         fork = open_files(str(place / "fork"))
         fork_checkpoint(files, checkpoint, fork, place)
         session = clone_session(writer._spark, {})
@@ -158,13 +168,13 @@ def _attempt(
         return run_batch(to_nowhere(frame, query), query, place / "fork", batch, not empty)
 
 
-def require_one_machine(spark: Any) -> None:
+def require_one_machine(spark: Any, otherwise: str = "the rules need no fork") -> None:
     master = str(spark.sparkContext.master)
     if not master.startswith("local"):
         raise WrongUse(
             f"a rehearsal runs on one machine, and the master is {master}",
             "The fork lies on this machine's disk, where executors elsewhere do not reach it.",
-            "Run it with --conf spark.master=local[2]; the rules need no fork.",
+            f"Run it with --conf spark.master=local[2]; {otherwise}.",
         )
 
 

@@ -29,7 +29,7 @@ from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.source import read_source
 from floodmark.engine.app.watch import Act, NotCarriedOut, Watch
 from floodmark.engine.code.query import Query, read_query
-from floodmark.engine.drill.driver import SMALL_JVM
+from floodmark.engine.drill.driver import LOOPBACK, SMALL_JVM
 from floodmark.engine.drill.file_doors import FileDoors
 from floodmark.engine.drill.marks import SLOW, Marks
 from floodmark.engine.drill.overwrites import Overwrites
@@ -169,12 +169,20 @@ def _own_transactions(patches: Patches, places: Places) -> None:
 
 
 def _conf(spec: RunSpec) -> dict[str, str]:
-    found = {**SMALL_JVM, **spec.conf, **_own_conf(spec)}
+    small = SMALL_JVM if _own_conf(spec)[_MASTER].startswith("local") else _seen_from_elsewhere()
+    found = {**small, **spec.conf, **_own_conf(spec)}
     if spec.archive is not None:
         option = "SharedArchiveFile" if Path(spec.archive).exists() else "ArchiveClassesAtExit"
         own = f"-XX:+IgnoreUnrecognizedVMOptions -XX:{option}={spec.archive}"
         found[_JAVA_OPTIONS] = f"{found[_JAVA_OPTIONS]} {own}"
     return found
+
+
+def _seen_from_elsewhere() -> dict[str, str]:
+    """For a cluster: executors reach the driver by its own address, and rows are as slow there."""
+    found = {key: value for key, value in SMALL_JVM.items() if key not in LOOPBACK}
+    slow = os.environ.get(SLOW)
+    return found if slow is None else {**found, f"spark.executorEnv.{SLOW}": slow}
 
 
 def _own_conf(spec: RunSpec) -> dict[str, str]:

@@ -83,11 +83,11 @@ def drill_application(options: DrillOptions) -> Drill:
     chosen = _chosen(options)
     application_text(options.target)
     master = options.conf.get("spark.master", "local")
-    if not master.startswith("local"):
+    if not master.startswith("local") and options.scratch is None:
         raise WrongUse(
             f"a drill runs on one machine, and the master is {master}",
             "Its checkpoints and sinks lie on this machine's disk.",
-            "Leave --master out, or give local[2].",
+            "Leave --master out, or name a folder that all machines see: --scratch DIR.",
         )
     with ExitStack() as closing:
         place = closing.enter_context(scratch_place(options.scratch, "drill"))

@@ -13,12 +13,12 @@ from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.engine.spark.jvm import NOT_COMPILED
 from floodmark.storage.process import family, is_running, kill_family, process
 
+LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 # A JVM that starts quickly and stays small: it lives for seconds.
 SMALL_JVM = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.memory": "700m",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
+    **LOOPBACK,
     "spark.ui.enabled": "false",
     # More tasks than cores: while some have written their state, others have not.
     SHUFFLE_PARTITIONS: "3",

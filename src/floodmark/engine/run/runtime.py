@@ -50,7 +50,7 @@ from floodmark.engine.start.launch import (
     remove_half_made,
 )
 from floodmark.engine.start.lease import superseded
-from floodmark.errors import FloodmarkError, StoppedMidway, WrongUse
+from floodmark.errors import FloodmarkError, NotReachable, StoppedMidway, WrongUse
 from floodmark.rules.registry import all_rules
 from floodmark.storage.files import place_name
 
@@ -96,7 +96,7 @@ def run_application(
         if running is not None:
             require_settings(running, options.conf)
         places = [one.checkpoint for one in streams]
-        spark = running or build_session(_session_wish(pipelines, places, options))
+        spark = running or _session(_session_wish(pipelines, places, options))
         # A session of one's own needs no other beside it.
         sessions = {
             one.name: spark if running is None and len(pipelines) == 1 else spark.newSession()
@@ -114,6 +114,14 @@ def run_application(
         finally:
             if running is None:
                 end_session(spark, by_force=run is not None and run.held)
+
+
+def _session(wish: SessionOptions) -> Any:
+    """A master that is away may come back: the status is that of a failure which passes."""
+    try:
+        return build_session(wish)
+    except NotReachable as error:
+        raise StoppedMidway(error.what, error.why, error.do) from error
 
 
 def _session_wish(

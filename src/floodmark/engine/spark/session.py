@@ -17,7 +17,7 @@ from floodmark.engine.pipelines.pipeline import (
     connectors_named_in,
     connectors_reached,
 )
-from floodmark.engine.run.failure import sentence_of
+from floodmark.engine.spark.cluster import not_started, require_master, say_when_alone
 from floodmark.engine.spark.jars import needed
 from floodmark.engine.spark.java import require_java
 from floodmark.engine.spark.jvm import is_gone, kill, own_jvm, quiet_when_gone
@@ -80,6 +80,7 @@ def build_session(options: SessionOptions) -> Any:
         spark = _start(options.name, conf, options.log)
     tell("")
     quiet_when_gone(spark)
+    say_when_alone(spark)
     return spark
 
 
@@ -145,6 +146,7 @@ def settled_conf(options: SessionOptions) -> dict[str, str]:
     remember_environment(os.environ)
     remember_all(options.conf or {})
     conf = dict(options.conf or {})
+    require_master(conf)
     needs = dict.fromkeys((*options.needs, *connectors_reached(conf.values())))
     jars = needed(needs, conf)
     if "delta" in needs:
@@ -172,12 +174,10 @@ def _start(name: str, conf: Mapping[str, str], log: Path | None) -> Any:
     try:
         return builder.getOrCreate()
     except (PySparkException, OSError, RuntimeError) as error:
-        where = f"Spark's log is {log}." if log else ""
-        raise WrongUse(f"Spark does not start: {sentence_of(error)}", where) from error
+        raise not_started(error, conf, log) from error
     except Exception as error:
         if type(error).__module__.startswith("py4j"):
-            where = f"Spark's log is {log}." if log else ""
-            raise WrongUse(f"Spark does not start: {sentence_of(error)}", where) from error
+            raise not_started(error, conf, log) from error
         raise
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from floodmark.changes.execute import PlanPlaces
 from floodmark.changes.state_rewriter import StateRewriter
 from floodmark.checkpoint.layout import FileInfo
+from floodmark.engine.spark.cluster import by_executors
 from floodmark.engine.state.shuffled_rows import ROWS, by_goal, row_batch, slices
 from floodmark.state.files.records import Records
 from floodmark.state.rows.rowbytes import row_bytes
@@ -53,9 +54,11 @@ class SparkRewriter(StateRewriter):
         if moving:
             readers = self._numbers(max(len(old.partitions) for _, _, old in moving))
             frame = by_goal(readers.mapInArrow(task.read, ROWS), goal.partitions)
-            found = frame.mapInArrow(task.write_moved, _COLUMNS).collect()
+            writing = frame.mapInArrow(task.write_moved, _COLUMNS)
         else:
-            found = self._numbers(goal.partitions).mapInArrow(task.write, _COLUMNS).collect()
+            writing = self._numbers(goal.partitions).mapInArrow(task.write, _COLUMNS)
+        with by_executors("rewritten the state"):
+            found = writing.collect()
         stores: dict[bool, dict[tuple[int, str], WrittenStore]] = {False: {}, True: {}}
         for row in found:
             stores[row["again"]][row["partition"], row["store"]] = _store_of(row)
@@ -69,7 +72,8 @@ class SparkRewriter(StateRewriter):
                 check_state(written.of(partition), open_files(task.target, task.storage))
                 yield _rows(written.of(partition))
 
-        self._numbers(written.goal.partitions).mapInArrow(check, _COLUMNS).collect()
+        with by_executors("read the new state back"):
+            self._numbers(written.goal.partitions).mapInArrow(check, _COLUMNS).collect()
         if written.goal.keeps_rows:
             self._compare(task, written, places)
 
@@ -79,7 +83,9 @@ class SparkRewriter(StateRewriter):
         old = [rows for _, _, rows in _old_rows(goal, self.old_state(goal, places.origin))]
         found = self._numbers(max(len(one.partitions) for one in old))
         read: dict[tuple[bool, str], Tally] = defaultdict(Tally)
-        for row in found.mapInArrow(task.tallies, _COLUMNS).collect():
+        with by_executors("read the old state"):
+            rows = found.mapInArrow(task.tallies, _COLUMNS).collect()
+        for row in rows:
             read[row["again"], row["store"]] += _store_of(row).tally
         for again, stores in ((False, written.stores), (True, written.again)):
             mine = {store: total for (when, store), total in read.items() if when == again}
