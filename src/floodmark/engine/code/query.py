@@ -58,6 +58,11 @@ def is_writer(value: Any) -> bool:
     return type(value).__name__ == "DataStreamWriter" and hasattr(value, "_jwrite")
 
 
+def is_remote_writer(value: Any) -> bool:
+    """A DataStreamWriter of Spark Connect."""
+    return type(value).__module__ == "pyspark.sql.connect.streaming.readwriter"
+
+
 def require_writer(value: Any, origin: str) -> None:
     if is_writer(value):
         return
@@ -70,7 +75,7 @@ def require_writer(value: Any, origin: str) -> None:
         do = "Add .writeStream.format(…) to it, and return that."
     elif kind == "DataStreamWriter":
         why = "It belongs to Spark Connect, which gives no access to the query's plan."
-        do = "Use a session of the classic API."
+        do = "Use a session of the classic API, or start it yourself: floodmark.start(writer, CP)."
     elif value is None:
         do = "Is a return missing? " + do
     raise WrongUse(f"{origin} gives {_article(kind)}, not a DataStreamWriter", why, do)

@@ -157,11 +157,13 @@ class ProgressReader:
 
     def __init__(self, pipeline: str, query: Any) -> None:
         self._pipeline = pipeline
-        self._query = query._jsq
+        self._query = query
         self._last = -1
 
     def new(self) -> list[BatchProgress]:
-        reports = self._query.recentProgress()
+        if not hasattr(self._query, "_jsq"):
+            return self._new_of_remote()
+        reports = self._query._jsq.recentProgress()
         found: list[BatchProgress] = []
         for index in range(len(reports) - 1, -1, -1):
             report = reports[index]
@@ -173,6 +175,13 @@ class ProgressReader:
         if found:
             self._last = found[0].batch
         return found[::-1]
+
+    def _new_of_remote(self) -> list[BatchProgress]:
+        """Spark Connect gives them as Python objects."""
+        told = (parse_progress(self._pipeline, one.json) for one in self._query.recentProgress)
+        found = [one for one in told if one is not None and one.batch > self._last]
+        self._last = max((one.batch for one in found), default=self._last)
+        return found
 
 
 def progress_file(

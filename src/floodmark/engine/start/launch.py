@@ -14,7 +14,7 @@ from floodmark.checkpoint.layout import COMMITS, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import packed_tree
-from floodmark.engine.code.query import read_query, require_writer, sql_conf
+from floodmark.engine.code.query import is_remote_writer, read_query, require_writer, sql_conf
 from floodmark.engine.run.failure import sentence_of
 from floodmark.engine.run.stopping import runs
 from floodmark.engine.sinks.exactly_once import told_to_sinks
@@ -79,19 +79,23 @@ def start(
 
     The checkpoint is set for you. `allow` names what to start in spite of.
     """
+    if is_remote_writer(writer):
+        from floodmark.engine.start.remote import start_remote  # few use it
+
+        return start_remote(writer, str(checkpoint), name, frozenset(allow))
     require_writer(writer, "start()")
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     origin = CodeOrigin(name or "application", main, fingerprint_of(main))
     launched = begin(prepare(writer, str(checkpoint), origin, frozenset(allow)), name)
     for warning in launched.warnings:
-        _say(warning)
+        say_to_caller(warning)
     from floodmark.engine.start.progress_lines import keep_progress  # which imports run's parts
 
-    keep_progress(origin.pipeline, launched.query, launched.starting.location, _say)
+    keep_progress(origin.pipeline, launched.query, launched.starting.location, say_to_caller)
     return launched.query
 
 
-def _say(words: str) -> None:
+def say_to_caller(words: str) -> None:
     print(visible(f"floodmark: {redacted(words)}"), file=sys.stderr)
 
 
@@ -170,7 +174,7 @@ def take_lease(
 
 def _stop_superseded(query: Any, pipeline: str) -> None:
     """Another run has the checkpoint now; `run` says so itself, an application has only this."""
-    _say(f"{pipeline}: another run has taken over its checkpoint; this one is stopped")
+    say_to_caller(f"{pipeline}: another run has taken over its checkpoint; this one is stopped")
     with contextlib.suppress(Exception):  # the JVM may be gone with the query
         query.stop()
 

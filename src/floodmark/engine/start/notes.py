@@ -62,6 +62,8 @@ class StartNote:
     """The first batch that this start ran."""
     salt: str = ""
     """What the digests of hidden values were made with."""
+    remote_plan: str | None = None
+    """A digest of the query as a client of Spark Connect sends it; such a start has no tree."""
     started_ms: int = field(default_factory=lambda: int(time.time() * 1000))
     floodmark: str = KIND
     version: int = VERSION
@@ -109,6 +111,7 @@ def note_of(outline: Outline, application: str, next_batch: int, redaction: Reda
         packed_tree(outline.tree.hidden(redaction.salt)),
         next_batch,
         redaction.salt,
+        None,
         0,
     )
     return dumps(note).encode()

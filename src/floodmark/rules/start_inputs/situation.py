@@ -63,5 +63,8 @@ class Situation:
     file_manager: str | None = None
     """The class that writes the checkpoint's files; None for Spark's default, empty: no class."""
 
+    remote_changes: tuple[str, ...] = ()
+    """What differs from the last start in a query whose plan Spark Connect keeps to itself."""
+
     def of_kind(self, kind: str) -> Iterator[StartingSource]:
         return (source for source in self.sources if source.kind == kind)

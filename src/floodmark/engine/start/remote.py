@@ -1,0 +1,255 @@
+"""`floodmark.start` for a session of Spark Connect: what can be done without a JVM beside it.
+
+The checkpoint is read and its lease held by this process, over fsspec; the server's JVM is never
+asked for files. The query's plan stays on the server: a changed one is refused, not judged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import Any
+
+from floodmark.addresses import public_url
+from floodmark.checkpoint.conf_keys import FILE_MANAGER_CLASS
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.start_note import last_start
+from floodmark.engine.code.query import CHECKPOINT_OPTION
+from floodmark.engine.run.failure import sentence_of
+from floodmark.engine.start.before_start import IN_USE, allowed_rules, refuse
+from floodmark.engine.start.launch import (
+    fingerprint_of,
+    next_batch,
+    say_to_caller,
+)
+from floodmark.engine.start.lease import Lease, NoLease, in_use, live_holder, take
+from floodmark.engine.start.notes import SourceNote, StartNote, write_note
+from floodmark.engine.start.progress_lines import keep_progress
+from floodmark.engine.start.remote_query import RemoteQuery
+from floodmark.engine.start.saved import Saved, read_saved
+from floodmark.errors import CannotRead, FloodmarkError, WrongUse
+from floodmark.redaction import Redaction
+from floodmark.rules.finding import Severity
+from floodmark.rules.registry import start_checks
+from floodmark.rules.start_inputs.situation import LeaseHolder, Situation, StartingSource
+from floodmark.secret_text import redacted
+from floodmark.storage.files import WritableFiles, open_files
+from floodmark.storage.process import host_name, this_process
+from floodmark.storage.start_notes import acting_note
+
+_HERE = {"localhost", "127.0.0.1", "::1", ""}
+
+
+def start_remote(writer: Any, checkpoint: str, name: str | None, allow: frozenset[str]) -> Any:
+    """Looks, takes the lease, starts, notes; gives Spark Connect's StreamingQuery."""
+    allowed = allowed_rules(allow)
+    spark = writer._session
+    query = RemoteQuery(writer)
+    _refuse_own_sinks(query)
+    location = _location(spark, checkpoint)
+    files = open_files(location)
+    saved = read_saved(files)
+    pipeline = name or "application"
+    for words in _judge(_situation(spark, pipeline, location, files, saved, query), allowed):
+        say_to_caller(words)
+    lease = _lease(files, pipeline, IN_USE in allowed)
+    try:
+        started = _started(writer, location, name if query.name is None else None)
+    except BaseException:
+        lease.release()
+        _remove_half_made(files, saved)
+        raise
+    lease.hold(lambda: _runs(started), lambda: _stop_superseded(started, pipeline))
+    try:
+        write_note(files, _note(spark, query, saved, started, pipeline))
+    except FloodmarkError as error:
+        say_to_caller(f"no note of this start was written: {error.what}")
+    keep_progress(pipeline, started, location, say_to_caller)
+    return started
+
+
+def _refuse_own_sinks(query: RemoteQuery) -> None:
+    if query.calls_floodmark:
+        raise WrongUse(
+            "floodmark.once does not work through Spark Connect",
+            "Its function runs in a process of the server, which knows nothing of this lease.",
+            "Use Spark's own sink, or a session of the classic API.",
+        )
+
+
+def _location(spark: Any, checkpoint: str) -> str:
+    """With its scheme: the client and the server have to mean one place."""
+    if "://" in checkpoint:
+        return checkpoint
+    if checkpoint.startswith("file:"):
+        checkpoint = checkpoint.removeprefix("file:")
+    host = str(getattr(spark.client, "host", ""))
+    if host not in _HERE:
+        raise WrongUse(
+            f"{checkpoint} lies on the disk of {host}, which this process does not see",
+            "The look before a start, the lease and the notes need the checkpoint's files.",
+            "Name a place that both see, such as s3a://BUCKET/FOLDER.",
+        )
+    return f"file://{Path(checkpoint).expanduser().absolute()}"
+
+
+def _situation(
+    spark: Any,
+    pipeline: str,
+    location: str,
+    files: WritableFiles,
+    saved: Saved,
+    query: RemoteQuery,
+) -> Situation:
+    options = query.sink_options
+    named = options.get(CHECKPOINT_OPTION)
+    pinned = saved.checkpoint.conf if saved.checkpoint is not None else {}
+    chosen = _chosen(spark)
+    holder = live_holder(files) if saved.exists else None
+    told = in_use(location, holder) if holder is not None else None
+    return Situation(
+        pipeline,
+        location,
+        _setting(spark, "spark.master") or "local",
+        saved.checkpoint,
+        saved.stateful,
+        tuple(
+            StartingSource(str(number), one.kind, one.options)
+            for number, one in enumerate(query.sources)
+        ),
+        options,
+        None if named is None else _location(spark, named),
+        {key: chosen[key] for key in pinned if key in chosen},
+        holder=LeaseHolder(told.what, told.why, told.do) if told is not None else None,
+        file_manager=_setting(spark, FILE_MANAGER_CLASS),
+        remote_changes=_changes(files, saved, query),
+    )
+
+
+def _changes(files: WritableFiles, saved: Saved, query: RemoteQuery) -> tuple[str, ...]:
+    """What differs from the start that made the state; nothing where no note tells."""
+    checkpoint = saved.checkpoint
+    if checkpoint is None or not saved.resumes:
+        return ()
+    noted = acting_note(files, checkpoint.committed_batch)
+    last = last_start(noted)
+    if noted is None or last is None or noted.get("remote_plan") == query.digest:
+        return ()
+    if noted.get("remote_plan") is None:
+        return ("the last start was not one of Spark Connect",)
+    found = []
+    before, now = [one.kind for one in last.sources], [one.kind for one in query.sources]
+    if before != now:
+        found.append(f"it reads {', '.join(now)}, and read {', '.join(before)}")
+    if last.output_mode.lower() != query.output_mode.lower():
+        found.append(f"its output mode is {query.output_mode}, and was {last.output_mode}")
+    if not found and not saved.stateful:
+        return ()  # Spark takes any plan over the same sources
+    return tuple(found) or ("another plan",)
+
+
+def _judge(situation: Situation, allowed: frozenset[str]) -> tuple[str, ...]:
+    """Refuses, or gives what is to be said."""
+    findings = [found for check in start_checks() for found in check(situation)]
+    if IN_USE in allowed:
+        findings = [one for one in findings if one.rule != IN_USE]
+    refuse(findings, allowed)
+    words = [f"allowed: {one.what}" for one in findings if one.rule in allowed]
+    words += [
+        f"{one.rule}: {one.what}"
+        for one in findings
+        if one.severity is Severity.ADVICE and one.rule not in allowed
+    ]
+    return tuple(words)
+
+
+def _setting(spark: Any, key: str) -> str | None:
+    value = spark.conf.get(key, None)
+    return None if value is None else str(value)
+
+
+def _chosen(spark: Any) -> dict[str, str]:
+    """What the session sets, without defaults; nothing where the client cannot ask (3.5)."""
+    return dict(getattr(spark.conf, "getAll", {}))
+
+
+def _lease(files: WritableFiles, pipeline: str, force: bool) -> Lease | NoLease:
+    """It names this process alone: the server's is not known here."""
+    try:
+        return take(files, pipeline, None, force)
+    except CannotRead as error:
+        words = "no lease is held, so a second run on this checkpoint would not be refused"
+        say_to_caller(f"{words}: {error.what}")
+        return NoLease()
+
+
+def _started(writer: Any, location: str, name: str | None) -> Any:
+    from pyspark.errors import AnalysisException, PySparkException
+
+    writer = writer.option("checkpointLocation", location)
+    if name is not None:
+        writer = writer.queryName(name)
+    try:
+        return writer.start()
+    except AnalysisException as error:
+        raise WrongUse("Spark refuses the query", sentence_of(error)) from error
+    except PySparkException as error:
+        raise WrongUse("Spark cannot start the query", sentence_of(error)) from error
+
+
+def _remove_half_made(files: WritableFiles, saved: Saved) -> None:
+    """What a first start left behind before it planned any batch."""
+    if not saved.exists and not files.level("offsets").files:
+        files.delete(RelativePath(file.path) for file in files.list().files)
+
+
+def _runs(query: Any) -> bool:
+    try:
+        return bool(query.isActive) or bool(query.status["isTriggerActive"])
+    except Exception:  # the server is gone, or has forgotten the query
+        return False
+
+
+def _stop_superseded(query: Any, pipeline: str) -> None:
+    say_to_caller(f"{pipeline}: another run has taken over its checkpoint; this one is stopped")
+    with contextlib.suppress(Exception):
+        query.stop()
+
+
+def _note(spark: Any, query: RemoteQuery, saved: Saved, started: Any, pipeline: str) -> StartNote:
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    redaction = Redaction.fresh()
+    return StartNote(
+        pipeline,
+        main,
+        fingerprint_of(main),
+        {},
+        str(started.id),
+        str(started.runId),
+        started.name,
+        str(spark.version),
+        "",
+        {},
+        redacted(public_url(f"sc://{getattr(spark.client, 'host', '')}")),
+        tuple(
+            SourceNote(
+                one.kind, redaction.options(one.options), redacted(one.description), one.schema_ddl
+            )
+            for one in query.sources
+        ),
+        query.sink,
+        redaction.options(query.sink_options),
+        query.output_mode,
+        query.trigger,
+        "",
+        redaction.conf(
+            {key: v for key, v in _chosen(spark).items() if key.startswith("spark.sql")}
+        ),
+        host_name(),
+        this_process().pid,
+        {},
+        next_batch(saved.checkpoint),
+        redaction.salt,
+        query.digest,
+    )

@@ -1,0 +1,3 @@
+from broken.starting import situation
+
+SITUATION = situation(remote_changes=("another plan",))
