@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick lint docs bench bench-quick soak services pictures golden rule clean java
+.PHONY: help setup demo test quick lint docs bench bench-quick soak services pictures golden matrix rule clean java
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -74,6 +74,9 @@ docs: setup ## Build the site in site/, with both generators; a warning fails it
 pictures: setup ## Take the pictures of the documents anew: pages and terminals
 	@$(BIN)/python scripts/screenshots.py
 	@$(BIN)/python scripts/terminal_pictures.py
+
+matrix: setup java ## Try every Spark, and write docs/spark-versions.md
+	@$(BIN)/python scripts/spark_matrix.py
 
 golden: setup java ## Make tests/golden anew, with every Spark version
 	@$(BIN)/python scripts/make_golden.py

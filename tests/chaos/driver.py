@@ -28,8 +28,9 @@ class Driver(driver.Driver):
         environment: Mapping[str, str],
         arguments: tuple[str, ...] = (),
         master: str = "local[2]",
+        program: tuple[str, ...] = (FLOODMARK,),
     ) -> None:
-        command = [FLOODMARK, "run", APPLICATION, "--master", master]
+        command = [*program, "run", APPLICATION, "--master", master]
         command += ["--spark-log", str(base / "spark.log")]
         command += ["--available-now"] if available_now else []
         command += arguments

@@ -1,0 +1,187 @@
+"""What floodmark does with the Spark of this Python: `python scripts/matrix_trial.py FOLDER MODE`.
+
+MODE `all` makes checkpoints in FOLDER and tries every verb on them; `carry` goes on from those
+that another Spark has left there. A plain sum over the input says what the sink must hold. What
+was found is one JSON line, `step → yes`, or why not.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import floodmark
+from floodmark.changes.apply import Carrying
+from floodmark.changes.in_use import Clock
+
+APPLICATION = """
+import pyspark.sql.functions as F
+from floodmark import pipeline
+
+@pipeline(checkpoint="{{root}}/checkpoint")
+def sales(spark, start, *, root, orders, sink):
+    rows = spark.readStream.schema("customer STRING, paid LONG").json(orders)
+    summed = rows.groupBy("customer").agg({sums})
+
+    def write(batch, number):
+        batch.coalesce(1).write.mode("overwrite").json(sink)
+
+    return summed.writeStream.outputMode("complete").foreachBatch(write)
+"""
+TOTAL = 'F.sum("paid").alias("total")'
+COUNTED = TOTAL + ', F.count("paid").alias("count")'
+_STATE = "org.apache.spark.sql.execution.streaming.state."
+PROVIDERS = {"hdfs": "HDFSBackedStateStoreProvider", "rocksdb": "RocksDBStateStoreProvider"}
+CARRIED = "carried"
+# Nobody runs the query here: the wait that makes sure of it is no part of the trial.
+GO = Carrying(execute=True, clock=Clock(pause=lambda seconds: None))
+
+
+class Trial:
+    """One provider of state in a folder of its own."""
+
+    def __init__(self, folder: Path, provider: str) -> None:
+        self.folder = folder
+        self.provider = provider
+        self.orders, self.sink = folder / "orders", folder / "sink"
+        self.orders.mkdir(parents=True, exist_ok=True)
+        self.first, self.second = self._code("first", TOTAL), self._code("second", COUNTED)
+
+    def _code(self, name: str, sums: str) -> str:
+        path = self.folder / f"{name}.py"
+        path.write_text(APPLICATION.format(sums=sums))
+        return str(path)
+
+    def feed(self, *numbers: int) -> None:
+        for number in numbers:
+            line = json.dumps({"customer": f"c{number % 3}", "paid": number})
+            (self.orders / f"{number}.json").write_text(line + "\n")
+
+    def checkpoint(self, root: str) -> str:
+        return str(self.folder / root / "checkpoint")
+
+    def settings(self, root: str) -> dict[str, str]:
+        given = {"root": self.folder / root, "orders": self.orders, "sink": self.sink}
+        return {key: str(value) for key, value in given.items()}
+
+    def run(self, app: str, root: str, partitions: int = 2) -> None:
+        """To the end of the input; what the sink holds has to be right then."""
+        conf = {
+            "spark.sql.shuffle.partitions": str(partitions),
+            "spark.sql.streaming.stateStore.providerClass": _STATE + PROVIDERS[self.provider],
+        }
+        floodmark.run(app, available_now=True, settings=self.settings(root), conf=conf)
+        files = self.sink.glob("*.json")
+        rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+        _equal({row["customer"]: row["total"] for row in rows}, self.oracle())
+
+    def oracle(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for file in self.orders.glob("*.json"):
+            row = json.loads(file.read_text())
+            found[row["customer"]] = found.get(row["customer"], 0) + row["paid"]
+        return found
+
+    def running(self) -> None:
+        self.feed(*range(1, 7))
+        self.run(self.first, "a")
+        self.feed(7)
+        self.run(self.first, "a")
+        shutil.copytree(self.folder / "a", self.folder / CARRIED)
+
+    def reading(self) -> None:
+        _equal(floodmark.inspect(self.checkpoint("a")).committed_batch, 1)
+        view = floodmark.open(self.checkpoint("a")).state()
+        rows = view.to_arrow().to_pylist()
+        held = {row["key"]["customer"]: next(iter(row["value"].values())) for row in rows}
+        _equal(held, self.oracle())
+
+    def judging(self) -> None:
+        def verdict(app: str, **more: Any) -> str:
+            settings = self.settings("a")
+            judged = floodmark.check(self.checkpoint("a"), app, settings=settings, **more)
+            return str(judged.verdict.value)
+
+        _equal(verdict(self.first), "same")
+        _equal(verdict(self.second), "needs-migration")
+
+    def rehearsing(self) -> None:
+        judged = floodmark.check(
+            self.checkpoint("a"), self.first, settings=self.settings("a"), rehearse=True
+        )
+        _equal((judged.verdict.is_yes, judged.decided_by), (True, "rehearsal"))
+
+    def migrating(self) -> None:
+        floodmark.migrate(
+            self.checkpoint("a"),
+            self.checkpoint("b"),
+            app=self.second,
+            settings=self.settings("b"),
+            carrying=GO,
+        )
+        self.feed(8)
+        self.run(self.second, "b")
+
+    def repartitioning(self) -> None:
+        floodmark.repartition(self.checkpoint("b"), self.checkpoint("c"), partitions=3, carrying=GO)
+        self.feed(9)
+        self.run(self.second, "c", 3)
+
+    def carrying(self) -> None:
+        """Under this Spark, where another one stopped."""
+        self.sink = self.folder / "carried-sink"
+        self.feed(10)
+        self.run(self.first, CARRIED)
+
+
+STEPS = ("running", "reading", "judging", "rehearsing", "migrating", "repartitioning")
+
+
+def _equal(found: object, wanted: object) -> None:
+    if found != wanted:
+        raise AssertionError(f"{found}, and not {wanted}")
+
+
+def attempt(work: Callable[[], None]) -> str:
+    try:
+        work()
+    except Exception as error:
+        traceback.print_exc()
+        return f"no: {getattr(error, 'what', None) or error}".splitlines()[0][:200]
+    return "yes"
+
+
+def main() -> int:
+    folder, mode = Path(sys.argv[1]), sys.argv[2]
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").appName("matrix")
+    for key, value in {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}",
+        "spark.ui.enabled": "false",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    found: dict[str, dict[str, str]] = {}
+    for provider in PROVIDERS:
+        trial = Trial(folder / provider, provider)
+        steps = STEPS if mode == "all" else (CARRIED,)
+        works = {step: getattr(trial, "carrying" if step == CARRIED else step) for step in steps}
+        found[provider] = {step: attempt(work) for step, work in works.items()}
+    spark.stop()
+    print(json.dumps(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
