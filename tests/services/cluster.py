@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from services.server import Server, answers, free_port
 
@@ -20,7 +17,7 @@ from services.server import Server, answers, free_port
 WORKER_CORES, WORKER_MEMORY = "1", "768m"
 
 
-def spark_class(name: str, *arguments: str, local: Path) -> list[str]:
+def spark_class(name: str, *arguments: str, local: Path, memory: str = "256m") -> list[str]:
     """As the wheel's own script starts a class of Spark; the script becomes the JVM."""
     import pyspark
 
@@ -29,7 +26,7 @@ def spark_class(name: str, *arguments: str, local: Path) -> list[str]:
         "SPARK_HOME": home,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": local,
-        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_MEMORY": memory,
         "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "PYSPARK_PYTHON": sys.executable,
     }
@@ -57,14 +54,9 @@ class Master(Server):
     def url(self) -> str:
         return f"spark://127.0.0.1:{self.port}"
 
-    def told(self) -> dict[str, Any]:
-        """What its page tells as JSON: workers, applications."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.web_port}/json/", timeout=10) as page:
-            found: dict[str, Any] = json.load(page)
-            return found
-
-    def alive_workers(self) -> int:
-        return sum(one["state"] == "ALIVE" for one in self.told()["workers"])
+    def has_registered(self, port: int) -> bool:
+        """By its log: whether the worker of that port is one of the cluster."""
+        return f"Registering worker 127.0.0.1:{port} " in self.log.read_text(errors="replace")
 
 
 class Worker(Server):
@@ -73,18 +65,18 @@ class Worker(Server):
     def __init__(self, master: Master) -> None:
         super().__init__()
         self._master = master
+        self._port = free_port()
 
     def start(self) -> None:
-        before = self._master.alive_workers()
         command = spark_class(
             "org.apache.spark.deploy.worker.Worker",
-            *("--host", "127.0.0.1", "--port", str(free_port())),
+            *("--host", "127.0.0.1", "--port", str(self._port)),
             *("--webui-port", str(free_port())),
             *("--cores", WORKER_CORES, "--memory", WORKER_MEMORY),
             *("--work-dir", str(self.folder / "work"), self._master.url),
             local=self.folder / "local",
         )
-        self.launch(command, ready=lambda: self._master.alive_workers() > before)
+        self.launch(command, ready=lambda: self._master.has_registered(self._port))
 
     def kill(self) -> None:
         """The worker and its executors at once, as a machine that loses its power."""

@@ -18,7 +18,6 @@ class ConnectServer(Server):
             "spark.connect.grpc.binding.port": str(self.port),
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.master": "local[2]",
-            "spark.driver.memory": "700m",
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.warehouse.dir": str(self.folder / "warehouse"),
@@ -30,6 +29,7 @@ class ConnectServer(Server):
             *settings,
             "spark-internal",
             local=self.folder / "local",
+            memory="700m",
         )
         self.launch(command, ready=lambda: answers(self.port))
 
