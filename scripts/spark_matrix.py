@@ -66,13 +66,14 @@ def table(found: dict[str, Found], own: str) -> str:
     """Markdown; `yes` where both providers of state agree, else what each said."""
     lines = ["| | " + " | ".join(found) + " |", "|---|" + "---|" * len(found)]
     notes: list[str] = []
-    for step, words in WORDS.items():
-        cells = [_cell(one, step, version, notes) for version, one in found.items()]
-        lines.append(f"| {words.format(own=own)} | " + " | ".join(cells) + " |")
+    for step, shape in WORDS.items():
+        words = shape.format(own=own)
+        cells = [_cell(one, step, f"{version}: {words}", notes) for version, one in found.items()]
+        lines.append(f"| {words} | " + " | ".join(cells) + " |")
     return "\n".join([*lines, *([""] if notes else []), *notes])
 
 
-def _cell(found: Found, step: str, version: str, notes: list[str]) -> str:
+def _cell(found: Found, step: str, what: str, notes: list[str]) -> str:
     said = {provider: steps.get(step, "") for provider, steps in found.items()}
     if set(said.values()) == {"yes"}:
         return "yes"
@@ -80,7 +81,7 @@ def _cell(found: Found, step: str, version: str, notes: list[str]) -> str:
         return "–"
     for provider, words in said.items():
         if words != "yes":
-            notes.append(f"- {version}, {provider}: {WORDS[step].partition(' (')[0]}: {words}")
+            notes.append(f"- {what}, {provider}: {words}")
     good = [provider for provider, words in said.items() if words == "yes"]
     return f"{', '.join(good)} alone" if good else "no"
 

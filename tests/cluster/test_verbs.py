@@ -191,9 +191,16 @@ def test_what_deploy_writes_runs_on_the_cluster(supervisor: str, on_cluster: OnC
     settings = commands.settings(commands.root("d").replace("s3://", "s3a://"))
     image = ["--image", "example/orders:1"] if supervisor == "kubernetes" else []
     port = ["--health-port", str(_free_port())]
-    text = commands.run(
-        "deploy", supervisor, str(app), *image, *port, "--", *settings, *commands.conf
-    )
+    # What a unit may not hold, a secret, the driver finds where Spark looks by itself.
+    defaults = commands.folder / "conf" / "spark-defaults.conf"
+    defaults.parent.mkdir()
+    pairs = {**commands.s3.spark_conf, **commands.cluster.conf}
+    defaults.write_text("".join(f"{key} {value}\n" for key, value in pairs.items()))
+    environment = {**commands.environment, "SPARK_CONF_DIR": str(defaults.parent)}
+    master = ["--master", commands.cluster.url]
+    asked = ["deploy", supervisor, str(app), *image, *port, "--", *settings]
+    assert "secret" in commands.run(*asked, *commands.conf, *master, expected=2)
+    text = commands.run(*asked, *master)
     command = _command(supervisor, text)
     log = commands.folder / "log"
     with log.open("wb") as out:
@@ -201,7 +208,7 @@ def test_what_deploy_writes_runs_on_the_cluster(supervisor: str, on_cluster: OnC
             command,
             stdout=out,
             stderr=out,
-            env=commands.environment,
+            env=environment,
             start_new_session=True,
             cwd=commands.folder,
         )

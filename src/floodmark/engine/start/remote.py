@@ -46,7 +46,6 @@ def start_remote(writer: Any, checkpoint: str, name: str | None, allow: frozense
     allowed = allowed_rules(allow)
     spark = writer._session
     query = RemoteQuery(writer)
-    _refuse_own_sinks(query)
     location = _location(spark, checkpoint)
     files = open_files(location)
     saved = read_saved(files)
@@ -67,15 +66,6 @@ def start_remote(writer: Any, checkpoint: str, name: str | None, allow: frozense
         say_to_caller(f"no note of this start was written: {error.what}")
     keep_progress(pipeline, started, location, say_to_caller)
     return started
-
-
-def _refuse_own_sinks(query: RemoteQuery) -> None:
-    if query.calls_floodmark:
-        raise WrongUse(
-            "floodmark.once does not work through Spark Connect",
-            "Its function runs in a process of the server, which knows nothing of this lease.",
-            "Use Spark's own sink, or a session of the classic API.",
-        )
 
 
 def _location(spark: Any, checkpoint: str) -> str:

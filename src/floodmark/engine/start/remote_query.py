@@ -58,12 +58,6 @@ class RemoteQuery:
         return f"{chosen}: {getattr(self._message, chosen)}" if chosen in _TRIGGERS else ""
 
     @property
-    def calls_floodmark(self) -> bool:
-        """The function of foreachBatch is one of `floodmark.once`, or calls it."""
-        function = self._message.foreach_batch.python_function.command
-        return b"floodmark.engine.sinks" in function or b"floodmark.once" in function
-
-    @property
     def sources(self) -> tuple[Source, ...]:
         """In the order of the plan, which is that of their offsets."""
         return tuple(_source(one) for one in _reads(self._message.input) if one.is_streaming)
