@@ -54,15 +54,15 @@ def test_repartition_and_migrate_with_a_small_driver(cluster: SparkCluster, tmp_
     first, second = tmp_path / "first.py", tmp_path / "second.py"
     first.write_text(APPLICATION.format(aggregates=FIRST))
     second.write_text(APPLICATION.format(aggregates=MORE))
-    conf = {
-        **cluster.conf,
-        "spark.driver.memory": HEAP,
+    kept = {
         "spark.sql.shuffle.partitions": str(PARTITIONS),
         "spark.sql.streaming.stateStore.providerClass": (
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
         ),
     }
+    conf = {**cluster.conf, "spark.driver.memory": HEAP}
     session = [part for pair in conf.items() for part in ("--conf", "=".join(pair))]
+    pinned = [part for pair in kept.items() for part in ("--conf", "=".join(pair))]
     session += ["--master", cluster.url]
     environment = cluster.environment
 
@@ -83,9 +83,8 @@ def test_repartition_and_migrate_with_a_small_driver(cluster: SparkCluster, tmp_
     def settings(place: Path) -> list[str]:
         return ["--set", f"root={place.parent}", "--set", f"keys={KEYS}"]
 
-    command(
-        "run", str(first), "--once", "--allow", "checkpoint-on-local-disk", *settings(old), *session
-    )
+    local = ["--allow", "checkpoint-on-local-disk"]
+    command("run", str(first), "--once", *local, *settings(old), *session, *pinned)
     size = sum(file.stat().st_size for file in (old / "state").rglob("*") if file.is_file())
     print(f"{KEYS:,} keys, {size / 1e6:.0f} MB of state, a heap of {HEAP}")
     heap = int(HEAP.removesuffix("m")) * 2**20

@@ -51,6 +51,10 @@ STARTED = PLAIN.replace("query = (", "import floodmark\n\nquery = floodmark.star
 )
 
 
+# Not a setting of every verb: `migrate` takes --partitions, and refuses this.
+FEW = ("--conf", "spark.sql.shuffle.partitions=2")
+
+
 class OnCluster:
     """`floodmark` on a cluster, with a stream whose checkpoints lie on S3."""
 
@@ -90,7 +94,8 @@ class OnCluster:
 
     def stream(self, app: Path, name: str, *more: str) -> str:
         root = self.root(name).replace("s3://", "s3a://")
-        return self.run("run", str(app), "--available-now", *self.settings(root), *self.conf, *more)
+        given = [*self.settings(root), *self.conf, *FEW, *more]
+        return self.run("run", str(app), "--available-now", *given)
 
     def submit(self, script: str, *arguments: str) -> str:
         """By spark-submit, with floodmark's own list of jars for S3."""
@@ -100,7 +105,7 @@ class OnCluster:
         path.write_text(script)
         jars = settled_conf(SessionOptions("submit", ("s3",), self.s3.spark_conf))["spark.jars"]
         command = [str(Path(sys.executable).with_name("spark-submit")), *self.conf]
-        command += ["--jars", jars, *arguments, str(path)]
+        command += ["--jars", jars, *FEW, *arguments, str(path)]
         command += [self.root("s").replace("s3://", "s3a://"), str(self.orders), str(self.sink)]
         return self.done(command)
 
@@ -194,7 +199,8 @@ def test_what_deploy_writes_runs_on_the_cluster(supervisor: str, on_cluster: OnC
     # What a unit may not hold, a secret, the driver finds where Spark looks by itself.
     defaults = commands.folder / "conf" / "spark-defaults.conf"
     defaults.parent.mkdir()
-    pairs = {**commands.s3.spark_conf, **commands.cluster.conf}
+    few = {"spark.sql.shuffle.partitions": "2"}
+    pairs = {**commands.s3.spark_conf, **commands.cluster.conf, **few}
     defaults.write_text("".join(f"{key} {value}\n" for key, value in pairs.items()))
     environment = {**commands.environment, "SPARK_CONF_DIR": str(defaults.parent)}
     master = ["--master", commands.cluster.url]

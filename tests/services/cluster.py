@@ -127,7 +127,6 @@ class SparkCluster:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.ui.enabled": "false",
             "spark.local.dir": str(self.folder),
-            "spark.sql.shuffle.partitions": "2",
         }
 
     @property
