@@ -6,7 +6,16 @@ The public names are here; each is imported when it is first used, so that
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
+
+# pip refuses an older Python; a folder on PYTHONPATH, or --py-files, goes past pip.
+if sys.version_info < (3, 10):  # noqa: UP036
+    raise SystemExit(
+        "floodmark needs Python 3.10 or later, and this is "
+        + ".".join(map(str, sys.version_info[:3]))
+        + ". Run it with a newer one: python3.12 -m pip install floodmark"
+    )
 
 __version__ = "0.1.0"
 

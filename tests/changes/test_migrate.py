@@ -409,6 +409,18 @@ def test_a_skeleton_is_python_and_shows_both_schemas(tmp_path: Path) -> None:
     assert "old value  sum DOUBLE, count BIGINT NOT NULL" in text
     assert "new value  max DOUBLE, count BIGINT NOT NULL, sum DOUBLE" in text
     assert 'F.col("value.sum").alias("sum")' in text
+    assert "may not be null" not in text  # max is new, and null for keys that are there
+    sums = replace(kept[0], readings=tuple(_without_the_count(one) for one in kept[0].readings))
+    text = render_skeleton("cp", "app.py", (sums,), WIDER)
+    assert 'cast("BIGINT").alias("count"),  # may not be null: put a value here' in text
+
+
+def _without_the_count(reading: Reading) -> Reading:
+    assert reading.schema is not None
+    value = json.loads(reading.schema.value_json)
+    fields = [one for one in value["fields"] if one["name"] != "count"]
+    value_json = json.dumps({**value, "fields": fields})
+    return replace(reading, schema=replace(reading.schema, value_json=value_json))
 
 
 def _renamed(schema_json: str, name: str) -> str:

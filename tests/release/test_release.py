@@ -21,6 +21,8 @@ GOLDEN = ROOT / "tests" / "golden" / "4.2"
 TOTALS = str(GOLDEN / "sales-hdfs" / "checkpoint")
 KAFKA = str(GOLDEN / "kafka" / "checkpoint")
 DSTREAMS = str(GOLDEN / "dstreams" / "checkpoint")
+ICEBERG = str(ROOT / "tests" / "golden" / "4.1" / "iceberg" / "checkpoint")
+PIPELINE = str(ROOT / "tests" / "release" / "spark-pipeline.yml")
 SALES = str(ROOT / "examples" / "sales.py")
 MOST_SECONDS = 0.15
 """For `import floodmark` and the command's own module, in processor time."""
@@ -81,6 +83,15 @@ def install(python: Path, wheel: Path) -> None:
     done(*pip, "install", "--quiet", "-c", ROOT / "constraints.txt", wheel)
 
 
+def working(python: str) -> str | None:
+    """Its path; a name on PATH may be no more than one (pyenv's shims)."""
+    found = shutil.which(python)
+    if found is None:
+        return None
+    ended = subprocess.run([found, "-c", "pass"], capture_output=True, check=False)
+    return found if ended.returncode == 0 else None
+
+
 def test_the_index_takes_them(built: Path, wheel: Path) -> None:
     done(tool("twine"), "check", "--strict", *built.iterdir())
     done(tool("check-wheel-contents"), wheel)
@@ -126,10 +137,7 @@ def test_the_base_install_reads_a_checkpoint(empty: Path) -> None:
 
 
 def test_it_runs_without_being_installed(wheel: Path, tmp_path: Path) -> None:
-    uvx = shutil.which("uvx")
-    if uvx is None:
-        pytest.skip("uvx is not installed here")
-    told = done(uvx, "--from", wheel, "floodmark", "inspect", TOTALS, cwd=tmp_path)
+    told = done(tool("uvx"), "--from", wheel, "floodmark", "inspect", TOTALS, cwd=tmp_path)
     assert "Spark goes on with batch 3" in told
 
 
@@ -157,7 +165,14 @@ def test_inspect_loads_nothing_that_it_does_not_need(empty: Path) -> None:
         (["doctor", TOTALS, "--read-data"], "[state]"),
         (["repartition", TOTALS, "new", "--partitions", "3"], "[state]"),
         (["convert", TOTALS, "new", "--provider", "rocksdb"], "[state]"),
+        (["inspect", DSTREAMS], "[state]"),
+        (["doctor", DSTREAMS], "[state]"),
         (["run", SALES], "[spark]"),
+        (["run", SALES, "--bisect"], "[spark]"),
+        (["drill", SALES, "--input", SALES], "[spark]"),
+        (["upgrade", TOTALS, "new", "--app", SALES], "[spark]"),
+        (["inspect", DSTREAMS, "--trust"], "[state]"),
+        (["state", DSTREAMS, "--trust"], "[state]"),
         (["demo", "--folder", "demo"], "[spark]"),
         (["check", TOTALS, SALES], "[spark]"),
         (["migrate", TOTALS, "new", "--app", SALES], "[spark,state]"),
@@ -170,6 +185,22 @@ def test_inspect_loads_nothing_that_it_does_not_need(empty: Path) -> None:
         (["inspect", "s3://bucket/orders"], "[s3]"),
         (["inspect", "webhdfs://host/orders"], "[hdfs]"),
         (["inspect", "gs://bucket/orders"], "gcsfs"),
+        (["inspect", "abfss://files@account.dfs.core.windows.net/orders"], "adlfs"),
+        (["inspect", "abfs://files/orders"], "adlfs"),
+        (["inspect", "hdfs://host/orders"], "pyarrow"),
+        (["inspect", "oss://bucket/orders"], "ossfs"),
+        (["inspect", "https://host/orders"], "requests aiohttp"),
+        (["scan", "s3://bucket"], "[s3]"),
+        (["copy", TOTALS, "s3://bucket/orders"], "[s3]"),
+        (["backup", TOTALS, "s3://bucket/backups", "--execute"], "[s3]"),
+        (["restore", "s3://bucket/backups", "new"], "[s3]"),
+        (["watch", "s3://bucket/orders"], "[s3]"),
+        (["lag", KAFKA, "--kafka", "127.0.0.1:9", "--commit-to-group", "g"], "[kafka]"),
+        (["lag", ICEBERG, "--table", "lake.db.orders"], "[iceberg]"),
+        (["inspect", PIPELINE], "[pipelines]"),
+        (["scan", PIPELINE], "[pipelines]"),
+        (["lint", PIPELINE], "[pipelines]"),
+        (["run", PIPELINE], "[pipelines]"),
     ],
     ids=lambda value: (
         " ".join(Path(part).name for part in value) if isinstance(value, list) else ""
@@ -193,13 +224,38 @@ def test_a_verb_says_which_extra_it_needs(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("arguments", "extra", "ends"),
+    [
+        (["doctor", KAFKA, "--sources", "--kafka", "127.0.0.1:9"], "[kafka]", 0),
+        (["doctor", ICEBERG, "--sources", "--table", "lake.db.orders"], "[iceberg]", 0),
+        (["diff", TOTALS, "--batches", "0..1"], "[state]", 1),
+    ],
+    ids=["doctor --kafka", "doctor --table", "diff"],
+)
+def test_an_answer_in_part_says_what_gives_the_rest(
+    empty: Path, arguments: list[str], extra: str, ends: int, tmp_path: Path
+) -> None:
+    ended = subprocess.run(
+        [empty / "floodmark", *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    told = ended.stdout + ended.stderr
+    assert ended.returncode == ends, told
+    assert re.search(rf"pip install ['\"]?floodmark{re.escape(extra)}", told), told
+
+
 def test_every_python_that_is_here_takes_it(wheel: Path, empty: Path, tmp_path: Path) -> None:
     """Those of 3.10 to 3.14 that are installed; the release's workflow has them all."""
     own = sys.version_info.minor
     tried = [f"3.{own}"]  # the one of `empty`
     for minor in set(range(10, 15)) - {own}:
-        python = shutil.which(f"python3.{minor}")
-        if python and subprocess.run([python, "-c", "pass"], check=False).returncode == 0:
+        python = working(f"python3.{minor}")
+        if python:
             folder = tmp_path / f"3.{minor}"
             done(python, "-m", "venv", "--without-pip", folder)
             install(folder / "bin" / "python", wheel)
@@ -207,6 +263,42 @@ def test_every_python_that_is_here_takes_it(wheel: Path, empty: Path, tmp_path: 
             tried.append(f"3.{minor}")
     print("tried on", *sorted(tried))
     assert f"3.{own}" in done(empty / "python", "--version")
+
+
+@pytest.mark.soak  # half a minute each, most of it the index's answers
+@pytest.mark.parametrize("minor", range(10, 15))
+def test_the_pinned_versions_are_there_for_every_python(minor: int, tmp_path: Path) -> None:
+    """`make setup` on each of them; the oldest one is the first that a package leaves behind."""
+    asked = ("--all-extras", "--group", "dev", "--python-version", f"3.{minor}")
+    pins = ROOT / "constraints.txt"
+    place = tmp_path / "resolved.txt"
+    done(tool("uv"), "pip", "compile", "-q", *asked, "-c", pins, "-o", place, cwd=ROOT)
+    assert "pyspark==" in place.read_text()
+
+
+def test_a_python_that_is_too_old_says_so_where_pip_was_not_asked(tmp_path: Path) -> None:
+    """With a real 3.9 where there is one; else this one is told that it is one."""
+    old = working("python3.9")
+    command = (
+        [old, "-m", "floodmark", "--version"]
+        if old
+        else [sys.executable, "-c", "import sys; sys.version_info = (3, 9, 2); import floodmark"]
+    )
+    ended = subprocess.run(
+        command,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+    assert ended.returncode == 1
+    assert re.fullmatch(
+        r"floodmark needs Python 3\.10 or later, and this is 3\.9\.\d+\. Run it with a newer one: "
+        r"python3\.12 -m pip install floodmark\n",
+        ended.stderr,
+    ), ended.stderr
 
 
 def test_a_python_that_is_too_old_is_told_so(tmp_path: Path) -> None:

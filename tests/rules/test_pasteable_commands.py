@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 import pytest
-from floodmark.rules.judging import judge_restart
 
 import floodmark
 from broken.meeting import meeting, operator
@@ -19,6 +18,7 @@ from floodmark.cli.main import floodmark as program
 from floodmark.cli.main import run
 from floodmark.rules.finding import Rule
 from floodmark.rules.registry import rules_of
+from floodmark.rules.restarts.verdict import judge_restart
 
 MENDED = [known.rule for known in rules_of("checkpoint") if known.rule.mends]
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from floodmark.api.arguments import parse_settings, script_options, settings_of, several_of
+from floodmark.api.arguments import (
+    parse_settings,
+    require_spark_extra,
+    script_options,
+    settings_of,
+    several_of,
+)
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.engine.drill.drill import Drill as Drill
@@ -36,6 +42,7 @@ def drill(
     `input` is a folder, a file of JSON lines or a Kafka topic, one for each stream that the code
     reads. Checkpoints and sinks lie in a scratch place; the pipeline's own are not touched.
     """
+    require_spark_extra(and_state=False)
     from floodmark.engine.drill.drill import DrillOptions, drill_application
 
     return drill_application(

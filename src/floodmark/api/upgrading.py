@@ -6,7 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from floodmark.api.arguments import Storage, carrying_of, kept, script_options, several_of
+from floodmark.api.arguments import (
+    Storage,
+    carrying_of,
+    kept,
+    require_spark_extra,
+    script_options,
+    several_of,
+)
 from floodmark.errors import WrongUse
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
@@ -78,6 +85,8 @@ def upgrade(
             f"--set {next(iter(settings))}: there is no application whose parameter it is",
             do="Name the application: --app APP.py[:PIPELINE].",
         )
+    if app is not None:
+        require_spark_extra(and_state=False)
     how = carrying_of(carrying, execute, wait, storage, read_data=read_data)
 
     def plan(origin: Origin) -> Plan:

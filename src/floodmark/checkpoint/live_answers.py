@@ -76,6 +76,8 @@ class LiveAnswers:
     """Source → input files that the next batch reads and that are gone."""
     silent: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """Source → why it was not asked, or what it answered instead."""
+    remedies: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    """Source that is silent → what helps, where the one that asked knows it."""
     sink: SinkLog | None = None
     lines: Mapping[str, SnapshotLine] = field(default_factory=lambda: _NOTHING)
     """Source → the snapshots of its Iceberg table."""

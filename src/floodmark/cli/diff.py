@@ -37,7 +37,11 @@ def command(
     found = api.diff(left, right, batches, storage)
     if with_state is None and (missing := api.missing_for_state()):
         with_state = False
-        echo(f"The state is not compared: {', '.join(missing)} not installed.", err=True)
+        echo(
+            f"The state is not compared: that needs {', '.join(missing)}. "
+            'Install them with: pip install "floodmark[state]"',
+            err=True,
+        )
     state = api.diff_state(left, right, batches, storage) if with_state is not False else ()
     if as_json:
         options.show_json({"differences": found, "state": state})

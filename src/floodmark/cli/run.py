@@ -142,7 +142,8 @@ def command(application: str, bisect: bool, bisect_sink: bool, as_json: bool, **
     for one in report.pipelines:
         last = "" if one.last_batch is None else f", the last is batch {one.last_batch}"
         batches = "1 batch" if one.batches == 1 else f"{one.batches} batches"
-        echo(f"{one.pipeline} {one.ended}: {batches}, {one.rows:,} rows read{last}")
+        rows = "1 row" if one.rows == 1 else f"{one.rows:,} rows"
+        echo(f"{one.pipeline} {one.ended}: {batches}, {rows} read{last}")
     return 0
 
 

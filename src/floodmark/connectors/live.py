@@ -106,6 +106,7 @@ def ask_sources(
     lines: dict[str, SnapshotLine] = {}
     timelines: dict[str, Timeline] = {}
     silent: dict[str, str] = {}
+    remedies: dict[str, str] = {}
     for source in sources:
         live = live_of(source.position.kind)
         if live is None:
@@ -114,10 +115,12 @@ def ask_sources(
             found = live.ask(Question(source, files, checkpoint, ask_kafka, opened, done))
         except FloodmarkError as error:
             silent[source.position.id] = error.what.rstrip(".")
+            if error.do:
+                remedies[source.position.id] = error.do
             continue
         kafka |= found.kafka
         tables |= found.tables
         inputs |= found.inputs
         lines |= found.lines
         timelines |= found.timelines
-    return LiveAnswers(kafka, tables, inputs, silent, lines=lines, timelines=timelines)
+    return LiveAnswers(kafka, tables, inputs, silent, remedies, lines=lines, timelines=timelines)

@@ -51,7 +51,14 @@ from floodmark.connectors.files.file_log import (
 from floodmark.connectors.rate import parse_rate_initial
 from floodmark.connectors.registry import about, read_source_offset
 from floodmark.connectors.source import SourceOffset
-from floodmark.errors import CannotRead, FileGone, FloodmarkError, MalformedFile, UnknownVersion
+from floodmark.errors import (
+    CannotRead,
+    FileGone,
+    FloodmarkError,
+    MalformedFile,
+    UnknownVersion,
+    WrongUse,
+)
 from floodmark.limits import current, over_limit
 from floodmark.storage.files import Files, Folder, Listing, local_path, plain_path
 from floodmark.storage.load import Entries, load, load_glance
@@ -432,6 +439,8 @@ class Gathering:
         for path in graphs[-MOST_READ:]:
             try:
                 read_graph_file(self.files, path)
+            except WrongUse:
+                raise
             except FloodmarkError as error:
                 self.fail(path, error)
 

@@ -23,7 +23,7 @@ from floodmark.checkpoint.model import Checkpoint, Kind, Unreadable
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.dstreams.graph import read_graph
 from floodmark.dstreams.partitioner import parts_of
-from floodmark.errors import CannotRead, FloodmarkError, MalformedFile
+from floodmark.errors import FloodmarkError, MalformedFile, WrongUse
 from floodmark.storage.files import Files, Listing
 
 MOST_READ = 20
@@ -68,19 +68,22 @@ def _newest_sound(
             continue
         try:
             return file.path, read_graph_file(files, file.path)
+        except WrongUse:
+            raise
         except FloodmarkError as error:
             faults[file.path] = f"{error.what}: {error.why}" if error.why else error.what
     return None, None
 
 
 def read_graph_file(files: Files, path: str) -> Graph:
+    """WrongUse where a package is missing: that is no fault of the file."""
     try:
         return read_graph(files.read(RelativePath(path)))
     except ModuleNotFoundError as error:
-        raise CannotRead(
-            f"it cannot be unpacked: {error.name} is not installed",
-            "Compressed files are read with floodmark's state extra.",
-            'pip install "floodmark[state]"',
+        raise WrongUse(
+            f"{path} is compressed, and {error.name} is not installed",
+            "The base install leaves it out.",
+            'Install it with: pip install "floodmark[state]"',
         ) from None
     except RecursionError:
         raise MalformedFile("its objects lie too deep") from None

@@ -34,7 +34,10 @@ _DRIVERS = {
     **dict.fromkeys(("gs", "gcs"), "gcsfs"),
     **dict.fromkeys(("abfs", "abfss", "az", "adl", "wasb", "wasbs"), "adlfs"),
     **dict.fromkeys(("hdfs", "viewfs"), "pyarrow"),
+    **dict.fromkeys(("http", "https"), "requests aiohttp"),
+    "oss": "ossfs",
 }
+_UNKNOWN = "Protocol not known"
 _AT_ONCE = 16
 _LARGE = 1 << 20
 # Of botocore, below s3fs' own. With the defaults of both, one read of a store that drops every
@@ -66,14 +69,11 @@ class RemoteFiles:
         try:
             fs, folder = fsspec.core.url_to_fs(url, **{**defaults, **options})
         except ImportError as error:
-            raise CannotRead(
-                f"{location}: nothing installed here reads {scheme}://",
-                str(error),
-                f"Install what reads it: pip install {_DRIVERS[scheme]}"
-                if scheme in _DRIVERS
-                else "Install the fsspec driver of that storage with pip.",
-            ) from None
+            raise _no_driver(location, scheme, error) from None
         except (ValueError, TypeError) as error:
+            # A scheme that only its driver makes known to fsspec, abfss say.
+            if scheme in _DRIVERS and _UNKNOWN in str(error):
+                raise _no_driver(location, scheme, error) from None
             raise WrongUse(
                 f"{location}: not a place that fsspec opens", str(error), "Check the scheme."
             ) from None
@@ -253,6 +253,16 @@ class RemoteFiles:
             raise
         except Exception as error:
             raise unreadable(place, error) from None
+
+
+def _no_driver(location: str, scheme: str, error: Exception) -> CannotRead:
+    return CannotRead(
+        f"{location}: nothing installed here reads {scheme}://",
+        str(error),
+        f"Install what reads it: pip install {_DRIVERS[scheme]}"
+        if scheme in _DRIVERS
+        else "Install the fsspec driver of that storage with pip.",
+    )
 
 
 def _not_opened(location: str, scheme: str, error: Exception) -> CannotRead:

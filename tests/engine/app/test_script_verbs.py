@@ -422,7 +422,7 @@ def test_a_session_of_the_scripts_own(tmp_path: Path) -> None:
     checkpoint = str(tmp_path / "ck")
     ran = floodmark(str(script), checkpoint)
     assert ran.returncode == 0, ran.stderr
-    assert "totals finished: 1 batch, 1 rows read" in ran.stdout
+    assert "totals finished: 1 batch, 1 row read" in ran.stdout
     judged = floodmark("check", checkpoint, str(script), "--rehearse", "--json", "--", checkpoint)
     assert judged.returncode == 0, judged.stderr
     assert json.loads(judged.stdout)["verdict"] == "same"

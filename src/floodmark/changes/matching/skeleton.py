@@ -88,5 +88,6 @@ def _columns(part: str, old: Struct, new: Struct) -> str:
             lines.append(f'            F.col("{part}.{name}").alias("{name}"),')
         else:
             kind = _quoted(ddl(one.type))
-            lines.append(f'            F.lit(None).cast("{kind}").alias("{name}"),')
+            hint = "" if one.nullable else "  # may not be null: put a value here"
+            lines.append(f'            F.lit(None).cast("{kind}").alias("{name}"),{hint}')
     return "\n".join(lines)

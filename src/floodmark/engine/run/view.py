@@ -128,17 +128,21 @@ class LiveView:
         )
 
 
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"
+
+
 def batch_words(batch: BatchProgress) -> list[str]:
     words = [
         f"batch {batch.batch}",
-        f"{batch.rows:,} rows in {_seconds(batch.duration_ms)}",
+        f"{_rows(batch.rows)} in {_seconds(batch.duration_ms)}",
         f"{batch.rows_per_second:,.0f} rows/s",
         *(reached(source) for source in batch.sources),
     ]
     if batch.checkpoint_ms and batch.checkpoint_ms * 10 >= batch.duration_ms:
         words.append(f"checkpoint {_seconds(batch.checkpoint_ms)}")
     if batch.state_rows is not None:
-        words.append(f"state {batch.state_rows:,} rows")
+        words.append(f"state {_rows(batch.state_rows)}")
     if _clock(batch.watermark):
         words.append(f"watermark {_clock(batch.watermark)}")
     return words

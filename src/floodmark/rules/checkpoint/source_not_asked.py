@@ -24,4 +24,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if evidence.outside is None:
         return
     for source, why in evidence.outside.silent.items():
-        yield RULE.finding(f"{SOURCES}/{source}", f"Source {source} was not asked: {why}.")
+        yield RULE.finding(
+            f"{SOURCES}/{source}",
+            f"Source {source} was not asked: {why}.",
+            do=evidence.outside.remedies.get(source),
+        )
