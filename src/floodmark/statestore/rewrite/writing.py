@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,10 +100,12 @@ class _Sources:
         moved: Moved,
         batch: int,
     ) -> None:
-        self._parts = [
-            (part.store, _source(goal, part, old(part, batch), given, partial(moved, part, batch)))
-            for part in goal.parts
-        ]
+        self._parts = []
+        for part in goal.parts:
+            rows = old(part, batch)
+            moves = not part.given and rows is not None and rows.moves
+            found = moved(part, batch) if moves else None
+            self._parts.append((part.store, _source(goal, part, rows, given, found)))
 
     def rows(self, place: tuple[int, str]) -> Iterator[Records]:
         partition, store = place
@@ -155,21 +156,20 @@ def _source(
     part: Part,
     old: OldRows | None,
     given: Given | None,
-    moved: Callable[[], Callable[[int], Iterator[Records]]],
+    moved: Callable[[int], Iterator[Records]] | None,
 ) -> Callable[[int], Iterator[Records]]:
-    """A partition's rows, as the new store keeps them."""
+    """A partition's rows, as the new store keeps them. `moved` has those that change partitions."""
     if part.given:
         assert given is not None
         rows = given
         return lambda partition: encoded(goal, part, rows(part, partition))
     if old is None:
         return lambda partition: iter(())
-    if not old.moves:
+    if moved is None:
         return old.rows
-    found = moved()
     if part.recipe is None or part.recipe.merge is None:
-        return found
-    return lambda partition: merged_rows(goal, part, found(partition))
+        return moved
+    return lambda partition: merged_rows(goal, part, moved(partition))
 
 
 class _MovedHere:
