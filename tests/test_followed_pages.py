@@ -178,7 +178,7 @@ def test_carrying_state_over(tmp_path: Path) -> None:
     (tmp_path / "data/more").mkdir()
     more = f'{union}.union(spark.readStream.schema(schema).json("data/more"))'
     (tmp_path / "sales.py").write_text(new.replace(union, more))
-    reader.runs("floodmark migrate", "source 1")
+    reader.runs("floodmark migrate", "Source 1 (json data/more) is new")
     (tmp_path / "sales.py").write_text(new)
     reader.runs("floodmark migrate", "")
     skeleton = (tmp_path / "MIGRATION.py").read_text()
