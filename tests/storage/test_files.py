@@ -1,7 +1,4 @@
-"""One suite that every storage passes: local disk, memory, a real S3 server, a real HDFS.
-
-Emulators of Azure's and Google's storage are in the soak run, where adlfs and gcsfs are installed.
-"""
+"""One suite that every storage passes: local disk, memory, a real S3 server, a real HDFS."""
 
 from __future__ import annotations
 
@@ -32,9 +29,6 @@ STORAGES = [
     "memory",
     pytest.param("s3", marks=pytest.mark.services),
     pytest.param("hdfs", marks=pytest.mark.services),
-    # Emulators that npm and Go fetch, and drivers that nothing else needs.
-    pytest.param("azure", marks=[pytest.mark.services, pytest.mark.soak]),
-    pytest.param("google", marks=[pytest.mark.services, pytest.mark.soak]),
 ]
 _NUMBERS = itertools.count()
 
