@@ -27,6 +27,7 @@ def drill(
     seed: int = 0,
     ignore: str | Iterable[str] = (),
     limit: int = 5,
+    fresh: bool = False,
     scratch: str | None = None,
     settings: Mapping[str, str] | None = None,
     arguments: Iterable[str] = (),
@@ -40,7 +41,8 @@ def drill(
     """Runs a pipeline over a sample, undisturbed and with its driver killed at each point.
 
     `input` is a folder, a file of JSON lines or a Kafka topic, one for each stream that the code
-    reads. Checkpoints and sinks lie in a scratch place; the pipeline's own are not touched.
+    reads. The runs work on copies of the pipeline's checkpoint and sinks in a scratch place, or,
+    with `fresh` and where there are none yet, on new ones; its own are not touched.
     """
     require_spark_extra(and_state=False)
     from floodmark.engine.drill.drill import DrillOptions, drill_application
@@ -55,6 +57,7 @@ def drill(
             several_of(ignore),
             limit,
             seed,
+            fresh,
             scratch,
             settings or {},
             parse_settings(settings_of(conf, master), "--conf"),

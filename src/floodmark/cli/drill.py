@@ -13,6 +13,7 @@ from floodmark.cli.words import count, echo, say, style, table
 
 if TYPE_CHECKING:
     from floodmark.api.drilling import Drill
+    from floodmark.drills.advice import DrilledSink
     from floodmark.drills.comparing import PointResult
 
 
@@ -70,6 +71,12 @@ def _names(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
     help="Show at most N rows of each kind.",
 )
 @click.option(
+    "--fresh",
+    is_flag=True,
+    help="Begin with a new checkpoint and empty sinks. [default: with copies of the pipeline's "
+    "own, where they are there]",
+)
+@click.option(
     "--scratch",
     metavar="DIR",
     help="An empty folder for checkpoints and sinks of the drill; on a cluster one that all its "
@@ -84,7 +91,8 @@ def command(target: str, as_json: bool, **named: Any) -> int:
 
     The query runs over a sample, undisturbed, and then again with its driver killed and started
     anew: after-offset, during-state, during-sink, after-sink, after-commit, at random. Each run
-    has its own checkpoint and sinks in a scratch place; the pipeline's own are not touched.
+    has copies of the pipeline's checkpoint and sinks in a scratch place, or new ones where there
+    are none yet; its own are not touched.
     Exits 1 if anything was lost or repeated.
     """
     found = api.drill(target, say=lambda words: say(f"floodmark: {words}"), **named)
@@ -99,8 +107,8 @@ def text(found: Drill) -> str:
     batches = "batch" if found.batches == 1 else "batches"
     about = f"{count(found.rows, 'row')} in {found.batches:,} {batches}"
     lines = [style(f"{found.application}: {about}", "bold"), ""]
-    sinks = [(f"sink {n}", one.kind, one.place, _by(one.by)) for n, one in enumerate(found.sinks)]
-    lines += [table(sinks), "", table([_line(one) for one in found.points])]
+    sinks = [(f"sink {n}", one.kind, one.place, _by(one)) for n, one in enumerate(found.sinks)]
+    lines += [_begins(found), "", table(sinks), "", table([_line(one) for one in found.points])]
     shown = [line for one in found.points for line in _rows(one)]
     if shown:
         lines += ["", *shown]
@@ -111,8 +119,24 @@ def text(found: Drill) -> str:
     return "\n".join([*lines, "", _verdict(found)])
 
 
-def _by(by: str) -> str:
-    return "written by the query" if by == "spark" else "written by its foreachBatch function"
+def _begins(found: Drill) -> str:
+    if found.copied_checkpoint is None:
+        return f"Each run began with a new checkpoint: {found.why_new}."
+    late = ""
+    if found.late_rows:
+        late = (
+            f"\n{count(found.late_rows, 'row')} of the sample came after its watermark and "
+            f"{'was' if found.late_rows == 1 else 'were'} dropped (--fresh begins without it)."
+        )
+    return (
+        f"Each run began with a copy of {found.copied_checkpoint}, after batch "
+        f"{found.begins_after}.{late}"
+    )
+
+
+def _by(sink: DrilledSink) -> str:
+    by = "the query" if sink.by == "spark" else "its foreachBatch function"
+    return f"written by {by}{', began as a copy' if sink.copied else ''}"
 
 
 def _line(one: PointResult) -> tuple[str, str, str]:

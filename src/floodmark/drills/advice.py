@@ -22,6 +22,8 @@ class DrilledSink:
     """`spark` or `function`."""
     transaction: bool = False
     """Its Delta writes carry a txnAppId."""
+    copied: bool = False
+    """It began as a copy of the real one; else empty, or as its own kind of sink begins."""
 
 
 def advice_for(

@@ -168,8 +168,7 @@ class _Bisection:
         self.session = clone_session(self.writer._spark, {})
         self.plan = jvm_field(self.writer._jwrite, "ds").queryExecution().analyzed()
         pristine = open_files(str(self.folder / "pristine"))
-        # As if it lay where the trials run: the state's metadata names its own place.
-        fork_checkpoint(self.files, self.checkpoint, pristine, self.folder)
+        fork_checkpoint(self.files, self.checkpoint, pristine, self.folder / "fork")
         # Another query to every sink: none may take a trial for the batch itself.
         pristine.write(METADATA, json.dumps({"id": str(uuid.uuid4())}).encode())
         records = self._records(pristine)

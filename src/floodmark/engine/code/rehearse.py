@@ -154,7 +154,7 @@ def _attempt(
         require_one_machine(writer._spark, "or name a folder that all machines see: --scratch DIR")
     with scratch_place(scratch, "rehearsal") as place:
         fork = open_files(str(place / "fork"))
-        fork_checkpoint(files, checkpoint, fork, place)
+        fork_checkpoint(files, checkpoint, fork, place / "fork")
         session = clone_session(writer._spark, {})
         plan = jvm_field(writer._jwrite, "ds").queryExecution().analyzed()
         if empty:
@@ -182,12 +182,13 @@ def fork_checkpoint(
     files: Files,
     checkpoint: Checkpoint,
     fork: WritableFiles,
-    place: Path,
+    home: Path,
     needed: frozenset[str] | None = None,
 ) -> None:
     """What a start needs: the newest logs, the sources' own, and the state of the last commit.
 
-    `needed` are the files of that state, where the caller has looked at them already.
+    `home` is where the fork is going to run: the state's metadata names its own place. `needed` are
+    the files of that state, where the caller has looked at them already.
     """
     listed = belonging(checkpoint.files if checkpoint.complete else files.list().files)
     if needed is None:
@@ -199,13 +200,14 @@ def fork_checkpoint(
         if is_operator_metadata(path):
             # One that names another place must not lead Spark there.
             data = files.read(RelativePath(path))
-            goal = _ELSEWHERE if _is_of_another_place(files.root, data) else "fork"
-            data = moved_operator_metadata(data, str(place / goal))
+            is_other = _is_of_another_place(files.root, data)
+            goal = home.parent / _ELSEWHERE if is_other else home
+            data = moved_operator_metadata(data, str(goal))
             fork.write(RelativePath(path), data)
         elif is_schema_log(path):
             fork.write(
                 RelativePath(path),
-                moved_schema_log(files.read(RelativePath(path)), str(place / "fork")),
+                moved_schema_log(files.read(RelativePath(path)), str(home)),
             )
         else:
             copy_file(files, path, fork, path)

@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.source import read_source
 from floodmark.engine.app.watch import Act, NotCarriedOut, Watch
 from floodmark.engine.code.query import Query, read_query
+from floodmark.engine.drill.beginning import Copies
 from floodmark.engine.drill.driver import LOOPBACK, SMALL_JVM
 from floodmark.engine.drill.file_doors import FileDoors
 from floodmark.engine.drill.marks import SLOW, Marks
@@ -39,13 +40,14 @@ from floodmark.engine.drill.run_spec import (
     ERROR,
     FACTS,
     MARKS,
+    ROWS,
     SENT,
     RunSpec,
     SinkNote,
     read_spec,
 )
 from floodmark.engine.drill.sample import SampledSources
-from floodmark.engine.drill.sink_rows import write_rows
+from floodmark.engine.drill.sink_rows import rows_of, write_rows
 from floodmark.engine.drill.spark_doors import SEEN, SparkDoors, unseen
 from floodmark.engine.drill.sql_doors import SqlDoors
 from floodmark.engine.pipelines.application import split_target
@@ -161,6 +163,7 @@ def _own_transactions(patches: Patches, places: Places) -> None:
 
     def asking(original: Any) -> Any:
         def recorded(batch: Any, path: str) -> Any:
+            places.bring(path, places.of(path))
             return original(batch, str(places.of(path)))
 
         return recorded
@@ -243,6 +246,8 @@ def _drill(writer: Any, real: str | None, doors: _Doors, folder: Path, spec: Run
     for key, value in SMALL_JVM.items():
         if key.startswith("spark.sql.") and key not in spec.conf:
             spark.conf.set(key, value)
+    copies = Copies(real, spec)
+    doors.places.bring = copies.bring
     writer = writer.option("checkpointLocation", f"file://{folder / CHECKPOINT}")
     refused: list[FloodmarkError] = []
     if query.sink == "foreachBatch":
@@ -257,7 +262,7 @@ def _drill(writer: Any, real: str | None, doors: _Doors, folder: Path, spec: Run
         "output_mode": query.output_mode,
         "sink": query.sink,
         "sources": [source.kind for source in query.sources],
-        "checkpoint": real,
+        "beginning": asdict(copies.beginning),
     }
     _write_facts(folder, facts)
     began = time.monotonic()
@@ -277,12 +282,13 @@ def _drill(writer: Any, real: str | None, doors: _Doors, folder: Path, spec: Run
     if query.sink == "foreachBatch" and not doors.places.notes:
         raise unseen("what the foreachBatch function writes: no write of it was seen")
     facts["seconds"] = time.monotonic() - began
-    facts["rows"] = _input_rows(started)
+    facts["rows"], facts["late"] = _counted_rows(started)
     facts["refused"] = list(
         dict.fromkeys(f"{act.words} ({act.where(doors.watch.source)})" for act in doors.watch.acts)
     )
-    _write_facts(folder, facts)
     write_rows(spark, folder, doors.places.notes, spec.database)
+    facts["wrote"] = any(_has_changed(spark, folder, one, copies) for one in doors.places.notes)
+    _write_facts(folder, facts)
 
 
 def _write_facts(folder: Path, facts: Mapping[str, Any]) -> None:
@@ -303,8 +309,21 @@ def _stop_when_idle(query: Any, sent: Path) -> None:
     query.stop()
 
 
-def _input_rows(query: Any) -> int:
-    return sum(int(json.loads(one.json())["numInputRows"]) for one in query._jsq.recentProgress())
+def _counted_rows(query: Any) -> tuple[int, int]:
+    """Rows that were read, and those of them that came after the watermark."""
+    told = [json.loads(one.json()) for one in query._jsq.recentProgress()]
+    operators = [one for each in told for one in each["stateOperators"]]
+    late = sum(int(one["numRowsDroppedByWatermark"]) for one in operators)
+    return sum(int(one["numInputRows"]) for one in told), late
+
+
+def _has_changed(spark: Any, folder: Path, note: SinkNote, copies: Copies) -> bool:
+    """Whether a sink holds anything else than when the run began."""
+    now = (folder / ROWS / Path(note.place).name).read_text(encoding="utf-8").splitlines()
+    if not note.copied:
+        return bool(now)
+    before = replace(note, place=str(copies.original(Path(note.place))))
+    return sorted(now) != sorted(rows_of(spark, before))
 
 
 def _wrapped(
@@ -350,7 +369,8 @@ def _to_own_place(writer: Any, query: Query, places: Places) -> Any:
     }
     shaped = query.schema_json if kind in ("csv", "json", "text", "xml") else None
     name = f"table {table}" if table else public_url(str(path))
-    places.note(SinkNote(name, str(place), kind, options, shaped))
+    copied = path is not None and places.bring(str(path), place)
+    places.note(SinkNote(name, str(place), kind, options, shaped, copied=copied))
     return writer.option("path", str(place))
 
 

@@ -48,6 +48,8 @@ class DrillOptions:
     ignore: tuple[str, ...] = ()
     limit: int = 5
     seed: int = 0
+    fresh: bool = False
+    """Begin with a new checkpoint, whatever is there."""
     scratch: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     conf: Mapping[str, str] = field(default_factory=dict)
@@ -65,8 +67,16 @@ class Drill:
     """The kinds of its sources."""
     sinks: tuple[DrilledSink, ...]
     """The places that it writes to."""
+    begins_after: int | None
+    """The last finished batch of the checkpoint that was copied; null: it was a new one."""
+    copied_checkpoint: str | None
+    """The checkpoint that was copied."""
+    why_new: str
+    """Why the drill began with a new checkpoint."""
     rows: int
     """Rows of the sample that the query has read."""
+    late_rows: int
+    """Rows of the sample that came after the watermark, and were dropped."""
     batches: int
     """How many batches the undisturbed run had."""
     points: tuple[PointResult, ...]
@@ -103,6 +113,7 @@ def drill_application(options: DrillOptions) -> Drill:
             options.settings,
             options.conf,
             options.script,
+            carry_on=not options.fresh,
             # To write it takes as long as two runs save: not for a single point.
             archive=str(shared / "classes.jsa") if len(chosen) != 1 else None,
         )
@@ -134,13 +145,15 @@ class _Drilling:
                 "Nothing can be lost or repeated then.",
                 "Give a sample that the code's own filters and schema let through.",
             )
+        if not facts.wrote:
+            raise _nothing_written(facts)
         expected = undisturbed.rows()
         results = [*self._wiped(undisturbed)]
         points = chosen or tuple(self._possible(facts))
         for name in counted(points, "points"):
             results += self._at(name, undisturbed.folder, facts, expected)
         sinks = tuple(
-            DrilledSink(one.real, one.kind, one.by, one.transaction is not None)
+            DrilledSink(one.real, one.kind, one.by, one.transaction is not None, one.copied)
             for one in facts.notes
         )
         advice = tuple(advice_for(results, sinks, facts.sources))
@@ -149,7 +162,11 @@ class _Drilling:
             all(one.survived is not False for one in results),
             facts.sources,
             sinks,
+            facts.beginning.batch,
+            facts.beginning.checkpoint,
+            facts.beginning.why,
             facts.rows,
+            facts.late,
             facts.batches,
             tuple(results),
             advice,
@@ -165,7 +182,8 @@ class _Drilling:
                 raise NoAnswer(
                     f"the pipeline fails on the sample, without any crash: {error.what}",
                     error.why,
-                    "Mend that first, or give another sample.",
+                    "Mend that first, or give another sample. If it is the copy of the "
+                    "pipeline's checkpoint that does not fit: --fresh begins with a new one.",
                 ) from None
             return run
 
@@ -181,7 +199,7 @@ class _Drilling:
         self, name: str, undisturbed: Path, facts: QueryFacts, expected: Mapping[str, Any]
     ) -> Iterator[PointResult]:
         if name == NEW_CHECKPOINT:
-            yield from self._new_checkpoint(facts, expected)
+            yield from self._new_checkpoint(facts)
             return
         point = None if name == RANDOM else Point(name)
         if point is Point.DURING_STATE and not facts.is_stateful:
@@ -228,21 +246,35 @@ class _Drilling:
         found = compare_sinks(rows, (), self.options.ignore, self.options.limit)
         yield point_result(UNDISTURBED, None, {place: found})
 
-    def _new_checkpoint(
-        self, facts: QueryFacts, expected: Mapping[str, Any]
-    ) -> Iterator[PointResult]:
+    def _new_checkpoint(self, facts: QueryFacts) -> Iterator[PointResult]:
         """The pipeline again, with a new checkpoint on the sinks that are there."""
         self.options.say(NEW_CHECKPOINT)
-        with another(self.spec, NEW_CHECKPOINT, self.databases.new()) as run:
+        spec = replace(self.spec, carry_on=False)
+        with another(spec, NEW_CHECKPOINT, self.databases.new()) as run:
             run.to_the_end()
+            first = run.rows()
             run.forget_checkpoint()
             failure = _restart(run)
         # The sample was written twice, as a new checkpoint begins with all of it.
-        twice = {place: [*rows, *rows] for place, rows in expected.items()}
+        twice = {place: [*rows, *rows] for place, rows in first.items()}
         appended = {one.real for one in facts.notes if one.append}
         wanted = {place: rows for place, rows in twice.items() if place in appended}
         found = {place: rows for place, rows in run.rows().items() if place in appended}
         yield point_result(NEW_CHECKPOINT, None, self._differences(wanted, found), failure)
+
+
+def _nothing_written(facts: QueryFacts) -> WrongUse:
+    late = f", of which {facts.late:,} came after the watermark" if facts.late else ""
+    return WrongUse(
+        f"the query has read {facts.rows:,} rows of the sample{late}, and has written nothing",
+        "Nothing can be lost or repeated then.",
+        "Give a sample that the code lets through"
+        + (
+            "; or begin without the watermark and the state of the pipeline's checkpoint: --fresh"
+            if facts.beginning.checkpoint is not None
+            else "."
+        ),
+    )
 
 
 def _restart(run: Run) -> str:

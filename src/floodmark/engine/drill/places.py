@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import threading
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -21,6 +22,8 @@ class Places:
         self.folder = folder
         self._lock = threading.Lock()
         self._notes = {note.real: note for note in read_notes(folder)}
+        self.bring: Callable[[str, Path], bool] = lambda _real, _place: False
+        """Puts a copy of the real sink at its place; False where it begins empty."""
 
     def of(self, real: str) -> Path:
         """The stand-in of a path or URL; what is the run's own already stays."""

@@ -41,6 +41,8 @@ class RunSpec:
     script: ScriptOptions = field(default_factory=ScriptOptions)
     database: str | None = None
     """A copy of the PostgreSQL database that --sink names, for this run."""
+    carry_on: bool = False
+    """Begin with copies of the pipeline's own checkpoint and sinks, where they are there."""
     archive: str | None = None
     """Classes that the JVM has loaded: the first run leaves them here, the next ones start with
     them, in little more than half the time."""
@@ -75,6 +77,8 @@ class SinkNote:
     transaction: str | None = None
     """The txnAppId of a Delta write."""
     append: bool = False
+    copied: bool = False
+    """It began as a copy of the real one."""
 
 
 def read_notes(folder: Path) -> tuple[SinkNote, ...]:

@@ -16,6 +16,7 @@ from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.drills.points import Point
 from floodmark.engine.app.source import read_source
 from floodmark.engine.drill.aftermath import Aftermath, judge
+from floodmark.engine.drill.beginning import Beginning
 from floodmark.engine.drill.driver import SMALL_JVM, Driver
 from floodmark.engine.drill.line_server import LineServer
 from floodmark.engine.drill.marks import HOLD, SLOW, FunctionLog, Hold
@@ -38,6 +39,7 @@ from floodmark.engine.drill.traps import (
     Trap,
     after,
     batches,
+    partition_folders,
     reached,
     sink_begun,
     sink_done,
@@ -67,8 +69,12 @@ class QueryFacts:
     sink: str
     output_mode: str
     sources: tuple[str, ...]
-    checkpoint: str | None
+    beginning: Beginning
     rows: int
+    late: int
+    """Rows that came after the watermark, and were dropped."""
+    wrote: bool
+    """Whether a sink holds anything that it did not hold when the run began."""
     seconds: float
     batches: int
     is_stateful: bool
@@ -118,15 +124,18 @@ class Run:
                 raise self._error(status, driver)
 
     def facts(self) -> QueryFacts:
-        told = json.loads((self.folder / FACTS).read_text())
+        told = _facts(self.folder)
+        beginning = Beginning(**told["beginning"])
         return QueryFacts(
             told["sink"],
             told["output_mode"],
             tuple(told["sources"]),
-            told["checkpoint"],
+            beginning,
             int(told.get("rows", 0)),
+            int(told.get("late", 0)),
+            bool(told.get("wrote", True)),
             float(told.get("seconds", 0)),
-            len(batches(self.checkpoint / "commits")),
+            sum(one >= beginning.first for one in batches(self.checkpoint / "commits")),
             (self.checkpoint / "state" / "0").is_dir(),
             read_notes(self.folder),
             tuple(told.get("refused", ())),
@@ -156,7 +165,8 @@ class Run:
                     raise self._error(driver.status or 0, driver)
                 return None
             driver.kill()
-            return judge(self.checkpoint, killing.log(self.folder), _PARTITIONS, driver.began)
+            partitions = max(_PARTITIONS, sum(1 for _ in partition_folders(self.checkpoint)))
+            return judge(self.checkpoint, killing.log(self.folder), partitions, driver.began)
 
     def _driver(self, environment: Mapping[str, str]) -> Driver:
         spark_version()
@@ -259,13 +269,19 @@ class Killing:
             offsets = folder / CHECKPOINT / "offsets"
             return lambda: self.batch in batches(offsets)
         log, nth = _spark_log(read_notes(folder)), 1
-        if not batches(folder / CHECKPOINT / "commits"):
-            nth = self.batch + 1
+        first = _facts(folder)["beginning"]["first"]
+        if not any(one >= first for one in batches(folder / CHECKPOINT / "commits")):
+            nth = self.batch - first + 1
         return sink_begun(log, nth) if self.point is Point.DURING_SINK else sink_done(log, nth)
 
 
 def _is_function(folder: Path) -> bool:
-    return bool(json.loads((folder / FACTS).read_text())["sink"] == "foreachBatch")
+    return bool(_facts(folder)["sink"] == "foreachBatch")
+
+
+def _facts(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / FACTS).read_text())
+    return found
 
 
 def killing(
@@ -276,7 +292,7 @@ def killing(
     turn: int,
 ) -> Killing:
     """For a run like one that was left alone: by how long its batches took and how they wrote."""
-    batch = min(1, facts.batches - 1)
+    batch = facts.beginning.first + min(1, facts.batches - 1)
     rows = max(facts.rows / max(facts.batches, 1), 1.0)
     slow_ms = max(0, min(_SLOW_MS, round(_SLOW_SECONDS * 1000 / rows)))
     writes, seconds = FunctionLog(undisturbed).told(batch)

@@ -162,6 +162,8 @@ class SparkDoors:
         from pyspark.errors import PySparkException
 
         self._note(path, place, "delta")
+        if (place / "_delta_log").is_dir():
+            return place
         try:
             # The first line of the real table's log is read, never written.
             rows = spark.read.format("delta").load(path)
@@ -173,7 +175,8 @@ class SparkDoors:
         return place
 
     def _note(self, real: str, place: Path, kind: str, **told: Any) -> SinkNote:
-        note = SinkNote(public_url(real), str(place), kind, by="function", **told)
+        copied = self._places.bring(real, place)
+        note = SinkNote(public_url(real), str(place), kind, by="function", copied=copied, **told)
         self._places.note(note)
         return note
 

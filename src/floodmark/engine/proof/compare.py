@@ -192,7 +192,7 @@ class _Running:
         fork = open_files(str(self._before / "fork"))
         past = before_batch(self.checkpoint, self.first)
         needed = state_paths(needed_state(past, self.first - 1, self.files.read))
-        fork_checkpoint(self.files, past, fork, self._before, needed)
+        fork_checkpoint(self.files, past, fork, self._before / "fork", needed)
         (self._before / "fork" / OFFSETS / str(self.first)).unlink()
         fork.write(METADATA, new_identity())
         request = self.request

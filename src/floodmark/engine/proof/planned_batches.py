@@ -159,7 +159,7 @@ class PlannedBatches:
                     error.why,
                     oldest_words(self.checkpoint),
                 ) from None
-        fork_checkpoint(self.files, past, self.fork, self.place, needed)
+        fork_checkpoint(self.files, past, self.fork, self.place / "fork", needed)
         self.fork.write(METADATA, new_identity())
 
     def require_input(self, first: int, last: int, storage: Any = None) -> None:

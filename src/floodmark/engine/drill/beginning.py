@@ -1,0 +1,182 @@
+"""What the runs of a drill begin with: copies of the pipeline's checkpoint and sinks, or nothing.
+
+The first run makes the copies, all runs begin with them: links where the disk can. The copied
+checkpoint keeps its batches, state, watermark and query id. Its sources begin anew, with the
+sample; a batch that was in flight is finished first, without input.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from floodmark.addresses import public_url
+from floodmark.checkpoint.layout import OFFSETS, SOURCES
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.offsets import OffsetEntry, render_offsets
+from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.engine.app.choosing import place_of
+from floodmark.engine.code.rehearse import fork_checkpoint
+from floodmark.engine.drill.run_spec import CHECKPOINT, RunSpec
+from floodmark.errors import CannotRead, FloodmarkError, NoAnswer, NotACheckpoint
+from floodmark.storage.copying import copy_file
+from floodmark.storage.files import WritableFiles, open_files
+from floodmark.storage.load import load
+
+_BEGINNING = "beginning.json"
+_MOST_BYTES = 64 * 1024 * 1024
+"""Of a sink: all its rows are compared after each run."""
+FRESH = "as --fresh asks"
+
+
+@dataclass(frozen=True)
+class Beginning:
+    checkpoint: str | None
+    """The checkpoint that was copied; None: a new one."""
+    batch: int | None
+    """The last batch that the copy has finished."""
+    first: int
+    """The first batch of the drill."""
+    why: str
+    """Why a new one."""
+
+
+class Copies:
+    """Of the real checkpoint and the real sinks, for one run."""
+
+    def __init__(self, real: str | None, spec: RunSpec) -> None:
+        self._real = real
+        self._folder = Path(spec.folder)
+        self._shared = Path(spec.shared) / "real"
+        self.beginning = _new(FRESH) if not spec.carry_on else self._decided()
+        if self.beginning.checkpoint is not None and not (self._folder / CHECKPOINT).exists():
+            _fork(self._shared / CHECKPOINT, self._folder / CHECKPOINT)
+
+    def bring(self, real: str, place: Path) -> bool:
+        """Puts a copy of a real sink at its place, before the run's first look at it.
+
+        False where the sink begins empty.
+        """
+        if self.beginning.checkpoint is None:
+            return False
+        kept = self.original(place)
+        if place.exists():
+            return kept.exists()
+        if not kept.exists():
+            origin = Path(place_of(real))
+            if "://" in place_of(real) or not origin.is_dir() or _size(origin) > _MOST_BYTES:
+                return False
+            self._require_still()
+            _copy_tree(origin, kept)
+            self._require_still()
+        _copy_tree(kept, place)
+        return True
+
+    def original(self, place: Path) -> Path:
+        """The copy of a sink as it was when the drill began."""
+        return self._shared / "sinks" / place.name
+
+    def _decided(self) -> Beginning:
+        """By the first run, for all of them."""
+        told = self._shared / _BEGINNING
+        if told.exists():
+            return Beginning(**json.loads(told.read_text(encoding="utf-8")))
+        self._shared.mkdir(exist_ok=True)
+        found = self._copied()
+        told.write_text(json.dumps(asdict(found)), encoding="utf-8")
+        return found
+
+    def _copied(self) -> Beginning:
+        if self._real is None:
+            return _new("the code names no checkpoint")
+        shown = public_url(self._real)
+        try:
+            files = open_files(self._real)
+            checkpoint = load(files)
+        except (CannotRead, NotACheckpoint):
+            return _new(f"there is no checkpoint at {shown}")
+        except FloodmarkError as error:
+            return _new(f"{shown} cannot be copied: {error.what}")
+        why = _why_not(checkpoint)
+        if why:
+            return _new(f"{shown} {why}")
+        copy = open_files(str(self._shared / CHECKPOINT))
+        fork_checkpoint(files, checkpoint, copy, self._shared / CHECKPOINT)
+        for batch in checkpoint.offset_ids[-2:]:
+            entry = _without_offsets(checkpoint.offsets[batch])
+            copy.write(RelativePath(f"{OFFSETS}/{batch}"), render_offsets(entry))
+        _delete_sources(copy)
+        latest = checkpoint.latest_batch
+        assert latest is not None
+        return Beginning(shown, checkpoint.committed_batch, latest + 1, "")
+
+    def _require_still(self) -> None:
+        """A checkpoint and a sink of two different moments would not belong together."""
+        assert self._real is not None
+        latest = load(open_files(self._real)).latest_batch
+        if latest is not None and latest + 1 != self.beginning.first:
+            raise NoAnswer(
+                "the pipeline's checkpoint moves while the drill copies it: batch "
+                f"{latest} came meanwhile",
+                "The copies of checkpoint and sink would be of different moments.",
+                "Stop the query for the drill, or begin with a new checkpoint: --fresh",
+            )
+
+
+def _new(why: str) -> Beginning:
+    return Beginning(None, None, 0, why)
+
+
+def _why_not(checkpoint: Checkpoint) -> str:
+    committed, latest = checkpoint.committed_batch, checkpoint.latest_batch
+    if committed is None or latest is None:
+        return "has no finished batch"
+    if latest not in (committed, committed + 1):
+        return f"has batches up to {latest} in its log, of which {committed} is the last finished"
+    needed = [one for one in (latest, latest - 1) if one >= 0]
+    gone = [one for one in needed if one not in checkpoint.offsets]
+    if gone:
+        return f"has no entry offsets/{gone[0]} that can be read"
+    return ""
+
+
+def _without_offsets(entry: OffsetEntry) -> OffsetEntry:
+    """As if no source had given anything yet; a named source has no line then."""
+    if entry.version > 1:
+        return replace(entry, offsets=())
+    return replace(entry, offsets=tuple((name, None) for name, _ in entry.offsets))
+
+
+def _delete_sources(copy: WritableFiles) -> None:
+    copy.delete(
+        RelativePath(file.path) for file in copy.list().files if file.path.startswith(f"{SOURCES}/")
+    )
+
+
+def _fork(origin: Path, target: Path) -> None:
+    """Its metadata names its own place, so it is made where it stays: no driver runs yet."""
+    shutil.rmtree(target, ignore_errors=True)
+    files = open_files(str(origin))
+    fork_checkpoint(files, load(files), open_files(str(target)), target)
+
+
+def _size(folder: Path) -> int:
+    return sum(one.stat().st_size for one in _files(folder))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (one for one in folder.rglob("*") if one.is_file())
+
+
+def _copy_tree(origin: Path, target: Path) -> None:
+    """Whole or not at all; its driver may be killed at any time."""
+    beside = target.with_name(f".{target.name}")
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+    files, copy = open_files(str(origin)), open_files(str(beside))
+    for file in files.list().files:
+        copy_file(files, file.path, copy, file.path)
+    beside.rename(target)
