@@ -9,13 +9,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from drill.drilled import Drilled, sample
 from floodmark import api, inspect
 from floodmark.cli.drill import text
-from floodmark.engine.drill.beginning import Beginning, Copies
+from floodmark.engine.drill.beginning import DEEDS, Beginning, Copies
 from floodmark.engine.drill.run_spec import RunSpec
 from floodmark.errors import NoAnswer
 
@@ -26,6 +27,10 @@ def spec_in(base: Path, name: str = "run", carry_on: bool = True) -> RunSpec:
     (base / "shared").mkdir(exist_ok=True)
     (base / name).mkdir()
     return RunSpec("a.py", str(base / name), str(base / "shared"), (), carry_on=carry_on)
+
+
+def here(name: str, *given: Any) -> Any:
+    return DEEDS[name](*given)
 
 
 def hashes(base: Path) -> dict[str, str]:
@@ -42,7 +47,7 @@ def test_the_copy_keeps_state_and_batches_and_no_offsets(name: str, tmp_path: Pa
     shutil.copytree(GOLDEN / name / "checkpoint", real)
     before, told = hashes(real), inspect(str(real))
 
-    found = Copies(str(real), spec_in(tmp_path)).beginning
+    found = Copies(str(real), spec_in(tmp_path), here).beginning
 
     assert told.committed_batch is not None
     assert told.latest_batch is not None
@@ -62,9 +67,9 @@ def test_the_copy_keeps_state_and_batches_and_no_offsets(name: str, tmp_path: Pa
 def test_every_run_begins_with_the_copy_of_the_first(tmp_path: Path) -> None:
     real = tmp_path / "real"
     shutil.copytree(GOLDEN / "sales-hdfs" / "checkpoint", real)
-    first = Copies(str(real), spec_in(tmp_path)).beginning
+    first = Copies(str(real), spec_in(tmp_path), here).beginning
     shutil.rmtree(real)
-    second = Copies(str(real), spec_in(tmp_path, "again"))
+    second = Copies(str(real), spec_in(tmp_path, "again"), here)
     assert second.beginning == first
     assert inspect(str(tmp_path / "again" / "checkpoint")).committed_batch == first.batch
 
@@ -83,13 +88,15 @@ def test_why_a_drill_begins_with_a_new_checkpoint(
     real = None if name is None else str(tmp_path / name)
     if name is not None and (GOLDEN / name).exists():
         shutil.copytree(GOLDEN / name / "checkpoint", tmp_path / name)
-    found = Copies(real, spec_in(tmp_path)).beginning
+    found = Copies(real, spec_in(tmp_path), here).beginning
     assert (found.checkpoint, found.first) == (None, 0)
     assert words in found.why
 
 
 def test_fresh_copies_nothing(tmp_path: Path) -> None:
-    found = Copies(str(GOLDEN / "sales-hdfs" / "checkpoint"), spec_in(tmp_path, carry_on=False))
+    found = Copies(
+        str(GOLDEN / "sales-hdfs" / "checkpoint"), spec_in(tmp_path, carry_on=False), here
+    )
     assert found.beginning == Beginning(None, None, 0, "as --fresh asks")
     sink = tmp_path / "sink"
     sink.mkdir()
@@ -104,7 +111,7 @@ def test_sinks_are_linked_and_a_large_one_begins_empty(tmp_path: Path) -> None:
         one.parent.mkdir(parents=True, exist_ok=True)
         one.write_text("rows")
     os.truncate(large / "a.parquet", 65 * 1024 * 1024)
-    copies = Copies(str(real), spec_in(tmp_path))
+    copies = Copies(str(real), spec_in(tmp_path), here)
     own = tmp_path / "run" / "sinks" / "sink-1"
     assert copies.bring(f"file://{sink}", own)
     assert (own / "k=1" / "a.parquet").samefile(sink / "k=1" / "a.parquet")
@@ -120,7 +127,7 @@ def test_a_pipeline_that_runs_meanwhile_is_said(tmp_path: Path) -> None:
     real, sink = tmp_path / "real", tmp_path / "sink"
     shutil.copytree(GOLDEN / "sales-hdfs" / "checkpoint", real)
     sink.mkdir()
-    copies = Copies(str(real), spec_in(tmp_path))
+    copies = Copies(str(real), spec_in(tmp_path), here)
     latest = inspect(str(real)).latest_batch
     assert latest is not None
     shutil.copy(real / "offsets" / str(latest), real / "offsets" / str(latest + 1))

@@ -233,7 +233,7 @@ def test_a_write_that_died_midway_left_no_rows(tmp_path: Path) -> None:
 
 
 GUARDED = """
-import os, shutil, socket, sqlite3, subprocess, sys
+import os, posix, shutil, socket, sqlite3, subprocess, sys, tempfile, threading
 from pathlib import Path
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.source import read_source
@@ -257,6 +257,8 @@ with sqlite3.connect(real / "kept.db") as connection:
     assert connection.execute("SELECT count(*) FROM kept").fetchone() == (1,)
     connection.execute("INSERT INTO kept VALUES (2)")
 os.makedirs(real / "new", exist_ok=True)
+mine = run / 'tmp-file'
+mine.write_text('run')
 refused = []
 for name, act in {
     "rmtree": lambda: shutil.rmtree(real),
@@ -267,11 +269,22 @@ for name, act in {
     "symlink": lambda: os.symlink(real, real / "link"),
     "low": lambda: os.open(real / "low", os.O_WRONLY | os.O_CREAT),
     "remove": lambda: os.remove(real / "kept.db"),
+    "renamed-out": lambda: posix.rename(mine, real / "kept.txt"),
+    "linked-out": lambda: os.link(mine, real / "new.txt"),
+    "temporary": lambda: tempfile.mkstemp(dir=real),
+    "root": lambda: os.open(f"/proc/self/root{real}/kept.txt", os.O_WRONLY),
+    "database": lambda: sqlite3.Connection(real / "kept.db"),
+    "mode": lambda: os.chmod(real / "kept.txt", 0o600),
+    "time": lambda: os.utime(real / "kept.txt"),
 }.items():
     try:
         act()
     except (PermissionError, FileNotFoundError):
         refused.append(name)
+thread = threading.Thread(target=os.unlink, args=(str(real / "kept.txt"),))
+thread.start()
+thread.join()
+assert sqlite3.connect(":memory:").execute("SELECT 1").fetchone() == (1,)
 doors.enabled = False
 print(*sorted(refused))
 print(*sorted((note.kind for note in places.notes)))
@@ -299,6 +312,9 @@ def test_python_code_cannot_reach_real_places(tmp_path: Path) -> None:
 
     assert ended.returncode == 0, ended.stderr
     refused, kinds = ended.stdout.splitlines()
-    assert refused == "connect low popen remove rmdir rmtree symlink system"
+    assert refused == (
+        "connect database linked-out low mode popen remove renamed-out rmdir rmtree root symlink "
+        "system temporary time"
+    )
     assert kinds == "lines sqlite"
     assert {str(one): one.is_file() and one.read_bytes() for one in real.rglob("*")} == before

@@ -11,12 +11,11 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any
 
+from floodmark.engine.app.jvm_calls import WRITER, WRITER_V2, leave_out_jvm_calls
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.sql_text import changes_something, shortened
 from floodmark.engine.app.watch import Watch
 
-_WRITER = ("save", "saveAsTable", "insertInto", "json", "parquet", "text", "csv", "orc", "xml")
-WRITER_V2 = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
 RDD_ACTIONS = (
     "foreach",
     "foreachPartition",
@@ -43,7 +42,7 @@ _DELTA_TABLE = (
     "cloneAtTimestamp",
 )
 _SKIPPED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("pyspark.sql.readwriter", "DataFrameWriter", (*_WRITER, "jdbc")),
+    ("pyspark.sql.readwriter", "DataFrameWriter", (*WRITER, "jdbc")),
     ("pyspark.sql.readwriter", "DataFrameWriterV2", WRITER_V2),
     ("pyspark.sql.merge", "MergeIntoWriter", ("merge",)),
     ("pyspark.sql.classic.dataframe", "DataFrame", ("foreach", "foreachPartition")),
@@ -58,23 +57,6 @@ _SKIPPED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 )
 # The end of a session is no act on data: it is left out without a warning.
 _SILENT = frozenset({"stop", "cancelAllJobs"})
-_FILE_SYSTEM = "org.apache.hadoop.fs.FileSystem"
-_FILE_SYSTEM_ACTS = frozenset(
-    {"append", "concat", "copyFromLocalFile", "create", "createNewFile", "delete", "deleteOnExit"}
-    | {"mkdirs", "moveFromLocalFile", "rename", "setOwner", "setPermission", "setTimes", "truncate"}
-)
-_STREAM_WRITER = "org.apache.spark.sql.streaming.DataStreamWriter"
-_STREAM_STARTS = frozenset({"start", "toTable"})
-_BATCH_WRITER = "org.apache.spark.sql.DataFrameWriter"
-_JVM_ACTS = {
-    _FILE_SYSTEM: _FILE_SYSTEM_ACTS,
-    _STREAM_WRITER: _STREAM_STARTS,
-    _BATCH_WRITER: frozenset({*_WRITER, "jdbc"}),
-    f"{_BATCH_WRITER}V2": frozenset(WRITER_V2),
-    "org.apache.spark.sql.SparkSession": frozenset({"sql"}),
-}
-_NEEDED = frozenset({"sql", *_STREAM_STARTS, *_FILE_SYSTEM_ACTS} - {"delete", "mkdirs", "rename"})
-"""A script cannot go on without what these return."""
 
 
 def leave_out_effects(patches: Patches, watch: Watch) -> None:
@@ -156,47 +138,3 @@ def _leave_out_tables(patches: Patches, watch: Watch) -> None:
 
     for name in ("createTable", "createExternalTable"):
         patches.wrap(Catalog, name, wrapper)
-
-
-def leave_out_jvm_calls(patches: Patches, watch: Watch) -> None:
-    """What a script does on the JVM's own objects: Hadoop's FileSystem, and Spark's writers."""
-    from py4j.java_gateway import JavaMember
-
-    acts = frozenset().union(*_JVM_ACTS.values())
-
-    def wrapper(original: Any) -> Any:
-        def call(self: Any, *given: Any) -> Any:
-            if self.name not in acts or not watch.is_users_call():
-                return original(self, *given)
-            kinds = [kind for kind, names in _JVM_ACTS.items() if self.name in names]
-            kind = next((one for one in kinds if _is_a(self, one)), None)
-            if kind is None or (self.name == "sql" and not changes_something(str(given[0]))):
-                return original(self, *given)
-            words = f"{kind.rpartition('.')[2]}.{self.name}({_plain(given)})"
-            # A file system's `create` and `append` give a stream, those of a writer nothing.
-            if self.name in _NEEDED and not kind.startswith(_BATCH_WRITER):
-                raise watch.refuse(words)
-            watch.skip(words)
-            return True if kind == _FILE_SYSTEM else None
-
-        return call
-
-    patches.wrap(JavaMember, "__call__", wrapper)
-
-
-def _is_a(member: Any, kind: str) -> bool:
-    from py4j.java_gateway import JavaObject
-    from pyspark import SparkContext
-
-    if not isinstance(member.container, JavaObject):
-        return False
-    loader = SparkContext._gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    return bool(loader.loadClass(kind).isInstance(member.container))
-
-
-def _plain(given: tuple[Any, ...]) -> str:
-    from py4j.java_gateway import JavaObject
-
-    return ", ".join(
-        str(one.toString()) if isinstance(one, JavaObject) else str(one) for one in given
-    )

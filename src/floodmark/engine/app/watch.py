@@ -44,6 +44,9 @@ def is_watched() -> bool:
 
 
 class Watch:
+    harmless = frozenset({"tempfile"})
+    """Modules of Python whose files are new ones of their own, wherever they were asked for."""
+
     def __init__(self, source: ScriptText) -> None:
         self.source = source
         self.acts: list[Act] = []
@@ -69,7 +72,7 @@ class Watch:
 
     def is_users_call(self) -> bool:
         """Whether the script, or a library that it uses, calls; not Spark's own Python code."""
-        return self.applies() and _is_users(sys._getframe(2))
+        return self.applies() and is_users(sys._getframe(2), self.harmless)
 
     def skip(self, words: str) -> None:
         self.acts.append(Act(words, self.line()))
@@ -92,16 +95,19 @@ def _frames(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def _is_users(frame: FrameType | None) -> bool:
-    """By the nearest caller that is no part of Python itself."""
+def is_users(frame: FrameType | None, harmless: frozenset[str] = frozenset()) -> bool:
+    """By the nearest caller that is no part of Python itself.
+
+    Where there is none, a thread was given a function of Python's: os.remove, say.
+    """
     for one in _frames(frame):
         if one.f_code in WRAPPERS:  # of another script that is watched, too
             continue
         name = str(one.f_globals.get("__name__", ""))
         top = name.partition(".")[0]
-        if name == "tempfile":  # a new file of its own, wherever it was asked for
+        if name in harmless:
             return False
         if top in sys.stdlib_module_names and name != "__main__":
             continue
         return top not in _TRUSTED
-    return False
+    return True

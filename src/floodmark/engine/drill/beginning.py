@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from floodmark.addresses import public_url
 from floodmark.checkpoint.layout import OFFSETS, SOURCES
@@ -47,7 +48,9 @@ class Beginning:
 class Copies:
     """Of the real checkpoint and the real sinks, for one run."""
 
-    def __init__(self, real: str | None, spec: RunSpec) -> None:
+    def __init__(self, real: str | None, spec: RunSpec, do: Callable[..., Any]) -> None:
+        """`do` calls one of DEEDS."""
+        self._do = do
         self._real = real
         self._folder = Path(spec.folder)
         self._shared = Path(spec.shared) / "real"
@@ -70,9 +73,9 @@ class Copies:
             if "://" in place_of(real) or not origin.is_dir() or _size(origin) > _MOST_BYTES:
                 return False
             self._require_still()
-            _copy_tree(origin, kept)
+            self._do("tree", str(origin), str(kept))
             self._require_still()
-        _copy_tree(kept, place)
+        copy_tree(str(kept), str(place))
         return True
 
     def original(self, place: Path) -> Path:
@@ -85,33 +88,9 @@ class Copies:
         if told.exists():
             return Beginning(**json.loads(told.read_text(encoding="utf-8")))
         self._shared.mkdir(exist_ok=True)
-        found = self._copied()
+        found = Beginning(**self._do("checkpoint", self._real, str(self._shared / CHECKPOINT)))
         told.write_text(json.dumps(asdict(found)), encoding="utf-8")
         return found
-
-    def _copied(self) -> Beginning:
-        if self._real is None:
-            return _new("the code names no checkpoint")
-        shown = public_url(self._real)
-        try:
-            files = open_files(self._real)
-            checkpoint = load(files)
-        except (CannotRead, NotACheckpoint):
-            return _new(f"there is no checkpoint at {shown}")
-        except FloodmarkError as error:
-            return _new(f"{shown} cannot be copied: {error.what}")
-        why = _why_not(checkpoint)
-        if why:
-            return _new(f"{shown} {why}")
-        copy = open_files(str(self._shared / CHECKPOINT))
-        fork_checkpoint(files, checkpoint, copy, self._shared / CHECKPOINT)
-        for batch in checkpoint.offset_ids[-2:]:
-            entry = _without_offsets(checkpoint.offsets[batch])
-            copy.write(RelativePath(f"{OFFSETS}/{batch}"), render_offsets(entry))
-        _delete_sources(copy)
-        latest = checkpoint.latest_batch
-        assert latest is not None
-        return Beginning(shown, checkpoint.committed_batch, latest + 1, "")
 
     def _require_still(self) -> None:
         """A checkpoint and a sink of two different moments would not belong together."""
@@ -124,6 +103,36 @@ class Copies:
                 "The copies of checkpoint and sink would be of different moments.",
                 "Stop the query for the drill, or begin with a new checkpoint: --fresh",
             )
+
+
+def copy_checkpoint(real: str | None, target: str) -> dict[str, Any]:
+    """The checkpoint as a run begins with it, or why there is none."""
+    return asdict(_copied(real, Path(target)))
+
+
+def _copied(real: str | None, target: Path) -> Beginning:
+    if real is None:
+        return _new("the code names no checkpoint")
+    shown = public_url(real)
+    try:
+        files = open_files(real)
+        checkpoint = load(files)
+    except (CannotRead, NotACheckpoint):
+        return _new(f"there is no checkpoint at {shown}")
+    except FloodmarkError as error:
+        return _new(f"{shown} cannot be copied: {error.what}")
+    why = _why_not(checkpoint)
+    if why:
+        return _new(f"{shown} {why}")
+    copy = open_files(str(target))
+    fork_checkpoint(files, checkpoint, copy, target)
+    for batch in checkpoint.offset_ids[-2:]:
+        entry = _without_offsets(checkpoint.offsets[batch])
+        copy.write(RelativePath(f"{OFFSETS}/{batch}"), render_offsets(entry))
+    _delete_sources(copy)
+    latest = checkpoint.latest_batch
+    assert latest is not None
+    return Beginning(shown, checkpoint.committed_batch, latest + 1, "")
 
 
 def _new(why: str) -> Beginning:
@@ -171,12 +180,17 @@ def _files(folder: Path) -> Iterator[Path]:
     return (one for one in folder.rglob("*") if one.is_file())
 
 
-def _copy_tree(origin: Path, target: Path) -> None:
+def copy_tree(origin: str, target: str) -> None:
     """Whole or not at all; its driver may be killed at any time."""
-    beside = target.with_name(f".{target.name}")
+    goal = Path(target)
+    beside = goal.with_name(f".{goal.name}")
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
-    files, copy = open_files(str(origin)), open_files(str(beside))
+    files, copy = open_files(origin), open_files(str(beside))
     for file in files.list().files:
         copy_file(files, file.path, copy, file.path)
-    beside.rename(target)
+    beside.rename(goal)
+
+
+DEEDS: Mapping[str, Callable[..., Any]] = {"checkpoint": copy_checkpoint, "tree": copy_tree}
+"""What reads the real checkpoint and sinks, in a process outside of the write fence."""

@@ -10,8 +10,6 @@ is written down for whoever started the process.
 from __future__ import annotations
 
 import contextlib
-import importlib
-import importlib.util
 import json
 import os
 import sys
@@ -23,16 +21,17 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.addresses import public_url
-from floodmark.engine.app.effects import leave_out_jvm_calls
 from floodmark.engine.app.files import let_write_below
+from floodmark.engine.app.jvm_calls import leave_out_jvm_calls
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.source import read_source
 from floodmark.engine.app.watch import Act, NotCarriedOut, Watch
 from floodmark.engine.code.query import Query, read_query
-from floodmark.engine.drill.beginning import Copies
+from floodmark.engine.drill.beginning import DEEDS, Copies
 from floodmark.engine.drill.driver import LOOPBACK, SMALL_JVM
 from floodmark.engine.drill.file_doors import FileDoors
 from floodmark.engine.drill.marks import SLOW, Marks
+from floodmark.engine.drill.outside import Outside
 from floodmark.engine.drill.overwrites import Overwrites
 from floodmark.engine.drill.places import Places
 from floodmark.engine.drill.run_spec import (
@@ -48,19 +47,24 @@ from floodmark.engine.drill.run_spec import (
 )
 from floodmark.engine.drill.sample import SampledSources
 from floodmark.engine.drill.sink_rows import rows_of, write_rows
+from floodmark.engine.drill.slowing import slow_down
 from floodmark.engine.drill.spark_doors import SEEN, SparkDoors, unseen
 from floodmark.engine.drill.sql_doors import SqlDoors
+from floodmark.engine.drill.write_fence import let_write_only_below
 from floodmark.engine.pipelines.application import split_target
 from floodmark.engine.pipelines.building import built
 from floodmark.engine.proof.kept_rows import remembered_function, remembered_functions
 from floodmark.engine.run.failure import cause_of
+from floodmark.engine.spark.jars import cache_folder
 from floodmark.errors import FloodmarkError, NoAnswer, WrongUse
 
 _FORCED = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.ui.enabled": "false",
     "spark.databricks.delta.retentionDurationCheck.enabled": "true",
+    "spark.eventLog.enabled": "false",
 }
+_GUARDED_WORKERS = {"spark.python.daemon.module": "floodmark.engine.drill.worker_daemon"}
 _MASTER = "spark.master"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _TABLE = "_floodmark_table"
@@ -69,6 +73,9 @@ _IDLE_SECONDS, _POLL_SECONDS = 2.0, 0.1
 
 class _EveryThread(Watch):
     """The pipeline's functions run in threads of py4j and of their own."""
+
+    harmless = frozenset()
+    """Temporary files are the run's own, unless they are asked for elsewhere."""
 
     def applies(self) -> bool:
         return True
@@ -94,9 +101,11 @@ class _Doors:
 def main(arguments: list[str]) -> int:
     spec = read_spec(Path(arguments[0]))
     sys.dont_write_bytecode = True  # beside the user's modules, too
+    outside = Outside(DEEDS)
+    _fence(spec)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     try:
-        _run(spec)
+        _run(spec, outside)
     except FloodmarkError as error:
         told = {"status": error.status, "what": error.what, "why": error.why, "do": error.do}
         Path(spec.folder, ERROR).write_text(json.dumps(told), encoding="utf-8")
@@ -111,21 +120,32 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _run(spec: RunSpec) -> None:
+def _fence(spec: RunSpec) -> None:
+    """Before any other thread or process, so that it holds for all of them."""
     folder = Path(spec.folder)
     for name in ("tmp", "local"):
         (folder / name).mkdir(exist_ok=True)
     os.environ["TMPDIR"] = str(folder / "tmp")
+    # What the JVM unpacks, too; and no counters of its own in the system's folder.
+    os.environ["JDK_JAVA_OPTIONS"] = f'"-Djava.io.tmpdir={folder / "tmp"}" -XX:-UsePerfData'
+    jars = cache_folder()
+    jars.mkdir(parents=True, exist_ok=True)
+    let_write_only_below([folder, Path(spec.shared), jars, *Path.home().glob(".ivy2*")])
+
+
+def _run(spec: RunSpec, outside: Outside) -> None:
+    folder = Path(spec.folder)
     let_write_below(str(folder))
     path, _ = split_target(spec.target)
     source = read_source(path)
     with contextlib.ExitStack() as closing:
-        patches = closing.enter_context(Patches())
+        # Never taken back: a thread of the user's may outlive the query.
+        patches = Patches()
         doors = _installed(patches, spec)
         sample = SampledSources(spec.inputs, Path(spec.shared))
         sample.replace_sources(patches)
         _force_settings(patches, spec)
-        _slow_down(patches)
+        slow_down(patches)
         closing.enter_context(remembered_functions())
         found = closing.enter_context(
             built(
@@ -140,7 +160,9 @@ def _run(spec: RunSpec) -> None:
         sample.require_all_read()
         doors.files.refuse_clients(patches, source.text)
         leave_out_jvm_calls(patches, doors.watch)
-        _drill(found.writer, found.checkpoint, doors, folder, spec)
+        copies = Copies(found.checkpoint, spec, outside)
+        doors.places.bring = copies.bring
+        _drill(found.writer, copies, doors, folder, spec, patches)
 
 
 def _installed(patches: Patches, spec: RunSpec) -> _Doors:
@@ -190,9 +212,12 @@ def _seen_from_elsewhere() -> dict[str, str]:
 
 def _own_conf(spec: RunSpec) -> dict[str, str]:
     folder = Path(spec.folder)
+    master = spec.conf.get(_MASTER, "local[2]")
     return {
         **_FORCED,
-        _MASTER: spec.conf.get(_MASTER, "local[2]"),
+        # A cluster's machines may not have the module.
+        **(_GUARDED_WORKERS if master.startswith("local") else {}),
+        _MASTER: master,
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
@@ -204,6 +229,8 @@ def _force_settings(patches: Patches, spec: RunSpec) -> None:
 
     def wrapper(original: Any) -> Any:
         def get_or_create(builder: Any) -> Any:
+            if "spark.remote" in builder._options or "SPARK_REMOTE" in os.environ:
+                raise unseen("a session of Spark Connect")
             for key, value in _own_conf(spec).items():
                 builder.config(key, value)
             return original(builder)
@@ -213,41 +240,14 @@ def _force_settings(patches: Patches, spec: RunSpec) -> None:
     patches.wrap(SparkSession.Builder, "getOrCreate", wrapper)
 
 
-def _slow_down(patches: Patches) -> None:
-    """A filter that lets every row pass, after as many milliseconds as the environment says.
-
-    A task writes its state and its rows until its last row has come: so that stays open.
-    """
-    DataFrame = _frame_class()  # noqa: N806
-
-    # In the JVM: a Python worker would cost more than what is to be slowed down. How long is
-    # asked there, too: a filter that comes and goes would be another query under one state.
-    asked = f"java_method('java.lang.System', 'getenv', '{SLOW}')"
-    sleep = f"java_method('java.lang.Thread', 'sleep', coalesce(try_cast({asked} AS BIGINT), 0L))"
-    original: Any = DataFrame.writeStream
-
-    def write_stream(frame: Any) -> Any:
-        # Not IS NOT NULL, which the optimizer knows to be true without a call.
-        return original.fget(frame.where(f"coalesce({sleep}, 'slept') != ''"))
-
-    patches.set(DataFrame, "writeStream", property(write_stream))
-
-
-def _frame_class() -> Any:
-    """The class whose writeStream is used: Spark 4 has one for each of its two APIs."""
-    if importlib.util.find_spec("pyspark.sql.classic") is not None:
-        return importlib.import_module("pyspark.sql.classic.dataframe").DataFrame
-    return importlib.import_module("pyspark.sql.dataframe").DataFrame
-
-
-def _drill(writer: Any, real: str | None, doors: _Doors, folder: Path, spec: RunSpec) -> None:
+def _drill(
+    writer: Any, copies: Copies, doors: _Doors, folder: Path, spec: RunSpec, patches: Patches
+) -> None:
     query = read_query(writer)
     spark = writer._spark
     for key, value in SMALL_JVM.items():
         if key.startswith("spark.sql.") and key not in spec.conf:
             spark.conf.set(key, value)
-    copies = Copies(real, spec)
-    doors.places.bring = copies.bring
     writer = writer.option("checkpointLocation", f"file://{folder / CHECKPOINT}")
     refused: list[FloodmarkError] = []
     if query.sink == "foreachBatch":
@@ -269,7 +269,9 @@ def _drill(writer: Any, real: str | None, doors: _Doors, folder: Path, spec: Run
     doors.files.enabled = True
     has_socket = "socket" in facts["sources"]
     trigger = {"processingTime": "200 milliseconds"} if has_socket else {"availableNow": True}
-    started = writer.trigger(**trigger).start()
+    start = writer.trigger(**trigger).start
+    doors.spark.refuse_starts(patches)
+    started = start()
     doors.marks.started()
     try:
         if has_socket:
@@ -277,8 +279,6 @@ def _drill(writer: Any, real: str | None, doors: _Doors, folder: Path, spec: Run
         started.awaitTermination()
     except Exception as error:
         raise _failure(started, error, doors, refused) from error
-    finally:
-        doors.files.enabled = False
     if query.sink == "foreachBatch" and not doors.places.notes:
         raise unseen("what the foreachBatch function writes: no write of it was seen")
     facts["seconds"] = time.monotonic() - began
@@ -354,6 +354,9 @@ def _failure(
     words = str(error)
     if exception.isDefined():
         words = cause_of(exception.get().getCause() or exception.get())
+    if "ermission denied" in words:
+        found = unseen("a write that it does not lead to a place of its own")
+        return WrongUse(found.what, f"{words}\n{found.why}", found.do)
     return NoAnswer("the query fails", words)
 
 
@@ -375,4 +378,6 @@ def _to_own_place(writer: Any, query: Query, places: Places) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    ended = main(sys.argv[1:])
+    sys.stderr.flush()
+    os._exit(ended)  # threads of the user's are not waited for, and do nothing more

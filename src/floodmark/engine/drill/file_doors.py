@@ -25,21 +25,30 @@ from floodmark.engine.drill.marks import Marks
 from floodmark.engine.drill.places import Places
 from floodmark.engine.drill.run_spec import SinkNote
 from floodmark.engine.drill.spark_doors import unseen
+from floodmark.engine.drill.sql_doors import is_in_memory
 
-_HARMLESS = {"os.chmod", "os.forkpty", "os.kill", "os.killpg", "sqlite3.connect"}
 _REFUSED = {
-    **{event: words for event, words in REFUSED.items() if event not in _HARMLESS},
+    **REFUSED,
+    "os.chown": "changes a file's owner",
+    "os.removexattr": "changes a file's attributes",
+    "os.setxattr": "changes a file's attributes",
+    "os.utime": "changes a file's times",
     "socket.connect": "connects to",
     "socket.sendto": "sends to",
 }
-_NO_PATH = ("socket.", "os.system", "subprocess.", "os.fork")
+_NO_PATH = ("socket.", "os.system", "subprocess.", "os.fork", "os.kill", "os.exec", "os.spawn")
+_DEVICES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"})
 _CLIENTS = (
     ("confluent_kafka", "Producer"),
+    ("confluent_kafka", "SerializingProducer"),
     ("MySQLdb", "connect"),
     ("pyodbc", "connect"),
     ("oracledb", "connect"),
     ("pymssql", "connect"),
     ("duckdb", "connect"),
+    ("duckdb", "execute"),
+    ("duckdb", "query"),
+    ("duckdb", "sql"),
     ("adbc_driver_postgresql.dbapi", "connect"),
 )
 """Libraries that reach a sink by native code, past Python's own audit."""
@@ -152,9 +161,17 @@ class FileDoors:
         return act
 
     def _is_free(self, path: str) -> bool:
-        return path.startswith(("/dev/", "/proc/self/")) or Path(path).is_relative_to(
-            self._places.folder
-        )
+        # A link of the run's own may lead out of it.
+        return path in _DEVICES or Path(os.path.realpath(path)).is_relative_to(self._places.folder)
+
+    def _are_free(self, event: str, arguments: tuple[Any, ...]) -> bool:
+        """Whether all paths of an event are the run's own: both of a rename, say."""
+        if event.startswith(_NO_PATH):
+            return False
+        if event == "sqlite3.connect" and is_in_memory(arguments[0]):
+            return True
+        paths = [one for one in map(absolute_path, arguments) if one is not None]
+        return bool(paths) and all(self._is_free(one) for one in paths)
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         if not self.enabled or (event != "open" and event not in _REFUSED):
@@ -163,15 +180,12 @@ class FileDoors:
             path, _, flags = arguments
             if not (isinstance(flags, int) and flags & WRITES) or isinstance(path, int):
                 return
-            words = "writes"
+            words, arguments = "writes", (path,)
         else:
             path, words = (arguments[0] if arguments else ""), _REFUSED[event]
             if event.startswith("socket."):
                 path = arguments[1]
-        if not self._watch.is_users_call():
-            return
-        absolute = None if event.startswith(_NO_PATH) else absolute_path(path)
-        if absolute is not None and self._is_free(absolute):
+        if not self._watch.is_users_call() or self._are_free(event, arguments):
             return
         raise self._watch.refuse(f"the pipeline {words} {_shown(path)}")
 

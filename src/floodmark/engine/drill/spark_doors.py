@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.addresses import public_url
-from floodmark.engine.app.effects import RDD_ACTIONS, WRITER_V2
+from floodmark.engine.app.effects import RDD_ACTIONS
+from floodmark.engine.app.jvm_calls import WRITER_V2
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.sql_text import changes_something, shortened
 from floodmark.engine.drill.marks import Marks
@@ -23,6 +24,12 @@ from floodmark.errors import WrongUse
 SEEN = ("delta", "parquet", "orc", "json", "csv", "text", "xml", "avro")
 """Formats whose rows the drill can read back."""
 _NOWHERE = ("noop",)
+_TARGET = re.compile(
+    r"\s*(?:INSERT\s+(?:INTO|OVERWRITE)(?:\s+TABLE)?|MERGE\s+INTO|UPDATE|DELETE\s+FROM)\s+"
+    r"delta\.`([^`]+)`",
+    re.IGNORECASE,
+)
+"""A statement that changes a Delta table by its path, which a statement does to one table alone."""
 _BY_PATH = re.compile(r"\b(delta|parquet|orc|json|csv)\.`([^`]+)`", re.IGNORECASE)
 _SHAPED = ("csv", "json", "text", "xml")
 _REFUSED = (
@@ -65,6 +72,7 @@ class SparkDoors:
         patches.wrap(DataFrameWriter, "jdbc", self._to_database)
         for name in ("load", "json", "parquet", "text", "csv", "orc", "xml"):
             patches.wrap(DataFrameReader, name, self._reading)
+        patches.wrap(DataFrameReader, "jdbc", self._from_database)
         patches.wrap(DataFrameReader, "table", self._reading_table)
         patches.wrap(SparkSession, "table", self._reading_table)
         patches.wrap(SparkSession, "sql", self._sql)
@@ -78,6 +86,13 @@ class SparkDoors:
         self._install_partitions(patches)
         if importlib.util.find_spec("delta") is not None:
             self._install_delta(patches)
+
+    def refuse_starts(self, patches: Patches) -> None:
+        """Of queries that a function starts: they would have checkpoints and sinks of their own."""
+        from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+        for name in ("start", "toTable"):
+            patches.wrap(DataStreamWriter, name, _refusing("a query that the function starts"))
 
     def _install_partitions(self, patches: Patches) -> None:
         """Python functions over rows run in this process, where the doors are."""
@@ -139,7 +154,8 @@ class SparkDoors:
         patches.wrap(DeltaTable, "forPath", by_path)
         patches.wrap(DeltaTable, "forName", by_name)
         patches.wrap(DeltaTable, "isDeltaTable", is_table)
-        patches.wrap(DeltaTable, "convertToDelta", _refusing("DeltaTable.convertToDelta()"))
+        for name in ("convertToDelta", "clone", "cloneAtVersion", "cloneAtTimestamp"):
+            patches.wrap(DeltaTable, name, _refusing(f"DeltaTable.{name}()"))
         patches.wrap(DeltaTableBuilder, "location", located)
         patches.wrap(DeltaTableBuilder, "tableName", _refusing("a Delta table by its name"))
         patches.wrap(DeltaMergeBuilder, "execute", self._counted)
@@ -261,10 +277,21 @@ class SparkDoors:
 
         return jdbc
 
+    def _from_database(self, original: Any) -> Any:
+        def jdbc(reader: Any, url: str, *given: Any, **named: Any) -> Any:
+            own = url if self._marks.batch is None else self._jdbc(url)
+            return original(reader, own, *given, **named)
+
+        return jdbc
+
     def _reading(self, original: Any) -> Any:
         def read(reader: Any, path: Any = None, *given: Any, **named: Any) -> Any:
+            options = scala_map(jvm_field(reader._jreader, "extraOptions"))
+            # A statement to begin a session with, or a query, can change a database as well.
+            if "url" in options and self._marks.batch is not None:
+                reader = reader.option("url", self._jdbc(options["url"]))
             if path is None:
-                own = scala_map(jvm_field(reader._jreader, "extraOptions")).get("path")
+                own = options.get("path")
                 if own is not None and self._places.of(own).exists():
                     reader = reader.option("path", str(self._places.of(own)))
                 return original(reader, *given, **named)
@@ -294,15 +321,16 @@ class SparkDoors:
     def _sql(self, original: Any) -> Any:
         def sql(spark: Any, sqlQuery: str, *given: Any, **named: Any) -> Any:  # noqa: N803
             changes = changes_something(sqlQuery)
-            found = _BY_PATH.findall(sqlQuery)
-            if changes and not found:
+            target = _TARGET.match(sqlQuery)
+            if changes and target is None:
                 raise unseen(f"the table of spark.sql({shortened(sqlQuery)!r})")
+            if changes and target is not None:
+                self._table_at(spark, target[1])
 
             def own(match: re.Match[str]) -> str:
-                kind, path = match[1].lower(), match[2]
-                if changes and kind == "delta":
-                    return f"{kind}.`{self._table_at(spark, path)}`"
-                return f"{kind}.`{self._own_or_real(path)}`"
+                if changes and target is not None and match[2] == target[1]:
+                    return f"{match[1]}.`{self._places.of(match[2])}`"
+                return f"{match[1]}.`{self._own_or_real(match[2])}`"
 
             answer = original(spark, _BY_PATH.sub(own, sqlQuery), *given, **named)
             if changes:

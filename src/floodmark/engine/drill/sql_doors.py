@@ -40,6 +40,7 @@ class SqlDoors:
                 patches.set(module, "connect", self._postgres(module.connect, name))
         if importlib.util.find_spec("psycopg") is not None:
             self._count_psycopg(patches)
+            self._own_connections(patches)
 
     def jdbc(self, url: str) -> str:
         """The copy's address in the place of a JDBC address."""
@@ -145,6 +146,18 @@ class SqlDoors:
         patches.wrap(psycopg.Cursor, "executemany", counting)
         patches.wrap(psycopg.Connection, "commit", committing)
 
+    def _own_connections(self, patches: Patches) -> None:
+        """Pools, and code that names the class, come past the module's own `connect`."""
+        import psycopg
+
+        connect = self._postgres(psycopg.Connection.connect, "psycopg")
+        patches.set(psycopg.Connection, "connect", staticmethod(connect))
+
+        def refuse(*_given: Any, **_named: Any) -> Any:
+            raise _not_seen("PostgreSQL by asyncio")
+
+        patches.set(psycopg.AsyncConnection, "connect", staticmethod(refuse))
+
     def _require(self, by: str) -> str:
         if self._database is None:
             raise _not_seen(f"a PostgreSQL database ({by})")
@@ -156,6 +169,10 @@ def _told(marks: Marks, statement: Any, found: Any) -> Any:
     if marks.batch is not None and _CHANGING.match(text):
         marks.wrote()
     return found
+
+
+def is_in_memory(database: Any) -> bool:
+    return _path_of(database) is None
 
 
 def _path_of(database: Any) -> str | None:
