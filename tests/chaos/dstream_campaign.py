@@ -111,7 +111,7 @@ class Campaign:
         return any((self.root / "cp").glob("checkpoint-*"))
 
     def until(self, process: subprocess.Popen[bytes], reached: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 240
+        deadline = time.monotonic() + 900
         while not reached():
             assert process.poll() is None, (self.root / "run.log").read_text()[-3000:]
             assert time.monotonic() < deadline, "this start did not get there"
@@ -137,7 +137,7 @@ class Campaign:
                 self._feed(self.chance.uniform(0.2, 2))
                 process = self.start()
             self._feed(3)
-            _until(self.is_equal, f"{self.totals()} is not {self.oracle}", 240)
+            _until(self.is_equal, f"{self.totals()} is not {self.oracle}", 900)
         finally:
             if process.poll() is None:
                 self.kill(process)
