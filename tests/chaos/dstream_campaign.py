@@ -30,6 +30,8 @@ def update(paid, total):
 
 def show(time, totals):
     found = dict(totals.collect())
+    with open("{root}/put_out", "a") as out:
+        out.write(f"{{round(time.timestamp() * 1000)}} {{sum(found.values()):.2f}}\\n")
     with open("{root}/totals.tmp", "w") as out:
         json.dump(found, out)
     os.replace("{root}/totals.tmp", "{root}/totals.json")
@@ -91,6 +93,12 @@ class Campaign:
         found = floodmark.inspect(str(self.root / "cp")).dstreams
         assert found is not None
         return found
+
+    def put_out(self) -> list[int]:
+        """The batches whose output was written, in the order of their writing."""
+        lines = self.root / "put_out"
+        rows = lines.read_text().splitlines() if lines.exists() else []
+        return [int(row.split()[0]) for row in rows]
 
     def newest(self) -> int:
         return max(int(path.name[11:24]) for path in (self.root / "cp").glob("checkpoint-*"))

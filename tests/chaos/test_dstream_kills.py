@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ import floodmark
 from chaos.dstream_campaign import Campaign
 from engine.drivers import Driver
 from engine.drivers import floodmark as command
+from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
 
 
 @pytest.mark.spark
@@ -49,6 +51,38 @@ def test_a_kill_while_it_catches_up_keeps_what_was_done(tmp_path: Path) -> None:
     assert after.gone_rdds == ()
     assert (after.checkpoint_time_ms or 0) > min(before.pending_times or ())
     assert min(after.pending_times or ()) > min(before.pending_times or ())
+
+
+@pytest.mark.soak
+@pytest.mark.spark
+@pytest.mark.timeout(1800)
+def test_finished_batches_are_not_run_again_from_a_state_that_is_gone(tmp_path: Path) -> None:
+    """While Spark plans missed batches, slowly, it notes late which of them are finished."""
+    campaign = Campaign(tmp_path / "late", seed=29, batch_ms=400)
+    for number in range(6_000):  # each batch is planned by a list of all
+        old = campaign.root / "in" / f"old-{number:04}.csv"
+        old.write_text("")
+        os.utime(old, (0, 0))
+    process = campaign.start()
+    campaign.until_batches(process, 2)
+    campaign.kill(process)
+    time.sleep(20)  # batches to catch up with
+    process = campaign.start()
+    campaign.until(process, lambda: _late_by(campaign.inside()) > 10 * 400)
+    campaign.kill(process)
+    before = campaign.inside()
+    assert _late_by(before) > 10 * 400
+    pending = set(before.pending_times or ())
+    finished = len(campaign.put_out())
+    process = campaign.start()
+    campaign.until_batches(process, campaign.batches() + 3)
+    campaign.kill(process)
+    again = [one for one in campaign.put_out()[finished:] if one not in pending]
+    assert min(again) >= (before.planned_time_ms or 0)
+
+
+def _late_by(inside: DStreamsCheckpoint) -> int:
+    return (inside.planned_time_ms or 0) - (inside.checkpoint_time_ms or 0)
 
 
 @pytest.mark.soak

@@ -218,6 +218,21 @@ class DStreamsCheckpoint:
         return tuple(at for at, one in enumerate(self.streams) if one.rdds)
 
     @property
+    def planned_time_ms(self) -> int | None:
+        """The newest batch that the streams know.
+
+        It can be later than `checkpoint_time_ms`, while a context makes up for batches that it
+        missed. Batches before it that are not pending were finished.
+        """
+        known = [
+            time
+            for stream in self.streams
+            for times in (stream.files, stream.rdds, stream.offsets)
+            for time in times
+        ]
+        return max(known, default=self.checkpoint_time_ms)
+
+    @property
     def gone_rdds(self) -> tuple[tuple[int, str], ...]:
         """(stream, location) of each saved RDD that `restart_file` names and that is not there."""
         there = {rdd.path for rdd in self.rdds if rdd.partitions}

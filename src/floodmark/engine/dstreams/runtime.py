@@ -21,7 +21,7 @@ from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.engine.dstreams.before_start import judge_dstream
 from floodmark.engine.dstreams.carrying import carried_over, require_readable, require_whole_state
-from floodmark.engine.dstreams.catching_up import write_under_newest_name
+from floodmark.engine.dstreams.catching_up import go_on_after_finished, write_under_newest_name
 from floodmark.engine.dstreams.code_notes import (
     code_of,
     noted_code,
@@ -319,6 +319,9 @@ class _Run:
         self._say(f"recovers the context from {_file_taken(found, time_ms)}")
         names = found.checkpoint_times if found else ()
         write_under_newest_name(ssc, max((time_ms, *names)))
+        if found and found.checkpoint_time_ms == time_ms:
+            time_ms = max(time_ms, found.planned_time_ms or 0)
+            go_on_after_finished(ssc, time_ms)
         missed = (int(time.time() * 1000) - time_ms) // self._pipeline.batch_ms
         if missed > _MANY:
             self._say(f"makes up for {missed:,} batches of the time that it was down")
