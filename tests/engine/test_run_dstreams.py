@@ -75,6 +75,16 @@ def test_a_state_that_is_gone_is_named_before_spark_is_asked() -> None:
     assert str(refused.value.do).endswith("floodmark run app.py --fresh-with-state")
 
 
+def test_a_file_that_lags_behind_its_streams_tells_what_was_planned() -> None:
+    golden = Path(__file__).parents[1] / "golden" / "4.2" / "dstreams" / "checkpoint"
+    found = floodmark.inspect(str(golden)).dstreams
+    assert found is not None
+    times = [time for stream in found.streams for time in (*stream.files, *stream.rdds)]
+    early = replace(found, checkpoint_time_ms=min(times) - 60_000)
+    assert early.planned_time_ms == found.planned_time_ms == max(times)
+    assert replace(early, streams=()).planned_time_ms == early.checkpoint_time_ms
+
+
 class Seen:
     """A view that ends the run when the totals are what is waited for."""
 
