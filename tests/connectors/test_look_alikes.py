@@ -148,7 +148,11 @@ def test_forms_that_are_nearly_a_connectors(text: str, kind: str, tmp_path: Path
 
 def test_a_version_below_zero_makes_no_option(tmp_path: Path) -> None:
     text = samples.DELTA_OFFSET.replace('"reservoirVersion":7', '"reservoirVersion":-2')
-    assert options(stream(tmp_path, text)) == [None]
+    cp = stream(tmp_path, text)
+    assert options(cp) == [None]
+    floodmark.upgrade(str(cp), str(tmp_path / "new"), without_state=True, execute=True)
+    start = json.loads((tmp_path / "new/_floodmark/start.json").read_text())
+    assert start["sources"] == []
 
 
 def test_what_cannot_be_read_again_is_not_taken_back(tmp_path: Path) -> None:

@@ -373,10 +373,19 @@ def session(folder: Path) -> Any:
         "spark.python.authenticate.socketTimeout": "600s",
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        **({"spark.jars": os.environ["CONNECTORS"]} if os.environ.get("CONNECTORS") else {}),
+        **_connectors(os.environ.get("CONNECTORS", "")),
     }.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _connectors(jars: str) -> dict[str, str]:
+    from floodmark.engine.spark.session import DELTA_CONF
+
+    return {
+        **({"spark.jars": jars} if jars else {}),
+        **(DELTA_CONF if "delta-spark" in jars else {}),
+    }
 
 
 def _in_turn(every: Iterator[Scenario]) -> list[Scenario]:

@@ -90,6 +90,8 @@ class DeltaSource(SourceKind):
 
     def start_entry(self, source: SourceOffset) -> dict[str, Any] | None:
         version = parse_delta_offset(source.offset).reservoir_version
+        if version < 0:
+            return None
         # An option begins at a whole version: what of it was read comes again.
         return {"kind": self.name, "version": version, "index": -1}
 
