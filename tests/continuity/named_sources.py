@@ -101,10 +101,10 @@ def run_named(spark: Any, one: NamedScenario, folder: Path) -> list[str]:
         kept.fails = False
     wrong = [] if _version(old) == "v1" else ["the old checkpoint's log is not of version 1"]
     # Spark itself refuses names there. 4.2 has no words for it: it fails on the lists of a source
-    # of files, and goes on with Kafka's, which has none.
+    # of files, and goes on with Kafka's and Delta's, which have none.
     refused = _run(spark, one, folder, old, ("orders", "payments"), True, _Kept())
     fails = "fresh checkpoint" in refused if spark.version >= "4.3" else bool(refused)
-    if not fails and (spark.version >= "4.3" or not one.kafka):
+    if not fails and (spark.version >= "4.3" or not one.connectors):
         wrong.append(f"Spark did not refuse names: {refused[:200] or 'it went on'}")
     api.convert(str(old), str(new), name=NAMES, carrying=Carrying(True, 0))
     for number in (3, 4):

@@ -20,7 +20,7 @@ RULE = Rule(
     "offset log and the folders of its sources are made of it.",
     restart="Spark 4.3 refuses names there: "
     "STREAMING_QUERY_EVOLUTION_ERROR.CANNOT_ENABLE_ON_EXISTING_CHECKPOINT. Spark 4.2 starts: a "
-    "source of files fails for want of its list of files; Kafka's goes on without a word.",
+    "source of files fails for want of its list; Kafka's and Delta's go on without a word.",
     instead="`floodmark convert CP NEW --name 0=orders` makes a checkpoint that knows its sources "
     "by name.",
 )
