@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+OWN = f"{ROOT}/src/floodmark/"
 GOLDEN = ROOT / "tests" / "golden" / "4.2" / "sales-hdfs" / "checkpoint"
 COMMANDS = {
     "inspect": "inspect {cp}",
@@ -34,7 +35,7 @@ class Depth:
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        if "/floodmark/" not in code.co_filename or code.co_name.startswith("<"):
+        if not code.co_filename.startswith(OWN) or code.co_name.startswith("<"):
             return
         if event == "call":
             self.now += 1
