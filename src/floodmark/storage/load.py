@@ -331,7 +331,13 @@ def _initial_offsets(
     asked = {
         source: path
         for source, text in (entry.offsets if entry else ())
-        if (text is None or text.lstrip("-").isdecimal() or ": " in text or _TOPICS.match(text))
+        if (
+            text is None
+            or text.lstrip("-").isdecimal()
+            or ": " in text
+            # Event Hubs has Kafka's form; where requests are counted, both are said to be possible.
+            or (reading.is_free and _TOPICS.match(text))
+        )
         and (path := f"{SOURCES}/{source}/0") in there
     }
     reading.fetch((), asked.values())
@@ -376,6 +382,11 @@ class _Reading:
             for file in listing.files
             if file.size == 0 and _is_log_entry(file.path)
         } | dict(listing.unreadable)
+
+    @property
+    def is_free(self) -> bool:
+        """True where nobody counts the requests."""
+        return self._left is None
 
     def fetch(self, paths: Iterable[str], if_it_may: Iterable[str] = ()) -> None:
         """Reads all of `paths`, and of the others as many as there may be requests."""
