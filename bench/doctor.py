@@ -31,7 +31,7 @@ import lz4.block
 from measure import CONF, Claims, best, call_cpu_seconds, write_checkpoint
 
 from floodmark import api
-from floodmark.checkpoint.sidefiles import side_file_of
+from floodmark.checkpoint.checksums.sidefiles import side_file_of
 from floodmark.state.files.crc32c import crc_of
 from floodmark.state.files.hdfs import write_delta, write_snapshot
 from floodmark.state.files.records import Records

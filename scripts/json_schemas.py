@@ -42,7 +42,7 @@ def _shapes() -> dict[str, Shape]:
     findings = {"findings": _many("rules.finding.Finding", "What the rules found, worst first.")}
     batch = _named("engine.proof.replay.ReplayedBatch")
     sink = _named("checkpoint.live_answers.SinkLog") | None
-    inspection = _named("checkpoint.inspection.Inspection")
+    inspection = _named("checkpoint.views.inspection.Inspection")
     return {
         "inspect": inspection,
         "inspect --schema": (
@@ -50,8 +50,8 @@ def _shapes() -> dict[str, Shape]:
             {"schemas": _many("statestore.schemas.StoreSchema", "What each store keeps.")},
         ),
         "inspect PIPELINE": _named("api.pipelines.PipelineFlows"),
-        "batches": {"batches": _many("checkpoint.inspection.BatchSummary", "Oldest first.")},
-        "offsets": _named("checkpoint.position.Position"),
+        "batches": {"batches": _many("checkpoint.views.inspection.BatchSummary", "Oldest first.")},
+        "offsets": _named("checkpoint.views.position.Position"),
         "files": {"files": _many("connectors.files.input_files.InputFile", "In order of the log.")},
         "state": {
             "operator": Described(int, "The stateful operator."),
@@ -68,10 +68,12 @@ def _shapes() -> dict[str, Shape]:
             "rows": Described(int, "How many rows it has."),
         },
         "diff": {
-            "differences": _many("checkpoint.differences.Difference", "What the logs differ in."),
+            "differences": _many(
+                "checkpoint.views.differences.Difference", "What the logs differ in."
+            ),
             "state": _many("statestore.compare.StateDifference", "What the state differs in."),
         },
-        "scan": {"checkpoints": _many("checkpoint.inspection.ScanEntry", "Sorted by path.")},
+        "scan": {"checkpoints": _many("checkpoint.views.inspection.ScanEntry", "Sorted by path.")},
         "lag": _named("connectors.behind.Lag"),
         "watch": _named("fleet.sighting.Sighting"),
         "run": _named("engine.run.stream.RunReport"),

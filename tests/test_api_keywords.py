@@ -41,7 +41,7 @@ ELSEWHERE = {
 }
 """An option that asks another question is a function of its own."""
 OF_THE_RESULT = {
-    ("offsets", "starting_offsets"): ("floodmark.checkpoint.position", "Position"),
+    ("offsets", "starting_offsets"): ("floodmark.checkpoint.views.position", "Position"),
     ("state", "key"): ("floodmark.statestore.view", "StateView", "lookup"),
     ("state", "limit"): ("floodmark.statestore.view", "StateView", "rows"),
     ("state", "stats"): ("floodmark.statestore.view", "StateView", "stats"),

@@ -147,7 +147,7 @@ def test_field_descriptions_come_from_the_source() -> None:
     try:
         from json_schemas import field_words
 
-        from floodmark.checkpoint.inspection import Inspection
+        from floodmark.checkpoint.views.inspection import Inspection
 
         assert "not listed to its end" in field_words(Inspection)["files_complete"]
     finally:

@@ -69,9 +69,9 @@ if TYPE_CHECKING:
     )
     from floodmark.changes.apply import Change
     from floodmark.changes.plan import Plan
-    from floodmark.checkpoint.inspection import Inspection
     from floodmark.checkpoint.model import Checkpoint
     from floodmark.checkpoint.timeline import Batch
+    from floodmark.checkpoint.views.inspection import Inspection
     from floodmark.connectors.behind import Lag
     from floodmark.engine.dstreams.declaration import dstream
     from floodmark.engine.pipelines.pipeline import pipeline
@@ -89,7 +89,7 @@ _ELSEWHERE = {
     "Checkpoint": "floodmark.checkpoint.model",
     "Finding": "floodmark.rules.finding",
     "FloodmarkError": "floodmark.errors",
-    "Inspection": "floodmark.checkpoint.inspection",
+    "Inspection": "floodmark.checkpoint.views.inspection",
     "Judgement": "floodmark.rules.restarts.reason",
     "Lag": "floodmark.connectors.behind",
     "Plan": "floodmark.changes.plan",

@@ -76,6 +76,10 @@ class PartitionsMissing(StateFileMissing):
     """The checkpoint pins far more partitions than its state has."""
 
 
+class ContentLost(CannotRead):
+    """A repository does not have what one of its snapshots names."""
+
+
 class NotThere(CannotRead):
     """The folder that was asked for does not exist."""
 

@@ -6,7 +6,7 @@ import json
 import re
 
 from floodmark.checkpoint.evidence import side_file
-from floodmark.checkpoint.sidefiles import side_file_of
+from floodmark.checkpoint.checksums.sidefiles import side_file_of
 
 Tree = dict[str, bytes]
 

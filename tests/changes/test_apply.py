@@ -32,7 +32,7 @@ from floodmark.errors import (
     Unfinished,
 )
 from floodmark.storage.files import open_files
-from floodmark.storage.process import boot_id, pid_namespace, this_process
+from floodmark.storage.machine.process import boot_id, pid_namespace, this_process
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import MAYBE_RUNNING, Clock, maybe_running, user_of
 from floodmark.engine.start import lease
 from floodmark.errors import InUse, WouldLose, WrongUse
-from floodmark.storage import machine
 from floodmark.storage.files import open_files
+from floodmark.storage.machine import queries as machine
 
 if TYPE_CHECKING:
     from services.s3 import S3Server

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from chaos.campaign import Campaign
 from chaos.driver import Driver
 from chaos.scenario import Scenario
-from floodmark.storage.process import Process, family, is_running, process
+from floodmark.storage.machine.process import Process, family, is_running, process
 
 if TYPE_CHECKING:
     from services.kafka import KafkaServer

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from floodmark.engine.drill import driver
 from floodmark.engine.drill.driver import SMALL_JVM
-from floodmark.storage.process import family
+from floodmark.storage.machine.process import family
 
 FLOODMARK = str(Path(sys.executable).with_name("floodmark"))
 APPLICATION = str(Path(__file__).with_name("chaos_app.py"))

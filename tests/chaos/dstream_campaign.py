@@ -19,7 +19,7 @@ from pathlib import Path
 
 import floodmark
 from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
-from floodmark.storage.process import kill_family
+from floodmark.storage.machine.process import kill_family
 
 APP = """
 import json, os

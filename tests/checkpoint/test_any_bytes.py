@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import samples
-from floodmark.checkpoint import commits, layout, metadata, offsets, sidefiles
-from floodmark.checkpoint.inspection import inspection, scan_entry
+from floodmark.checkpoint import commits, layout, metadata, offsets
+from floodmark.checkpoint.checksums import sidefiles
 from floodmark.checkpoint.timeline import restart, timeline
+from floodmark.checkpoint.views.inspection import inspection, scan_entry
 from floodmark.cli import render
 from floodmark.connectors.delta.offset import parse_delta_offset
 from floodmark.connectors.files import file_log as filelog

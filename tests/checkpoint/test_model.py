@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 
 import samples
-from floodmark.checkpoint.inspection import inspection, scan_entry
 from floodmark.checkpoint.layout import JOIN_STORES
 from floodmark.checkpoint.model import StateOperator
+from floodmark.checkpoint.views.inspection import inspection, scan_entry
 
 
 def test_where_the_stream_stands() -> None:

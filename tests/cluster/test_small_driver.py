@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from floodmark import api
-from floodmark.storage.process import family
+from floodmark.storage.machine.process import family
 
 if TYPE_CHECKING:
     from services.cluster import SparkCluster

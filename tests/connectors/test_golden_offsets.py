@@ -12,7 +12,7 @@ import pytest
 
 import samples
 from connectors.golden_offsets import GOLDEN, Golden
-from floodmark.checkpoint.position import position
+from floodmark.checkpoint.views.position import position
 from floodmark.connectors.registry import (
     advance,
     kind_named,

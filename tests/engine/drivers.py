@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from floodmark.storage.process import family, is_running, kill_family, process
+from floodmark.storage.machine.process import family, is_running, kill_family, process
 
 MAIN = "from floodmark.cli.main import main; main()"
 PATIENCE_SECONDS = 480.0

@@ -20,7 +20,7 @@ from floodmark.engine.start import lease
 from floodmark.errors import CannotRead, InUse, Superseded
 from floodmark.storage.files import Files, open_files, place_name
 from floodmark.storage.lease_files import EPOCHS, parse
-from floodmark.storage.process import Process, host_name, is_running, process, this_process
+from floodmark.storage.machine.process import Process, host_name, is_running, process, this_process
 
 if TYPE_CHECKING:
     from services.s3 import S3Server

@@ -18,7 +18,7 @@ import pytest
 from drivers import MAIN, PATIENCE_SECONDS, Driver, begun, floodmark, gone_within, logged
 from streams import put_orders
 
-from floodmark.storage.process import family
+from floodmark.storage.machine.process import family
 from services.server import free_port
 
 pytestmark = pytest.mark.spark

@@ -17,7 +17,7 @@ from floodmark import api
 from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
 from floodmark.errors import WouldLose
-from floodmark.storage.process import kill_family
+from floodmark.storage.machine.process import kill_family
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,8 +12,8 @@ from collections import Counter
 
 import pytest
 
+from floodmark.checkpoint.checksums.sidefiles import agrees
 from floodmark.checkpoint.evidence import main_file
-from floodmark.checkpoint.sidefiles import agrees
 from floodmark.diagnosis.gather import gather
 from floodmark.errors import FloodmarkError
 from floodmark.state.files.framing import LZ4_MAGIC

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from floodmark.checkpoint.checksums.sidefiles import side_file_of
 from floodmark.checkpoint.evidence import Evidence, side_file
-from floodmark.checkpoint.sidefiles import side_file_of
 from floodmark.diagnosis import large_files as evidence_large
 from floodmark.diagnosis.gather import gather
 from floodmark.diagnosis.large_files import LARGE, LargeFiles

@@ -120,7 +120,7 @@ def test_a_scan_by_listings_finds_what_a_walk_finds(
         found = sorted(api.scan(url, s3.storage_options), key=lambda one: one.path)
     by_listings = sent.total()
     assert {one.path.removeprefix(url + "/") for one in found} == expected
-    monkeypatch.setattr("floodmark.storage.scan.next_page", lambda *_: None)
+    monkeypatch.setattr("floodmark.storage.listing.scan.next_page", lambda *_: None)
     with s3.requests() as sent:
         walked = sorted(api.scan(url, s3.storage_options), key=lambda one: one.path)
     assert [replace(one, bytes=0) for one in found] == [replace(one, bytes=0) for one in walked]

@@ -14,8 +14,8 @@ from floodmark.storage.load import load
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.api.arguments import Storage
-    from floodmark.checkpoint.inspection import Inspection
     from floodmark.checkpoint.places.flow import Flow
+    from floodmark.checkpoint.views.inspection import Inspection
 
 # Of `inspect` on an object store, whatever the number of operators and files.
 _MOST_REQUESTS = 8
@@ -35,7 +35,7 @@ def inspect(
     `trust` asks Spark, started with `conf`, which file of a DStreams folder it can take; that
     runs code of whoever wrote the folder.
     """
-    from floodmark.checkpoint.inspection import inspection
+    from floodmark.checkpoint.views.inspection import inspection
 
     found = look(path, storage, source_kinds, trust, conf, master)
     return inspection(found, missing_state(found, storage), flow(path, storage))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from floodmark.api.arguments import Storage
-from floodmark.checkpoint.inspection import ScanEntry
 from floodmark.checkpoint.layout import COMMITS, FLOW_CHECKPOINTS, OFFSETS
 from floodmark.checkpoint.model import Kind
 from floodmark.checkpoint.places.flow import (
@@ -17,6 +16,7 @@ from floodmark.checkpoint.places.flow import (
     flow_place,
     next_folder,
 )
+from floodmark.checkpoint.views.inspection import ScanEntry
 from floodmark.errors import NotACheckpoint
 from floodmark.screen import fields_text
 from floodmark.storage.files import Files, local_path, open_files

@@ -25,10 +25,10 @@ from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import load, load_logs
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
-    from floodmark.checkpoint.differences import Difference
     from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
-    from floodmark.checkpoint.inspection import ScanEntry
-    from floodmark.checkpoint.position import Position
+    from floodmark.checkpoint.views.differences import Difference
+    from floodmark.checkpoint.views.inspection import ScanEntry
+    from floodmark.checkpoint.views.position import Position
     from floodmark.connectors.files.input_files import InputFile
     from floodmark.statestore.compare import StateDifference
 
@@ -88,7 +88,7 @@ def offsets(
 
     Its `starting_offsets` is what the source's starting option takes.
     """
-    from floodmark.checkpoint.position import (
+    from floodmark.checkpoint.views.position import (
         choose_batch,
         of_source,
         position,
@@ -126,7 +126,7 @@ def files(
     storage: Storage | None = None,
 ) -> tuple[InputFile, ...]:
     """Which input files each batch took."""
-    from floodmark.checkpoint.position import choose_batch, offsets_lost
+    from floodmark.checkpoint.views.position import choose_batch, offsets_lost
     from floodmark.connectors.files.input_files import file_sources, input_files
     from floodmark.connectors.files.live import read_source_log
 
@@ -172,8 +172,8 @@ def diff(
     storage: Storage | None = None,
 ) -> tuple[Difference, ...]:
     """What differs between two checkpoints, or between two batches of one."""
-    from floodmark.checkpoint.differences import diff_batches, diff_checkpoints
-    from floodmark.checkpoint.position import choose_batch
+    from floodmark.checkpoint.views.differences import diff_batches, diff_checkpoints
+    from floodmark.checkpoint.views.position import choose_batch
 
     if (right is None) == (batches is None):
         raise _two_sides()
@@ -219,7 +219,7 @@ def diff_state(
 def scan(roots: str | Iterable[str], storage: Storage | None = None) -> Iterator[ScanEntry]:
     """Every checkpoint below the roots, as they are found; a root may be a pipeline's YAML."""
     from floodmark.api.pipelines import storage_of, with_flow
-    from floodmark.storage.scan import scan as scan_below
+    from floodmark.storage.listing.scan import scan as scan_below
 
     for given in [roots] if isinstance(roots, str) else roots:
         root, pipeline = storage_of(given)
@@ -233,7 +233,7 @@ def scan(roots: str | Iterable[str], storage: Storage | None = None) -> Iterator
 
 def _diagnosed(files: Files) -> ScanEntry:
     """A checkpoint in short, with what the doctor sees at a glance."""
-    from floodmark.checkpoint.inspection import scan_entry
+    from floodmark.checkpoint.views.inspection import scan_entry
     from floodmark.diagnosis.gather import glance
     from floodmark.rules.finding import is_bad
     from floodmark.rules.registry import examine

@@ -38,6 +38,7 @@ from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import (
     CannotRead,
     CannotWrite,
+    ContentLost,
     FileGone,
     FloodmarkError,
     NotACheckpoint,
@@ -50,7 +51,6 @@ from floodmark.errors import (
 from floodmark.progress import tell
 from floodmark.storage.copying import copy_file, restore_file
 from floodmark.storage.files import Files, WritableFiles
-from floodmark.storage.repository import ContentLost, fetch_object
 
 _AT_ONCE = 16
 _AGAIN = "Repeat the command to go on, or take it back with `floodmark undo`."
@@ -314,6 +314,8 @@ def _do(step: Step, places: PlanPlaces) -> Step:
     elif isinstance(step, CopyFile):
         copy_file(places.origin, step.origin, files, step.path)
     elif isinstance(step, RestoreFile):
+        from floodmark.storage.repository import fetch_object
+
         # Never a link: whatever befalls the checkpoint, the repository stays as it is.
         data = fetch_object(places.origin, step.origin, step.path)
         restore_file(files, step.path, data, step.mode)

@@ -38,7 +38,7 @@ from floodmark.storage.lease_files import (
     read_claim,
     read_holder,
 )
-from floodmark.storage.machine import (
+from floodmark.storage.machine.queries import (
     lies_on_this_machine,
     no_jvm_here,
     signs_of_a_query,

@@ -237,7 +237,7 @@ class Checkpoint:
         return tuple(self._state_operator(operator) for operator in sorted(operators))
 
     def _repr_html_(self) -> str:
-        from floodmark.checkpoint.notebook import to_html
+        from floodmark.checkpoint.views.notebook import to_html
 
         return to_html(self)
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.checkpoint.inspection import summarize_batches
+from floodmark.checkpoint.views.inspection import summarize_batches
 from floodmark.cli import options
 from floodmark.cli.words import echo
 

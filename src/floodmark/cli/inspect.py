@@ -54,7 +54,7 @@ def command(
     schemas = api.schemas(checkpoint, storage) if schema else None
     if as_json:
         from floodmark import wire
-        from floodmark.checkpoint.inspection import inspection
+        from floodmark.checkpoint.views.inspection import inspection
 
         one = inspection(found, missing, flow)
         options.show_json(

@@ -15,9 +15,9 @@ from floodmark.connectors.source import plain, uncut
 from floodmark.visible import one_line
 
 if TYPE_CHECKING:
-    from floodmark.checkpoint.differences import Difference
-    from floodmark.checkpoint.inspection import ScanEntry
-    from floodmark.checkpoint.position import Position
+    from floodmark.checkpoint.views.differences import Difference
+    from floodmark.checkpoint.views.inspection import ScanEntry
+    from floodmark.checkpoint.views.position import Position
     from floodmark.connectors.files.input_files import InputFile
 
 _FINDING = 70

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from floodmark.api.pipelines import PipelineFlows
-from floodmark.checkpoint.inspection import ScanEntry
 from floodmark.checkpoint.places.flow import Flow, FlowStatus, flow_place
+from floodmark.checkpoint.views.inspection import ScanEntry
 from floodmark.cli.words import count, size, style, table
 from floodmark.visible import one_line
 

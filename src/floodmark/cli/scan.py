@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.checkpoint.inspection import ScanEntry
+from floodmark.checkpoint.views.inspection import ScanEntry
 from floodmark.cli import options
 from floodmark.cli.words import echo
 from floodmark.progress import tell

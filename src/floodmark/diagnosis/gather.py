@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from floodmark.checkpoint.checksums.sidefiles import agrees, is_itself_damaged, without_flips
 from floodmark.checkpoint.commits import parse_commit
 from floodmark.checkpoint.conf_keys import STATE_CODEC
 from floodmark.checkpoint.dstreams.folder import graph_files
@@ -39,7 +40,6 @@ from floodmark.checkpoint.metadata import parse_metadata, parse_operator_metadat
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.sidefiles import agrees, is_itself_damaged, without_flips
 from floodmark.checkpoint.state_chain import StateIndex, Steps, StoreChain, next_batch
 from floodmark.connectors.files.file_log import (
     COMPACT,

@@ -11,9 +11,9 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from floodmark.checkpoint.checksums.sidefiles import can_join, crc_over, whole_sum
 from floodmark.checkpoint.evidence import side_file
 from floodmark.checkpoint.layout import StateFile
-from floodmark.checkpoint.sidefiles import can_join, crc_over, whole_sum
 from floodmark.errors import FloodmarkError
 from floodmark.state.files.framing import Lz4Walk
 from floodmark.state.files.soundness import TAIL, Content, check_end

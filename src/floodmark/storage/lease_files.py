@@ -22,7 +22,7 @@ from floodmark.checkpoint.layout import NOTES, batch_id
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import FileGone
 from floodmark.storage.files import Files
-from floodmark.storage.process import (
+from floodmark.storage.machine.process import (
     Process,
     boot_id,
     host_name,

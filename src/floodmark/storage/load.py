@@ -62,7 +62,7 @@ def load(
     if not capped or listing.complete:
         left = most_requests - 1 if capped and most_requests else None
         return load_listed(files, listing, entries, batches, left)
-    from floodmark.storage.large_listing import list_frugally, list_operators
+    from floodmark.storage.listing.large_listing import list_frugally, list_operators
 
     if most_requests is None:
         listing = list_operators(files, listing, _LISTED_WHERE_IT_COSTS)
@@ -79,7 +79,7 @@ def load_glance(files: Files) -> Checkpoint:
     listing = files.list(most=_LISTED_WHERE_IT_COSTS)
     if listing.complete:
         return load_listed(files, listing)
-    from floodmark.storage.large_listing import list_frugally
+    from floodmark.storage.listing.large_listing import list_frugally
 
     large = list_frugally(files, listing)
     return load_listed(files, large.listing, left=0, operators=large.operators)

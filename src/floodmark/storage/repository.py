@@ -22,6 +22,7 @@ from typing import Any
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import (
     CannotRead,
+    ContentLost,
     FileGone,
     MalformedFile,
     NoAnswer,
@@ -80,10 +81,6 @@ class Damage:
     """The file in it."""
     reason: str
     """What is wrong with its stored content."""
-
-
-class ContentLost(CannotRead):
-    """A repository does not have what one of its snapshots names."""
 
 
 def object_path(sha256: str) -> RelativePath:

@@ -18,8 +18,8 @@ from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 
-from floodmark.checkpoint.differences import Difference, diff_batches, diff_checkpoints
 from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.views.differences import Difference, diff_batches, diff_checkpoints
 from floodmark.errors import FloodmarkError
 from floodmark.fleet.anatomy import Anatomy
 from floodmark.fleet.card import bounded
@@ -257,7 +257,7 @@ async def _in_pool(
 
 
 def _diff_batches(one: Watched, left: int, right: int) -> DifferencesAnswer:
-    from floodmark.checkpoint.position import choose_batch
+    from floodmark.checkpoint.views.position import choose_batch
 
     checkpoint = load(one.files, batches=(left, right))
     for batch in (left, right):

@@ -22,7 +22,7 @@ from floodmark.fleet.stream_lag import card_lag, part_samples
 from floodmark.secret_text import redacted
 from floodmark.storage.files import Files
 from floodmark.storage.glimpse import glimpse
-from floodmark.storage.scan import find_checkpoints
+from floodmark.storage.listing.scan import find_checkpoints
 from floodmark.web.examine import examine
 from floodmark.web.history import PARTS_KEPT_MS, History
 from floodmark.web.keeping import SAMPLE_MS, Keeper

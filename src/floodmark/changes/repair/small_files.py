@@ -5,10 +5,10 @@ from __future__ import annotations
 from floodmark.changes.repair.batch_numbers import use_numbers_again
 from floodmark.changes.repair.state_files import sink_may_have
 from floodmark.changes.repair.working_copy import CHANGES, WorkingCopy
+from floodmark.checkpoint.checksums.sidefiles import agrees, is_itself_damaged, side_file_of
 from floodmark.checkpoint.evidence import log_entry, main_file, side_file
 from floodmark.checkpoint.layout import COMMITS, OFFSETS, STATE
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.sidefiles import agrees, is_itself_damaged, side_file_of
 from floodmark.rules.mend import Mend
 
 _ONE_BIT = "as it was: its side file tells which bit flipped"

@@ -13,11 +13,11 @@ from functools import cached_property
 from floodmark.changes.carry.checkpoint_files import sidecar, with_checksums
 from floodmark.changes.repair.sink import KnownSink
 from floodmark.changes.steps import Step
+from floodmark.checkpoint.checksums.sidefiles import agrees
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.sidefiles import agrees
 from floodmark.rules.finding import Finding, Severity
 from floodmark.rules.mend import Mend
 from floodmark.rules.registry import mends_of

@@ -21,7 +21,7 @@ from floodmark.changes.saved_plan import bytes_of
 from floodmark.changes.sources.earlier_positions import SourcesToAsk, offsets_at
 from floodmark.changes.sources.kafka_cluster import ask_reach
 from floodmark.changes.sources.out_of_reach import require_reach
-from floodmark.checkpoint.position import choose_batch
+from floodmark.checkpoint.views.position import choose_batch
 from floodmark.connectors.registry import read_source_offset
 from floodmark.errors import BatchPurged, WrongUse
 

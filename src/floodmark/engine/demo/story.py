@@ -25,7 +25,7 @@ from floodmark.engine.demo.orders import count_orders, write_orders
 from floodmark.errors import StoppedMidway, WrongUse
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load, load_logs
-from floodmark.storage.process import kill_family
+from floodmark.storage.machine.process import kill_family
 
 MARK = ".floodmark-demo"
 FIRST_FILES = range(8)

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.engine.spark.jvm import NOT_COMPILED
-from floodmark.storage.process import family, is_running, kill_family, process
+from floodmark.storage.machine.process import family, is_running, kill_family, process
 
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 # A JVM that starts quickly and stays small: it lives for seconds.

@@ -20,7 +20,7 @@ from floodmark.engine.dstreams.declaration import DStreamPipeline
 from floodmark.engine.start.notes import add_note
 from floodmark.errors import FloodmarkError, Refused
 from floodmark.storage.files import Files, WritableFiles
-from floodmark.storage.process import host_name, this_process
+from floodmark.storage.machine.process import host_name, this_process
 from floodmark.storage.start_notes import note_numbers
 
 KIND = "dstream-note"

@@ -28,7 +28,7 @@ from floodmark.errors import CannotRead, FloodmarkError, WrongUse
 from floodmark.redaction import Redaction
 from floodmark.secret_text import redacted
 from floodmark.storage.files import WritableFiles
-from floodmark.storage.process import Process, host_name, process, this_process
+from floodmark.storage.machine.process import Process, host_name, process, this_process
 from floodmark.visible import visible
 
 _CONNECTOR_JAR = re.compile(

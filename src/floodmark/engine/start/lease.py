@@ -33,7 +33,7 @@ from floodmark.storage.lease_files import (
     read_lease,
     render,
 )
-from floodmark.storage.process import Process, boot_id, pid_namespace, this_process
+from floodmark.storage.machine.process import Process, boot_id, pid_namespace, this_process
 
 __all__ = ["PATH", "Holder", "Lease", "held_lease", "live_holder", "read_holder", "render", "take"]
 

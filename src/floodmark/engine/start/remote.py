@@ -35,7 +35,7 @@ from floodmark.rules.registry import start_checks
 from floodmark.rules.start_inputs.situation import LeaseHolder, Situation, StartingSource
 from floodmark.secret_text import redacted
 from floodmark.storage.files import WritableFiles, open_files
-from floodmark.storage.process import host_name, this_process
+from floodmark.storage.machine.process import host_name, this_process
 from floodmark.storage.start_notes import acting_note
 
 _HERE = {"localhost", "127.0.0.1", "::1", ""}

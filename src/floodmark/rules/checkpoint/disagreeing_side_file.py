@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.checksums.sidefiles import side_file_size
 from floodmark.checkpoint.evidence import Evidence, main_file, side_file
-from floodmark.checkpoint.sidefiles import side_file_size
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
 

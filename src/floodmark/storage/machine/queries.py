@@ -13,7 +13,7 @@ from pathlib import Path
 
 from floodmark.storage.files import Files
 from floodmark.storage.local import LocalFiles
-from floodmark.storage.process import (
+from floodmark.storage.machine.process import (
     all_jvms,
     command_of,
     open_files_of,
@@ -21,7 +21,7 @@ from floodmark.storage.process import (
     sees_every_process,
     working_folder_of,
 )
-from floodmark.storage.spark_ui import ui_that_shows
+from floodmark.storage.machine.spark_ui import ui_that_shows
 
 # Disks of one machine; what is not named here may be another machine's as well.
 _OWN_DISKS = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "tmpfs", "overlay"}

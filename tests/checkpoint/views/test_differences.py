@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import samples
-from floodmark.checkpoint.differences import Difference, diff_batches, diff_checkpoints
+from floodmark.checkpoint.views.differences import Difference, diff_batches, diff_checkpoints
 
 
 def test_a_checkpoint_does_not_differ_from_itself() -> None:

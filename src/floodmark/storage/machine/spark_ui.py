@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from floodmark.storage.process import all_jvms, command_of
+from floodmark.storage.machine.process import all_jvms, command_of
 
 _HOST = "127.0.0.1"
 _FIRST_PORT, _TRIES = 4040, 16  # spark.ui.port and spark.port.maxRetries

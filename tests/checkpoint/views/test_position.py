@@ -7,7 +7,7 @@ import pytest
 
 import samples
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.position import choose_batch, position, starting_option
+from floodmark.checkpoint.views.position import choose_batch, position, starting_option
 from floodmark.connectors.source import StartOption
 from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, WrongUse
 

@@ -8,8 +8,8 @@ import zlib
 
 import pytest
 
-from floodmark.checkpoint.chunk_crc import joined
-from floodmark.checkpoint.sidefiles import agrees, crc_over, side_file_of, whole_sum
+from floodmark.checkpoint.checksums.chunk_crc import joined
+from floodmark.checkpoint.checksums.sidefiles import agrees, crc_over, side_file_of, whole_sum
 
 SIZES = [0, 1, 511, 512, 513, 1024, 5000, 64 * 512, 65 * 512 + 7, 100_000, 1 << 20]
 

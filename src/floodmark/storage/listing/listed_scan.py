@@ -23,8 +23,8 @@ from floodmark.checkpoint.layout import (
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import FloodmarkError
 from floodmark.storage.files import Files, Folder, Listing, next_page
-from floodmark.storage.large_listing import LAST
-from floodmark.storage.scan import looks_like_checkpoint
+from floodmark.storage.listing.large_listing import LAST
+from floodmark.storage.listing.scan import looks_like_checkpoint
 
 _LOGS = (OFFSETS, COMMITS)
 # A folder with so many names and no sign of a checkpoint is looked at level by level.

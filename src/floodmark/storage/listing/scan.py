@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from floodmark.checkpoint.inspection import ScanEntry, scan_entry
 from floodmark.checkpoint.layout import (
     COMMITS,
     FLOW_CHECKPOINTS,
@@ -19,6 +18,7 @@ from floodmark.checkpoint.layout import (
 )
 from floodmark.checkpoint.places.flow import flow_place
 from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.views.inspection import ScanEntry, scan_entry
 from floodmark.connectors.files.file_log import SINK_LOG
 from floodmark.errors import CannotRead, FloodmarkError
 from floodmark.storage.files import Files, Folder, next_page
@@ -101,7 +101,7 @@ def _found(files: Files) -> Iterator[Files]:
     if first is None or FLOW_CHECKPOINTS in (*files.root.split("/"), *files.level().folders):
         yield from find_checkpoints(files)
         return
-    from floodmark.storage.listed_scan import ListedFiles, list_found
+    from floodmark.storage.listing.listed_scan import ListedFiles, list_found
 
     seen = set()
     for one in list_found(files, first, _PASSED_OVER):

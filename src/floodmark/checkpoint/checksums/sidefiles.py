@@ -9,7 +9,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import cast
 
-from floodmark.checkpoint.chunk_crc import joined
+from floodmark.checkpoint.checksums.chunk_crc import joined
 
 MAGIC = b"crc\0"
 _HEADER = struct.Struct(">4sI")

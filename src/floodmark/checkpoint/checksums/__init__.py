@@ -1,0 +1,1 @@
+"""The checksums that Hadoop keeps beside the files of a local disk. Pure."""

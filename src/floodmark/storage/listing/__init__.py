@@ -1,0 +1,1 @@
+"""Finds checkpoints below a root, and lists what is larger than one listing."""
