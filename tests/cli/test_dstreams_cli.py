@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import pickle
+import struct
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import samples
+from floodmark.checkpoint.dstreams.folder import DStream, Graph
+from floodmark.checkpoint.sidefiles import side_file_of
 from floodmark.cli.main import run
+from floodmark.storage.files import Files
 from rules.examples import golden
 
 Capture = pytest.CaptureFixture[str]
@@ -55,7 +62,12 @@ def test_a_damaged_newest_file_is_passed_over_and_said(
     assert run(["inspect", str(place)]) == 0
     assert f"Spark takes {NEWEST}.bk" in capsys.readouterr().out
     found = _json(capsys, "doctor", place)["findings"]
-    assert ("dstreams-unreadable", NEWEST) in {(one["rule"], one["path"]) for one in found}
+    (told,) = [
+        one for one in found if (one["rule"], one["path"]) == ("dstreams-unreadable", NEWEST)
+    ]
+    assert told["what"].endswith(f"The next older one that can be read is {NEWEST}.bk.")
+    (seen,) = _json(capsys, "scan", place.parent)["checkpoints"]
+    assert any("dstreams-unreadable" in text for text in seen["findings"])
 
 
 def test_nothing_can_be_read(place: Path, capsys: Capture) -> None:
@@ -143,3 +155,84 @@ def test_the_last_part_of_a_state_is_missed(place: Path, capsys: Capture) -> Non
     # The state before it is whole, and is what is shown.
     assert _json(capsys, "state", place)["batch"] == 1794737442000
     assert run(["state", str(place), "--batch", "1794737452000"]) == 1
+
+
+def _with_stream(place: Path, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    """One more stream with state, of which nothing is saved yet."""
+    import floodmark.storage.dstreams as loading
+
+    def both(files: Files, path: str) -> Graph:
+        graph = read(files, path)
+        unsaved = DStream("PythonStateDStream", checkpoint_interval_ms=10_000)
+        streams = list(graph.streams)
+        streams.insert(at, unsaved)
+        return replace(graph, streams=tuple(streams))
+
+    read = loading.read_graph_file
+    monkeypatch.setattr(loading, "read_graph_file", both)
+
+
+@pytest.mark.parametrize(("unsaved", "saved"), [(0, 3), (5, 2)])
+def test_an_unsaved_state_is_not_taken_for_the_saved_one_beside_it(
+    unsaved: int, saved: int, place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _with_stream(place, monkeypatch, unsaved)
+    export = place.parent / "state.parquet"
+    status = run(["state", str(place), "--export", str(export)])
+    err = capsys.readouterr().err
+    assert status in (1, 2)
+    assert "not saved yet" in err
+    assert f"{saved} (PythonStateDStream)" in err
+    assert not export.exists()
+    assert run(["state", str(place), "--operator", str(unsaved)]) == 1
+    assert f"the state of stream {unsaved} is not saved yet" in capsys.readouterr().err
+    assert len(_json(capsys, "state", place, "--operator", saved)["rows"]) == 2
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "altered"])
+def test_the_states_that_a_restart_needs_are_read(
+    damage: str, place: Path, capsys: Capture
+) -> None:
+    part = next(place.glob("*/rdd-134")) / "part-00001"
+    data = part.read_bytes()
+    if damage == "altered":
+        part.with_name(".part-00001.crc").write_bytes(side_file_of(data))
+        data = data[:-1] + bytes([data[-1] ^ 255])
+    part.write_bytes({"cut": data[:-20], "empty": b"", "altered": data}[damage])
+    assert run(["doctor", str(place)]) == 1
+    assert "Saved RDDs were not opened: --read-data does." in capsys.readouterr().out
+    found = _json(capsys, "doctor", place, "--read-data")["findings"]
+    told = [one["path"] for one in found if one["rule"] == "dstreams-incomplete-rdd"]
+    assert told == [str(part.relative_to(place))]
+
+
+def test_sound_states_and_states_of_other_data_are_no_finding(
+    place: Path, capsys: Capture, tmp_path: Path
+) -> None:
+    scala = samples.write(tmp_path / "scala", golden("4.2/dstreams-scala"))
+    part = next(place.glob("*/rdd-134")) / "part-00001"
+    for cp in (place, scala):
+        found = _json(capsys, "doctor", cp, "--read-data")["findings"]
+        assert "dstreams-incomplete-rdd" not in {one["rule"] for one in found}
+    # A pickle that would run code is followed, and not run; one that is cut is damage.
+    marker = tmp_path / "ran"
+    pickled = pickle.dumps([("key", _Runs(str(marker)))], protocol=5)
+    for whole in (True, False):
+        part.write_bytes(_java_bytes(pickled if whole else pickled[:-1]))
+        found = _json(capsys, "doctor", place, "--read-data")["findings"]
+        assert ("dstreams-incomplete-rdd" in {one["rule"] for one in found}) is not whole
+    assert not marker.exists()
+
+
+class _Runs:
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open, (self.path, "w")
+
+
+def _java_bytes(data: bytes) -> bytes:
+    """A stream of Java objects with one `byte[]`."""
+    described = b"\x72\x00\x02[B" + bytes(8) + b"\x02\x00\x00\x78\x70"
+    return b"\xac\xed\x00\x05\x75" + described + struct.pack(">i", len(data)) + data

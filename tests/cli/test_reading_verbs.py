@@ -245,8 +245,9 @@ def test_scan(tmp_path: Path, capsys: Capture) -> None:
     assert sales["findings"] == []
     assert broken["findings"][0].startswith("FM105 unreadable-log-entry: ")
     assert old["kind"] == "dstreams"
+    assert old["findings"][0].startswith("FM143 dstreams-unreadable: checkpoint-1700000000000 ")
     text = _text(capsys, 0, "scan", root)
-    assert "3 checkpoints, 1 with something to look at." in text
+    assert "3 checkpoints, 2 with something to look at." in text
 
 
 def test_scan_finds_half_a_checkpoint_and_not_what_changes_have_kept(

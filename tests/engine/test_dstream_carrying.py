@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,15 +12,32 @@ import pytest
 
 import floodmark
 import samples
-from floodmark.checkpoint.dstreams.folder import DStream, DStreamsCheckpoint, GraphFile, SavedRdd
+from floodmark.checkpoint.dstreams.folder import (
+    DStream,
+    DStreamsCheckpoint,
+    GraphFile,
+    OffsetRange,
+    SavedRdd,
+)
+from floodmark.checkpoint.model import Checkpoint, Kind, Unreadable
 from floodmark.cli.main import run
+from floodmark.dstreams.input_files import InputFiles, input_files
 from floodmark.engine.app.source import read_source
 from floodmark.engine.dstreams.application import is_dstream
-from floodmark.engine.dstreams.carrying import _reshape, old_state, state_time
+from floodmark.engine.dstreams.carrying import (
+    _reshape,
+    old_state,
+    require_all_saved,
+    require_remembered,
+    set_aside,
+    state_time,
+    told_files,
+)
 from floodmark.engine.dstreams.code_notes import CodeChanged, code_of, noted_code, require_same_code
 from floodmark.engine.dstreams.declaration import dstream
-from floodmark.engine.dstreams.leaving import require_stopped
-from floodmark.errors import CannotRead, InUse, NotACheckpoint, WrongUse
+from floodmark.engine.dstreams.leaving import _chosen, _kafka_start, _require_taken
+from floodmark.engine.dstreams.quiet import require_quiet, require_stopped
+from floodmark.errors import CannotRead, InUse, NoAnswer, NotACheckpoint, WouldLose, WrongUse
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 from rules.examples import golden
@@ -40,26 +58,142 @@ def _found(*rdds: SavedRdd, streams: tuple[DStream, ...] = (STATE, STATE)) -> DS
 
 def test_the_newest_batch_of_which_every_state_is_whole() -> None:
     both = (_rdd(0, 1000), _rdd(0, 2000), _rdd(1, 1000), _rdd(1, 2000))
-    assert state_time("cp", _found(*both)) == 2000
-    assert state_time("cp", _found(*both[:3])) == 1000
+    assert state_time("cp", _found(*both), (0, 1)) == 2000
+    assert state_time("cp", _found(*both[:3]), (0, 1)) == 1000
     torn = (*both[:3], _rdd(1, 2000, missing=1))
-    assert state_time("cp", _found(*torn)) == 1000
-    with pytest.raises(CannotRead, match="no batch of which every state"):
-        state_time("cp", _found(_rdd(0, 1000), _rdd(1, 2000)))
+    assert state_time("cp", _found(*torn), (0, 1)) == 1000
+    apart = _found(_rdd(0, 1000), _rdd(1, 2000))
+    with pytest.raises(CannotRead, match="no batch of which every state") as refused:
+        state_time("cp", apart, (0, 1))
+    assert "leave-dstreams --stream N" in refused.value.do
+    assert [state_time("cp", apart, (stream,)) for stream in (0, 1)] == [1000, 2000]
+
+
+def test_what_is_newer_and_not_taken_is_said() -> None:
+    torn = _found(_rdd(0, 1000), _rdd(0, 2000, missing=1), _rdd(1, 1000))
+    newer = (
+        GraphFile("checkpoint-2000", 2000, False, 1),
+        GraphFile("checkpoint-3000", 3000, False, 1),
+    )
+    found = replace(torn, graph_files=newer)
+    checkpoint = Checkpoint(
+        "cp",
+        Kind.DSTREAMS,
+        (),
+        True,
+        unreadable=(Unreadable("checkpoint-3000", "the file is empty"),),
+        dstreams=found,
+    )
+    assert set_aside(checkpoint) == (
+        "checkpoint-3000 cannot be read (the file is empty): checkpoint-2000 is taken in its place",
+    )
+    assert set_aside(checkpoint, (0,), 1000)[1:] == (
+        "stream 0: the state after the batch of 2000 is not here as a whole: that of 1000 is taken",
+    )
+    assert set_aside(replace(checkpoint, unreadable=()), (1,), 2000) == ()
+
+
+def test_a_state_that_is_not_saved_yet_is_not_begun_empty() -> None:
+    unsaved = DStream("PythonStateDStream", checkpoint_interval_ms=10_000)
+    found = _found(_rdd(0, 1000), streams=(STATE, unsaved))
+    require_all_saved("cp", _found())
+    with pytest.raises(
+        WouldLose, match=r"stream 1 \(PythonStateDStream, not saved yet\)"
+    ) as refused:
+        require_all_saved("cp", found)
+    assert "every 10 s" in refused.value.do
+    assert _chosen("cp", found, 0) == 0
+    with pytest.raises(WrongUse, match="which state"):
+        _chosen("cp", found, None)
+    with pytest.raises(NoAnswer, match="the state of stream 1 is not saved yet"):
+        _chosen("cp", found, 1)
+
+
+def test_batches_that_the_input_has_forgotten_are_not_taken_for_read() -> None:
+    files = DStream("FileInputDStream", files={3000: ("a",), 4000: ()}, directory="/in")
+    found = _found(streams=(files, STATE))
+    for as_of in (2000, 3000):
+        require_remembered("cp", found, files, as_of)
+    with pytest.raises(WouldLose, match="/in has forgotten which files it took after the batch of"):
+        require_remembered("cp", found, files, 1999)
+    ranges = {3000: (OffsetRange("t", 0, 5, 8),), 4000: (OffsetRange("t", 0, 8, 9),)}
+    kafka = DStream("DirectKafkaInputDStream", offsets=ranges)
+    found = _found(streams=(kafka, replace(STATE, parents=(0,)), replace(kafka, offsets={})))
+    starts = {as_of: _kafka_start("cp", found, 1, as_of) for as_of in (2000, 3000, 4000)}
+    ends = {as_of: start.sources[0].offsets["t"]["0"] for as_of, start in starts.items() if start}
+    assert ends == {2000: 5, 3000: 8, 4000: 9}
+    with pytest.raises(WouldLose, match="the Kafka stream has forgotten"):
+        _kafka_start("cp", found, 1, 1000)
+    assert _kafka_start("cp", found, 2, 1000) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "age_ms", "options", "why"),
+    [
+        ("_late.csv", 0, {}, "underscore"),
+        ("late.csv", 8 * 86_400_000, {}, "maxFileAge"),
+        ("late.csv", 0, {"pathglobfilter": "*.json"}, "pathGlobFilter"),
+        ("late.csv", 8 * 86_400_000, {"maxfileage": "90d"}, None),
+        ("late.csv", 8 * 86_400_000, {"latestfirst": "true"}, None),
+        ("late.csv", 0, {"pathglobfilter": "*.csv"}, None),
+    ],
+)
+def test_files_that_the_new_source_would_pass_over(
+    name: str, age_ms: int, options: dict[str, str], why: str | None
+) -> None:
+    now = 1_794_737_452_000
+    times = ((f"file:/in/{name}", now - age_ms), ("file:/in/read.csv", now))
+    taken = InputFiles("/in", (times[0][0],), (times[1][0],), (), 0, (), times)
+    if why is None:
+        _require_taken("cp", taken, options)
+        return
+    with pytest.raises(WouldLose, match=f"{name} is not read yet") as refused:
+        _require_taken("cp", taken, options)
+    assert why in refused.value.why
+
+
+def test_files_from_before_the_stream_are_said() -> None:
+    stream = DStream(
+        "FileInputDStream", files={9000: ("in/b",)}, directory="in", ignores_before_ms=500
+    )
+    one = input_files(stream, 9000, 9000, [("in/a", 400), ("in/b", 8000), ("in/c", 9500)])
+    assert one.passed_over == ("in/a",)
+    assert told_files(one) == (
+        "in: files that count as read: 2; files that the state does not hold, and that are read "
+        "now: 1. 1 of those that count as read are older than the old application's stream, which "
+        "passed over them (a)."
+    )
 
 
 def test_without_state_the_last_finished_batch_counts() -> None:
     plain = _found(streams=(DStream("ForEachDStream"),))
-    assert state_time("cp", plain) == 2000
-    assert state_time("cp", replace(plain, pending_times=(1000, 2000))) == 999
+    assert state_time("cp", plain, ()) == 2000
+    assert state_time("cp", replace(plain, pending_times=(1000, 2000)), ()) == 999
 
 
-def test_an_application_that_writes_is_not_left() -> None:
-    now = int(time.time() * 1000)
-    running = replace(_found(), graph_files=(GraphFile("checkpoint-1", now, False, 1),))
-    with pytest.raises(InUse, match="seems to run"):
-        require_stopped("cp", running)
-    require_stopped("cp", replace(running, graph_files=(GraphFile("c", now - 60_000, False, 1),)))
+def test_an_application_that_writes_is_not_left(tmp_path: Path) -> None:
+    tree = golden("4.2/dstreams")
+    place = samples.write(tmp_path / "cp", tree)
+    files = open_files(str(place))
+    newest = place / f"checkpoint-{int(time.time() * 1000)}"
+    newest.write_bytes(tree["checkpoint-1794737452000"])
+    with pytest.raises(InUse, match="its newest file is 0 s old"):
+        require_stopped(files, load(files))
+    newest.unlink()
+    # One that makes up for missed batches writes names of long ago.
+    written: list[float] = []
+
+    def write(_: float) -> None:
+        written.append(0)
+        if len(written) == 3:
+            (place / "checkpoint-1794737454000").write_bytes(tree["checkpoint-1794737452000"])
+
+    with pytest.raises(InUse, match="its files have changed while it was watched"):
+        require_quiet(files, load(files), write)
+    require_quiet(files, load(files), lambda _: None)
+    for path in place.glob("checkpoint-*"):
+        os.utime(path, (0, 0))
+    require_stopped(files, load(files))
 
 
 @pytest.mark.parametrize("text", ["x = 1", "def stat(key, value): ...", "1/0"])

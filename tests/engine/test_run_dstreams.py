@@ -315,6 +315,7 @@ def test_a_loop_keeps_its_lineage_short(spark: Any, tmp_path: Path) -> None:
     folders = [path for path in (tmp_path / "saved").rglob("rdd-*") if path.is_dir()]
     assert len(folders) == 2
 
+    _two_loops(spark)
     frame = spark.range(10).toDF("n")
     cut = floodmark.truncate_lineage(every=3)
     for _ in range(9):
@@ -325,6 +326,31 @@ def test_a_loop_keeps_its_lineage_short(spark: Any, tmp_path: Path) -> None:
         cut(3)
     with pytest.raises(WrongUse, match="numbers from 1 on"):
         floodmark.truncate_lineage(every=0)
+
+
+def _two_loops(spark: Any) -> None:
+    """They start from one RDD: each is cut on schedule, and keeps its own copies."""
+    cut = floodmark.truncate_lineage(every=2, keep=1)
+    up = down = spark.sparkContext.parallelize(range(10), 2)
+    depths = []
+
+    def next_of(data: Any, by: int) -> Any:
+        return cut(data.map(lambda n, by=by: n + by))
+
+    for _ in range(6):
+        up = cut(up.map(lambda n: n + 1))
+        depths.append(cut.depth)
+        down = cut(down.map(lambda n: n - 1))
+        depths.append(cut.depth)
+    assert max(depths) < 6
+    assert cut.steps == 6
+    assert (up.sum(), down.sum()) == (sum(range(6, 16)), sum(range(-6, 4)))
+    for _ in range(2):
+        up = next_of(up, 1)
+        down = next_of(down, -1)
+    assert cut.steps == 2
+    assert (up.sum(), down.sum()) == (sum(range(8, 18)), sum(range(-8, 2)))
+    assert all(one.isCheckpointed() for one in (up, down))
 
 
 @pytest.mark.spark

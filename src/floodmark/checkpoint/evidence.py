@@ -109,6 +109,9 @@ class Evidence:
     def left_open(self) -> str:
         """What the doctor's silence does not vouch for, in words."""
         checkpoint = self.checkpoint
+        if checkpoint.dstreams is not None:
+            unread = checkpoint.dstreams.rdds and not self.read_data
+            return "Saved RDDs were not opened: --read-data does." if unread else ""
         if checkpoint.state_files or checkpoint.committed_batch is None:
             return "" if self.read_data else "State files were not opened: --read-data does."
         if self.starts or checkpoint.state_operators or not checkpoint.complete:

@@ -75,7 +75,9 @@ def glance(files: Files) -> Evidence:
     """What a listing and a handful of small files show: a scan looks at very many checkpoints."""
     kept = _Kept(files)
     found = Gathering(kept, load_glance(kept))
-    if found.checkpoint.kind is not Kind.DSTREAMS and found.checkpoint.complete:
+    if found.checkpoint.kind is Kind.DSTREAMS:
+        found.passed_over()
+    elif found.checkpoint.complete:
         found.logs()
         found.sources(names_only=True)
         found.operators()
@@ -98,7 +100,11 @@ def gather(files: Files, share: float | None = None) -> Evidence:
         found.spark_checksums()
         found.noted_starts()
         found.state_codecs()
-    if share is not None:
+    if share is not None and checkpoint.kind is Kind.DSTREAMS:
+        from floodmark.diagnosis.saved_rdds import read_saved_rdds
+
+        read_saved_rdds(found)
+    elif share is not None:
         from floodmark.diagnosis.state_files import read_state
 
         read_state(found, share)
@@ -430,6 +436,11 @@ class Gathering:
             except FloodmarkError:
                 return  # damage, which is told of elsewhere: then they prove nothing
         self.codecs = frozenset(found)
+
+    def passed_over(self) -> None:
+        """The DStreams files that Spark passes over before it comes to one that it can read."""
+        for item in self.checkpoint.unreadable:
+            self.faults[item.path] = Fault(item.reason, empty=self.sizes.get(item.path) == 0)
 
     def dstreams(self) -> None:
         """Every file that Spark may fall back to: those before the first sound one are known."""

@@ -70,10 +70,11 @@ def _stream(found: JavaObject, all_streams: list[JavaObject]) -> DStream:
     kind = found.name.rpartition(".")[2]
     is_files = kind == FILE_STREAM
     initial = found.get("initialModTimeIgnoreThreshold")
+    parents = _parents(found, all_streams)
     return DStream(
         kind,
         scope_name(option(found.get("baseScope"))),
-        _parent(found, all_streams),
+        parents[0] if parents else None,
         millis(found.get("checkpointDuration", _STREAM)),
         {at: value for at, value in sorted(by_time.items()) if isinstance(value, str)},
         {at: _strings(value) for at, value in sorted(by_time.items()) if _holds_strings(value)},
@@ -81,6 +82,7 @@ def _stream(found: JavaObject, all_streams: list[JavaObject]) -> DStream:
         text(found.get("directory")) if is_files else None,
         millis(found.get("durationToRemember")) if is_files else None,
         initial if is_files and type(initial) is int else None,
+        parents,
     )
 
 
@@ -94,13 +96,12 @@ def scope_name(scope: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _parent(found: JavaObject, all_streams: list[JavaObject]) -> int | None:
-    parents = [found.get("parent"), *items(found.get("parents"))]
-    for parent in parents:
-        for at, one in enumerate(all_streams):
-            if one is parent:
-                return at
-    return None
+def _parents(found: JavaObject, all_streams: list[JavaObject]) -> tuple[int, ...]:
+    """`parent` first: whatever field of a stream holds a stream is read by it."""
+    places = {id(one): at for at, one in enumerate(all_streams)}
+    of_fields = [value for held in found.fields.values() for value in held.values()]
+    values = [found.get("parent"), *items(found.get("parents")), *of_fields]
+    return tuple(dict.fromkeys(places[id(one)] for one in values if id(one) in places))
 
 
 def _holds_strings(value: Any) -> bool:

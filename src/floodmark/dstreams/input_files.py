@@ -28,6 +28,8 @@ class InputFiles:
     """Of the files that were read, those that are newer than that."""
     times: tuple[tuple[str, int], ...] = ()
     """When each file was changed."""
+    passed_over: tuple[str, ...] = ()
+    """Of those that count as read, the ones that are older than the stream itself."""
 
 
 def input_files(
@@ -40,7 +42,8 @@ def input_files(
     before = {name for time, names in stream.files.items() if time <= as_of_ms for name in names}
     after = {name for time, names in stream.files.items() if time > as_of_ms for name in names}
     remembered = last_ms - (stream.remembers_ms or 0)
-    oldest = max(stream.ignores_before_ms or 0, remembered)
+    begins = stream.ignores_before_ms or 0
+    oldest = max(begins, remembered)
     times = dict(listed)
 
     def is_unread(name: str) -> bool:
@@ -57,4 +60,5 @@ def input_files(
         threshold,
         tuple(name for name in read if times[name] > threshold),
         tuple(sorted(times.items())),
+        tuple(name for name in read if times[name] <= begins and name not in before),
     )

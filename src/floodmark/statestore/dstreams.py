@@ -219,21 +219,27 @@ def _stream(path: str, found: DStreamsCheckpoint, wanted: int) -> int:
             "They tell which saved RDD is whose state.",
             f"floodmark doctor {path}",
         )
-    states = found.state_streams
+    states, unsaved = found.state_streams, found.unsaved_streams
     if wanted in states:
         return wanted
+    if wanted in unsaved:
+        raise NoAnswer(
+            f"{path}: the state of stream {wanted} is not saved yet",
+            f"It is a {found.streams[wanted].kind} whose first save is still to come.",
+            f"Streams with a saved state: {found.named_streams(states) or 'none'}.",
+        )
     if not states:
         raise NoAnswer(
             f"{path}: no stream of this application has saved a state",
             "updateStateByKey, mapWithState and windows save one at their checkpoint interval.",
             f"`floodmark inspect {path}` shows the streams.",
         )
-    if wanted == 0 and len(states) == 1:
+    # Left out, it is 0; which state is meant is clear only where no other stream has one.
+    if wanted == 0 and len(states) == 1 and not unsaved:
         return states[0]
-    said = ", ".join(f"{at} ({found.streams[at].kind})" for at in states)
     raise WrongUse(
         f"{path}: stream {wanted} has no state",
-        f"The streams with state are: {said}.",
+        f"The streams with state are: {found.named_streams(sorted((*states, *unsaved)))}.",
         f"Choose one: floodmark state {path} --operator {states[0]}",
     )
 

@@ -116,6 +116,8 @@ class DStream:
     """How long a file stream remembers its files; older ones count as done."""
     ignores_before_ms: int | None = None
     """A file stream never takes files that are older."""
+    parents: tuple[int, ...] = ()
+    """Every one of `streams` that it reads."""
 
     __repr__ = line_text
 
@@ -216,6 +218,32 @@ class DStreamsCheckpoint:
     def state_streams(self) -> tuple[int, ...]:
         """The streams that save RDDs."""
         return tuple(at for at, one in enumerate(self.streams) if one.rdds)
+
+    @property
+    def unsaved_streams(self) -> tuple[int, ...]:
+        """The streams that are to save RDDs and have not saved one yet."""
+        return tuple(
+            at
+            for at, one in enumerate(self.streams)
+            if one.checkpoint_interval_ms is not None and not one.rdds
+        )
+
+    def inputs_of(self, stream: int) -> frozenset[int]:
+        """The streams behind a stream, itself among them."""
+        found, waiting = {stream}, [stream]
+        while waiting:
+            more = set(self.streams[waiting.pop()].parents) - found
+            found |= more
+            waiting += more
+        return frozenset(found)
+
+    def named_streams(self, streams: Iterable[int]) -> str:
+        """Streams in words: `2 (PythonStateDStream), 5 (PythonStateDStream, not saved yet)`."""
+        unsaved = self.unsaved_streams
+        return ", ".join(
+            f"{at} ({self.streams[at].kind}{', not saved yet' if at in unsaved else ''})"
+            for at in streams
+        )
 
     @property
     def planned_time_ms(self) -> int | None:

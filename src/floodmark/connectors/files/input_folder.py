@@ -87,11 +87,11 @@ def _in_folder(folder: str, everything: bool, opened: Open) -> Iterable[FileInfo
     for file in listing.files:
         parts = file.path.split("/")
         deep = everything or partitioned
-        if (deep or len(parts) == 1) and not any(map(_is_hidden, parts)):
+        if (deep or len(parts) == 1) and not any(map(is_hidden, parts)):
             yield file
 
 
-def _is_hidden(name: str) -> bool:
+def is_hidden(name: str) -> bool:
     """What Spark's listing leaves out; `_day=1` is a partition's folder."""
     return (
         (name.startswith("_") and "=" not in name) or name.startswith(".") or "._COPYING_" in name

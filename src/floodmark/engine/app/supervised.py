@@ -31,7 +31,7 @@ from floodmark.engine.run.triggers import Trigger
 from floodmark.engine.run.view import View
 from floodmark.engine.start.async_progress import GIVES_UP, with_async_progress
 from floodmark.engine.start.launch import CodeOrigin, Launched, begin, next_batch, prepare
-from floodmark.errors import FloodmarkError
+from floodmark.errors import FloodmarkError, Refused
 
 _POLL_SECONDS = 0.2
 _ENDS_WITHIN_SECONDS = 5.0
@@ -124,8 +124,24 @@ class Supervisor:
             return supervised
 
         self.listen()
+        patches.when_imported("pyspark.streaming.context", partial(self._refuse_dstreams, patches))
         patches.wrap(DataStreamWriter, "start", start)
         patches.wrap(DataStreamWriter, "toTable", to_table)
+
+    def _refuse_dstreams(self, patches: Patches, streaming: Any) -> None:
+        """A StreamingContext that the script starts would run without lease, note and stop."""
+
+        def start(original: Any) -> Any:
+            def refused(context: Any) -> Any:
+                if _is_ours(sys._getframe(1)):
+                    return original(context)
+                error = plain_dstreams(self.what.application or self.what.name)
+                self.refused = self.refused or error
+                raise error
+
+            return refused
+
+        patches.wrap(streaming.StreamingContext, "start", start)
 
     def start(self, writer: Any, original: Any) -> Any:
         """`original` is Spark's own way to start the writer."""
@@ -285,6 +301,19 @@ class Supervisor:
 
     def failures(self) -> list[tuple[str, str, Failure]]:
         return [(one.name, one.checkpoint, one.failure) for one in self._streams if one.failure]
+
+
+def plain_dstreams(application: str) -> Refused:
+    return Refused(
+        f"{application} starts DStreams (StreamingContext.start), and floodmark supervises only "
+        "those of @dstream",
+        "A context that a script starts itself would run without lease, note and stop, and would "
+        "recover old code without a word.",
+        'Move what builds the streams into a function: @dstream(checkpoint=…, batch="5s") def '
+        "sales(ssc): …, without StreamingContext, start() and awaitTermination(). Its checkpoint "
+        "and state are taken over: floodmark run APP.py --fresh-with-state. Or run the script with "
+        "`python` or spark-submit, without floodmark.auto.",
+    )
 
 
 _attached = False

@@ -51,11 +51,12 @@ def _stream(spark: Any, found: Any, streams: Sequence[Any]) -> DStream:
     ordered = sorted(by_time.items())
     is_files = kind == FILE_STREAM
     scope = found.baseScope()
-    parents = _java(spark, found.dependencies())
+    places = (_place(one, streams) for one in _java(spark, found.dependencies()))
+    parents = tuple(at for at in places if at is not None)
     return DStream(
         kind,
         scope_name(scope.get()) if scope.isDefined() else None,
-        _place(parents[0], streams) if len(parents) else None,
+        parents[0] if parents else None,
         _millis(found.checkpointDuration()),
         {at: value for at, value in ordered if isinstance(value, str)},
         {at: tuple(value) for at, value in ordered if _holds_strings(value)},
@@ -63,6 +64,7 @@ def _stream(spark: Any, found: Any, streams: Sequence[Any]) -> DStream:
         str(private_field(found, "directory").get(found)) if is_files else None,
         _millis(private_field(found, "durationToRemember").get(found)) if is_files else None,
         int(private_field(found, "initialModTimeIgnoreThreshold").get(found)) if is_files else None,
+        parents,
     )
 
 

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from floodmark.checkpoint.dstreams.folder import FILE_STREAM, PYTHON, DStream, DStreamsCheckpoint
+from floodmark.checkpoint.dstreams.folder import (
+    FILE_STREAM,
+    PYTHON,
+    DStream,
+    DStreamsCheckpoint,
+    SavedRdd,
+)
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.dstreams.input_files import InputFiles, input_files
 from floodmark.dstreams.plain_values import Budget, has_names_alone, plain_value
 from floodmark.engine.dstreams.asking import parts_through_spark
 from floodmark.engine.dstreams.founding import CarriedOver
+from floodmark.engine.dstreams.input_listing import listed
 from floodmark.errors import CannotRead, WouldLose, WrongUse
 from floodmark.statestore.dstreams import open_dstream_state
 from floodmark.storage.files import Files
@@ -29,7 +36,8 @@ def carried_over(
     found = checkpoint.dstreams
     assert found is not None
     require_readable(checkpoint.path, found)
-    as_of = state_time(checkpoint.path, found)
+    require_all_saved(checkpoint.path, found)
+    as_of = state_time(checkpoint.path, found, found.state_streams)
     states = [
         old_state(files, checkpoint, stream, as_of, trust, reshaping)
         for stream in found.state_streams
@@ -38,6 +46,7 @@ def carried_over(
         as_of,
         tuple((one.partitions, one.pairs) for one in states),
         unread_inputs(spark, checkpoint.path, found, as_of),
+        set_aside(checkpoint, found.state_streams, as_of),
     )
 
 
@@ -47,6 +56,20 @@ def require_readable(path: str, found: DStreamsCheckpoint) -> None:
             f"{path}: none of its checkpoint files can be read",
             "Neither Spark nor floodmark can go on from there.",
             f"`floodmark doctor {path}` says what is damaged; restore a file from a backup.",
+        )
+
+
+def require_all_saved(path: str, found: DStreamsCheckpoint) -> None:
+    """A state that is not saved would begin empty, or be given what another stream has saved."""
+    unsaved = found.unsaved_streams
+    if unsaved:
+        interval = max(found.streams[at].checkpoint_interval_ms or 0 for at in unsaved)
+        raise WouldLose(
+            f"{path}: a state is not saved yet: stream {found.named_streams(unsaved)}",
+            "States are handed over in their order: the new code would take another stream's for "
+            "it, or begin it empty.",
+            f"Run the old code until it has saved it (every {interval / 1000:g} s), stop it, and "
+            "try again.",
         )
 
 
@@ -61,26 +84,55 @@ def require_whole_state(path: str, found: DStreamsCheckpoint, application: str) 
         )
 
 
-def state_time(path: str, found: DStreamsCheckpoint) -> int:
-    """The newest batch of which every state is saved as a whole; without state, the last one."""
-    if not found.state_streams:
+def set_aside(
+    checkpoint: Checkpoint, streams: Iterable[int] = (), as_of: int | None = None
+) -> tuple[str, ...]:
+    """What is newer and not taken, in sentences: files that cannot be read, torn states."""
+    found = checkpoint.dstreams
+    assert found is not None
+    reasons = {item.path: item.reason.rstrip(".") for item in checkpoint.unreadable}
+    said = []
+    for file in reversed(found.graph_files):
+        if file.path == found.restart_file:
+            break
+        if file.path in reasons:
+            said.append(
+                f"{file.path} cannot be read ({reasons[file.path]}): {found.restart_file} is taken "
+                "in its place"
+            )
+    for at in streams if as_of is not None else ():
+        whole = {rdd.batch_time_ms for rdd in found.rdds if rdd.stream == at and is_whole(rdd)}
+        said += [
+            f"stream {at}: the state after the batch of {time} is not here as a whole: that of "
+            f"{as_of} is taken"
+            for time in found.streams[at].rdds
+            if time > (as_of or 0) and time not in whole
+        ]
+    return tuple(said)
+
+
+def is_whole(rdd: SavedRdd) -> bool:
+    return rdd.missing is None and rdd.partitions > 0
+
+
+def state_time(path: str, found: DStreamsCheckpoint, streams: Sequence[int]) -> int:
+    """The newest batch of which these states are saved as a whole; without state, the last one."""
+    if not streams:
         pending = found.pending_times or ()
         done = found.checkpoint_time_ms or 0
         return min(done, min(pending) - 1) if pending else done
     whole = [
-        {
-            rdd.batch_time_ms
-            for rdd in found.rdds
-            if rdd.stream == stream and rdd.missing is None and rdd.partitions
-        }
-        for stream in found.state_streams
+        {rdd.batch_time_ms for rdd in found.rdds if rdd.stream == stream and is_whole(rdd)}
+        for stream in streams
     ]
     common = {time for time in set.intersection(*whole) if time is not None}
     if not common:
         raise CannotRead(
             f"{path}: there is no batch of which every state is saved",
             "The folders of some saved RDDs are gone, or streams save at different times.",
-            f"`floodmark inspect {path}` lists them.",
+            f"`floodmark inspect {path}` lists them. `floodmark leave-dstreams --stream N` takes "
+            f"one state alone, as of its own newest batch. N is one of: "
+            f"{found.named_streams(streams)}.",
         )
     return max(common)
 
@@ -166,12 +218,17 @@ def _reshape(path: str) -> Reshape:
 
 
 def unread_inputs(
-    spark: Any, path: str, found: DStreamsCheckpoint, as_of: int, kafka_too: bool = False
+    spark: Any,
+    path: str,
+    found: DStreamsCheckpoint,
+    as_of: int,
+    behind: int | None = None,
 ) -> tuple[InputFiles, ...]:
-    """`kafka_too`: the caller takes the ranges of direct Kafka streams itself."""
+    """`behind`: only the input of this stream; the caller takes direct Kafka streams itself."""
     inputs = []
-    for stream in found.streams:
-        if not stream.kind.endswith(_SOURCES) or (kafka_too and stream.offsets):
+    wanted = range(len(found.streams)) if behind is None else sorted(found.inputs_of(behind))
+    for stream in (found.streams[at] for at in wanted):
+        if not stream.kind.endswith(_SOURCES) or (behind is not None and stream.offsets):
             continue
         if stream.kind != FILE_STREAM:
             raise WouldLose(
@@ -181,7 +238,9 @@ def unread_inputs(
                 "Run the old code with --old-code and stop it gracefully right after a state was "
                 "saved, or take the state alone: floodmark state CP --export state.parquet.",
             )
-        inputs.append(input_files(stream, as_of, last_batch(found, stream), listed(spark, stream)))
+        require_remembered(path, found, stream, as_of)
+        there = listed(spark, stream.directory or "")
+        inputs.append(input_files(stream, as_of, last_batch(found, stream), there))
     for one in inputs:
         if one.gone:
             raise WouldLose(
@@ -193,21 +252,33 @@ def unread_inputs(
     return tuple(inputs)
 
 
+def told_files(one: InputFiles) -> str:
+    """What becomes of the files of one folder, in a sentence."""
+    words = (
+        f"{one.directory}: files that count as read: {len(one.read):,}; files that the state does "
+        f"not hold, and that are read now: {len(one.unread):,}."
+    )
+    if one.passed_over:
+        words += (
+            f" {len(one.passed_over):,} of those that count as read are older than the old "
+            "application's stream, which passed over them"
+            f" ({one.passed_over[0].rpartition('/')[2]})."
+        )
+    return words
+
+
+def require_remembered(path: str, found: DStreamsCheckpoint, stream: DStream, as_of: int) -> None:
+    """What a file stream has forgotten counts as read: nothing after the state may be of that."""
+    first = min(stream.files, default=as_of)
+    if first > as_of + (found.batch_ms or 0):
+        raise WouldLose(
+            f"{path}: the stream of {stream.directory} has forgotten which files it took after the "
+            f"batch of {as_of}, whose state is the newest that is whole",
+            f"It remembers its files from the batch of {first} on.",
+            "Run the old code until it has saved a newer state, stop it, and try again.",
+        )
+
+
 def last_batch(found: DStreamsCheckpoint, stream: DStream) -> int:
     """The last batch that a file stream has chosen files for."""
     return max(stream.files, default=found.zero_time_ms or found.checkpoint_time_ms or 0)
-
-
-def listed(spark: Any, stream: DStream) -> list[tuple[str, int]]:
-    """The files that a file stream sees, by Hadoop's own listing, as the stream makes it."""
-    jvm = spark._jvm
-    path = jvm.org.apache.hadoop.fs.Path(stream.directory)
-    system = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
-    found: list[tuple[str, int]] = []
-    for folder in system.globStatus(path) or ():
-        if not folder.isDirectory():
-            continue
-        for status in system.listStatus(folder.getPath()):
-            if not status.isDirectory() and not str(status.getPath().getName()).startswith("."):
-                found.append((str(status.getPath().toString()), int(status.getModificationTime())))
-    return found

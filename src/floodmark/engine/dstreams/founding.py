@@ -18,6 +18,7 @@ from typing import Any
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.dstreams.input_files import InputFiles
 from floodmark.engine.dstreams.declaration import DStreamPipeline
+from floodmark.engine.dstreams.input_listing import listed
 from floodmark.engine.dstreams.jvm_graph import (
     FILES,
     STATE,
@@ -44,6 +45,8 @@ class CarriedOver:
     states: tuple[tuple[int, list[tuple[Any, Any]]], ...] = ()
     """(partitions, pairs of keys and values) of each stream with state, in their order."""
     inputs: tuple[InputFiles, ...] = ()
+    set_aside: tuple[str, ...] = ()
+    """What is newer in the old folder and was not taken, in sentences."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ class Founded:
     zero_time_ms: int
     file: str
     intervals_ms: tuple[int, ...]
+    passed_over: tuple[tuple[str, int], ...] = ()
+    """(folder, files) of file streams whose folder has files from before: they are not read."""
 
 
 def found_context(
@@ -129,7 +134,24 @@ def _written(
     name = f"checkpoint-{zero_ms}"
     note(zero_ms)
     files.write(RelativePath(name), data)
-    return Founded(zero_ms, name, tuple(intervals))
+    return Founded(zero_ms, name, tuple(intervals), _passed_over(ssc, streams, carried))
+
+
+def _passed_over(
+    ssc: Any, streams: Sequence[BuiltStream], carried: CarriedOver | None
+) -> tuple[tuple[str, int], ...]:
+    """Of folders whose files no old application has read: what lay there before the stream."""
+    known = {_folder(one.directory) for one in carried.inputs} if carried else set()
+    found = []
+    for stream in (one for one in streams if one.kind == FILES):
+        directory = str(private_field(stream.jvm, "directory").get(stream.jvm))
+        begins = int(private_field(stream.jvm, "initialModTimeIgnoreThreshold").get(stream.jvm))
+        if _folder(directory) in known:
+            continue
+        before = sum(time <= begins for _, time in listed(ssc, directory))
+        if before:
+            found.append((directory, before))
+    return tuple(found)
 
 
 def _newest_ms(files: WritableFiles) -> int:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from floodmark.changes.apply import Carrying
 from floodmark.changes.plan import Plan
 from floodmark.changes.planners.bootstrap import FirstBatch
-from floodmark.checkpoint.dstreams.folder import FILE_STREAM, DStreamsCheckpoint
+from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.text import compact_json
+from floodmark.connectors.files.input_folder import is_hidden, oldest_taken_ms
 from floodmark.dstreams.input_files import InputFiles
 from floodmark.dstreams.plain_values import named
 from floodmark.engine.app.options import ScriptOptions
@@ -24,9 +25,12 @@ from floodmark.engine.dstreams.carrying import (
     OldState,
     old_state,
     require_readable,
+    set_aside,
     state_time,
+    told_files,
     unread_inputs,
 )
+from floodmark.engine.dstreams.quiet import require_stopped
 from floodmark.engine.pipelines.start_positions import KafkaStart, Start
 from floodmark.engine.state.bootstrap import (
     Bootstrap,
@@ -34,13 +38,12 @@ from floodmark.engine.state.bootstrap import (
     bootstrap_plan,
     kafka_beginnings,
 )
-from floodmark.errors import InUse, NoAnswer, NotACheckpoint, WouldLose, WrongUse
+from floodmark.errors import NoAnswer, NotACheckpoint, WouldLose, WrongUse
 from floodmark.statestore.export import export_parquet
 from floodmark.storage.files import Files
 from floodmark.storage.load import load
 
 _FILE_KINDS = ("csv", "json", "text", "parquet", "orc", "avro", "xml")
-_QUIET_MS = 10_000
 
 
 @dataclass(frozen=True)
@@ -65,13 +68,14 @@ def leaving_plan(
     """A plan for a first checkpoint of the new code: nothing of the old folder is changed."""
     checkpoint = load(files)
     found = _dstreams(checkpoint)
-    require_stopped(checkpoint.path, found)
-    as_of = state_time(checkpoint.path, found)
-    number = _chosen(checkpoint.path, found, asked.stream)
+    require_stopped(files, checkpoint)
+    chosen = _chosen(checkpoint.path, found, asked.stream)
+    # Of this state alone: others may be saved at other times, and stay behind.
+    as_of = state_time(checkpoint.path, found, (chosen,))
     state = old_state(
         files,
         checkpoint,
-        found.state_streams[number],
+        chosen,
         as_of,
         asked.trust,
         asked.with_file,
@@ -92,10 +96,10 @@ def leaving_plan(
     )
 
     def begin(drawn: Drawing) -> FirstBatch:
-        return _first_batch(drawn, checkpoint.path, found, as_of)
+        return _first_batch(drawn, checkpoint.path, found, chosen, as_of)
 
     made = bootstrap_plan(bootstrap, new, carrying, stack, begin)
-    return replace(made, plan=_as_leaving(made.plan, asked, found, as_of, state))
+    return replace(made, plan=_as_leaving(made.plan, asked, checkpoint, chosen, as_of, state))
 
 
 def _dstreams(checkpoint: Checkpoint) -> DStreamsCheckpoint:
@@ -109,36 +113,27 @@ def _dstreams(checkpoint: Checkpoint) -> DStreamsCheckpoint:
     return checkpoint.dstreams
 
 
-def require_stopped(path: str, found: DStreamsCheckpoint) -> None:
-    """Refuses while the application writes: its state would go on without us."""
-    newest = max(file.time_ms for file in found.graph_files)
-    quiet = max(3 * (found.batch_ms or 0), _QUIET_MS)
-    age = int(time.time() * 1000) - newest
-    if 0 <= age < quiet:
-        raise InUse(
-            f"{path}: its newest file is {age / 1000:.0f} s old, and a batch takes "
-            f"{(found.batch_ms or 0) / 1000:g} s: the application seems to run",
-            "What it reads from now on would be read twice.",
-            "Stop it (SIGTERM, so that it finishes its batches), wait a moment, and ask again.",
-        )
-
-
 def _chosen(path: str, found: DStreamsCheckpoint, stream: int | None) -> int:
-    states = found.state_streams
+    states, unsaved = found.state_streams, found.unsaved_streams
     if not states:
         raise NoAnswer(
             f"{path}: no stream of this application has saved a state",
             "There is nothing to bring over but the place in its input.",
             "Start the new query; `floodmark batches CP --json` says what was read.",
         )
-    if stream is None and len(states) == 1:
-        return 0
+    if stream is None and len(states) == 1 and not unsaved:
+        return states[0]
     if stream in states:
-        return states.index(stream)
-    said = ", ".join(f"{at} ({found.streams[at].kind})" for at in states)
+        return stream
+    if stream in unsaved:
+        raise NoAnswer(
+            f"{path}: the state of stream {stream} is not saved yet",
+            f"It is a {found.streams[stream].kind} whose first save is still to come.",
+            "Run the old application until it has saved it, stop it, and try again.",
+        )
     raise WrongUse(
         f"{path}: which state is to be brought over?",
-        f"There are those of the streams {said}.",
+        f"There are those of the streams {found.named_streams(sorted((*states, *unsaved)))}.",
         f"Choose one: --stream {states[0]}",
     )
 
@@ -168,10 +163,13 @@ def _write(pairs: Sequence[tuple[Any, Any]], path: str) -> None:
     export_parquet(table.to_batches(), table.schema, path)
 
 
-def _first_batch(drawn: Drawing, path: str, found: DStreamsCheckpoint, as_of: int) -> FirstBatch:
+def _first_batch(
+    drawn: Drawing, path: str, found: DStreamsCheckpoint, stream: int, as_of: int
+) -> FirstBatch:
     sources = list(zip(drawn.folders, drawn.outline.sources, strict=True))
     seen: dict[str, bytes] = {}
-    inputs = list(unread_inputs(drawn.spark, path, found, as_of, kafka_too=True))
+    notes: list[str] = []
+    inputs = list(unread_inputs(drawn.spark, path, found, as_of, stream))
     for folder, source in sources:
         if source.kind not in _FILE_KINDS:
             continue
@@ -179,11 +177,13 @@ def _first_batch(drawn: Drawing, path: str, found: DStreamsCheckpoint, as_of: in
         taken = next((one for one in inputs if _plain(one.directory) == place), None)
         if taken is not None:
             inputs.remove(taken)
+            _require_taken(path, taken, source.options)
             seen[folder] = _log(taken)
+            notes.append(told_files(taken))
     _require_none_left(path, inputs)
-    start = _kafka_start(found, as_of)
+    start = _kafka_start(path, found, stream, as_of)
     kafka = {} if start is None else kafka_beginnings(sources, start)
-    return FirstBatch(drawn.offsets, drawn.commit, kafka, (), seen)
+    return FirstBatch(drawn.offsets, drawn.commit, kafka, tuple(notes), seen)
 
 
 def _require_none_left(path: str, inputs: Sequence[InputFiles]) -> None:
@@ -196,15 +196,50 @@ def _require_none_left(path: str, inputs: Sequence[InputFiles]) -> None:
         )
 
 
-def _kafka_start(found: DStreamsCheckpoint, as_of: int) -> Start | None:
+def _require_taken(path: str, taken: InputFiles, options: Mapping[str, str]) -> None:
+    """Refuses where Spark's file source would pass over files that are not read yet."""
+    times = dict(taken.times)
+    oldest = oldest_taken_ms(max(times.values(), default=None), options)
+    wanted = options.get("pathglobfilter")
+    for name in taken.unread:
+        last = name.rpartition("/")[2]
+        if is_hidden(last):
+            why = "A name that begins with an underscore is hidden to it; DStreams take such files."
+            do = "Rename the file, or let the old application read it."
+        elif wanted is not None and not fnmatchcase(last, wanted):
+            why = f"Its pathGlobFilter is {wanted}."
+            do = "Leave the filter out, or let the old application read the file."
+        elif oldest is not None and times[name] < oldest:
+            why = "It is older than the newest file by more than maxFileAge (7 days unless set)."
+            do = 'Give the source .option("maxFileAge", "90d"), or as long as is needed.'
+        else:
+            continue
+        raise WouldLose(
+            f"{path}: {name} is not read yet, and the new code's file source would pass over it",
+            why,
+            do,
+        )
+
+
+def _kafka_start(path: str, found: DStreamsCheckpoint, state: int, as_of: int) -> Start | None:
     offsets: dict[str, dict[str, int]] = {}
-    for stream in found.streams:
-        times = [time for time in stream.offsets if time <= as_of]
-        for one in stream.offsets[max(times)] if times else ():
-            offsets.setdefault(one.topic, {})[str(one.partition)] = one.until
-        later = [time for time in stream.offsets if time > as_of]
-        for one in stream.offsets[min(later)] if later and not times else ():
-            offsets.setdefault(one.topic, {})[str(one.partition)] = one.from_
+    for stream in (found.streams[at] for at in sorted(found.inputs_of(state))):
+        if not stream.offsets:
+            continue
+        after = as_of + (found.batch_ms or 0)
+        if as_of in stream.offsets:
+            ends = {(one.topic, one.partition): one.until for one in stream.offsets[as_of]}
+        elif after in stream.offsets:
+            ends = {(one.topic, one.partition): one.from_ for one in stream.offsets[after]}
+        else:
+            raise WouldLose(
+                f"{path}: the Kafka stream has forgotten what it read in the batch of {as_of}, "
+                "whose state is the newest that is whole",
+                f"It remembers its ranges from the batch of {min(stream.offsets)} on.",
+                "Run the old application until it has saved a newer state, stop it, and try again.",
+            )
+        for (topic, partition), offset in ends.items():
+            offsets.setdefault(topic, {})[str(partition)] = offset
     return Start((KafkaStart(offsets),), "the DStreams checkpoint") if offsets else None
 
 
@@ -229,10 +264,13 @@ def _plain(directory: str) -> str:
 def _as_leaving(
     plan: Plan,
     asked: Leaving,
-    found: DStreamsCheckpoint,
+    checkpoint: Checkpoint,
+    stream: int,
     as_of: int,
     state: OldState,
 ) -> Plan:
+    found = checkpoint.dstreams
+    assert found is not None
     keys, partitions = len(state.pairs), state.partitions
     options = {
         **plan.options,
@@ -241,13 +279,17 @@ def _as_leaving(
         "trust": asked.trust,
         "state": {asked.operator: f"{keys} keys as of batch {as_of}"},
     }
-    has_files = any(stream.kind == FILE_STREAM for stream in found.streams)
+    left = [at for at in sorted((*found.state_streams, *found.unsaved_streams)) if at != stream]
     notes = [
         f"The state is that of the batch of {as_of}: {keys:,} keys, {partitions} partitions. "
         "Input after that batch is read by the new query.",
+        *(f"{words}." for words in set_aside(checkpoint, (stream,), as_of)),
     ]
-    if has_files:
-        notes.append("Files that the state holds count as read; the others come in batch 1.")
+    if left:
+        notes.append(
+            f"Other states stay behind: stream {found.named_streams(left)}. "
+            "Bring each over to a query of its own."
+        )
     return replace(
         plan,
         verb="leave-dstreams",

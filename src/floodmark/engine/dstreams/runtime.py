@@ -20,7 +20,13 @@ from typing import Any
 from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.engine.dstreams.before_start import judge_dstream
-from floodmark.engine.dstreams.carrying import carried_over, require_readable, require_whole_state
+from floodmark.engine.dstreams.carrying import (
+    carried_over,
+    require_readable,
+    require_whole_state,
+    set_aside,
+    told_files,
+)
 from floodmark.engine.dstreams.catching_up import go_on_after_finished, write_under_newest_name
 from floodmark.engine.dstreams.code_notes import (
     code_of,
@@ -31,6 +37,7 @@ from floodmark.engine.dstreams.code_notes import (
 from floodmark.engine.dstreams.declaration import DStreamPipeline
 from floodmark.engine.dstreams.founding import CarriedOver, Founded, found_context
 from floodmark.engine.dstreams.progress import DStreamReader
+from floodmark.engine.dstreams.quiet import require_quiet
 from floodmark.engine.run.ending import stopped
 from floodmark.engine.run.failure import Failure, FailureKind, is_outage, sentence_of
 from floodmark.engine.run.listeners import ToldView
@@ -237,6 +244,7 @@ class _Run:
             self._found(code, None)
         elif options.fresh_with_state:
             assert saved.dstreams is not None
+            self._require_quiet(saved, noted_code(self._files, saved.dstreams))
             carried = carried_over(
                 self._spark, self._files, saved, options.trust, options.reshaping
             )
@@ -247,6 +255,7 @@ class _Run:
             require_readable(self._location, saved.dstreams)
             require_whole_state(self._location, saved.dstreams, str(self._application))
             note = noted_code(self._files, saved.dstreams)
+            self._require_quiet(saved, note)
             if not options.old_code:
                 require_same_code(
                     self._location, saved.dstreams, note, code, str(self._application)
@@ -254,7 +263,14 @@ class _Run:
             elif note is None or note["code"] != code:
                 self._say("runs the code that is saved in the checkpoint, not this file's")
             self._note(str(note["code"]) if note else "", saved.dstreams.zero_time_ms or 0)
+            for words in set_aside(saved):
+                self._say(words)
         return self._recover()
+
+    def _require_quiet(self, saved: Checkpoint, note: Mapping[str, Any] | None) -> None:
+        """What floodmark has started holds a lease; a plain script's context is watched."""
+        if note is None and IN_USE not in allowed_rules(self._request.allowed):
+            require_quiet(self._files, saved)
 
     def _saved(self) -> Checkpoint | None:
         try:
@@ -286,6 +302,9 @@ class _Run:
         saved = ", ".join(f"{one / 1000:g} s" for one in sorted(set(founded.intervals_ms)))
         words = f"begins a new context in {self._checkpoint}"
         self._say(f"{words}, state saved every {saved}" if saved else words)
+        for folder, number in founded.passed_over:
+            files = "1 file that was" if number == 1 else f"{number:,} files that were"
+            self._say(f"passes over {files} in {folder} before this context: Spark reads new ones")
         return founded
 
     def _note(self, code: str, zero_ms: int) -> None:
@@ -339,6 +358,13 @@ class _Run:
         words = f"takes over {keys:,} keys as of the batch of {carried.as_of_ms}"
         words += f" and {unread:,} files that this state does not hold"
         self._say(words)
+        for words in (*carried.set_aside, *map(told_files, carried.inputs)):
+            self._say(words)
+        for at, (_, pairs) in enumerate(carried.states if len(carried.states) > 1 else ()):
+            self._say(
+                f"the state of stream {found.state_streams[at]} ({len(pairs):,} keys) goes to "
+                f"updateStateByKey number {at + 1} of the new code, in the order of its outputs"
+            )
         if again:
             self._say(f"{again:,} of them were put out before: their output comes again")
 

@@ -7,8 +7,11 @@ then makes the plan short again.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
 from typing import Any
 
 from floodmark.errors import WrongUse
@@ -16,8 +19,23 @@ from floodmark.errors import WrongUse
 _KEPT = 2
 
 
+_Place = tuple[tuple[CodeType, int], ...]
+
+
+@dataclass
+class _Chain:
+    """One loop's data: what was saved of it."""
+
+    steps: int = 0
+    depth: int | None = None
+    saved: deque[str] = field(default_factory=deque)
+
+
 class LineageCut:
     """Remembers how many steps were made since the data was last saved.
+
+    Each place that calls it counts for itself, so that loops beside each other, or two calls in
+    one loop, are each cut on schedule and keep their own copies.
 
     cut = floodmark.truncate_lineage(every=10)
     for step in range(1000):
@@ -33,19 +51,32 @@ class LineageCut:
                 do="Give truncate_lineage(every=10).",
             )
         self.every, self.keep = every, keep
-        self.steps = 0
-        self.depth: int | None = None
-        """The lineage's depth after the last call: RDDs that lie behind one another."""
-        self.saved: deque[str] = deque()
-        """The folders that are kept, oldest first."""
         self._say = say or (lambda words: None)
+        self._chains: dict[_Place, _Chain] = {}
+        self._last = _Chain()
+
+    @property
+    def steps(self) -> int:
+        """How many steps the loop of the last call has made."""
+        return self._last.steps
+
+    @property
+    def depth(self) -> int | None:
+        """The lineage's depth after the last call: RDDs that lie behind one another."""
+        return self._last.depth
+
+    @property
+    def saved(self) -> deque[str]:
+        """The folders that are kept of the loop of the last call, oldest first."""
+        return self._last.saved
 
     def __call__(self, data: Any) -> Any:
         """The same rows; every so often, with nothing behind them but a saved copy."""
-        self.steps += 1
         rdd = _rdd_of(data)
-        if self.steps % self.every:
-            self.depth = lineage_depth(rdd)
+        chain = self._last = self._chains.setdefault(_place_of(sys._getframe(1)), _Chain())
+        chain.steps += 1
+        if chain.steps % self.every:
+            chain.depth = lineage_depth(rdd)
             return data
         context = rdd.context
         if context.getCheckpointDir() is None:
@@ -55,13 +86,13 @@ class LineageCut:
                 'Set it once: spark.sparkContext.setCheckpointDir("hdfs:///tmp/checkpoints")',
             )
         before = lineage_depth(rdd)
-        made = self._saved(data)
-        self.depth = lineage_depth(_rdd_of(made))
-        self._say(f"step {self.steps}: lineage {before} → {self.depth}")
-        self._forget_old(context)
+        made = self._save(data, chain)
+        chain.depth = lineage_depth(_rdd_of(made))
+        self._say(f"step {chain.steps}: lineage {before} → {chain.depth}")
+        self._forget_old(context, chain)
         return made
 
-    def _saved(self, data: Any) -> Any:
+    def _save(self, data: Any, chain: _Chain) -> Any:
         if _is_frame(data):
             # Once: DataFrame.checkpoint materialises the rows by saving them.
             made = data.checkpoint(eager=True)
@@ -79,14 +110,23 @@ class LineageCut:
             if not cached:
                 data.unpersist()
         if saved:
-            self.saved.append(str(saved))
+            chain.saved.append(str(saved))
         return made
 
-    def _forget_old(self, context: Any) -> None:
+    def _forget_old(self, context: Any, chain: _Chain) -> None:
         """The last few stay: what runs may still read the one before."""
-        while len(self.saved) > self.keep:
-            path = context._jvm.org.apache.hadoop.fs.Path(self.saved.popleft())
+        while len(chain.saved) > self.keep:
+            path = context._jvm.org.apache.hadoop.fs.Path(chain.saved.popleft())
             path.getFileSystem(context._jsc.hadoopConfiguration()).delete(path, True)
+
+
+def _place_of(frame: FrameType | None) -> _Place:
+    """Where a call stands, with its callers: a function may serve two loops. Recursion is once."""
+    found: dict[tuple[CodeType, int], None] = {}
+    while frame is not None:
+        found[frame.f_code, frame.f_lasti] = None
+        frame = frame.f_back
+    return tuple(found)
 
 
 def truncate_lineage(
@@ -98,8 +138,8 @@ def truncate_lineage(
 ) -> Any:
     """Saves iterated data on schedule: `cut = truncate_lineage(every=10)`, then `cut(frame)`.
 
-    With `data` it is cut now. The last `keep` copies stay, older ones are removed. `say` is told
-    of each cut and of the lineage's depth.
+    With `data` it is cut now. The last `keep` copies stay, older ones are removed. Each place that
+    calls `cut` counts for itself. `say` is told of each cut and of the lineage's depth.
     """
     if data is not None:
         return LineageCut(1, keep, say)(data)

@@ -1,4 +1,4 @@
-"""Finds a saved RDD with a part missing."""
+"""Finds a saved RDD with a part that is missing or damaged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ RULE = Rule(
     "dstreams-incomplete-rdd",
     Severity.ERROR,
     finds="A saved RDD whose part files are not numbered from 0 without a hole, or that has fewer "
-    "than its `_partitioner` says.",
+    "than its `_partitioner` says. With --read-data also a part that the next start reads, and "
+    "that is cut short, does not decode, or is not what Spark wrote by its side file.",
     matters="The parts are the state of updateStateByKey and its like.",
     restart="The application fails when it recovers the RDD ('Invalid checkpoint file'). Where "
     "only the last parts are gone, Spark does not notice, and their keys are lost.",
@@ -28,3 +29,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                 f"{rdd.path}/part-{rdd.missing:05d}",
                 f"{rdd.path} has {rdd.partitions} parts, and part {rdd.missing} is missing.",
             )
+        for at in range(rdd.partitions):
+            part = f"{rdd.path}/part-{at:05d}"
+            fault = evidence.faults.get(part)
+            reason = fault.reason.rstrip(".") if fault else None
+            if reason is None and part in evidence.altered:
+                reason = "it is not what Spark wrote, by the checksums in its side file"
+            if reason is not None:
+                yield RULE.finding(part, f"{part} is damaged: {reason}.")

@@ -29,6 +29,17 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for path, fault in broken.items():
         yield RULE.finding(
             path,
-            f"{path} cannot be read: {fault.reason}.",
+            f"{path} cannot be read: {fault.reason.rstrip('.')}. {_instead_of(path, evidence)}",
             severity=Severity.ERROR if len(broken) == graphs else None,
         )
+
+
+def _instead_of(path: str, evidence: Evidence) -> str:
+    """What Spark falls back to from this file."""
+    found = evidence.checkpoint.dstreams
+    newest_first = [file.path for file in reversed(found.graph_files)] if found else []
+    older = newest_first[newest_first.index(path) + 1 :] if path in newest_first else []
+    sound = next((one for one in older if one not in evidence.faults), None)
+    if sound is not None:
+        return f"The next older one that can be read is {sound}."
+    return "There is no older one that can be read."

@@ -1,0 +1,70 @@
+"""Whether a DStreams application that nobody has noted still writes to its folder.
+
+A plain script holds no lease. Its newest file is named after the batch that it has planned, but for
+one that makes up for missed batches: that one writes old names. Such a folder is watched.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from floodmark.checkpoint.dstreams.folder import graph_files
+from floodmark.checkpoint.model import Checkpoint
+from floodmark.engine.start.lease import in_use, live_holder
+from floodmark.errors import InUse
+from floodmark.storage.files import Files
+
+_QUIET_MS = 10_000
+_WATCHED_MS = (2_000, 15_000)
+_POLL_SECONDS = 0.25
+
+
+def require_stopped(files: Files, checkpoint: Checkpoint) -> None:
+    """Refuses while the application runs: its state would go on without us."""
+    holder = live_holder(files)
+    if holder is not None:
+        raise in_use(checkpoint.path, holder)
+    require_quiet(files, checkpoint)
+
+
+def require_quiet(
+    files: Files, checkpoint: Checkpoint, pause: Callable[[float], Any] = time.sleep
+) -> None:
+    """Refuses where files have come a moment ago, or come while the folder is watched."""
+    found = checkpoint.dstreams
+    assert found is not None
+    batch_ms = found.batch_ms or 0
+    quiet = max(3 * batch_ms, _QUIET_MS)
+    now = int(time.time() * 1000)
+    newest = max((file.time_ms for file in found.graph_files), default=0)
+    if 0 <= now - newest < quiet:
+        raise _running(checkpoint.path, f"its newest file is {(now - newest) / 1000:.0f} s old")
+    graphs = {file.path for file in found.graph_files}
+    written = max(
+        (file.mtime_ms or 0 for file in checkpoint.files if file.path in graphs), default=0
+    )
+    if not 0 <= now - written < quiet:
+        return
+    before = _graphs(files)
+    least, most = _WATCHED_MS
+    until = time.monotonic() + min(max(2 * batch_ms, least), most) / 1000
+    while time.monotonic() < until:
+        pause(_POLL_SECONDS)
+        if _graphs(files) != before:
+            raise _running(checkpoint.path, "its files have changed while it was watched")
+
+
+def _graphs(files: Files) -> set[tuple[str, int, int | None]]:
+    listed = files.list().files
+    graphs = {file.path for file in graph_files(listed)}
+    return {(file.path, file.size, file.mtime_ms) for file in listed if file.path in graphs}
+
+
+def _running(path: str, sign: str) -> InUse:
+    return InUse(
+        f"{path}: {sign}: the application seems to run",
+        "What it reads from now on would be read twice.",
+        "Stop it (SIGTERM, so that it finishes its batches), wait a moment, and ask again.",
+    )
