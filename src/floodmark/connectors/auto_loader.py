@@ -13,6 +13,7 @@ from floodmark.connectors.source import FormedKind, arrow
 
 class AutoLoader(FormedKind):
     name = "auto-loader"
+    named_parts = ("field",)
     formats = frozenset({"cloudfiles"})
     family = "file"
     fields = frozenset({"seqNum", "sourceVersion"})

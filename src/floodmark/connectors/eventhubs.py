@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from floodmark.connectors.kafka.offset import KIND as _KAFKA
-from floodmark.connectors.kafka.offset import is_kafka_form, parse_kafka_offset
+from floodmark.connectors.kafka.offset import is_kafka_form, parse_kafka_offset, place_below
 from floodmark.connectors.source import (
+    Move,
     Recognised,
     SourceKind,
     SourceOffset,
@@ -22,10 +23,12 @@ from floodmark.connectors.source import (
 )
 
 _BEFORE_FIRST = -1
+_BELOW = "Sequence numbers begin at 0, and -1 is before the first event."
 
 
 class EventHubs(SourceKind):
     name = "eventhubs"
+    named_parts = ("hub", "partition")
 
     def recognise(self, traces: Traces) -> Recognised | None:
         if not is_kafka_form(traces.offset) or _lowest(traces.offset) < _BEFORE_FIRST:
@@ -58,6 +61,21 @@ class EventHubs(SourceKind):
 
     def reads_another(self, was: Any, now: Any) -> str | None:
         return _KAFKA.reads_another(was, now)
+
+    def compare(self, was: SourceOffset, text: str, now: Any) -> Move:
+        before, forward, back = self.parts(was.offset) or {}, [], False
+        for (hub, partition), at in (self.parts(now) or {}).items():
+            stood = before[hub, partition]
+            back = back or at < stood
+            if at > stood:
+                since = "its first" if stood == _BEFORE_FIRST else f"number {stood}"
+                forward.append(
+                    f"the events of {hub} partition {partition} from {since} to {at - 1}"
+                )
+        return Move(back, tuple(forward))
+
+    def no_place(self, offset: Any) -> tuple[str, str] | None:
+        return place_below(_BEFORE_FIRST, offset, _BELOW)
 
     def topics(self, offset: Any) -> tuple[str, ...]:
         return _KAFKA.topics(offset)

@@ -16,6 +16,7 @@ from floodmark.connectors.source import (
     arrow,
     has_fields,
 )
+from floodmark.errors import MalformedFile
 
 _SHARDS_SHOWN = 6
 _OF_NO_SHARD = frozenset({"batchId", "streamName"})
@@ -31,6 +32,7 @@ _ITERATORS = {
 class Kinesis(SourceKind):
     name = "kinesis"
     any_format = True
+    named_parts = ("shard",)
     start_files = ("shard-source/*",)
     no_option = "Kinesis takes one starting position for all shards, not one each."
 
@@ -46,6 +48,17 @@ class Kinesis(SourceKind):
             if not shards and has_fields(offset.get("metadata"), _OF_NO_SHARD):
                 return Recognised(self.name, Sureness.CERTAIN, "a stream's name without a shard")
         return None
+
+    def by_name(self, offset: Any) -> Any:
+        if not isinstance(offset, list):
+            return offset
+        named = {f"{_stream(item)} {item['shard']['shardId']}": item for item in offset}
+        if len(named) < len(offset):
+            raise MalformedFile("a shard stands in the offset more than once")
+        return named
+
+    def from_names(self, named: Any, held: Any) -> Any:
+        return list(named.values()) if isinstance(held, list) else named
 
     def explain(self, end: Any, start: Any) -> list[str]:
         starts = _shards(start)

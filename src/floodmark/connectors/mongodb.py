@@ -22,6 +22,7 @@ _NO_TIME = 2**32 - 1  # -1 as an unsigned number: the stream begins where it is 
 
 class MongoDb(FormedKind):
     name = "mongodb"
+    may_be_left_out = _TOKEN_MORE
     told_by = "a change stream's resume token or its time"
     going_back = (
         "resumes only at tokens that the oplog still has: MongoDB refuses older ones, and the "

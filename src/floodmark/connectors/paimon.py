@@ -15,6 +15,7 @@ class Paimon(FormedKind):
     name = "paimon"
     fields = frozenset({"snapshotId", "index", "scanSnapshot"})
     more_fields = frozenset({"totalSplits", "emptySnapshotCompleted"})
+    may_be_left_out = more_fields
     whole_numbers = frozenset({"snapshotId", "index"})
     switches = frozenset({"scanSnapshot"})
     plain_words = True

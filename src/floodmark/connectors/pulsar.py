@@ -17,6 +17,7 @@ _LONGEST = 64  # bytes of a message id; the rest of a longer one tells nothing m
 
 class Pulsar(SourceKind):
     name = "pulsar"
+    named_parts = ("topic",)
     going_back = (
         "acknowledges what it has planned, and Pulsar removes acknowledged messages unless the "
         "namespace retains them"

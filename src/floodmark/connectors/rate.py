@@ -19,6 +19,7 @@ _EPOCH_MS = re.compile("[0-9]{1,18}")
 
 class Rate(SourceKind):
     name = "rate"
+    named_parts = ("field",)  # a partition, where it runs continuously
     formats = frozenset({"rate-micro-batch"})
     no_option = "The rate source has no starting option."
     unit = "seconds"

@@ -16,6 +16,7 @@ _CONSUMER = frozenset({"groupName", "offset"})
 
 class Redis(FormedKind):
     name = "redis"
+    named_parts = ("field", "stream")
     plain_words = True
     told_by = "streams with a consumer group and an entry"
     no_option = (

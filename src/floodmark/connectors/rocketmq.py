@@ -15,6 +15,7 @@ _QUEUES_SHOWN = 6
 
 class RocketMq(SourceKind):
     name = "rocketmq"
+    named_parts = ("topic", "broker", "queue")
     no_option = "RocketMQ's startingOffsets was not tried with these offsets."
 
     def recognise(self, traces: Traces) -> Recognised | None:

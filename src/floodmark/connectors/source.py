@@ -139,6 +139,10 @@ class SourceKind:
     """Its positions are ids: they count nothing, and have no order."""
     lists_files = False
     """It keeps a list of seen files in `sources/<id>/`, and its offsets name entries of it."""
+    named_parts: tuple[str, ...] = ()
+    """The names that lead to a place in its offset, from the outermost: topic, partition."""
+    may_be_left_out: frozenset[str] = frozenset()
+    """Fields of an offset that say more of its own place, and nothing of another one."""
     has_topics = False
     """Its offsets go by names that a user can change: `--map-topic OLD=NEW`."""
     names_table = False
@@ -247,9 +251,17 @@ class SourceKind:
         """The stream still reads its table's first snapshot, which no option resumes."""
         return False
 
-    def merged(self, source: SourceOffset, given: Any, origin: str) -> str:
-        """The offset that a user gave, with what it does not name left as it is."""
-        return source.text or "" if given == source.offset else render_json(given)
+    def by_name(self, offset: Any) -> Any:
+        """The offset with `named_parts` as the names of objects, where it is written otherwise."""
+        return offset
+
+    def from_names(self, named: Any, held: Any) -> Any:
+        """What `by_name` made, written again as the source's own offset (`held`) is."""
+        return named
+
+    def no_place(self, offset: Any) -> tuple[str, str] | None:
+        """What in a given offset is no place that a stream can stand at, and why."""
+        return None
 
     def topics(self, offset: Any) -> tuple[str, ...]:
         """The names that the offset goes by, where a user can change them."""

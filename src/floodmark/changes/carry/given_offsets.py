@@ -1,16 +1,34 @@
-"""Reads offsets that a user gives, in the form that `floodmark offsets` prints."""
+"""Reads offsets that a user gives, in the form that `floodmark offsets` prints.
+
+What they do not name (a source, a topic, a partition, a shard) stays where it is, and the plan
+says so. Where nobody knows the names in an offset, it has to be given as a whole.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.text import shorten
 from floodmark.connectors.kafka.offset import is_kafka_form
 from floodmark.connectors.registry import about, kind_of
-from floodmark.connectors.source import Move, SourceOffset, parse_offset_text
+from floodmark.connectors.source import Move, SourceOffset, parse_offset_text, render_json
 from floodmark.errors import MalformedFile, WrongUse
+
+_PRINTED = "`floodmark offsets CP --json` prints what goes in here, to be edited."
+_WHOLE = 100  # levels: deeper than any offset that is read
+_NAMED = 6
+
+
+@dataclass(frozen=True)
+class GivenOffsets:
+    texts: Mapping[str, str]
+    """source → offset, whole."""
+    notes: tuple[str, ...]
+    """What the file does not name, and so stays where it is."""
 
 
 def compare(was: SourceOffset, text: str) -> Move:
@@ -21,36 +39,58 @@ def compare(was: SourceOffset, text: str) -> Move:
     return about(was).compare(was, text, now)
 
 
-_PRINTED = "`floodmark offsets CP --json` prints what goes in here, to be edited."
-
-
-def parse_given(data: bytes, checkpoint: Checkpoint, origin: str) -> dict[str, str]:
-    """source → offset text. Partitions that are not named stay where they are."""
+def parse_given(data: bytes, checkpoint: Checkpoint, origin: str) -> GivenOffsets:
+    """Partitions and sources that are not named stay where they are."""
     try:
-        value = json.loads(data)
+        value = json.loads(data, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
         raise MalformedFile(
             f"{origin}: not a file of offsets", f"It is not JSON: {error}", _PRINTED
         ) from None
     batch = checkpoint.committed_batch
     sources = {} if batch is None else {s.id: s for s in checkpoint.sources_of(batch)}
-    by_source = _by_source(value, sources, origin)
-    return {name: _merged(sources, name, offset, origin) for name, offset in by_source.items()}
+    given = _by_source(value, sources, origin)
+    for name in given:
+        if name not in sources:
+            raise WrongUse(
+                f"{origin}: the checkpoint has no source {name!r}",
+                f"Its sources are {', '.join(sources)}.",
+                _PRINTED,
+            )
+    # One that has read nothing yet is printed as null, and stays so.
+    moved = {
+        name: offset
+        for name, offset in given.items()
+        if offset is not None or sources[name].offset is not None
+    }
+    texts = {name: _whole(sources[name], offset, origin) for name, offset in moved.items()}
+    return GivenOffsets(texts, tuple(_left(sources, moved)))
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{shorten(twice)!r} stands twice in one object")
+    return value
 
 
 def _by_source(value: Any, sources: Mapping[str, SourceOffset], origin: str) -> dict[str, Any]:
     if isinstance(value, dict) and isinstance(value.get("sources"), list):
         named = [item for item in value["sources"] if isinstance(item, dict)]
-        if all("id" in item for item in named):  # offsets --json
-            return {str(item["id"]): item.get("offset") for item in named}
-        value = next((item["offsets"] for item in named if item.get("kind") == "kafka"), None)
+        if named and all("id" in item for item in named):  # offsets --json
+            return _without_twins([(str(one["id"]), one.get("offset")) for one in named], origin)
+        if all(isinstance(one.get("offsets"), dict) for one in named):  # a start file
+            fitting = [(_of_topics(one["offsets"], sources), one["offsets"]) for one in named]
+            known = [(source, at) for source, at in fitting if source is not None]
+            if known and len(known) == len(value["sources"]):
+                return _without_twins(known, origin)
     if isinstance(value, dict) and value and value.keys() <= sources.keys():
         return value
-    if is_kafka_form(value):
-        kafka = [name for name, source in sources.items() if about(source).has_topics]
-        fitting = [name for name in kafka if set(value) & set(sources[name].offset)] or kafka
-        if len(fitting) == 1:
-            return {fitting[0]: value}
+    source = _of_topics(value, sources)
+    if source is not None:
+        return {source: value}
     raise MalformedFile(
         f"{origin}: no offsets for this checkpoint",
         f"Its sources are {', '.join(sources) or 'none'}.",
@@ -58,22 +98,147 @@ def _by_source(value: Any, sources: Mapping[str, SourceOffset], origin: str) -> 
     )
 
 
-def _merged(sources: Mapping[str, SourceOffset], name: str, offset: Any, origin: str) -> str:
-    source = sources.get(name)
-    if source is None:
+def _without_twins(found: list[tuple[str, Any]], origin: str) -> dict[str, Any]:
+    by_source = dict(found)
+    if len(by_source) < len(found):
         raise WrongUse(
-            f"{origin}: the checkpoint has no source {name!r}",
-            f"Its sources are {', '.join(sources)}.",
+            f"{origin}: one source is given two offsets",
+            "Nothing tells which of them counts.",
             _PRINTED,
         )
-    if source.offset is not None and not _same_form(offset, source.offset):
+    return by_source
+
+
+def _of_topics(value: Any, sources: Mapping[str, SourceOffset]) -> str | None:
+    """The only source whose topics these can be."""
+    if not is_kafka_form(value):
+        return None
+    readers = {name: one.offset for name, one in sources.items() if is_kafka_form(one.offset)}
+    fitting = [name for name, held in readers.items() if set(value) & set(held)] or list(readers)
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _whole(source: SourceOffset, given: Any, origin: str) -> str:
+    """The offset's text, with what is not named as the source has it."""
+    kind, held = about(source), source.offset
+    if held is None:
         raise WrongUse(
-            f"{origin}: source {name} is {source.kind}, and this is no offset of that kind",
-            do=_PRINTED,
+            f"{origin}: source {source.id} has no offset yet",
+            "No batch has read it, so there is nothing to move.",
+            "Leave it out: it begins as the code says.",
         )
-    return about(source).merged(source, offset, origin)
+    if not _same_form(given, held):
+        raise WrongUse(
+            f"{origin}: source {source.id} is {source.kind}, and this is no offset of that kind",
+            f"The checkpoint has {shorten(source.text or '', 90)}.",
+            _PRINTED,
+        )
+    if given == held:
+        return source.text or ""
+    levels = len(kind.named_parts)
+    named = kind.by_name(held), kind.by_name(given)
+    _refuse_unknown(source, *named, origin)
+    if not levels:
+        _require_all_fields(source, given, origin)
+    whole = kind.from_names(_laid_over(*named, levels), held)
+    wrong = kind.no_place(whole)
+    if wrong is not None:
+        what, why = wrong
+        do = "Give the number of the first record to read."
+        raise WrongUse(f"{origin}: {what}", why, do)
+    return _as_written(source, whole)
 
 
 def _same_form(given: Any, held: Any) -> bool:
+    if type(given) is not type(held):
+        return False
     # A given -1 or -2 is said to be no place in a topic, and not to be another source's.
     return (is_kafka_form(given) and is_kafka_form(held)) or kind_of(given) == kind_of(held)
+
+
+def _laid_over(held: Any, given: Any, levels: int) -> Any:
+    if not levels or not isinstance(held, dict) or not isinstance(given, dict):
+        return given
+    return {
+        **{
+            name: _laid_over(at, given[name], levels - 1) if name in given else at
+            for name, at in held.items()
+        },
+        **{name: at for name, at in given.items() if name not in held},
+    }
+
+
+def _not_in(some: Any, other: Any, levels: int) -> Iterator[tuple[str, ...]]:
+    """The names in the one that the other does not have, down to these levels."""
+    if not levels or not isinstance(some, dict) or not isinstance(other, dict):
+        return
+    for name, at in some.items():
+        if name not in other:
+            yield (name,)
+        else:
+            yield from ((name, *below) for below in _not_in(at, other[name], levels - 1))
+
+
+def _refuse_unknown(source: SourceOffset, held: Any, given: Any, origin: str) -> None:
+    kind = about(source)
+    for path in _not_in(given, held, len(kind.named_parts)):
+        word = kind.named_parts[len(path) - 1]
+        if word == "field":
+            continue  # kind_of knows which fields there are
+        there = held
+        for name in path[:-1]:
+            there = there[name]
+        new = (
+            f" A {word} that is new to the stream is read from its start."
+            if word == "partition"
+            else ""
+        )
+        raise WrongUse(
+            f"{origin}: {' '.join(path[:-1]) or 'source ' + source.id} has no {word} "
+            f"{shorten(path[-1])} in the checkpoint",
+            f"It has {shorten(', '.join(there), 90)}.{new}",
+            f"Leave the {word} out: a stream cannot be given one that it never read.",
+        )
+
+
+def _require_all_fields(source: SourceOffset, given: Any, origin: str) -> None:
+    """Of an offset whose parts nobody knows by name, none may go without a word."""
+    kind = about(source)
+    # Of what can be anything, the names may stand at any depth.
+    gone = _not_in(source.offset, given, _WHOLE if kind.any_form else 1)
+    left = [" ".join(path) for path in gone if path[-1] not in kind.may_be_left_out]
+    if left:
+        raise WrongUse(
+            f"{origin}: the offset of source {source.id} ({source.kind}) leaves out {left[0]}",
+            f"What that would do is not known. The checkpoint has "
+            f"{shorten(source.text or '', 90)}.",
+            f"Give the whole offset. {_PRINTED}",
+        )
+
+
+def _as_written(source: SourceOffset, value: Any) -> str:
+    """A source compares offsets by their text: the spaces are put as it puts them."""
+    spaced = source.text == json.dumps(source.offset)
+    return json.dumps(value) if spaced else render_json(value)
+
+
+def _left(sources: Mapping[str, SourceOffset], given: Mapping[str, Any]) -> Iterator[str]:
+    for source in sources.values():
+        name, kind = f"source {source.id} ({source.kind})", about(source)
+        if source.offset is None:
+            continue
+        if source.id not in given:
+            yield f"{name[0].upper()}{name[1:]} stays where it is: the file does not name it."
+            continue
+        named = kind.by_name(source.offset), kind.by_name(given[source.id])
+        left = [
+            " ".join([*path[:-1], kind.named_parts[len(path) - 1], path[-1]])
+            for path in _not_in(*named, len(kind.named_parts))
+        ]
+        if left:
+            more = f" and {len(left) - _NAMED:,} more" if len(left) > _NAMED else ""
+            verb = "stays where it is" if len(left) == 1 else "stay where they are"
+            yield (
+                f"Of {name}, {', '.join(left[:_NAMED])}{more} {verb}: the file does not name "
+                f"{'it' if len(left) == 1 else 'them'}."
+            )

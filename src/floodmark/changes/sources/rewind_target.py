@@ -54,7 +54,8 @@ def _target(
 ) -> RewindTarget:
     if options.offsets_file is not None:
         file = options.offsets_file
-        return to_offsets(origin, parse_given(bytes_of(file), origin.checkpoint, file))
+        given = parse_given(bytes_of(file), origin.checkpoint, file)
+        return replace(to_offsets(origin, given.texts), notes=given.notes)
     if options.batch is not None:
         return to_batch(origin, options.batch, sink_ahead=sink_ahead)
     at_ms = options.at_ms

@@ -26,6 +26,7 @@ class Iceberg(FormedKind):
     fields = frozenset({"version", "snapshot_id", "position", "scan_all_files"})
     more_fields = frozenset({"snapshot_timestamp_ms", "snapshot_total_rows"})
     version_field = "version"
+    may_be_left_out = more_fields
     whole_numbers = frozenset({"snapshot_id", "position"})
     switches = frozenset({"scan_all_files"})
     told_by = "a snapshot and a position in it"

@@ -26,7 +26,7 @@ from floodmark.connectors.source import (
     parse_offset_text,
     render_json,
 )
-from floodmark.errors import MalformedFile, WrongUse
+from floodmark.errors import MalformedFile
 
 # A partition is a Java int, an offset a long; anything else is some other source's.
 _PARTITION = re.compile("0|[1-9][0-9]{0,9}")
@@ -37,6 +37,7 @@ _NEGATIVE = (
     "It has a negative number, which is no place in a log: in startingOffsets, -1 is the end of "
     "the partition and -2 its beginning."
 )
+_NOT_HELD = "-1 and -2 are values of startingOffsets; a checkpoint holds real offsets."
 
 
 class Kafka(SourceKind):
@@ -46,6 +47,7 @@ class Kafka(SourceKind):
     doubt = (
         "Event Hubs' offsets look the same; if this is one, name it: --source-kind {}=eventhubs."
     )
+    named_parts = ("topic", "partition")
     has_topics = True
     start_files = ("0",)
     begins_once = True
@@ -148,8 +150,8 @@ class Kafka(SourceKind):
     def start_entry(self, source: SourceOffset) -> dict[str, Any] | None:
         return {"kind": self.name, "offsets": source.offset}
 
-    def merged(self, source: SourceOffset, given: Any, origin: str) -> str:
-        return merged_topics(source, given, origin)
+    def no_place(self, offset: Any) -> tuple[str, str] | None:
+        return place_below(0, offset, _NOT_HELD)
 
     def topics(self, offset: Any) -> tuple[str, ...]:
         return tuple(offset) if is_kafka_form(offset) else ()
@@ -175,6 +177,17 @@ def is_kafka_form(value: Any) -> bool:
 def has_negative(offset: Mapping[str, Mapping[str, int]]) -> bool:
     """Kafka's log never has a negative offset; Event Hubs' -1 is its beginning."""
     return any(at < 0 for partitions in offset.values() for at in partitions.values())
+
+
+def place_below(
+    first: int, offset: Mapping[str, Mapping[str, int]], why: str
+) -> tuple[str, str] | None:
+    """The first partition whose number is below `first`."""
+    for topic, partitions in offset.items():
+        for partition, at in partitions.items():
+            if at < first:
+                return f"{topic} partition {partition} is {at}", why
+    return None
 
 
 def _is_partition_offsets(value: Any) -> bool:
@@ -229,38 +242,6 @@ def parse_kafka_initial(data: bytes) -> KafkaInitialOffset:
 def render_kafka_initial(initial: KafkaInitialOffset) -> bytes:
     version = "" if initial.version_line is None else initial.version_line + "\n"
     return initial.lead + (version + initial.text).encode()
-
-
-def merged_topics(source: SourceOffset, given: dict[str, Any], origin: str) -> str:
-    """Given offsets laid over the checkpoint's own; a topic or partition that it has not is an
-    error.
-    """
-    unknown = [topic for topic in given if topic not in source.offset]
-    if unknown:
-        raise WrongUse(
-            f"{origin}: the checkpoint has no topic {unknown[0]!r}",
-            f"Source {source.id} has {', '.join(source.offset)}.",
-            "Leave the topic out: a stream cannot be given one that it never read.",
-        )
-    for topic, partitions in given.items():
-        strange = [p for p in partitions if p not in source.offset[topic]]
-        if strange:
-            raise WrongUse(
-                f"{origin}: {topic} has no partition {strange[0]} in the checkpoint",
-                f"It has {', '.join(source.offset[topic])}. A partition that is new to the stream "
-                "is read from its start.",
-                "Leave the partition out.",
-            )
-    merged = {topic: {**at, **given.get(topic, {})} for topic, at in source.offset.items()}
-    for topic, partitions in merged.items():
-        bad = [p for p, at in partitions.items() if at < 0]
-        if bad:
-            raise WrongUse(
-                f"{origin}: {topic} partition {bad[0]} is {partitions[bad[0]]}",
-                "-1 and -2 are values of startingOffsets; a checkpoint holds real offsets.",
-                "Give the number of the first record to read.",
-            )
-    return source.text or "" if merged == source.offset else render_json(merged)
 
 
 def _advance(ends: dict[str, int], starts: dict[str, int]) -> str:
