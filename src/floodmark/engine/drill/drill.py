@@ -24,10 +24,10 @@ from floodmark.drills.comparing import (
 from floodmark.drills.points import POINTS, Point
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.drill.databases import Databases
-from floodmark.engine.drill.given_input import inputs_of
-from floodmark.engine.drill.overwrites import WIPED
+from floodmark.engine.drill.doors.overwrites import WIPED
 from floodmark.engine.drill.run_spec import RunSpec
 from floodmark.engine.drill.runs import QueryFacts, Run, another, application_text, killing
+from floodmark.engine.drill.samples.given_input import inputs_of
 from floodmark.engine.proof.scratch import scratch_place
 from floodmark.errors import FloodmarkError, NoAnswer, WrongUse
 from floodmark.progress import counted
