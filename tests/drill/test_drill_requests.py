@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from floodmark import api
 from floodmark.cli.main import run
+from floodmark.engine.drill.drill import DrillOptions, _Drilling
 from floodmark.engine.drill.run_spec import InputSample, RunSpec, SinkNote, read_spec
 from floodmark.engine.drill.sink_rows import rows_of
-from floodmark.errors import FloodmarkError, NotEmpty, WrongUse
+from floodmark.errors import FloodmarkError, NoAnswer, NotEmpty, WrongUse
 from floodmark.testing import StreamUnderTest
 
 APP = """
@@ -78,3 +80,19 @@ def test_a_write_that_died_midway_left_no_rows(tmp_path: Path) -> None:
     half.write_bytes(b"half")
     assert rows_of(None, SinkNote("out", str(tmp_path / "out"), "parquet")) == []
     assert rows_of(None, SinkNote("out", str(tmp_path / "none"), "delta")) == []
+
+
+def test_a_drill_that_killed_nobody_is_no_yes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beginning = SimpleNamespace(batch=None, checkpoint=None, why="")
+    facts = SimpleNamespace(
+        rows=3, wrote=True, is_stateful=False, notes=(), sources=(), late=0, batches=1, refused=()
+    )
+    facts.beginning = beginning
+    undisturbed = SimpleNamespace(folder=tmp_path, rows=dict, facts=lambda: facts)
+    monkeypatch.setattr(_Drilling, "_undisturbed", lambda _self: undisturbed)
+    request = DrillOptions("app.py", ("rows.jsonl",), points=("during-state",))
+    with pytest.raises(NoAnswer, match="no driver was killed") as raised:
+        _Drilling(request, None, None).run(request.points)  # type: ignore[arg-type]
+    assert "during-state: the query keeps no state" in raised.value.why

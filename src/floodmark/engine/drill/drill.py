@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -152,6 +152,8 @@ class _Drilling:
         points = chosen or tuple(self._possible(facts))
         for name in counted(points, "points"):
             results += self._at(name, undisturbed.folder, facts, expected)
+        if all(one.survived is None for one in results):
+            raise _nothing_hit(results)
         sinks = tuple(
             DrilledSink(one.real, one.kind, one.by, one.transaction is not None, one.copied)
             for one in facts.notes
@@ -274,6 +276,14 @@ def _nothing_written(facts: QueryFacts) -> WrongUse:
             if facts.beginning.checkpoint is not None
             else "."
         ),
+    )
+
+
+def _nothing_hit(results: Sequence[PointResult]) -> NoAnswer:
+    return NoAnswer(
+        "no driver was killed, so nothing is known of a crash",
+        "\n".join(f"{one.point}: {one.words}" for one in results),
+        "Try other points, or a sample of some more rows.",
     )
 
 
