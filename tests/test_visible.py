@@ -84,7 +84,7 @@ def test_all_that_is_printed_goes_through_one_door() -> None:
         "engine/start/launch.py": 1,  # start()'s warnings, escaped there
         "engine/app/scripts.py": 1,  # what a script's judging left open, escaped there
         "engine/app/script_run.py": 2,  # sys.exit's words and left-out acts, escaped there
-        "engine/drill/outside.py": 2,  # JSON between a drill's process and its helper
+        "engine/drill/doors/outside.py": 2,  # JSON between a drill's process and its helper
         "engine/spark/cluster.py": 1,  # that a cluster gives no executor, escaped there
         "engine/demo/oracle.py": 1,  # a child process that prints JSON for its parent
     }

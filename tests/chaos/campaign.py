@@ -28,9 +28,9 @@ from chaos.sinks import DeltaSink, FilesSink, PostgresSink, Row, Sink
 from chaos.trap import trap_for
 from floodmark import api
 from floodmark.drills.points import Point
-from floodmark.engine.drill.aftermath import Aftermath, judge
-from floodmark.engine.drill.driver import SMALL_JVM
-from floodmark.engine.drill.traps import wait_for
+from floodmark.engine.drill.killing.aftermath import Aftermath, judge
+from floodmark.engine.drill.killing.driver import SMALL_JVM
+from floodmark.engine.drill.killing.traps import wait_for
 
 if TYPE_CHECKING:
     from services.kafka import KafkaServer

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from floodmark.engine.drill import driver
-from floodmark.engine.drill.driver import SMALL_JVM
+from floodmark.engine.drill.killing import driver
+from floodmark.engine.drill.killing.driver import SMALL_JVM
 from floodmark.storage.machine.process import family
 
 FLOODMARK = str(Path(sys.executable).with_name("floodmark"))

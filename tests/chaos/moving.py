@@ -18,7 +18,7 @@ from chaos.scenario import Scenario
 from chaos.sinks import DeltaSink
 from floodmark import api
 from floodmark.drills.points import Point
-from floodmark.engine.drill.traps import logged, wait_for
+from floodmark.engine.drill.killing.traps import logged, wait_for
 
 if TYPE_CHECKING:
     from services.kafka import KafkaServer

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from chaos.campaign import ENDS_WITHIN, Campaign
 from chaos.driver import Driver
-from floodmark.engine.drill.traps import batches
+from floodmark.engine.drill.killing.traps import batches
 from floodmark.storage.files import open_files
 from floodmark.storage.lease_files import read_holder
 

@@ -13,7 +13,7 @@ from chaos.inputs import DeltaInput, Event
 from chaos.scenario import Scenario, matrix
 from chaos.sinks import DeltaSink
 from floodmark.drills.points import Point
-from floodmark.engine.drill.aftermath import judge
+from floodmark.engine.drill.killing.aftermath import judge
 
 QUERY = "5a0c362f-824f-43a3-940d-3be0f4a399fd"
 PARTITIONS = 3

@@ -8,8 +8,8 @@ from pathlib import Path
 from chaos.scenario import Scenario
 from chaos.sinks import DeltaSink
 from floodmark.drills.points import Point
-from floodmark.engine.drill.sink_logs import names
-from floodmark.engine.drill.traps import (
+from floodmark.engine.drill.killing.sink_logs import names
+from floodmark.engine.drill.killing.traps import (
     Trap,
     after,
     logged,

@@ -187,8 +187,15 @@ def _outline_at(path: str) -> HeldCheckpoint | None:
     return parse_outline(bytes_of(str(place)), path)
 
 
-def outline(path: str, *, out: str | None = None, storage: Storage | None = None) -> str:
-    """What a checkpoint is, without its data, as JSON text for `check`; `out` is a file for it."""
+def outline(
+    path: str, *, out: str | None = None, replace: bool = False, storage: Storage | None = None
+) -> str:
+    """What a checkpoint is, without its data, as JSON text for `check`; `out` is a file for it.
+
+    A file that is there is written over only if it is an older outline of the same checkpoint, or
+    with `replace` of another one.
+    """
+    from floodmark.changes.saved_outline import save_outline
     from floodmark.diagnosis.held import gather_held
     from floodmark.rules.restarts.outline_file import outline_text
     from floodmark.storage.load import load
@@ -196,26 +203,8 @@ def outline(path: str, *, out: str | None = None, storage: Storage | None = None
     files = open_files(str(path), storage)
     text = outline_text(gather_held(files, structured(load(files))))
     if out is not None:
-        write_text(str(out), text)
+        save_outline(text, str(out), replace)
     return text
-
-
-def write_text(path: str, text: str) -> None:
-    """A file that the user names, whole or not at all; its folder is made."""
-    from pathlib import Path
-
-    place = Path(path)
-    beside = place.with_name(f".{place.name}.new")
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(place)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise WrongUse(
-            f"{path} cannot be written: {error.strerror}",
-            do="Name a file in a folder that may be written to.",
-        ) from None
 
 
 def accepted_rules(names: Iterable[str]) -> frozenset[str]:

@@ -14,15 +14,17 @@ from floodmark.cli.words import echo
 @click.command("outline")
 @click.argument("checkpoint", metavar="CP")
 @click.option("-o", "--out", metavar="FILE", help="Where to write it. [default: stdout]")
+@click.option("--replace", is_flag=True, help="Also write over the outline of another checkpoint.")
 @options.storage
-def command(checkpoint: str, out: str | None, storage: dict[str, Any]) -> int:
+def command(checkpoint: str, out: str | None, replace: bool, storage: dict[str, Any]) -> int:
     """Write down what a checkpoint is, without any of its data: for `check`, beside the code.
 
     Sources, plan, state schemas, settings and versions, as JSON in one order. It has no
     positions and no rows, so it changes only when the checkpoint becomes another. `floodmark
-    check OUTLINE APP.py` then judges code where the checkpoint cannot be reached.
+    check OUTLINE APP.py` then judges code where the checkpoint cannot be reached. A file that is
+    no outline is never written over.
     """
-    text = api.outline(checkpoint, out=out, storage=storage)
+    text = api.outline(checkpoint, out=out, replace=replace, storage=storage)
     if out is None:
         echo(text.rstrip("\n"))
     else:

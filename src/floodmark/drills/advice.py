@@ -33,15 +33,14 @@ def advice_for(
     failed = {one.point: one for one in points if one.survived is False}
     if not failed:
         return
-    clocks = sorted(
-        {name for one in failed.values() for s in one.sinks.values() for name in s.only_in}
-    )
+    clocks = _clocks(points)
     if clocks:
         yield (
-            f"Rows differ in {', '.join(clocks)} alone. If it is a clock's or a random value, "
-            f"leave it out and drill again: --ignore {','.join(clocks)}"
+            f"Rows differ in {', '.join(clocks)} alone, at every point. If it is a clock's or a "
+            f"random value, leave it out and drill again: --ignore {','.join(clocks)}"
         )
-        return
+        if not any(one.repeated for one in failed.values()):
+            return
     if UNDISTURBED in failed:
         yield (
             "The function overwrites the whole table with the rows of one batch, and the query's "
@@ -66,8 +65,29 @@ def advice_for(
         yield from _after_crash(crashed, sinks)
 
 
+def _clocks(points: Sequence[PointResult]) -> list[str]:
+    """Columns in which rows differ wherever the driver was killed.
+
+    A counter, or a sum of rows that came twice, differs only where a batch ran again.
+    """
+    hit = [
+        {name for sink in one.sinks.values() for name in sink.only_in}
+        for one in points
+        if one.survived is not None and one.point not in (UNDISTURBED, NEW_CHECKPOINT)
+    ]
+    return sorted(set.intersection(*hit)) if hit else []
+
+
 def _after_crash(failed: Sequence[PointResult], sinks: Sequence[DrilledSink]) -> Iterator[str]:
     hurt = {place for one in failed for place in one.sinks}
+    for place in sorted(hurt):
+        told = [one.sinks[place] for one in failed if place in one.sinks]
+        again = sorted({name for one in told if one.repeated for name in one.only_in})
+        if again:
+            yield (
+                f"{place}: rows come again with another value in {', '.join(again)}: a number that "
+                "is counted, a clock's or a random one. They are repeated rows all the same."
+            )
     for sink in sinks:
         if sink.place not in hurt:
             continue

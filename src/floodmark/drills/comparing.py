@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 Row = Mapping[str, Any]
@@ -28,7 +28,8 @@ class SinkDifference:
     wrong_rows: tuple[Row, ...] = ()
     """The first of the wrong rows."""
     only_in: tuple[str, ...] = ()
-    """Columns in which alone lost and wrong rows differ: a clock's, perhaps."""
+    """Columns in which alone rows differ, or come again with another value: a clock's, a
+    counter's, or what the pipeline computes wrongly."""
 
     @property
     def differ(self) -> bool:
@@ -38,8 +39,23 @@ class SinkDifference:
 def compare_sinks(
     undisturbed: Iterable[Row], found: Iterable[Row], ignored: Sequence[str] = (), limit: int = 5
 ) -> SinkDifference:
-    """Rows are equal where all columns are that are not ignored."""
+    """Rows are equal where all columns are that are not ignored.
+
+    A row that comes again with another number or time in one column is a repeated row.
+    """
     before, after = _counted(undisturbed, ignored), _counted(found, ignored)
+    as_they_are = _difference(before, after, limit)
+    column = _only_in(before, after) if as_they_are.wrong else None
+    if column is None:
+        return as_they_are
+    mine, theirs = _without(before, column), _without(after, column)
+    told = _difference(mine, theirs, limit)
+    if told.repeated and all(count == 1 for count in mine.values()):
+        return replace(told, only_in=(column,))
+    return replace(as_they_are, only_in=(column,)) if as_they_are.lost else as_they_are
+
+
+def _difference(before: Counter[str], after: Counter[str], limit: int) -> SinkDifference:
     lost, more = before - after, after - before
     repeated = Counter({text: count for text, count in more.items() if text in before})
     wrong = more - repeated
@@ -50,7 +66,6 @@ def compare_sinks(
         _sample(lost, limit),
         _sample(repeated, limit),
         _sample(wrong, limit),
-        _only_in(before, after) if lost and wrong else (),
     )
 
 
@@ -67,16 +82,20 @@ def _sample(found: Counter[str], limit: int) -> tuple[Row, ...]:
     return tuple(json.loads(text) for text in sorted(found)[:limit])
 
 
-def _only_in(before: Counter[str], after: Counter[str]) -> tuple[str, ...]:
+def _without(rows: Counter[str], column: str) -> Counter[str]:
+    return _counted((json.loads(text) for text in rows.elements()), [column])
+
+
+def _only_in(before: Counter[str], after: Counter[str]) -> str | None:
     """The one column without which no row would be lost or wrong, where there is such a one."""
-    mine = [json.loads(text) for text in before.elements()]
-    theirs = [json.loads(text) for text in after.elements()]
-    for name in mine[0] if mine else ():
-        lost = _counted(mine, [name]) - _counted(theirs, [name])
-        wrong = _counted(theirs, [name]).keys() - _counted(mine, [name]).keys()
-        if not lost and not wrong:
-            return (name,)
-    return ()
+    names = json.loads(next(iter(before))) if before else {}
+    if len(names) < 2:  # of nothing, every row is a repeated one
+        return None
+    for name in names:
+        told = _difference(_without(before, name), _without(after, name), 0)
+        if not told.lost and not told.wrong:
+            return str(name)
+    return None
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from typing import Any
 from floodmark import api
 from floodmark.api.arguments import script_options
 from floodmark.drills.points import POINTS, Point
+from floodmark.engine.drill.killing.traps import batches
 from floodmark.engine.drill.run_spec import InputSample, RunSpec
 from floodmark.engine.drill.runs import Killing, Run
-from floodmark.engine.drill.sample import write_portions
-from floodmark.engine.drill.traps import batches
+from floodmark.engine.drill.samples.sample import write_portions
 from floodmark.errors import NoAnswer, WrongUse
 from floodmark.statestore.view import StateView
 

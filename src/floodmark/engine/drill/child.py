@@ -28,12 +28,16 @@ from floodmark.engine.app.source import read_source
 from floodmark.engine.app.watch import Act, NotCarriedOut, Watch
 from floodmark.engine.code.query import Query, read_query
 from floodmark.engine.drill.beginning import DEEDS, Copies
-from floodmark.engine.drill.driver import LOOPBACK, SMALL_JVM
-from floodmark.engine.drill.file_doors import FileDoors
-from floodmark.engine.drill.marks import SLOW, Marks
-from floodmark.engine.drill.outside import Outside
-from floodmark.engine.drill.overwrites import Overwrites
-from floodmark.engine.drill.places import Places
+from floodmark.engine.drill.doors.file_doors import FileDoors
+from floodmark.engine.drill.doors.outside import Outside
+from floodmark.engine.drill.doors.overwrites import Overwrites
+from floodmark.engine.drill.doors.places import Places
+from floodmark.engine.drill.doors.spark_doors import SEEN, SparkDoors, unseen
+from floodmark.engine.drill.doors.sql_doors import SqlDoors
+from floodmark.engine.drill.doors.write_fence import let_write_only_below
+from floodmark.engine.drill.killing.driver import LOOPBACK, SMALL_JVM
+from floodmark.engine.drill.killing.marks import SLOW, Marks
+from floodmark.engine.drill.killing.slowing import slow_down
 from floodmark.engine.drill.run_spec import (
     CHECKPOINT,
     ERROR,
@@ -45,12 +49,8 @@ from floodmark.engine.drill.run_spec import (
     SinkNote,
     read_spec,
 )
-from floodmark.engine.drill.sample import SampledSources
+from floodmark.engine.drill.samples.sample import SampledSources
 from floodmark.engine.drill.sink_rows import rows_of, write_rows
-from floodmark.engine.drill.slowing import slow_down
-from floodmark.engine.drill.spark_doors import SEEN, SparkDoors, unseen
-from floodmark.engine.drill.sql_doors import SqlDoors
-from floodmark.engine.drill.write_fence import let_write_only_below
 from floodmark.engine.pipelines.application import split_target
 from floodmark.engine.pipelines.building import built
 from floodmark.engine.proof.kept_rows import remembered_function, remembered_functions
@@ -64,7 +64,7 @@ _FORCED = {
     "spark.databricks.delta.retentionDurationCheck.enabled": "true",
     "spark.eventLog.enabled": "false",
 }
-_GUARDED_WORKERS = {"spark.python.daemon.module": "floodmark.engine.drill.worker_daemon"}
+_GUARDED_WORKERS = {"spark.python.daemon.module": "floodmark.engine.drill.doors.worker_daemon"}
 _MASTER = "spark.master"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _TABLE = "_floodmark_table"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,10 +24,10 @@ from floodmark.drills.comparing import (
 from floodmark.drills.points import POINTS, Point
 from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.drill.databases import Databases
-from floodmark.engine.drill.given_input import inputs_of
-from floodmark.engine.drill.overwrites import WIPED
+from floodmark.engine.drill.doors.overwrites import WIPED
 from floodmark.engine.drill.run_spec import RunSpec
 from floodmark.engine.drill.runs import QueryFacts, Run, another, application_text, killing
+from floodmark.engine.drill.samples.given_input import inputs_of
 from floodmark.engine.proof.scratch import scratch_place
 from floodmark.errors import FloodmarkError, NoAnswer, WrongUse
 from floodmark.progress import counted
@@ -152,6 +152,8 @@ class _Drilling:
         points = chosen or tuple(self._possible(facts))
         for name in counted(points, "points"):
             results += self._at(name, undisturbed.folder, facts, expected)
+        if all(one.survived is None for one in results):
+            raise _nothing_hit(results)
         sinks = tuple(
             DrilledSink(one.real, one.kind, one.by, one.transaction is not None, one.copied)
             for one in facts.notes
@@ -274,6 +276,14 @@ def _nothing_written(facts: QueryFacts) -> WrongUse:
             if facts.beginning.checkpoint is not None
             else "."
         ),
+    )
+
+
+def _nothing_hit(results: Sequence[PointResult]) -> NoAnswer:
+    return NoAnswer(
+        "no driver was killed, so nothing is known of a crash",
+        "\n".join(f"{one.point}: {one.words}" for one in results),
+        "Try other points, or a sample of some more rows.",
     )
 
 

@@ -15,11 +15,22 @@ from typing import Any
 from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS
 from floodmark.drills.points import Point
 from floodmark.engine.app.source import read_source
-from floodmark.engine.drill.aftermath import Aftermath, judge
 from floodmark.engine.drill.beginning import Beginning
-from floodmark.engine.drill.driver import SMALL_JVM, Driver
-from floodmark.engine.drill.line_server import LineServer
-from floodmark.engine.drill.marks import HOLD, SLOW, FunctionLog, Hold
+from floodmark.engine.drill.killing.aftermath import Aftermath, judge
+from floodmark.engine.drill.killing.driver import SMALL_JVM, Driver
+from floodmark.engine.drill.killing.marks import HOLD, SLOW, FunctionLog, Hold
+from floodmark.engine.drill.killing.sink_logs import BatchRecord, DeltaLog, FilesLog
+from floodmark.engine.drill.killing.traps import (
+    Trap,
+    after,
+    batches,
+    partition_folders,
+    reached,
+    sink_begun,
+    sink_done,
+    state_reached,
+    wait_for,
+)
 from floodmark.engine.drill.run_spec import (
     CHECKPOINT,
     ERROR,
@@ -34,18 +45,7 @@ from floodmark.engine.drill.run_spec import (
     SinkNote,
     read_notes,
 )
-from floodmark.engine.drill.sink_logs import BatchRecord, DeltaLog, FilesLog
-from floodmark.engine.drill.traps import (
-    Trap,
-    after,
-    batches,
-    partition_folders,
-    reached,
-    sink_begun,
-    sink_done,
-    state_reached,
-    wait_for,
-)
+from floodmark.engine.drill.samples.line_server import LineServer
 from floodmark.engine.pipelines.application import split_target
 from floodmark.engine.pipelines.declarative import split_spec
 from floodmark.engine.spark.session import spark_version

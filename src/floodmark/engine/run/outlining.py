@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from floodmark.changes.saved_outline import outline_there, save_outline
 from floodmark.diagnosis.held import gather_held
 from floodmark.engine.run.group import NAME_OF_PIPELINE
 from floodmark.engine.run.listeners import Listener
@@ -46,6 +47,7 @@ class OutlineListener(Listener):
                 f"Put the pipeline's name into it: --outline streams/{NAME_OF_PIPELINE}"
                 ".outline.json",
             )
+        outline_there(Path(file))
         self._due[pipeline] = _Due(Path(file), starting.files, view)
 
     def batch(self, batch: BatchProgress) -> None:
@@ -54,11 +56,8 @@ class OutlineListener(Listener):
             return
         try:
             text = outline_text(gather_held(due.files, load(due.files)), running=True)
-            if not due.file.exists() or due.file.read_text(encoding="utf-8") != text:
-                due.file.parent.mkdir(parents=True, exist_ok=True)
-                beside = due.file.with_name(f".{due.file.name}.new")
-                beside.write_text(text, encoding="utf-8")
-                beside.replace(due.file)
+            # The stream may have moved to another checkpoint since.
+            if save_outline(text, str(due.file), replace=True):
                 due.view.say(batch.pipeline, f"the outline {due.file} is new: commit it")
         except (FloodmarkError, OSError, ValueError) as error:
             # The stream matters more than a file beside it.

@@ -8,8 +8,8 @@ checkpoint itself: it is read back into what the rules ask. Pure.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from floodmark.addresses import public_url
 from floodmark.checkpoint.commits import CommitEntry
@@ -28,6 +28,7 @@ from floodmark.state.shapes.schema import ColumnFamily, StateSchema
 from floodmark.wire import dumps
 
 KIND, VERSION = "checkpoint-outline", 1
+_Found = TypeVar("_Found")
 _NOTED = (
     "spark_version",
     "sources",
@@ -205,6 +206,15 @@ def is_outline(data: bytes) -> bool:
 
 def parse_outline(data: bytes, path: str) -> HeldCheckpoint:
     """What the rules ask of a checkpoint, from its outline."""
+    return _parsed(data, path, _held)
+
+
+def outlined_checkpoint(data: bytes) -> str:
+    """The place of the checkpoint that a file is the outline of."""
+    return _parsed(data, "the file", lambda document: str(document["checkpoint"]))
+
+
+def _parsed(data: bytes, path: str, read: Callable[[Mapping[str, Any]], _Found]) -> _Found:
     try:
         document = json.loads(data)
         if not isinstance(document, dict) or document.get("floodmark") != KIND:
@@ -212,7 +222,7 @@ def parse_outline(data: bytes, path: str) -> HeldCheckpoint:
         version = document.get("version")
         if version != VERSION:
             raise UnknownVersion(f"outline {version}", f"outline {VERSION}")
-        return _held(document)
+        return read(document)
     except (
         ValueError,
         LookupError,

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from floodmark.engine.drill.run_spec import InputSample
-from floodmark.engine.drill.sample import write_portions
+from floodmark.engine.drill.samples.sample import write_portions
 from floodmark.errors import WrongUse
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from floodmark.drills.points import Point
-from floodmark.engine.drill.sink_logs import BatchRecord, names
-from floodmark.engine.drill.traps import STATE_FILE, batches, partition_folders
+from floodmark.engine.drill.killing.sink_logs import BatchRecord, names
+from floodmark.engine.drill.killing.traps import STATE_FILE, batches, partition_folders
 
 
 @dataclass(frozen=True)

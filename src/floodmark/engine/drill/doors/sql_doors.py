@@ -15,8 +15,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from floodmark.engine.app.patching import Patches
-from floodmark.engine.drill.marks import Marks
-from floodmark.engine.drill.places import Places
+from floodmark.engine.drill.doors.places import Places
+from floodmark.engine.drill.killing.marks import Marks
 from floodmark.engine.drill.run_spec import SinkNote
 from floodmark.errors import WrongUse
 

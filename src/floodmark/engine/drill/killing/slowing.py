@@ -7,7 +7,7 @@ import importlib.util
 from typing import Any
 
 from floodmark.engine.app.patching import Patches
-from floodmark.engine.drill.marks import SLOW
+from floodmark.engine.drill.killing.marks import SLOW
 
 
 def slow_down(patches: Patches) -> None:

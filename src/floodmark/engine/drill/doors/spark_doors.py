@@ -15,8 +15,8 @@ from floodmark.engine.app.effects import RDD_ACTIONS
 from floodmark.engine.app.jvm_calls import WRITER_V2
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.sql_text import changes_something, shortened
-from floodmark.engine.drill.marks import Marks
-from floodmark.engine.drill.places import Places
+from floodmark.engine.drill.doors.places import Places
+from floodmark.engine.drill.killing.marks import Marks
 from floodmark.engine.drill.run_spec import SinkNote
 from floodmark.engine.spark.scala import jvm_field, scala_map
 from floodmark.errors import WrongUse

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from floodmark.engine.drill.outside import Outside
-from floodmark.engine.drill.spark_doors import _TARGET
-from floodmark.engine.drill.worker_daemon import refuse
+from floodmark.engine.drill.doors.outside import Outside
+from floodmark.engine.drill.doors.spark_doors import _TARGET
+from floodmark.engine.drill.doors.worker_daemon import refuse
 from floodmark.errors import NoAnswer, WrongUse
 
 FENCED = """
 import os, subprocess, sys
 from pathlib import Path
-from floodmark.engine.drill.write_fence import let_write_only_below
+from floodmark.engine.drill.doors.write_fence import let_write_only_below
 
 own, real = Path(sys.argv[1]), Path(sys.argv[2])
 if not let_write_only_below([own]):

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from floodmark.engine.drill.driver import Driver
-from floodmark.engine.drill.sink_logs import SparkSinkRecord, names
+from floodmark.engine.drill.killing.driver import Driver
+from floodmark.engine.drill.killing.sink_logs import SparkSinkRecord, names
 
 POLL_SECONDS = 0.002
 REACHED_WITHIN = 150.0

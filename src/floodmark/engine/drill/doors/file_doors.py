@@ -21,11 +21,11 @@ from typing import Any
 from floodmark.engine.app.files import REFUSED, WRITES, absolute_path
 from floodmark.engine.app.patching import Patches
 from floodmark.engine.app.watch import Watch
-from floodmark.engine.drill.marks import Marks
-from floodmark.engine.drill.places import Places
+from floodmark.engine.drill.doors.places import Places
+from floodmark.engine.drill.doors.spark_doors import unseen
+from floodmark.engine.drill.doors.sql_doors import is_in_memory
+from floodmark.engine.drill.killing.marks import Marks
 from floodmark.engine.drill.run_spec import SinkNote
-from floodmark.engine.drill.spark_doors import unseen
-from floodmark.engine.drill.sql_doors import is_in_memory
 
 _REFUSED = {
     **REFUSED,

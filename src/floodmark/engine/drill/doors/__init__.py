@@ -1,0 +1,1 @@
+"""What keeps the writes of a drilled pipeline in its run's own places."""

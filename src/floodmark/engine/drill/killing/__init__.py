@@ -1,0 +1,1 @@
+"""Drivers, how far a batch is, and how they are killed there; campaigns of tests/chaos use them."""

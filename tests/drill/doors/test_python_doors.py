@@ -1,0 +1,98 @@
+"""Python code of a drilled pipeline cannot reach real places: no Spark."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from contextlib import closing
+from pathlib import Path
+
+GUARDED = """
+import os, posix, shutil, socket, sqlite3, subprocess, sys, tempfile, threading
+from pathlib import Path
+from floodmark.engine.app.patching import Patches
+from floodmark.engine.app.source import read_source
+from floodmark.engine.drill.child import _EveryThread
+from floodmark.engine.drill.doors.file_doors import FileDoors
+from floodmark.engine.drill.killing.marks import Marks
+from floodmark.engine.drill.doors.places import Places
+from floodmark.engine.drill.doors.sql_doors import SqlDoors
+
+run, real = Path(sys.argv[1]), Path(sys.argv[2])
+patches = Patches()
+places, marks = Places(run), Marks(run)
+SqlDoors(places, marks, None).install(patches)
+doors = FileDoors(places, marks, _EveryThread(read_source(Path(__file__))))
+doors.install(patches)
+doors.enabled = True
+with open(real / "kept.txt", "a") as out:
+    out.write("more\\n")
+assert open(real / "kept.txt").read() == "real\\nmore\\n", "it reads what it wrote"
+with sqlite3.connect(real / "kept.db") as connection:
+    assert connection.execute("SELECT count(*) FROM kept").fetchone() == (1,)
+    connection.execute("INSERT INTO kept VALUES (2)")
+os.makedirs(real / "new", exist_ok=True)
+mine = run / 'tmp-file'
+mine.write_text('run')
+refused = []
+for name, act in {
+    "rmtree": lambda: shutil.rmtree(real),
+    "rmdir": lambda: os.rmdir(real / "folder"),
+    "system": lambda: os.system("true"),
+    "popen": lambda: subprocess.run(["true"]),
+    "connect": lambda: socket.create_connection(("127.0.0.1", 9), 1),
+    "symlink": lambda: os.symlink(real, real / "link"),
+    "low": lambda: os.open(real / "low", os.O_WRONLY | os.O_CREAT),
+    "remove": lambda: os.remove(real / "kept.db"),
+    "renamed-out": lambda: posix.rename(mine, real / "kept.txt"),
+    "linked-out": lambda: os.link(mine, real / "new.txt"),
+    "temporary": lambda: tempfile.mkstemp(dir=real),
+    "root": lambda: os.open(f"/proc/self/root{real}/kept.txt", os.O_WRONLY),
+    "database": lambda: sqlite3.Connection(real / "kept.db"),
+    "mode": lambda: os.chmod(real / "kept.txt", 0o600),
+    "time": lambda: os.utime(real / "kept.txt"),
+}.items():
+    try:
+        act()
+    except (PermissionError, FileNotFoundError):
+        refused.append(name)
+thread = threading.Thread(target=os.unlink, args=(str(real / "kept.txt"),))
+thread.start()
+thread.join()
+assert sqlite3.connect(":memory:").execute("SELECT 1").fetchone() == (1,)
+doors.enabled = False
+print(*sorted(refused))
+print(*sorted((note.kind for note in places.notes)))
+"""
+
+
+def test_python_code_cannot_reach_real_places(tmp_path: Path) -> None:
+    real, own = tmp_path / "real", tmp_path / "run"
+    (real / "folder").mkdir(parents=True)
+    own.mkdir()
+    (real / "kept.txt").write_text("real\n")
+    with closing(sqlite3.connect(real / "kept.db")) as connection, connection:
+        connection.execute("CREATE TABLE kept (n INTEGER)")
+        connection.execute("INSERT INTO kept VALUES (1)")
+    before = {str(one): one.is_file() and one.read_bytes() for one in real.rglob("*")}
+    script = tmp_path / "guarded.py"
+    script.write_text(textwrap.dedent(GUARDED))
+
+    ended = subprocess.run(
+        [sys.executable, str(script), str(own), str(real)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+
+    assert ended.returncode == 0, ended.stderr
+    refused, kinds = ended.stdout.splitlines()
+    assert refused == (
+        "connect database linked-out low mode popen remove renamed-out rmdir rmtree root symlink "
+        "system temporary time"
+    )
+    assert kinds == "lines sqlite"
+    assert {str(one): one.is_file() and one.read_bytes() for one in real.rglob("*")} == before

@@ -1,0 +1,98 @@
+"""What a drill refuses before anything runs, and what a run is told: no Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from floodmark import api
+from floodmark.cli.main import run
+from floodmark.engine.drill.drill import DrillOptions, _Drilling
+from floodmark.engine.drill.run_spec import InputSample, RunSpec, SinkNote, read_spec
+from floodmark.engine.drill.sink_rows import rows_of
+from floodmark.errors import FloodmarkError, NoAnswer, NotEmpty, WrongUse
+from floodmark.testing import StreamUnderTest
+
+APP = """
+from floodmark import pipeline
+
+@pipeline(checkpoint="ck")
+def one(spark, start):
+    return None
+"""
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Path:
+    path = tmp_path / "app.py"
+    path.write_text(APP)
+    return path
+
+
+def test_what_is_refused_before_anything_runs(
+    app: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"n": 1}\n')
+    rows = str(tmp_path / "rows.jsonl")
+    with pytest.raises(NotEmpty, match="--scratch"):
+        api.drill(str(app), input=rows, scratch=str(tmp_path))
+    with pytest.raises(WrongUse, match="no such point"):
+        api.drill(str(app), input=rows, point="before-lunch")
+    with pytest.raises(WrongUse, match="not a PostgreSQL database"):
+        api.drill(str(app), input=rows, sink="mysql://host/db")
+    with pytest.raises(WrongUse, match="on one machine"):
+        api.drill(str(app), input=rows, master="yarn")
+    with pytest.raises(WrongUse, match="needs a sample"):
+        api.drill(str(app), input=())
+    with pytest.raises(FloodmarkError, match=r"gone\.py"):
+        api.drill(str(tmp_path / "gone.py"), input=rows)
+    assert run(["drill", str(app), "--input", str(tmp_path / "gone" / "x")]) == 2
+    assert "there is no such folder or file" in capsys.readouterr().err
+    assert run(["drill", str(app)]) == 2
+
+
+def test_a_stream_refuses_what_makes_no_sense(app: Path, tmp_path: Path) -> None:
+    stream = StreamUnderTest(app, tmp_path / "s")
+    with pytest.raises(WrongUse, match="no rows"):
+        stream.feed([])
+    with pytest.raises(WrongUse, match="no source 1"):
+        stream.feed([{"n": 1}], source=1)
+    with pytest.raises(WrongUse, match="no point"):
+        stream.kill(at="lunch")
+    with pytest.raises(WrongUse, match="has not run"):
+        stream.rows()
+
+
+def test_a_run_is_told_by_a_file_that_only_its_owner_reads(tmp_path: Path) -> None:
+    spec = RunSpec(
+        "a.py:x", str(tmp_path), "shared", (InputSample("topic", "t", "h:1"),), {"k": "v"}
+    )
+    path = spec.write()
+    assert read_spec(path) == spec
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_write_that_died_midway_left_no_rows(tmp_path: Path) -> None:
+    half = tmp_path / "out" / "_temporary" / "0" / "part-0.parquet"
+    half.parent.mkdir(parents=True)
+    half.write_bytes(b"half")
+    assert rows_of(None, SinkNote("out", str(tmp_path / "out"), "parquet")) == []
+    assert rows_of(None, SinkNote("out", str(tmp_path / "none"), "delta")) == []
+
+
+def test_a_drill_that_killed_nobody_is_no_yes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beginning = SimpleNamespace(batch=None, checkpoint=None, why="")
+    facts = SimpleNamespace(
+        rows=3, wrote=True, is_stateful=False, notes=(), sources=(), late=0, batches=1, refused=()
+    )
+    facts.beginning = beginning
+    undisturbed = SimpleNamespace(folder=tmp_path, rows=dict, facts=lambda: facts)
+    monkeypatch.setattr(_Drilling, "_undisturbed", lambda _self: undisturbed)
+    request = DrillOptions("app.py", ("rows.jsonl",), points=("during-state",))
+    with pytest.raises(NoAnswer, match="no driver was killed") as raised:
+        _Drilling(request, None, None).run(request.points)  # type: ignore[arg-type]
+    assert "during-state: the query keeps no state" in raised.value.why
