@@ -42,7 +42,8 @@ def main() -> int:
         folder = Path(made)
         shutil.copytree(ROOT / "docs", folder / "docs")
         shutil.copy(ROOT / "mkdocs.yml", folder)
-        if any([warned(folder, *build) for build in BUILDS]):
+        bad = [warned(folder, *build) for build in BUILDS]
+        if any(bad):
             return 1
         shutil.rmtree(ROOT / "site", ignore_errors=True)
         shutil.move(folder / "site", ROOT / "site")

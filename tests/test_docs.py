@@ -4,7 +4,6 @@ somewhere, what is made from the code is current, and the site builds without a 
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
@@ -161,9 +160,10 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     server.write_text("fetched")
     done = build_site(tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Floodmark keeps Apache Spark streams going" in (
-        tmp_path / "site" / "index.html"
-    ).read_text()
+    assert (
+        "Floodmark keeps Apache Spark streams going"
+        in (tmp_path / "site" / "index.html").read_text()
+    )
     assert (tmp_path / "site" / "reference" / "schemas" / "inspect.json").is_file()
     assert server.read_text() == "fetched"
     with (tmp_path / "docs" / "versions.md").open("a") as page:

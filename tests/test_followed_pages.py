@@ -298,6 +298,7 @@ def test_dstreams_are_run_and_left(tmp_path: Path) -> None:
     reader.runs_until("floodmark run sales.py --fresh", progress, 3)
     (tmp_path / "sales.py").write_text(sales.replace("round(", "round(1.0 + "))
     reader.runs_until("floodmark run sales.py --old-code", progress, 12)
+    waits_for_quiet(tmp_path / "data/dstreams/sales")
     reader.runs("floodmark leave-dstreams", "Nothing has been changed")
     reader.runs("floodmark leave-dstreams", "data/structured/totals")
     told = reader.gives("floodmark state data/structured/totals")
@@ -308,3 +309,12 @@ def test_dstreams_are_run_and_left(tmp_path: Path) -> None:
     reader.goes_on(command, "data/structured/totals/_floodmark/progress.jsonl", 1)
     assert "21.5" in reader.gives("floodmark state data/structured/totals")
     reader.has_done_all()
+
+
+def waits_for_quiet(checkpoint: Path) -> None:
+    """As the page says: until the newest file is 10 seconds old."""
+    until = time.monotonic() + 60
+    newest = max(int(file.stem[11:]) for file in checkpoint.glob("checkpoint-?*"))
+    while time.time() - newest / 1000 < 10:
+        assert time.monotonic() < until
+        time.sleep(0.5)

@@ -57,8 +57,9 @@ def test_without_state_the_last_finished_batch_counts() -> None:
 def test_an_application_that_writes_is_not_left() -> None:
     now = int(time.time() * 1000)
     running = replace(_found(), graph_files=(GraphFile("checkpoint-1", now, False, 1),))
-    with pytest.raises(InUse, match="seems to run"):
+    with pytest.raises(InUse, match="seems to run") as refused:
         require_stopped("cp", running)
+    assert "10 s after its last file: in " in str(refused.value.do)
     require_stopped("cp", replace(running, graph_files=(GraphFile("c", now - 60_000, False, 1),)))
 
 

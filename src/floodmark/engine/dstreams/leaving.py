@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -115,11 +116,13 @@ def require_stopped(path: str, found: DStreamsCheckpoint) -> None:
     quiet = max(3 * (found.batch_ms or 0), _QUIET_MS)
     age = int(time.time() * 1000) - newest
     if 0 <= age < quiet:
+        left = math.ceil((quiet - age) / 1000)
         raise InUse(
             f"{path}: its newest file is {age / 1000:.0f} s old, and a batch takes "
             f"{(found.batch_ms or 0) / 1000:g} s: the application seems to run",
             "What it reads from now on would be read twice.",
-            "Stop it (SIGTERM, so that it finishes its batches), wait a moment, and ask again.",
+            "Stop it (SIGTERM, so that it finishes its batches), and ask again "
+            f"{quiet / 1000:g} s after its last file: in {left} s if it has stopped.",
         )
 
 
