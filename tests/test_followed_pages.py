@@ -196,7 +196,7 @@ def test_carrying_state_over(tmp_path: Path) -> None:
 """
     (tmp_path / "sales.py").write_text(OLD_SALES.replace(union.removeprefix("rows = "), kafka))
     (tmp_path / "start.json").write_text('{"orders": {"0": 23, "1": 7}}')
-    reader.runs("floodmark bootstrap", "1 row")
+    reader.runs("floodmark bootstrap", "the rows that were given")
     reader.has_done_all()
 
 
