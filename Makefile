@@ -67,8 +67,7 @@ docs: setup ## Build the site in site/, with both generators; a warning fails it
 	@$(BIN)/python scripts/man_page.py
 	@$(BIN)/python scripts/rule_docs.py
 	@$(BIN)/python scripts/diagrams.py
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir .cache/mkdocs
-	@$(BIN)/zensical build --strict --clean
+	@$(BIN)/python scripts/site.py
 	@echo "The site is in site/: open site/index.html, or run $(BIN)/zensical serve"
 
 pictures: setup ## Take the pictures of the documents anew: pages and terminals

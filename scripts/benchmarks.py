@@ -64,6 +64,7 @@ def machine() -> dict[str, str]:
         "python": platform.python_version(),
         "pyspark": version("pyspark"),
         "pyarrow": version("pyarrow"),
+        "load": f"{os.getloadavg()[1]:.1f}",  # of the last five minutes, other people's work too
     }
 
 
@@ -111,8 +112,17 @@ def _scripts(results: Results) -> Iterator[str]:
             yield (
                 f"Last run {one['date']}, {one['seconds']} s: {where['system']}, "
                 f"{where['cores']} cores, {where['memory']}, Python {where['python']}, "
-                f"Spark {where['pyspark']}, pyarrow {where['pyarrow']}. It ended {one['ended']}."
+                f"Spark {where['pyspark']}, pyarrow {where['pyarrow']}.{load(where)} "
+                f"It ended {one['ended']}."
             )
+
+
+def load(where: dict[str, str]) -> str:
+    if "load" not in where:
+        return ""
+    busy = float(where["load"])
+    others = ", shared with other work" if busy > 1.5 * int(where["cores"]) else ""
+    return f" Load {busy:g} on {where['cores']} cores{others}."
 
 
 def alt(series: Results) -> str:

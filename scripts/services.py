@@ -1,9 +1,9 @@
 """Fetches the real servers that the integration tests start: what `make services` runs.
 
-Kafka's broker and commands, an S3 server, HDFS, PostgreSQL and Prometheus' promtool go into
-`.cache/services/` of the checkout, Spark's Kafka and Delta connectors into floodmark's own cache.
-What is there already is left alone, so that a second run is instant. Nothing here is needed to use
-floodmark.
+Kafka's broker and commands, an S3 server, HDFS, PostgreSQL, Prometheus' promtool, zsh and fish go
+into `.cache/services/` of the checkout, Spark's Kafka and Delta connectors into floodmark's own
+cache. What is there already is left alone, so that a second run is instant. Nothing here is needed
+to use floodmark.
 """
 
 from __future__ import annotations
@@ -228,21 +228,41 @@ def promtool() -> Path:
     program = target / "usr" / "bin" / "promtool"
     if program.is_file():
         return program
+    _unpacked(target, "promtool, which checks metrics and rules", "prometheus")
+    return program
+
+
+# What each needs that a machine without shells has not: Debian's packages of it.
+_SHELLS = {"zsh": ("zsh", "zsh-common"), "fish": ("fish", "fish-common", "libpcre2-32-0")}
+
+
+def shell(name: str) -> tuple[Path, dict[str, str]]:
+    """zsh or fish, and the variables that it needs: the machine's, else Debian's package."""
+    on_path = shutil.which(name)
+    if on_path:
+        return Path(on_path), {}
+    target = FOLDER / name
+    if not target.is_dir():
+        _unpacked(target, f"{name}, in which completion is tried", *_SHELLS[name])
+    libraries = ":".join(str(folder) for folder in target.glob("usr/lib/*-linux-gnu"))
+    [program] = (*target.glob(f"bin/{name}"), *target.glob(f"usr/bin/{name}"))
+    return program, {"LD_LIBRARY_PATH": libraries} if name == "fish" else {}
+
+
+def _unpacked(target: Path, what: str, *packages: str) -> None:
+    """Debian's packages in a folder, not installed: nothing starts a server on this machine."""
     if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
         raise FloodmarkError(
-            "no promtool to check metrics and rules with",
-            do="Install Prometheus with your system's packages, so that it is on the PATH.",
+            f"there is no {what}",
+            do=f"Install {packages[0]} with your system's packages, so that it is on the PATH.",
         )
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetching-", dir=FOLDER) as beside:
-        # Unpacked, not installed: nothing starts a server on this machine.
-        _run(["apt-get", "download", "-q", "prometheus"], folder=Path(beside))
-        [package] = Path(beside).glob("prometheus_*.deb")
-        _run(["dpkg-deb", "-x", str(package), f"{beside}/unpacked"])
-        if not program.is_file():
-            shutil.rmtree(target, ignore_errors=True)
+        _run(["apt-get", "download", "-q", *packages], folder=Path(beside))
+        for package in Path(beside).glob("*.deb"):
+            _run(["dpkg-deb", "-x", str(package), f"{beside}/unpacked"])
+        if not target.is_dir():
             (Path(beside) / "unpacked").rename(target)
-    return program
 
 
 def _installer() -> list[str]:
@@ -285,6 +305,7 @@ def main() -> int:
         "hdfs": lambda: _jars(hdfs_server()),
         "kafka": lambda: _jars(kafka_tools()),
         "promtool": lambda: os.path.relpath(promtool()),
+        "shells": lambda: ", ".join(os.path.relpath(shell(name)[0]) for name in _SHELLS),
         "postgres": lambda: str(os.path.relpath(postgres_programs())),
     }
     failed = 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -71,17 +73,43 @@ def test_bash_itself_completes(tmp_path: Path) -> None:
     assert done.stdout.strip() == "undo", done.stderr
 
 
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_the_other_shells_take_their_scripts(shell: str, tmp_path: Path) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed here")
-    script = tmp_path / "script"
-    script.write_text(
-        subprocess.run(
-            [FLOODMARK, "--completion", shell], capture_output=True, text=True, check=True
-        ).stdout
+def said_by(fetched: ModuleType, name: str, script: str, folder: Path) -> str:
+    program, variables = fetched.shell(name)
+    place = folder / "script"
+    place.write_text(script)
+    path = f"{Path(FLOODMARK).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        [program, place],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **variables, "PATH": path},
     )
-    subprocess.run([shell, "-n", str(script)], check=True, timeout=60)
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+@pytest.mark.services
+def test_fish_itself_completes(fetched: ModuleType, tmp_path: Path) -> None:
+    asking = 'floodmark --completion fish | source; complete -C "floodmark und"'
+    found = said_by(fetched, "fish", asking, tmp_path).splitlines()
+    assert [line.split("\t")[0] for line in found] == ["undo"]
+    assert "Take back the last change" in found[0]
+
+
+@pytest.mark.services
+def test_zsh_itself_completes(fetched: ModuleType, tmp_path: Path) -> None:
+    """Outside of its line editor: what the script would have it show is printed."""
+    unpacked = fetched.shell("zsh")[0].parents[1]
+    asking = (
+        f"module_path+=({unpacked}/usr/lib/*/zsh/*(N)); compdef() {{ registered=$2 }}\n"
+        '_describe() { print -rl -- "${(@P)3}" }; eval "$(floodmark --completion zsh)"\n'
+        'words=(floodmark und); CURRENT=2; _floodmark_completion; print "for $registered"\n'
+    )
+    [found, registered] = said_by(fetched, "zsh", asking, tmp_path).splitlines()
+    assert found.startswith("undo:Take back the last change")
+    assert registered == "for floodmark"
 
 
 def test_the_manual_page_reads_well() -> None:

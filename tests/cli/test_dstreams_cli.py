@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from floodmark.checkpoint.sidefiles import side_file_of
 
 import samples
 from floodmark.checkpoint.dstreams.folder import DStream, Graph
-from floodmark.checkpoint.sidefiles import side_file_of
 from floodmark.cli.main import run
 from floodmark.storage.files import Files
 from rules.examples import golden

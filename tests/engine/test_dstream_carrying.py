@@ -177,8 +177,9 @@ def test_an_application_that_writes_is_not_left(tmp_path: Path) -> None:
     files = open_files(str(place))
     newest = place / f"checkpoint-{int(time.time() * 1000)}"
     newest.write_bytes(tree["checkpoint-1794737452000"])
-    with pytest.raises(InUse, match="its newest file is 0 s old"):
+    with pytest.raises(InUse, match="its newest file is 0 s old") as refused:
         require_stopped(files, load(files))
+    assert "10 s after its last file: in " in str(refused.value.do)
     newest.unlink()
     # One that makes up for missed batches writes names of long ago.
     written: list[float] = []

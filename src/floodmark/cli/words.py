@@ -94,13 +94,13 @@ def wrapped(label: str, words: str, widest: int, indent: int | None = None) -> l
 
 
 def clock(time_ms: int) -> str:
-    """The time in the reader's zone; with its day if that is not today."""
+    """The time in the reader's zone, which it names; with its day if that is not today."""
     try:
-        moment = datetime.fromtimestamp(time_ms / 1000)
+        moment = datetime.fromtimestamp(time_ms / 1000).astimezone()
     except (ValueError, OverflowError, OSError):
         return f"{time_ms:,} ms"  # Java's longs reach further than calendars do
     today = moment.date() == datetime.now().date()
-    return moment.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
+    return moment.strftime("%H:%M:%S %Z" if today else "%Y-%m-%d %H:%M:%S %Z")
 
 
 def ago(time_ms: int, now_ms: int | None = None) -> str:

@@ -6,6 +6,7 @@ one that makes up for missed batches: that one writes old names. Such a folder i
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -40,7 +41,13 @@ def require_quiet(
     now = int(time.time() * 1000)
     newest = max((file.time_ms for file in found.graph_files), default=0)
     if 0 <= now - newest < quiet:
-        raise _running(checkpoint.path, f"its newest file is {(now - newest) / 1000:.0f} s old")
+        age = now - newest
+        left = math.ceil((quiet - age) / 1000)
+        raise _running(
+            checkpoint.path,
+            f"its newest file is {age / 1000:.0f} s old",
+            f"ask again {quiet / 1000:g} s after its last file: in {left} s if it has stopped.",
+        )
     graphs = {file.path for file in found.graph_files}
     written = max(
         (file.mtime_ms or 0 for file in checkpoint.files if file.path in graphs), default=0
@@ -62,9 +69,9 @@ def _graphs(files: Files) -> set[tuple[str, int, int | None]]:
     return {(file.path, file.size, file.mtime_ms) for file in listed if file.path in graphs}
 
 
-def _running(path: str, sign: str) -> InUse:
+def _running(path: str, sign: str, then: str = "ask again after a moment.") -> InUse:
     return InUse(
         f"{path}: {sign}: the application seems to run",
         "What it reads from now on would be read twice.",
-        "Stop it (SIGTERM, so that it finishes its batches), wait a moment, and ask again.",
+        f"Stop it (SIGTERM, so that it finishes its batches), and {then}",
     )
