@@ -66,7 +66,7 @@ def test_bash_itself_completes(tmp_path: Path) -> None:
         '_floodmark_completion floodmark; echo "${COMPREPLY[@]}"\n'
     )
     done = subprocess.run(
-        ["bash", str(script)], capture_output=True, text=True, timeout=60, check=False
+        ["bash", str(script)], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.stdout.strip() == "undo", done.stderr
 
@@ -81,7 +81,7 @@ def test_the_other_shells_take_their_scripts(shell: str, tmp_path: Path) -> None
             [FLOODMARK, "--completion", shell], capture_output=True, text=True, check=True
         ).stdout
     )
-    subprocess.run([shell, "-n", str(script)], check=True, timeout=60)
+    subprocess.run([shell, "-n", str(script)], check=True, timeout=300)
 
 
 def test_the_manual_page_reads_well() -> None:
@@ -91,7 +91,7 @@ def test_the_manual_page_reads_well() -> None:
         ["groff", "-man", "-Tutf8", "-ww", str(ROOT / "man" / "floodmark.1")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     assert done.stderr == ""
