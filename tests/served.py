@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -14,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from floodmark import api
-
-WITHIN = 20.0
+from patience import LIMIT, wait_until
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Server:
     def _answer(self, request: urllib.request.Request) -> Answer:
         opener = urllib.request.build_opener(_Stay())
         try:
-            with opener.open(request, timeout=WITHIN) as answer:
+            with opener.open(request, timeout=LIMIT) as answer:
                 return Answer(
                     answer.status, {k.lower(): v for k, v in answer.headers.items()}, answer.read()
                 )
@@ -58,13 +56,12 @@ class Server:
 
     def wait_for(self, fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """The cards by name, once they are as wanted."""
-        deadline = time.monotonic() + WITHIN
-        while True:
+
+        def fitting() -> dict[str, Any] | None:
             cards = self.cards()
-            if fits(cards):
-                return cards
-            assert time.monotonic() < deadline, cards
-            time.sleep(0.1)
+            return cards if fits(cards) else None
+
+        return wait_until(fitting, self.cards)
 
     def examined(self, count: int = 1) -> dict[str, Any]:
         return self.wait_for(
@@ -101,12 +98,12 @@ def serving(*roots: Path | str, **options: Any) -> Iterator[Server]:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    assert ready.wait(WITHIN)
+    assert ready.wait(LIMIT)
     if failures:
         raise failures[0]
     try:
         yield Server(found[0])
     finally:
         stop.set()
-        thread.join(WITHIN)
+        thread.join(LIMIT)
         assert not thread.is_alive()

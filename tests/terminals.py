@@ -24,7 +24,7 @@ def on_a_terminal(command: Sequence[str], cwd: Path | None = None, columns: int 
         text = b""
         while part := _read(ours):
             text += part
-        process.wait(timeout=60)
+        process.wait(timeout=300)
     os.close(ours)
     return text.decode()
 

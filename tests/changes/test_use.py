@@ -22,6 +22,7 @@ from floodmark.engine.start import lease
 from floodmark.errors import InUse, WouldLose, WrongUse
 from floodmark.storage.files import open_files
 from floodmark.storage.machine import queries as machine
+from patience import wait_until
 
 if TYPE_CHECKING:
     from services.s3 import S3Server
@@ -225,10 +226,7 @@ def test_a_jvm_that_is_told_of_the_checkpoint_is_a_sign(cp: Path, named: str) ->
         cwd=cp.parent,
     )
     try:
-        limit = time.monotonic() + 20
-        while (found := maybe_running(open_files(str(cp)), SEEN)) is None:
-            assert time.monotonic() < limit
-            time.sleep(0.02)
+        found = wait_until(lambda: maybe_running(open_files(str(cp)), SEEN))
         assert f"Process {child.pid} (java, app.py) has it in its command line." in found
     finally:
         child.kill()

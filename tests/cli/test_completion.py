@@ -68,7 +68,7 @@ def test_bash_itself_completes(tmp_path: Path) -> None:
         '_floodmark_completion floodmark; echo "${COMPREPLY[@]}"\n'
     )
     done = subprocess.run(
-        ["bash", str(script)], capture_output=True, text=True, timeout=60, check=False
+        ["bash", str(script)], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.stdout.strip() == "undo", done.stderr
 
@@ -82,7 +82,7 @@ def said_by(fetched: ModuleType, name: str, script: str, folder: Path) -> str:
         [program, place],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         env={**os.environ, **variables, "PATH": path},
     )
@@ -119,7 +119,7 @@ def test_the_manual_page_reads_well() -> None:
         ["groff", "-man", "-Tutf8", "-ww", str(ROOT / "man" / "floodmark.1")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     assert done.stderr == ""

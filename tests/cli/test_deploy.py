@@ -63,7 +63,7 @@ def verified(unit: Path) -> str:
         ["systemd-analyze", "verify", "--man=no", str(unit)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     # Other units of this machine are none of ours.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -191,11 +190,9 @@ def test_a_seen_file_that_lost_a_slash_does_not_make_repair_walk_the_disk(
         return scandir(path)  # type: ignore[call-overload]
 
     monkeypatch.setattr("floodmark.storage.local.os.scandir", watched)
-    began = time.monotonic()
     status, told = _ends(capsys, "repair", folder)
     assert status in (0, 1, 4), told
     assert all(path.startswith(str(tmp_path)) for path in listed), listed
-    assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("index", [[1], {}, None, "x", 2**70])

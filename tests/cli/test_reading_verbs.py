@@ -393,7 +393,7 @@ def _command(*arguments: object, **environment: str) -> subprocess.CompletedProc
         capture_output=True,
         text=True,
         env={**os.environ, **environment},
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

@@ -90,14 +90,14 @@ def test_a_terminal_gets_a_live_screen_and_keeps_the_last_look(checkpoint: Path)
     )
     os.close(follower)
     seen = b""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     try:
         while seen.count(b"Ctrl-C ends it.") < 3:
             assert time.monotonic() < deadline, seen
             if select.select([leader], [], [], 0.5)[0]:
                 seen += os.read(leader, 65536)
         process.send_signal(2)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         # Whatever it has written is read, also after its end: then reading fails, or waits.
         while select.select([leader], [], [], 0.5 if process.poll() is not None else 5)[0]:
             assert time.monotonic() < deadline
@@ -105,7 +105,7 @@ def test_a_terminal_gets_a_live_screen_and_keeps_the_last_look(checkpoint: Path)
                 seen += os.read(leader, 65536)
             except OSError:
                 break
-        assert process.wait(30) == 0
+        assert process.wait(300) == 0
     finally:
         process.kill()
         process.wait()
@@ -128,7 +128,7 @@ def test_a_terminal_without_blocks_gets_plain_ones(checkpoint: Path) -> None:
         [sys.executable, "-c", MAIN, "watch", str(checkpoint), "--once"],
         env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from integration.s3_stream import APPLICATION, COUNTED, TOTAL, feed, oracle, written
+from ports import free_port
 
 if TYPE_CHECKING:
     from services.cluster import SparkCluster
@@ -195,7 +196,7 @@ def test_what_deploy_writes_runs_on_the_cluster(supervisor: str, on_cluster: OnC
     app = commands.write("first.py", TOTAL)
     settings = commands.settings(commands.root("d").replace("s3://", "s3a://"))
     image = ["--image", "example/orders:1"] if supervisor == "kubernetes" else []
-    port = ["--health-port", str(_free_port())]
+    port = ["--health-port", str(free_port())]
     # What a unit may not hold, a secret, the driver finds where Spark looks by itself.
     defaults = commands.folder / "conf" / "spark-defaults.conf"
     defaults.parent.mkdir()
@@ -219,13 +220,13 @@ def test_what_deploy_writes_runs_on_the_cluster(supervisor: str, on_cluster: OnC
             cwd=commands.folder,
         )
     try:
-        deadline = time.monotonic() + 240
+        deadline = time.monotonic() + 300
         while written(commands.sink) != oracle(commands.orders):
             assert running.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.5)
         running.send_signal(signal.SIGTERM)
-        assert running.wait(120) == 0, log.read_text()
+        assert running.wait(300) == 0, log.read_text()
     finally:
         if running.poll() is None:
             os.killpg(running.pid, signal.SIGKILL)
@@ -247,9 +248,3 @@ def _command(supervisor: str, text: str) -> list[str]:
 def _document(said: str) -> Any:
     """What `--json` has put on standard output; what was said to people follows it."""
     return json.JSONDecoder().raw_decode(said)[0]
-
-
-def _free_port() -> int:
-    from services.server import free_port
-
-    return free_port()

@@ -149,7 +149,7 @@ def _spoilt(how: str | None, folder: Path, checkpoint: Path) -> Any:
 def _until_released(checkpoint: Path) -> None:
     """The run's lease ends a moment after its query, and its claim says so last."""
     files = open_files(str(checkpoint))
-    end = time.monotonic() + 120
+    end = time.monotonic() + 300
     while read_lease(files) is not None or not all(
         (claim := read_claim(files, epoch)) is not None and claim.ended
         for epoch in claimed_epochs(files)

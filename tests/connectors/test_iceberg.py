@@ -27,6 +27,7 @@ from floodmark.connectors.iceberg.reach import shortfall
 from floodmark.connectors.iceberg.sink import epochs
 from floodmark.connectors.iceberg.table_metadata import parse_table_metadata
 from floodmark.errors import MalformedFile, NoAnswer, WrongUse
+from ports import nobody_listens
 
 HERE = Path(__file__).parent
 GOLDEN = HERE.parents[1] / "tests" / "golden" / "4.1" / "iceberg"
@@ -332,9 +333,7 @@ def test_a_catalog_that_is_not_set_up(catalogs: Configure) -> None:
 
 
 def test_a_catalog_that_cannot_be_reached(catalogs: Configure) -> None:
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        port = closed.getsockname()[1]
+    with nobody_listens() as port:
         catalogs(shut__uri=f"http://me:pass-word-1@127.0.0.1:{port}", shut__type="rest")
         said = answer("shut.db.orders")
     assert "catalog shut cannot be asked" in said

@@ -31,7 +31,7 @@ def read_orders(spark: Any, folder: Path) -> Any:
 def run(writer: Any, checkpoint: Path, **options: Any) -> Any:
     """A query that ends by itself, started by `floodmark.start`."""
     query = start(writer, checkpoint, **options)
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(300)
     return query
 
 

@@ -34,7 +34,7 @@ def add(spark: Any, path: Path, value: int) -> None:
 
 def run(spark: Any, table: Path, checkpoint: Path) -> Any:
     query = start(writer(spark, table), checkpoint)
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(300)
     assert query.exception() is None
     return query
 
@@ -103,7 +103,7 @@ def test_the_start_that_an_upgrade_hands_over_begins_at_its_version(
     rows = spark.readStream.format("delta").options(**given.delta(str(table))).load(str(table))
     sink = rows.writeStream.format("parquet").option("path", str(tmp_path / "sink"))
     query = start(sink.trigger(availableNow=True), tmp_path / "ck")
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(300)
     assert sorted(row.id for row in spark.read.parquet(str(tmp_path / "sink")).collect()) == [1, 2]
 
 
@@ -111,7 +111,7 @@ def test_a_place_that_was_handed_over_and_is_not_taken(
     spark: Any, table: Path, tmp_path: Path
 ) -> None:
     plain = writer(spark, table).option("checkpointLocation", str(tmp_path / "ck")).start()
-    assert plain.awaitTermination(120)
+    assert plain.awaitTermination(300)
     new = tmp_path / "new"
     floodmark.upgrade(str(tmp_path / "ck"), str(new), without_state=True, carrying=GO)
     with pytest.raises(Refused, match="a Delta source goes on at version 3") as error:
@@ -122,5 +122,5 @@ def test_a_place_that_was_handed_over_and_is_not_taken(
     rows = spark.readStream.format("delta").options(**given).load(str(table))
     sink = rows.writeStream.format("parquet").option("path", str(tmp_path / "sink"))
     query = start(sink.trigger(availableNow=True), new)
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(300)
     assert [row.id for row in spark.read.parquet(str(tmp_path / "sink")).collect()] == [9]

@@ -26,7 +26,7 @@ def writer(spark: Any, servers: str, topic: str, **options: str) -> Any:
 
 def run(made: Any, checkpoint: Path, **options: Any) -> Any:
     query = start(made, checkpoint, **options)
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(300)
     return query
 
 

@@ -73,7 +73,7 @@ class Failing:
 
     def _start(self, writer: Any) -> None:
         writer = writer.option("checkpointLocation", self.checkpoint).trigger(availableNow=True)
-        assert writer.start().awaitTermination(120)
+        assert writer.start().awaitTermination(300)
 
     def bisect(self, writer: Any, sink: bool = False) -> BisectReport:
         before = {

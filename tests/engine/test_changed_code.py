@@ -58,7 +58,7 @@ def test_a_checkpoint_of_plain_spark_is_judged_too(
 ) -> None:
     checkpoint = tmp_path / "ck"
     query = totals(session, orders).option("checkpointLocation", str(checkpoint)).start()
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(300)
     put_orders(orders, "b", ("c1", "3.00"))
     rows = read_orders(session, orders).groupBy("customerId", "amountPaid").count()
     with pytest.raises(Refused, match="FM321"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +13,7 @@ import pytest
 from floodmark.engine.spark import ivy
 from floodmark.engine.spark import jars as connectors
 from floodmark.errors import FloodmarkError, WrongUse
+from ports import nobody_listens
 
 Repository = Callable[..., Path]
 
@@ -250,9 +250,7 @@ def test_an_artefact_that_is_not_there_is_named_and_nothing_is_kept(
 def test_a_registry_out_of_reach_is_told_from_a_missing_artefact(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with socket.socket() as nobody_listens:
-        nobody_listens.bind(("127.0.0.1", 0))
-        port = nobody_listens.getsockname()[1]
+    with nobody_listens() as port:
         monkeypatch.setenv("DEFAULT_ARTIFACT_REPOSITORY", f"http://127.0.0.1:{port}/")
         with pytest.raises(FloodmarkError) as error:
             ivy.retrieve([LIBRARY], tmp_path / "jars")

@@ -112,7 +112,7 @@ def go_on(spec: Path, checkpoint: Path, rows: list[tuple[str, int]]) -> None:
     with built_flow(str(spec), (str(checkpoint),), {}, None, True) as found:
         found.writer.foreachBatch(keep).option(
             "checkpointLocation", str(checkpoint)
-        ).start().awaitTermination(120)
+        ).start().awaitTermination(300)
 
 
 @pytest.mark.parametrize("language", ["python", "sql"])

@@ -81,7 +81,7 @@ def run_twice(spark: Any, tmp_path: Path, sink: Any) -> None:
         orders = read_orders(spark, tmp_path / "orders")
         writer = orders.writeStream.foreachBatch(sink).trigger(availableNow=True)
         query = start(writer, checkpoint)
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(300)
         assert query.exception() is None
         if attempt == 0:
             (checkpoint / "commits" / "0").unlink()
@@ -135,7 +135,7 @@ def run_once(spark: Any, tmp_path: Path, write: Any) -> Any:
     writer = read_orders(spark, tmp_path / "orders").writeStream.foreachBatch(write)
     query = start(writer.trigger(availableNow=True), tmp_path / "ck")
     try:
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(300)
     except Exception:  # read from the query
         return query
     return query

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import urllib.error
 import urllib.request
 
@@ -12,6 +11,7 @@ import pytest
 from floodmark.engine.run.answering import answering
 from floodmark.engine.run.health import Health
 from floodmark.errors import WrongUse
+from ports import free_port
 
 
 class Clock:
@@ -73,9 +73,7 @@ def test_a_loop_that_stands_is_not_alive_unless_it_waits_for_a_last_batch() -> N
 
 def test_the_answers_over_http() -> None:
     health = Health()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with answering(health.reply, "127.0.0.1", port, "health"):
         assert asked(port, "/livez")[0] == 200
         assert asked(port, "/readyz")[0] == 503, "nothing runs yet"
@@ -96,7 +94,7 @@ def test_the_answers_over_http() -> None:
 def by_name(port: int, host: str) -> int:
     request = urllib.request.Request(f"http://127.0.0.1:{port}/livez", headers={"Host": host})
     try:
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code
@@ -104,7 +102,7 @@ def by_name(port: int, host: str) -> int:
 
 def asked(port: int, path: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=120) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)

@@ -71,7 +71,7 @@ def test_it_keeps_a_line_of_progress_for_each_batch(
 ) -> None:
     checkpoint = tmp_path / "ck"
     query = run(totals(session, orders), checkpoint, name="sales")
-    file, until = checkpoint / "_floodmark" / "progress.jsonl", time.monotonic() + 30
+    file, until = checkpoint / "_floodmark" / "progress.jsonl", time.monotonic() + 300
     while not (file.exists() and file.read_text()) and time.monotonic() < until:
         time.sleep(0.1)
     (line,) = [json.loads(one) for one in file.read_text().splitlines()]
@@ -204,7 +204,7 @@ def test_a_query_of_start_ends_when_another_run_takes_its_checkpoint(
     query = start(totals(session, orders, processingTime="1 second"), tmp_path / "ck")
     other = lease.take(open_files(str(tmp_path / "ck")), "other", None, force=True)
     try:
-        assert query.awaitTermination(60), "it stops by itself"
+        assert query.awaitTermination(300), "it stops by itself"
         assert not query.isActive
         assert not other.superseded()
     finally:

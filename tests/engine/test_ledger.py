@@ -194,13 +194,13 @@ def test_a_paused_run_that_comes_back_in_the_middle_of_its_write(
     def slow(connection: Any) -> None:
         insert(1)(connection)
         inside.set()
-        assert go_on.wait(30)
+        assert go_on.wait(300)
 
     first = threading.Thread(
         target=lambda: results.update(a=book.write(Entry("q", 1, chain="c", epoch=1), slow))
     )
     first.start()
-    assert inside.wait(30)
+    assert inside.wait(300)
     second = threading.Thread(
         target=lambda: results.update(b=book.write(Entry("q", 1, chain="c", epoch=2), insert(1)))
     )
@@ -208,8 +208,8 @@ def test_a_paused_run_that_comes_back_in_the_middle_of_its_write(
     second.join(0.5)
     assert second.is_alive(), "it waits for the row that A holds"
     go_on.set()
-    first.join(30)
-    second.join(30)
+    first.join(300)
+    second.join(300)
     assert results == {"a": True, "b": False}
     with pytest.raises(Superseded):
         book.write(Entry("q", 2, chain="c", epoch=1), insert(2))

@@ -48,7 +48,7 @@ def ended(writer, name, **more):
     query = floodmark.start(
         writer.trigger(availableNow=True).queryName(name), root / "ck", name="sales", **more
     )
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(300)
     if query.exception() is not None:
         raise query.exception()
     rows = spark.table(name).collect()
@@ -83,7 +83,7 @@ try:
     told["once"] = None
 except Exception as error:
     told["once"] = str(error)
-deadline = time.monotonic() + 60
+deadline = time.monotonic() + 300
 lines = root / "ck" / "_floodmark" / "progress.jsonl"
 while not lines.exists() and time.monotonic() < deadline:
     time.sleep(0.2)

@@ -18,6 +18,7 @@ import pytest
 
 import floodmark
 from floodmark.errors import Refused, WrongUse
+from ports import free_port
 
 if TYPE_CHECKING:
     from services.kafka import KafkaServer
@@ -59,12 +60,6 @@ main()
 )
 
 
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 @contextmanager
 def scraped(port: int) -> Iterator[list[dict[str, float]]]:
     """Every answer of /metrics while the block runs."""
@@ -74,7 +69,9 @@ def scraped(port: int) -> Iterator[list[dict[str, float]]]:
     def scrape() -> None:
         while not over.wait(0.05):
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as reply:
+                with urllib.request.urlopen(
+                    f"http://127.0.0.1:{port}/metrics", timeout=120
+                ) as reply:
                     assert reply.headers["Content-Type"].startswith("text/plain; version=0.0.4")
                     answers.append(parsed(reply.read().decode()))
             except (urllib.error.URLError, ConnectionError):
@@ -86,7 +83,7 @@ def scraped(port: int) -> Iterator[list[dict[str, float]]]:
         yield answers
     finally:
         over.set()
-        thread.join(10)
+        thread.join(300)
 
 
 def parsed(text: str) -> dict[str, float]:

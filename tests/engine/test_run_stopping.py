@@ -108,13 +108,13 @@ def test_a_run_that_no_signal_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> 
         os.kill(os.getpid(), signal.SIGTERM)
         assert not stuck.wait(0.5)
         os.kill(os.getpid(), signal.SIGTERM)
-        assert stuck.wait(30)
+        assert stuck.wait(300)
 
 
 def test_a_run_that_ends_in_time_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signals, "STUCK_AFTER_SECONDS", 0.3)
+    monkeypatch.setattr(signals, "STUCK_AFTER_SECONDS", 2)
     stuck = threading.Event()
     with stopping(stuck).listening():
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
-    assert not stuck.wait(1)
+    assert not stuck.wait(2.5)

@@ -35,7 +35,7 @@ def orders(spark, start, *, servers: str, topic: str):
 
     def write(rows, batch):
         rows.count()
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while os.path.exists("hold") and time.monotonic() < deadline:
             time.sleep(0.05)
 

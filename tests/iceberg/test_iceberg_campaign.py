@@ -96,7 +96,7 @@ class Lake:
             assert started.poll() is None
             time.sleep(0.005)
         os.killpg(started.pid, signal.SIGKILL)
-        started.wait(60)
+        started.wait(300)
         assert not (cp / "commits" / str(batch)).exists()
 
     def floodmark(self, *command: str, **more: str) -> str:
@@ -166,7 +166,7 @@ def lake(tmp_path: Path, python: Path) -> Iterator[Lake]:
     finally:
         assert session.stdin is not None
         session.stdin.close()
-        session.wait(60)
+        session.wait(300)
 
 
 def rules(cp: Path, **asked: Any) -> list[str]:

@@ -257,7 +257,7 @@ def submit(
 def _kill(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(30)
+        process.wait(300)
 
 
 @pytest.mark.soak

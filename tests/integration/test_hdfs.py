@@ -67,7 +67,7 @@ def test_a_stream_on_hdfs_is_run_read_moved_and_run_on(
     assert change.executed
     feed(orders, 4)
     moved = start(totals(spark, orders, sink).trigger(availableNow=True), hdfs.rpc(new))
-    assert moved.awaitTermination(240)
+    assert moved.awaitTermination(300)
     assert moved.exception() is None
     assert read(spark, sink) == {"c0": 6, "c1": 4}
     assert floodmark.inspect(hdfs.web(new)).committed_batch == 1

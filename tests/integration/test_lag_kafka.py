@@ -38,7 +38,7 @@ def test_lag_is_what_the_broker_has_beyond_the_last_commit(
     topic = kafka.create_topic(partitions=3, retention_ms="3600000")
     kafka.produce(topic, [b"%d" % n for n in range(30)])
     place = stream(tmp_path, {topic: {0: 4, 1: 10}})  # partition 2 is new to the stream
-    source = asked(place, kafka)
+    source = asked(place, kafka, timeout=300)
     assert source.error is None
     assert [(one.part, one.position, one.end, one.earliest) for one in source.parts] == [
         (f"{topic}/0", 4, 10, 0),

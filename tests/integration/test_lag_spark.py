@@ -18,7 +18,7 @@ def read_on(reader: Any, checkpoint: Path) -> int:
     writer = reader.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
     query = writer.trigger(availableNow=True).start()
     try:
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(300)
     finally:
         query.stop()
     return sum(int(one["numInputRows"]) for one in query.recentProgress)

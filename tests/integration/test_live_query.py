@@ -6,8 +6,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +16,7 @@ from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
 from floodmark.errors import WouldLose
 from floodmark.storage.machine.process import kill_family
+from patience import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +50,7 @@ class Live:
     def start(self, **trigger: Any) -> Any:
         def write(batch: Any, batch_id: int) -> None:
             found = {row["customer"]: row["total"] for row in batch.collect()}
-            assert self.go_on.wait(120)
+            assert self.go_on.wait(300)
             self.totals.update(found)
 
         reader = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
@@ -70,13 +69,6 @@ class Live:
         return {row["customer"]: row["sum(amount)"] for row in found}
 
 
-def until(done: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 120
-    while not done():
-        assert time.monotonic() < limit, "it did not come to that"
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize("in_flight", [False, True], ids=["idle", "in a long batch"])
 def test_a_rewind_under_a_live_query_is_asked_about_and_undone(
     spark: SparkSession, tmp_path: Path, in_flight: bool
@@ -86,11 +78,11 @@ def test_a_rewind_under_a_live_query_is_asked_about_and_undone(
     try:
         for number in range(2):
             live.feed()
-            until(lambda number=number: number in live.log("commits"))
+            wait_until(lambda number=number: number in live.log("commits"))
         if in_flight:
             live.go_on.clear()
         live.feed()
-        until(lambda: 2 in live.log("offsets" if in_flight else "commits"))
+        wait_until(lambda: 2 in live.log("offsets" if in_flight else "commits"))
 
         plan = api.rewind(str(live.cp), to_batch=0).plan
         assert plan.unaccepted == ACCEPT
@@ -102,7 +94,7 @@ def test_a_rewind_under_a_live_query_is_asked_about_and_undone(
         assert live.log("offsets") == [0]
         live.go_on.set()
         live.feed()
-        until(lambda: 3 in live.log("commits"))
+        wait_until(lambda: 3 in live.log("commits"))
     finally:
         live.go_on.set()
         query.stop()
@@ -117,7 +109,7 @@ def test_a_rewind_under_a_live_query_is_asked_about_and_undone(
 
     live.feed()
     again = live.start(availableNow=True)
-    assert again.awaitTermination(120)
+    assert again.awaitTermination(300)
     assert live.log("commits") == [0, 1, 2, 3, 4]
     assert live.totals == live.expected()
 
@@ -131,13 +123,13 @@ builder = SparkSession.builder.master("local[1]").config("spark.driver.host", "1
 spark = builder.getOrCreate()
 
 def slow(batch, number):
-    limit = time.monotonic() + 120
+    limit = time.monotonic() + 300
     while number and not Path(sys.argv[2]).exists() and time.monotonic() < limit:
         time.sleep(0.1)
 
 rows = spark.readStream.format("rate").option("rowsPerSecond", 10).load()
 writer = rows.writeStream.option("checkpointLocation", "ck").foreachBatch(slow)
-writer.trigger(processingTime="200 milliseconds").start().awaitTermination(120)
+writer.trigger(processingTime="200 milliseconds").start().awaitTermination(300)
 """
 
 
@@ -149,7 +141,7 @@ def test_the_spark_ui_of_this_machine_is_asked(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as log:
         child = subprocess.Popen(command, cwd=tmp_path, stdout=log, stderr=log)
     try:
-        until(lambda: (cp / "offsets/1").exists())
+        wait_until(lambda: (cp / "offsets/1").exists())
         words = api.rewind(str(cp), to_batch=0).plan.consequences[-1].words
         assert "Batch 1 is in flight" in words
         query = json.loads((cp / "metadata").read_text())["id"]

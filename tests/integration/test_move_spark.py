@@ -278,7 +278,7 @@ def test_a_stream_that_was_led_to_its_moved_input_starts(stream: Stream) -> None
     def start(checkpoint: Path) -> None:
         writer = stream.read().writeStream.format("delta").option("path", str(stream.out))
         query = floodmark.start(writer.trigger(availableNow=True), checkpoint=str(checkpoint))
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(300)
 
     stream.feed(2)
     start(stream.cp)

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from floodmark.engine.spark import jars as connectors
+from patience import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -175,10 +175,7 @@ def test_a_server_ends_with_the_process_that_started_it(
     port, folder = killed.stdout.split()
     from services.server import answers
 
-    deadline = time.monotonic() + 30
-    while answers(int(port)):
-        assert time.monotonic() < deadline, "the server still answers"
-        time.sleep(0.05)
+    wait_until(lambda: not answers(int(port)), lambda: "the server still answers")
     # What a killed process cannot do for itself.
     subprocess.run(["rm", "-r", folder], check=True)
 
@@ -217,7 +214,7 @@ def test_spark_reads_kafka_and_writes_delta(
             .trigger(availableNow=True)
             .start(str(tmp_path / "table"))
         )
-        assert query.awaitTermination(250)
+        assert query.awaitTermination(300)
 
     run()
     kafka.produce(topic, ["order 10"])
@@ -241,7 +238,7 @@ def test_spark_streams_from_delta_to_delta(spark: SparkSession, tmp_path: Path) 
         .trigger(availableNow=True)
         .start(str(tmp_path / "out"))
     )
-    assert query.awaitTermination(250)
+    assert query.awaitTermination(300)
 
     assert spark.read.format("delta").load(str(tmp_path / "out")).first()[0] == 45
 

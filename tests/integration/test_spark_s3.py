@@ -58,11 +58,11 @@ def test_spark_writes_to_s3_and_floodmark_reads_rewrites_and_runs_on(
     running = start(totals(session, orders, sink), old.replace("s3://", "s3a://"))
     try:
         # The lease that Spark's Hadoop wrote at s3a:// is seen at s3://.
-        ends = time.monotonic() + 90
+        ends = time.monotonic() + 300
         asked = Carrying(execute=True, storage=s3.storage_options)
         with pytest.raises(Refused):
             _upgraded_once_planned(old, new, asked, ends)
-        assert running.awaitTermination(120)
+        assert running.awaitTermination(300)
     finally:
         running.stop()
     assert running.exception() is None
@@ -79,7 +79,7 @@ def test_spark_writes_to_s3_and_floodmark_reads_rewrites_and_runs_on(
     feed(orders, 7, 8)
     session.conf.set("spark.sql.shuffle.partitions", "3")
     again = start(totals(session, orders, sink), new.replace("s3://", "s3a://"))
-    assert again.awaitTermination(120)
+    assert again.awaitTermination(300)
     assert again.exception() is None
     assert written(sink) == oracle(orders)
     assert api.inspect(new, s3.storage_options).state[0].partitions == 3

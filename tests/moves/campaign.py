@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from services.kafka import KafkaServer
 
-ENDS_WITHIN = 120
+ENDS_WITHIN = 300
 _EMITTED: dict[str, dict[int, Rows]] = {}
 """What a stream emits does not depend on its sink."""
 _CARRY = ("upgrade", "copy", "restore", "undo", "repartition", "convert")

@@ -24,7 +24,8 @@ DSTREAMS = str(GOLDEN / "dstreams" / "checkpoint")
 ICEBERG = str(ROOT / "tests" / "golden" / "4.1" / "iceberg" / "checkpoint")
 PIPELINE = str(ROOT / "tests" / "release" / "spark-pipeline.yml")
 SALES = str(ROOT / "examples" / "sales.py")
-MOST_SECONDS = 0.15
+MOST_STARTS = 10
+"""Of python alone."""
 """For `import floodmark` and the command's own module, in processor time."""
 BASE = {"click", "floodmark", "fsspec", "markdown-it-py", "mdurl", "pygments", "rich"}
 
@@ -144,9 +145,9 @@ def test_it_runs_without_being_installed(wheel: Path, tmp_path: Path) -> None:
 def test_the_base_install_starts_quickly(empty: Path) -> None:
     code = "import time, floodmark, floodmark.cli.main; print(time.process_time())"
     bare = "import time; print(time.process_time())"
-    spent = min(float(done(empty / "python", "-c", code)) for _ in range(5))
-    start = min(float(done(empty / "python", "-c", bare)) for _ in range(5))
-    assert spent - start < MOST_SECONDS
+    rounds = [[float(done(empty / "python", "-c", one)) for one in (code, bare)] for _ in range(7)]
+    spent, start = (min(column) for column in zip(*rounds, strict=True))
+    assert spent < MOST_STARTS * start
 
 
 def test_inspect_loads_nothing_that_it_does_not_need(empty: Path) -> None:
@@ -214,7 +215,7 @@ def test_a_verb_says_which_extra_it_needs(
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     told = ended.stdout + ended.stderr
@@ -241,7 +242,7 @@ def test_an_answer_in_part_says_what_gives_the_rest(
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     told = ended.stdout + ended.stderr
@@ -289,7 +290,7 @@ def test_a_python_that_is_too_old_says_so_where_pip_was_not_asked(tmp_path: Path
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
     )
@@ -312,7 +313,7 @@ def test_a_python_that_is_too_old_is_told_so(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert ended.returncode != 0
@@ -344,7 +345,7 @@ def test_java_that_is_missing_or_too_old_is_told_so(
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         env=environment,
     )

@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from services.server import Server, answers, free_port
+from ports import free_port
+from services.server import Server, answers
 
 # An executor takes a core and what is left of a worker's memory: two workers, two executors.
 WORKER_CORES, WORKER_MEMORY = "1", "768m"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ports import free_port
 from services.cluster import spark_class
-from services.server import Server, answers, free_port
+from services.server import Server, answers
 
 
 class ConnectServer(Server):

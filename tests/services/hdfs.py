@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from services.server import Server, answers, free_port, java
+from ports import free_port
+from services.server import Server, answers, java
 
 
 class HdfsServer(Server):
@@ -55,7 +56,7 @@ class HdfsServer(Server):
         """The path of a folder that nothing else uses; it is made."""
         path = f"/{name}-{next(self._numbers)}"
         ask = f"http://127.0.0.1:{self.http_port}/webhdfs/v1{path}?op=MKDIRS"
-        urllib.request.urlopen(urllib.request.Request(ask, method="PUT"), timeout=30).close()
+        urllib.request.urlopen(urllib.request.Request(ask, method="PUT"), timeout=120).close()
         return path
 
     @contextmanager

@@ -12,9 +12,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from services.server import READY_WITHIN, Server, free_port, java
+from patience import LIMIT, wait_until
+from ports import free_port
+from services.server import READY_LIMIT, Server, java
 
-WITHIN = 30.0
 PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 LOGIN_PASSWORD = "s3cr3t-of-ann"
 UNSETTLED = {
@@ -63,20 +64,19 @@ class KafkaServer(Server):
         new = NewTopic(
             topic, partitions, 1, config={k.replace("_", "."): v for k, v in config.items()}
         )
-        self._admin.create_topics([new])[topic].result(WITHIN)
+        self._admin.create_topics([new])[topic].result(LIMIT)
         self._wait_for(topic, partitions)
         return topic
 
     def _wait_for(self, topic: str, partitions: int) -> None:
         """The broker answers before it tells of the topic: for a moment it has no partition."""
-        deadline = time.monotonic() + WITHIN
-        while len(self.end_offsets(topic)) < partitions:
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"{topic} has no {partitions} partitions yet")
-            time.sleep(0.05)
+        wait_until(
+            lambda: len(self.end_offsets(topic)) >= partitions,
+            lambda: f"{topic} has no {partitions} partitions yet",
+        )
 
     def delete_topic(self, topic: str) -> None:
-        self._admin.delete_topics([topic])[topic].result(WITHIN)
+        self._admin.delete_topics([topic])[topic].result(LIMIT)
 
     def produce(
         self, topic: str, values: Iterable[str | bytes], partition: int | None = None
@@ -100,7 +100,7 @@ class KafkaServer(Server):
                     break
                 except BufferError:
                     producer.poll(1)
-        left = producer.flush(WITHIN)
+        left = producer.flush(LIMIT)
         if left or problems:
             raise RuntimeError(f"{left} records were not delivered: {problems[:1]}")
 
@@ -114,11 +114,11 @@ class KafkaServer(Server):
         try:
             for partition, end in self.end_offsets(topic).items():
                 begin, _ = consumer.get_watermark_offsets(
-                    TopicPartition(topic, partition), timeout=WITHIN
+                    TopicPartition(topic, partition), timeout=LIMIT
                 )
                 consumer.assign([TopicPartition(topic, partition, begin)])
                 for _ in range(begin, end):
-                    message = consumer.poll(WITHIN)
+                    message = consumer.poll(LIMIT)
                     if message is None or message.error():
                         raise RuntimeError(f"{topic}-{partition}: {message and message.error()}")
                     values.append(message.value())
@@ -129,7 +129,7 @@ class KafkaServer(Server):
     def end_offsets(self, topic: str) -> dict[int, int]:
         from confluent_kafka import KafkaException
 
-        deadline = time.monotonic() + WITHIN
+        deadline = time.monotonic() + LIMIT
         while True:
             try:
                 return self._end_offsets(topic)
@@ -144,10 +144,10 @@ class KafkaServer(Server):
         from confluent_kafka import TopicPartition
         from confluent_kafka.admin import OffsetSpec
 
-        partitions = self._admin.list_topics(topic, timeout=WITHIN).topics[topic].partitions
+        partitions = self._admin.list_topics(topic, timeout=LIMIT).topics[topic].partitions
         asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in partitions}
         answers = self._admin.list_offsets(asked)
-        ends = {one.partition: answer.result(WITHIN).offset for one, answer in answers.items()}
+        ends = {one.partition: answer.result(LIMIT).offset for one, answer in answers.items()}
         return dict(sorted(ends.items()))
 
     def drop_before(self, topic: str, partition: int, offset: int) -> None:
@@ -156,7 +156,7 @@ class KafkaServer(Server):
 
         asked = [TopicPartition(topic, partition, offset)]
         for answer in self._admin.delete_records(asked).values():
-            answer.result(WITHIN)
+            answer.result(LIMIT)
 
     @cached_property
     def _admin(self) -> Any:
@@ -183,7 +183,7 @@ class KafkaServer(Server):
         tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster}"]
         tool += ["--config", str(properties)]
         done = subprocess.run(
-            java(self._jars, *tool), capture_output=True, text=True, timeout=READY_WITHIN
+            java(self._jars, *tool), capture_output=True, text=True, timeout=READY_LIMIT
         )
         if done.returncode:
             raise RuntimeError(f"Kafka's storage was not formatted:\n{done.stdout}{done.stderr}")
@@ -219,7 +219,7 @@ def consumer_groups(jars: tuple[Path, ...], *arguments: str) -> str:
     """What kafka-consumer-groups prints."""
     name = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     done = subprocess.run(
-        java(jars, name, *arguments), capture_output=True, text=True, timeout=READY_WITHIN
+        java(jars, name, *arguments), capture_output=True, text=True, timeout=READY_LIMIT
     )
     if done.returncode:
         raise RuntimeError(f"kafka-consumer-groups failed:\n{done.stdout}{done.stderr}")

@@ -10,7 +10,8 @@ import subprocess
 from itertools import count
 from pathlib import Path
 
-from services.server import READY_WITHIN, Server, free_port
+from ports import free_port
+from services.server import READY_WITHIN, Server
 
 USER = "floodmark"
 

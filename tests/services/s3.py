@@ -9,7 +9,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from services.server import Server, answers, free_port, java
+from ports import free_port
+from services.server import Server, answers, java
 
 QUIET = '<configuration><root level="OFF"/></configuration>'
 

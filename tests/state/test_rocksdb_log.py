@@ -74,7 +74,7 @@ def test_a_manifest_that_rocksdb_would_try_for_ever_is_refused(tmp_path: Path) -
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 3
     assert "MANIFEST" in done.stderr

@@ -235,7 +235,7 @@ def test_a_stop_that_was_asked_for_is_no_failure(root: Path, number: int) -> Non
         url = server.stderr.readline().rsplit(" at ", 1)[1].strip()
         assert Server(url).get("/api/health").status == 200
         server.send_signal(number)
-        _, told = server.communicate(timeout=60)
+        _, told = server.communicate(timeout=300)
         assert server.returncode == 0, told
         assert "Traceback" not in told
 
@@ -258,7 +258,7 @@ def test_it_ends_although_its_storage_is_silent() -> None:
             assert Server(serves.rsplit(" at ", 1)[1].strip()).get("/").status == 200
             server.send_signal(signal.SIGTERM)
             try:
-                _, told = server.communicate(timeout=20)
+                _, told = server.communicate(timeout=120)
             finally:
                 server.kill()
         assert server.returncode == 0, told

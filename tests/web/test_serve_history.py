@@ -21,6 +21,7 @@ from floodmark.fleet.alerts import Alert
 from floodmark.fleet.retention import PartSample
 from floodmark.web.history import BatchSample, History, Sample
 from floodmark.web.notify import Notifier
+from patience import wait_until
 from served import serving
 
 DAY = 86_400_000
@@ -58,13 +59,15 @@ def test_a_history_of_many_streams_is_thinned_out_quickly(tmp_path: Path) -> Non
     """A day of a hundred streams; while it goes on, others are not held up."""
     history = History(tmp_path / "h.sqlite", 14 * DAY)
     now = 100 * DAY
+    began = time.process_time()
     for number in range(100):
         times = range(now - 2 * DAY, now - DAY, 60_000)
         history.add((f"{number:04}", sample(at)) for at in times)
         history.add_batches((f"{number:04}", BatchSample(at // 60_000, at)) for at in times)
-    began = time.process_time()
+    added = time.process_time() - began
     history.prune(now)
-    assert time.process_time() - began < 15
+    # By rows and not by streams times rows: that would be a hundred times as much.
+    assert time.process_time() - began - added < 10 * added
     assert history.problem is None
     assert len(history.samples("0007")) == len(history.batches("0007")) == 144
     history.add([("0007", sample(now - DAY + 60_000)), ("0007", sample(now - DAY + 120_000))])
@@ -125,13 +128,6 @@ def receiver(status: int = 200) -> Iterator[tuple[str, list[Any]]]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/hook?token=s3cr3t-token-x", posted
         server.shutdown()
-
-
-def wait_until(fits: Any) -> None:
-    deadline = time.monotonic() + 20
-    while not fits():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_an_alert_is_posted_once_and_again_when_it_is_over(tmp_path: Path) -> None:
@@ -207,6 +203,6 @@ def test_a_receiver_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.Monk
             notifier.post(Alert("stalled", "id", "name", "/path", "words", number))
         ended = threading.Thread(target=notifier.close, daemon=True)
         ended.start()
-        ended.join(10)
+        ended.join(300)
         assert not ended.is_alive()
         assert "one was dropped" in warned[0]

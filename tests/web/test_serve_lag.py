@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import samples
 from floodmark.connectors.kafka.admin import Admin
 from floodmark.connectors.kafka.group import AdminGroups
+from patience import wait_until
 from served import serving
 
 if TYPE_CHECKING:
@@ -46,12 +46,10 @@ def test_lag_retention_and_groups(
 
         # Retention removes what the stream has not read.
         kafka.drop_before(topic, 0, 13)
-        deadline = time.monotonic() + 20
-        while True:
-            told = server.get(address).json["overtaking"]
-            if told and told["lost"]:
-                break
-            assert time.monotonic() < deadline, told
-            time.sleep(0.1)
+        told = wait_until(lambda: _lost(server.get(address).json["overtaking"]))
         assert told["lost"] == 3
         assert f"3 records of {topic}/0" in told["words"]
+
+
+def _lost(told: Any) -> Any:
+    return told if told and told["lost"] else None

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,16 +18,8 @@ from floodmark.web.reading import shown_finding
 from floodmark.web.watch import Fleet
 from floodmark.web.watched import WatchOptions
 from floodmark.web.workers import Workers
+from patience import LIMIT, wait_until
 from served import serving
-
-WITHIN = 20.0
-
-
-def wait_until(fits: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + WITHIN
-    while not fits():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_links_and_odd_names_are_not_followed_and_said(tmp_path: Path) -> None:
@@ -56,7 +46,7 @@ def test_what_is_found_is_shown_while_the_rest_is_looked_for(
 
     def level(self: LocalFiles, folder: str = "") -> Folder:
         if folder == "slow":
-            go_on.wait(WITHIN)
+            go_on.wait(LIMIT)
         return plain(self, folder)
 
     monkeypatch.setattr(LocalFiles, "level", level)
@@ -96,7 +86,7 @@ def test_a_job_that_fails_does_not_end_its_thread() -> None:
     workers = Workers("test", 1, 10.0, failed.append)
     workers.add(lambda: 1 // 0)  # type: ignore[arg-type, return-value]
     workers.add(done.set)
-    assert done.wait(WITHIN)
+    assert done.wait(LIMIT)
     workers.close()
     assert [type(error) for error in failed] == [ZeroDivisionError]
 

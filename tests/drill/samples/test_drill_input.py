@@ -74,7 +74,7 @@ def test_a_line_server_gives_each_line_once(tmp_path: Path) -> None:
     try:
         with socket.create_connection(("127.0.0.1", server.port), 5) as reader:
             assert reader.recv(100) == b"line 0\n"
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 300
         with socket.create_connection(("127.0.0.1", server.port), 5) as reader:
             reader.settimeout(10)
             assert reader.recv(100) == b"line 1\n"
