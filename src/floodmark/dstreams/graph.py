@@ -83,7 +83,14 @@ def _stream(found: JavaObject, all_streams: list[JavaObject]) -> DStream:
         millis(found.get("durationToRemember")) if is_files else None,
         initial if is_files and type(initial) is int else None,
         parents,
+        is_files and _is_of_application(found.get("filter")),
     )
+
+
+def _is_of_application(filter_: Any) -> bool:
+    """Spark's own filter, of textFileStream, is a lambda of the file stream's class."""
+    own = "org/apache/spark/streaming/dstream/FileInputDStream$"
+    return isinstance(filter_, JavaObject) and filter_.get("implClass") != own
 
 
 def scope_name(scope: Any) -> str | None:

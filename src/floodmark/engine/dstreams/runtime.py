@@ -362,7 +362,7 @@ class _Run:
             self._say(words)
         for at, (_, pairs) in enumerate(carried.states if len(carried.states) > 1 else ()):
             self._say(
-                f"the state of stream {found.state_streams[at]} ({len(pairs):,} keys) goes to "
+                f"the state of stream {found.lasting_streams[at]} ({len(pairs):,} keys) goes to "
                 f"updateStateByKey number {at + 1} of the new code, in the order of its outputs"
             )
         if again:
