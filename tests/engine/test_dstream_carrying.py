@@ -163,7 +163,7 @@ def test_files_from_before_the_stream_are_said() -> None:
     assert one.passed_over == ("in/a",)
     assert told_files(one) == (
         "in: files that count as read: 2; files that the state does not hold, and that are read "
-        "now: 1. 1 of those that count as read are older than the old application's stream, which "
+        "now: 1. Of those that count as read, 1 is older than the old application's stream, which "
         "passed over them (a)."
     )
 

@@ -282,10 +282,11 @@ def told_files(one: InputFiles) -> str:
         f"not hold, and that are read now: {len(one.unread):,}."
     )
     if one.passed_over:
+        is_ = "is" if len(one.passed_over) == 1 else "are"
+        first = one.passed_over[0].rpartition("/")[2]
         words += (
-            f" {len(one.passed_over):,} of those that count as read are older than the old "
-            "application's stream, which passed over them"
-            f" ({one.passed_over[0].rpartition('/')[2]})."
+            f" Of those that count as read, {len(one.passed_over):,} {is_} older than the old "
+            f"application's stream, which passed over them ({first})."
         )
     return words
 
