@@ -173,6 +173,7 @@ def test_founded_recovered_refused_and_carried_over(
     seen = _run(root, FIRST, {"c1": 10.5, "c2": 4.0}, saved=1)
     assert any("begins a new context" in words for words in seen.said)
     assert any("state saved every 1 s" in words for words in seen.said)
+    assert any(words.startswith("passes over 1 file that was in") for words in seen.said)
     inside = floodmark.inspect(str(root / "cp")).dstreams
     assert inside is not None
     assert (inside.batch_ms, inside.state_interval_ms) == (500, 1000)
@@ -202,6 +203,8 @@ def test_founded_recovered_refused_and_carried_over(
     wanted = {"c1": {"sum": 12.0}, "c2": {"sum": 10.5}, "c3": {"sum": 1.0}}
     seen = _run(root, SECOND, wanted, fresh_with_state=True, reshaping=str(reshape))
     assert any(words.startswith("takes over 2 keys") for words in seen.said)
+    older = "1 is older than the old application's stream, which passed over them (before.csv)."
+    assert any(older in words for words in seen.said), seen.said
     # And from then on the new code recovers as any other.
     _put(root, "d.csv", "c3,2\n")
     wanted["c3"] = {"sum": 3.0}
