@@ -83,6 +83,8 @@ class Plain(Campaign):
                     self.until(process, self.is_equal)  # it has made up for what it missed
                 else:
                     self.until_there(process, totals)
+                    if self.chance.random() < 0.75:  # else it may die before its first save
+                        self.until(process, self.has_state)
                 self._feed(self.chance.uniform(3, 15))
             finally:
                 self.kill(process)
@@ -100,6 +102,8 @@ class Plain(Campaign):
         _until(is_there, "the script has put nothing out", 600)
 
     def has_state(self) -> bool:
+        if not self.is_founded():
+            return False
         inside = self.inside()
         return (
             bool(inside.state_streams)
@@ -129,6 +133,7 @@ def _left(plain: Plain) -> None:
     if not plain.has_state():
         _refused(done)
         assert not (plain.root / "new").exists()
+        print("refused: no state was saved")
         return
     assert done.returncode == 0, done.stdout + done.stderr
     for _ in range(2):
@@ -146,6 +151,7 @@ def _begun_anew(plain: Plain) -> None:
     assert "nobody has noted which code made this context" in refused.stderr
     if not plain.has_state():
         _refused(command(*words, "--fresh-with-state", cwd=plain.root))
+        print("refused: no state was saved")
         return
     for option in (("--fresh-with-state",), ()):
         with (plain.root / "run.log").open("ab") as log:
