@@ -24,6 +24,7 @@ from floodmark.engine.dstreams.carrying import require_whole_state
 from floodmark.engine.dstreams.declaration import dstream
 from floodmark.engine.dstreams.founding import _zero_after
 from floodmark.engine.dstreams.intervals import milliseconds_of, state_interval
+from floodmark.engine.dstreams.starting import Starting
 from floodmark.errors import CannotRead, FloodmarkError, InUse, Refused, WouldLose, WrongUse
 
 APP = """
@@ -112,7 +113,7 @@ class Seen:
     def _watch(self) -> None:
         from pyspark.streaming import StreamingContext
 
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while time.monotonic() < deadline and not self._reached():
             time.sleep(0.05)
         self.late = not self._reached()
@@ -162,7 +163,7 @@ def test_founded_recovered_refused_and_carried_over(
         """Once the context is there."""
 
         def wait() -> None:
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 300
             while not list((root / "cp").glob("checkpoint-*")) and time.monotonic() < deadline:
                 time.sleep(0.05)
             _put(root, name, lines)
@@ -232,6 +233,20 @@ def _leave(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         rows = json.loads((root / "structured.json").read_text())
         assert rows.items() >= expected.items()
         _put(root, "f.csv", "c1,1\n")
+
+
+def test_a_start_that_takes_long_is_not_waited_for() -> None:
+    go_on = threading.Event()
+    starting = Starting(go_on.wait)
+    assert not starting.is_over(0.01)
+    go_on.set()
+    assert starting.is_over(60)
+
+    def fail() -> None:
+        raise ValueError("no such folder")
+
+    with pytest.raises(ValueError, match="no such folder"):
+        Starting(fail).is_over(60)
 
 
 @pytest.mark.parametrize(
