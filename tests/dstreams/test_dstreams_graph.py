@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import struct
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -201,16 +200,18 @@ def test_where_kafka_goes_on_after_a_state() -> None:
         2000: (OffsetRange("orders", 0, 10, 12), OffsetRange("orders", 1, 7, 7)),
     }
     stream = DStream("DirectKafkaInputDStream", offsets=ranges)
-    found = DStreamsCheckpoint((1000,), "checkpoint-1000", None, 1, 1, 1, (), (), streams=(stream,))
+    found = DStreamsCheckpoint(
+        (1000,), "checkpoint-1000", None, 1000, 1, 1, (), (), streams=(stream, DStream("State"))
+    )
     for as_of, ends in (
         (1000, {"0": 10, "1": 7}),
-        (1500, {"0": 10, "1": 7}),
-        (500, {"0": 0, "1": 5}),
+        (2000, {"0": 12, "1": 7}),
+        (0, {"0": 0, "1": 5}),
     ):
-        start = _kafka_start(found, as_of)
+        start = _kafka_start("cp", found, 0, as_of)
         assert start is not None
         assert start.sources == (KafkaStart({"orders": ends}),)
-    assert _kafka_start(replace(found, streams=()), 1000) is None
+    assert _kafka_start("cp", found, 1, 1000) is None  # the stream of Kafka is not behind it
     batch = dstream_batches(found)[-1]
     assert batch.sources[0].kind == "kafka"
     assert batch.sources[0].offset == {"orders": {"0": 12, "1": 7}}

@@ -28,16 +28,19 @@ from floodmark.engine.dstreams.carrying import (
     _reshape,
     old_state,
     require_all_saved,
+    require_no_window,
     require_remembered,
     set_aside,
     state_time,
     told_files,
+    unread_inputs,
 )
 from floodmark.engine.dstreams.code_notes import CodeChanged, code_of, noted_code, require_same_code
 from floodmark.engine.dstreams.declaration import dstream
 from floodmark.engine.dstreams.leaving import _chosen, _kafka_start, _require_taken
 from floodmark.engine.dstreams.quiet import require_quiet, require_stopped
 from floodmark.errors import CannotRead, InUse, NoAnswer, NotACheckpoint, WouldLose, WrongUse
+from floodmark.state.files.framing import decompress
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
 from rules.examples import golden
@@ -160,7 +163,7 @@ def test_files_from_before_the_stream_are_said() -> None:
     assert one.passed_over == ("in/a",)
     assert told_files(one) == (
         "in: files that count as read: 2; files that the state does not hold, and that are read "
-        "now: 1. 1 of those that count as read are older than the old application's stream, which "
+        "now: 1. Of those that count as read, 1 is older than the old application's stream, which "
         "passed over them (a)."
     )
 
@@ -306,3 +309,44 @@ def test_leaving_says_which_state_is_meant(tmp_path: Path, capsys: Capture) -> N
     err = capsys.readouterr().err
     assert "4 (InternalMapWithStateDStream), 9 (StateDStream)" in err
     assert "--stream 4" in err
+
+
+def test_a_window_is_no_state_that_goes_on(tmp_path: Path) -> None:
+    """Nor are the rows of one batch, which any stream saves when it is told to."""
+    window = DStream(
+        "PythonReducedWindowedDStream", checkpoint_interval_ms=1000, rdds={1000: "x/rdd-1"}
+    )
+    mapped = replace(window, kind="PythonTransformedDStream")
+    found = _found(_rdd(0, 1000), _rdd(1, 1000), _rdd(2, 1000), streams=(window, mapped, STATE))
+    assert found.state_streams == (0, 1, 2)
+    assert found.lasting_streams == (2,)
+    with pytest.raises(WouldLose, match=r"a window cannot be carried over: stream 0 "):
+        require_no_window("cp", found)
+    require_no_window("cp", replace(found, streams=(mapped, STATE)))
+    assert _chosen("cp", found, None) == 2
+    for stream in (0, 1):
+        with pytest.raises(NoAnswer, match="no state that goes on"):
+            _chosen("cp", found, stream)
+    with pytest.raises(NoAnswer, match="no stream of this application has saved a state"):
+        _chosen("cp", replace(found, streams=(window, mapped)), None)
+
+
+def test_files_that_a_function_chooses_are_not_guessed(tmp_path: Path) -> None:
+    own = b"org/apache/spark/streaming/dstream/FileInputDStream$"
+    tree = golden("4.2/dstreams-scala")
+    newest = "checkpoint-1794832881000"
+    content = decompress(tree[newest])
+    assert own in content
+    other = b"org/example/streaming/sales/OrdersOfTodayInputFolder"
+    assert len(other) == len(own)
+    for data, chooses in ((content, False), (content.replace(own, other), True)):
+        place = samples.write(tmp_path / str(chooses), {**tree, newest: data})
+        found = load(open_files(str(place))).dstreams
+        assert found is not None
+        assert found.streams[0].has_own_filter is chooses
+    with pytest.raises(WouldLose, match="a function of the old application says"):
+        unread_inputs(None, "cp", found, 0, 9)
+    # Only what is behind the state counts: the receiver is behind another stream.
+    assert [found.streams[at].kind for at in found.inputs_of(9)].count("FileInputDStream") == 1
+    assert "PluggableInputDStream" not in {found.streams[at].kind for at in found.inputs_of(9)}
+    assert found.inputs_of(10) == {1, 10}

@@ -24,6 +24,7 @@ from floodmark.engine.dstreams.carrying import require_whole_state
 from floodmark.engine.dstreams.declaration import dstream
 from floodmark.engine.dstreams.founding import _zero_after
 from floodmark.engine.dstreams.intervals import milliseconds_of, state_interval
+from floodmark.engine.dstreams.starting import Starting
 from floodmark.errors import CannotRead, FloodmarkError, InUse, Refused, WouldLose, WrongUse
 
 APP = """
@@ -173,6 +174,7 @@ def test_founded_recovered_refused_and_carried_over(
     seen = _run(root, FIRST, {"c1": 10.5, "c2": 4.0}, saved=1)
     assert any("begins a new context" in words for words in seen.said)
     assert any("state saved every 1 s" in words for words in seen.said)
+    assert any(words.startswith("passes over 1 file that was in") for words in seen.said)
     inside = floodmark.inspect(str(root / "cp")).dstreams
     assert inside is not None
     assert (inside.batch_ms, inside.state_interval_ms) == (500, 1000)
@@ -202,6 +204,8 @@ def test_founded_recovered_refused_and_carried_over(
     wanted = {"c1": {"sum": 12.0}, "c2": {"sum": 10.5}, "c3": {"sum": 1.0}}
     seen = _run(root, SECOND, wanted, fresh_with_state=True, reshaping=str(reshape))
     assert any(words.startswith("takes over 2 keys") for words in seen.said)
+    older = "1 is older than the old application's stream, which passed over them (before.csv)."
+    assert any(older in words for words in seen.said), seen.said
     # And from then on the new code recovers as any other.
     _put(root, "d.csv", "c3,2\n")
     wanted["c3"] = {"sum": 3.0}
@@ -229,6 +233,20 @@ def _leave(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         rows = json.loads((root / "structured.json").read_text())
         assert rows.items() >= expected.items()
         _put(root, "f.csv", "c1,1\n")
+
+
+def test_a_start_that_takes_long_is_not_waited_for() -> None:
+    go_on = threading.Event()
+    starting = Starting(go_on.wait)
+    assert not starting.is_over(0.01)
+    go_on.set()
+    assert starting.is_over(60)
+
+    def fail() -> None:
+        raise ValueError("no such folder")
+
+    with pytest.raises(ValueError, match="no such folder"):
+        Starting(fail).is_over(60)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from floodmark.checkpoint.dstreams.folder import FILE_STREAM, DStream, Graph, OffsetRange
@@ -42,6 +43,7 @@ def _graph(found: JavaObject, objects: list[JavaObject], codec: str | None) -> G
         raise MalformedFile("the Checkpoint in it has no graph or no time")
     conf = {str(key): str(value) for key, value in pairs(found.get("sparkConfPairs"))}
     streams = [one for one in objects if one.extends(_STREAM)]
+    places = {id(one): at for at, one in enumerate(streams)}
     return Graph(
         time_ms,
         millis(graph.get("batchDuration")),
@@ -53,7 +55,7 @@ def _graph(found: JavaObject, objects: list[JavaObject], codec: str | None) -> G
         text(found.get("checkpointDir")),
         tuple(one for one in items(found.get("jars")) if isinstance(one, str)),
         recorded_conf(conf),
-        tuple(_stream(one, streams) for one in streams),
+        tuple(_stream(one, places) for one in streams),
         any(one.name.startswith(_PYTHON) for one in objects),
         codec,
     )
@@ -63,14 +65,14 @@ def _times(values: list[Any]) -> list[int]:
     return [time for value in values if (time := millis(value)) is not None]
 
 
-def _stream(found: JavaObject, all_streams: list[JavaObject]) -> DStream:
+def _stream(found: JavaObject, places: Mapping[int, int]) -> DStream:
     data = found.get("checkpointData")
     held = data.get("data") if isinstance(data, JavaObject) else None
     by_time = {time: value for key, value in pairs(held) if (time := millis(key)) is not None}
     kind = found.name.rpartition(".")[2]
     is_files = kind == FILE_STREAM
     initial = found.get("initialModTimeIgnoreThreshold")
-    parents = _parents(found, all_streams)
+    parents = _parents(found, places)
     return DStream(
         kind,
         scope_name(option(found.get("baseScope"))),
@@ -83,7 +85,14 @@ def _stream(found: JavaObject, all_streams: list[JavaObject]) -> DStream:
         millis(found.get("durationToRemember")) if is_files else None,
         initial if is_files and type(initial) is int else None,
         parents,
+        is_files and _is_of_application(found.get("filter")),
     )
+
+
+def _is_of_application(filter_: Any) -> bool:
+    """Spark's own filter, of textFileStream, is a lambda of the file stream's class."""
+    own = "org/apache/spark/streaming/dstream/FileInputDStream$"
+    return isinstance(filter_, JavaObject) and filter_.get("implClass") != own
 
 
 def scope_name(scope: Any) -> str | None:
@@ -96,9 +105,8 @@ def scope_name(scope: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _parents(found: JavaObject, all_streams: list[JavaObject]) -> tuple[int, ...]:
+def _parents(found: JavaObject, places: Mapping[int, int]) -> tuple[int, ...]:
     """`parent` first: whatever field of a stream holds a stream is read by it."""
-    places = {id(one): at for at, one in enumerate(all_streams)}
     of_fields = [value for held in found.fields.values() for value in held.values()]
     values = [found.get("parent"), *items(found.get("parents")), *of_fields]
     return tuple(dict.fromkeys(places[id(one)] for one in values if id(one) in places))

@@ -18,6 +18,9 @@ PYTHON, JVM = "python", "jvm"
 RECEIVED_METADATA = "receivedBlockMetadata"
 RECEIVED_DATA = "receivedData"
 FILE_STREAM = "FileInputDStream"
+STATE_KINDS = ("PythonStateDStream", "StateDStream", "InternalMapWithStateDStream")
+"""updateStateByKey and mapWithState. Windows save RDDs too, and any stream that is told to: these
+hold the rows of a while, and no state that goes on."""
 
 # Spark's own pattern, with a limit to what a Java long can hold.
 _GRAPH = re.compile(r"checkpoint-(\d{1,18})([\w.]*)", re.ASCII)
@@ -118,6 +121,8 @@ class DStream:
     """A file stream never takes files that are older."""
     parents: tuple[int, ...] = ()
     """Every one of `streams` that it reads."""
+    has_own_filter: bool = False
+    """A function of the application says which files a file stream takes."""
 
     __repr__ = line_text
 
@@ -220,12 +225,17 @@ class DStreamsCheckpoint:
         return tuple(at for at, one in enumerate(self.streams) if one.rdds)
 
     @property
+    def lasting_streams(self) -> tuple[int, ...]:
+        """Of the streams that save RDDs, those whose state goes on: they can be carried over."""
+        return tuple(at for at in self.state_streams if self.streams[at].kind in STATE_KINDS)
+
+    @property
     def unsaved_streams(self) -> tuple[int, ...]:
-        """The streams that are to save RDDs and have not saved one yet."""
+        """The streams with a state that goes on and of which none is saved yet."""
         return tuple(
             at
             for at, one in enumerate(self.streams)
-            if one.checkpoint_interval_ms is not None and not one.rdds
+            if one.kind in STATE_KINDS and one.checkpoint_interval_ms is not None and not one.rdds
         )
 
     def inputs_of(self, stream: int) -> frozenset[int]:

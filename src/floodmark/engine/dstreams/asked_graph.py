@@ -10,6 +10,7 @@ from floodmark.dstreams.graph import scope_name
 from floodmark.engine.dstreams.jvm_graph import private_field, walked
 from floodmark.redaction import recorded_conf
 
+_FILES = "org.apache.spark.streaming.dstream.FileInputDStream$"
 _PYTHON = "org.apache.spark.streaming.api.python."
 
 
@@ -65,7 +66,12 @@ def _stream(spark: Any, found: Any, streams: Sequence[Any]) -> DStream:
         _millis(private_field(found, "durationToRemember").get(found)) if is_files else None,
         int(private_field(found, "initialModTimeIgnoreThreshold").get(found)) if is_files else None,
         parents,
+        is_files and not _is_sparks_own(private_field(found, "filter").get(found)),
     )
+
+
+def _is_sparks_own(filter_: Any) -> bool:
+    return str(filter_.getClass().getName()).startswith(_FILES)
 
 
 def _place(parent: Any, streams: Sequence[Any]) -> int | None:

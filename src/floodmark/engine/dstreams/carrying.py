@@ -37,16 +37,17 @@ def carried_over(
     assert found is not None
     require_readable(checkpoint.path, found)
     require_all_saved(checkpoint.path, found)
-    as_of = state_time(checkpoint.path, found, found.state_streams)
+    require_no_window(checkpoint.path, found)
+    as_of = state_time(checkpoint.path, found, found.lasting_streams)
     states = [
         old_state(files, checkpoint, stream, as_of, trust, reshaping)
-        for stream in found.state_streams
+        for stream in found.lasting_streams
     ]
     return CarriedOver(
         as_of,
         tuple((one.partitions, one.pairs) for one in states),
         unread_inputs(spark, checkpoint.path, found, as_of),
-        set_aside(checkpoint, found.state_streams, as_of),
+        set_aside(checkpoint, found.lasting_streams, as_of),
     )
 
 
@@ -70,6 +71,20 @@ def require_all_saved(path: str, found: DStreamsCheckpoint) -> None:
             "it, or begin it empty.",
             f"Run the old code until it has saved it (every {interval / 1000:g} s), stop it, and "
             "try again.",
+        )
+
+
+def require_no_window(path: str, found: DStreamsCheckpoint) -> None:
+    """A window takes away what it has added: begun anew, it would take away what it never had."""
+    windows = [at for at, one in enumerate(found.streams) if one.kind.endswith("WindowedDStream")]
+    saving = [at for at in windows if found.streams[at].checkpoint_interval_ms is not None]
+    if saving:
+        raise WouldLose(
+            f"{path}: a window cannot be carried over: stream {found.named_streams(saving)}",
+            "What it has added is taken away again when its time is over, by the batches that it "
+            "was of; a new context has none of these.",
+            "Keep the rows of a window by updateStateByKey, or begin anew in another folder when "
+            "the window may begin empty.",
         )
 
 
@@ -163,7 +178,7 @@ def old_state(
     assert inside is not None
     reshape = _reshape(reshaping) if reshaping else None
     is_python = inside.language == PYTHON
-    number = inside.state_streams.index(stream)
+    number = inside.lasting_streams.index(stream)
     pairs = []
     without_order: set[str] = set()
     for _, key, value in view.pairs():
@@ -238,6 +253,14 @@ def unread_inputs(
                 "Run the old code with --old-code and stop it gracefully right after a state was "
                 "saved, or take the state alone: floodmark state CP --export state.parquet.",
             )
+        if stream.has_own_filter:
+            raise WouldLose(
+                f"{path}: which files of {stream.directory} are read, a function of the old "
+                "application says",
+                "Only the application can call it: files that it leaves out would be read now.",
+                "Let it take every file of the folder (textFileStream), or take the state alone: "
+                "floodmark state CP --export state.parquet.",
+            )
         require_remembered(path, found, stream, as_of)
         there = listed(spark, stream.directory or "")
         inputs.append(input_files(stream, as_of, last_batch(found, stream), there))
@@ -259,10 +282,11 @@ def told_files(one: InputFiles) -> str:
         f"not hold, and that are read now: {len(one.unread):,}."
     )
     if one.passed_over:
+        is_ = "is" if len(one.passed_over) == 1 else "are"
+        first = one.passed_over[0].rpartition("/")[2]
         words += (
-            f" {len(one.passed_over):,} of those that count as read are older than the old "
-            "application's stream, which passed over them"
-            f" ({one.passed_over[0].rpartition('/')[2]})."
+            f" Of those that count as read, {len(one.passed_over):,} {is_} older than the old "
+            f"application's stream, which passed over them ({first})."
         )
     return words
 

@@ -114,7 +114,14 @@ def _dstreams(checkpoint: Checkpoint) -> DStreamsCheckpoint:
 
 
 def _chosen(path: str, found: DStreamsCheckpoint, stream: int | None) -> int:
-    states, unsaved = found.state_streams, found.unsaved_streams
+    states, unsaved = found.lasting_streams, found.unsaved_streams
+    if stream in found.state_streams and stream not in states:
+        raise NoAnswer(
+            f"{path}: stream {stream} ({found.streams[stream].kind}) has no state that goes on",
+            "What it saves are the rows of a while: a window's, or one batch's.",
+            "The states of updateStateByKey and mapWithState are: "
+            f"{found.named_streams(states) or 'none'}.",
+        )
     if not states:
         raise NoAnswer(
             f"{path}: no stream of this application has saved a state",
@@ -279,7 +286,7 @@ def _as_leaving(
         "trust": asked.trust,
         "state": {asked.operator: f"{keys} keys as of batch {as_of}"},
     }
-    left = [at for at in sorted((*found.state_streams, *found.unsaved_streams)) if at != stream]
+    left = [at for at in sorted((*found.lasting_streams, *found.unsaved_streams)) if at != stream]
     notes = [
         f"The state is that of the batch of {as_of}: {keys:,} keys, {partitions} partitions. "
         "Input after that batch is read by the new query.",

@@ -38,6 +38,7 @@ from floodmark.engine.dstreams.declaration import DStreamPipeline
 from floodmark.engine.dstreams.founding import CarriedOver, Founded, found_context
 from floodmark.engine.dstreams.progress import DStreamReader
 from floodmark.engine.dstreams.quiet import require_quiet
+from floodmark.engine.dstreams.starting import Starting
 from floodmark.engine.run.ending import stopped
 from floodmark.engine.run.failure import Failure, FailureKind, is_outage, sentence_of
 from floodmark.engine.run.listeners import ToldView
@@ -205,17 +206,15 @@ class _Run:
     def _one_start(self, options: DStreamOptions, lease: Any) -> str:
         """How it ended: finished or stopped."""
         ssc = self._recovered(options)
-        try:
-            ssc.start()
-        except Exception as error:
-            return self._failed(ssc, error)
+        starting, has_started = Starting(ssc.start), False
         if self._lines is None:
             self._lines = progress_file(self._request.progress, self._location, self._say)
         reader = DStreamReader(self._pipeline.name, ssc)
         self._view.state(self._pipeline.name, "running")
         try:
             while not self._stop.asked:
-                if ssc._jssc.awaitTerminationOrTimeout(_POLL_MS):
+                has_started = has_started or starting.is_over(_POLL_MS / 1000)
+                if has_started and ssc._jssc.awaitTerminationOrTimeout(_POLL_MS):
                     self._read(reader)
                     return "finished"
                 self._read(reader)
@@ -231,6 +230,8 @@ class _Run:
                 self._read(reader)
             return self._failed(ssc, error)
         self._say("finishing the running batches")
+        if not has_started:
+            self._say("it still plans batches that it missed; a second signal ends it now")
         self._end(ssc, graceful=True)
         self._read(reader)
         return "stopped"
@@ -362,7 +363,7 @@ class _Run:
             self._say(words)
         for at, (_, pairs) in enumerate(carried.states if len(carried.states) > 1 else ()):
             self._say(
-                f"the state of stream {found.state_streams[at]} ({len(pairs):,} keys) goes to "
+                f"the state of stream {found.lasting_streams[at]} ({len(pairs):,} keys) goes to "
                 f"updateStateByKey number {at + 1} of the new code, in the order of its outputs"
             )
         if again:
