@@ -27,7 +27,7 @@ def stream(
         tree[f"offsets/{batch}"] = samples.offset_entry(batch, *texts)
     tree |= {f"sources/{name.replace('__', '/')}": data for name, data in own.items()}
     if noted is not None:
-        note = {"sources": noted, "next_batch": 0}
+        note = {"sources": noted, "next_batch": 0, "query_id": "q", "run_id": "r"}
         tree["_floodmark/starts/1.json"] = json.dumps(note).encode()
     cp = samples.write(folder / "cp", tree)
     for path in (cp, *cp.rglob("*")):
@@ -180,3 +180,34 @@ def test_files_of_a_sources_own_are_not_left_behind_without_a_word(
     floodmark.upgrade(str(cp), new, without_state=True, accept="out-of-reach", **asked)
     floodmark.upgrade(str(cp), new, execute=True, **asked)
     assert (tmp_path / "new/sources/0/rocksdb/000012.sst").read_bytes() == b"x"
+
+
+FILE_LIST = b'v1\n{"path":"/in/a","timestamp":1,"batchId":0}'
+
+
+@pytest.mark.parametrize(
+    ("space", "noted", "own", "kind", "mended"),
+    [
+        # Python's json.dumps puts a space; Spark's file source puts none.
+        (" ", None, {}, "python", False),
+        (" ", [{"kind": "mine"}], {}, "python", False),
+        # A list beside it makes it a file source's, and the spaces a doubt: nothing is written.
+        (" ", None, {"0__0": FILE_LIST}, "file", False),
+        # No list, and the last start read something that floodmark does not know.
+        ("", [{"kind": "mine"}], {}, "file", False),
+        ("", [{"kind": "kafka"}, {"kind": "mine"}], {}, "file", True),  # of other code
+        ("", [{"kind": "csv"}], {}, "file", True),
+        ("", [{"kind": "com.example.excel"}], {"0__0": FILE_LIST}, "file", True),
+        ("", None, {"0__0": FILE_LIST}, "file", True),
+        ("", None, {}, "file", True),
+    ],
+)
+def test_repair_makes_a_list_of_files_for_file_sources_alone(
+    space: str, noted: object, own: dict[str, bytes], kind: str, mended: bool, tmp_path: Path
+) -> None:
+    cp = stream(tmp_path, lambda batch: f'{{"logOffset":{space}{batch}}}', noted=noted, **own)
+    assert kinds(cp) == [kind]
+    written = {step.path for step in floodmark.repair(str(cp)).plan.steps}
+    assert any(path.startswith("sources/0/") for path in written) is mended
+    rules = {finding.rule for finding in floodmark.doctor(str(cp))}
+    assert ("file-source-log-behind" in rules) is mended

@@ -41,6 +41,24 @@ def test_a_broker_is_asked_for_its_bounds(kafka: KafkaServer, tmp_path: Path) ->
     assert "topic never-made is not there" in what
 
 
+def test_an_open_transaction_is_not_the_end_of_a_topic(kafka: KafkaServer, tmp_path: Path) -> None:
+    """A stream that reads all records stands after those of the open transaction."""
+    topic = kafka.create_topic(partitions=1)
+    kafka.produce(topic, [b"a", b"b"])
+    with kafka.open_transaction(topic, [b"c", b"d", b"e"]):
+        for offset in (2, 4, 5):
+            place = stream(tmp_path, topic, offset)
+            assert found(place, kafka) == []
+            notes = api.upgrade(place, str(tmp_path / "new"), kafka=kafka.bootstrap).plan.notes
+            assert any("still has everything that comes next" in note for note in notes)
+        [(rule, what)] = found(stream(tmp_path, topic, 6), kafka)
+        assert rule == "kafka-offset-out-of-range"
+        assert "ends at 5 (with open transactions), before offset 6" in what
+        kafka.drop_before(topic, 0, 2)  # no further than to the open transaction
+        [(_, what)] = found(stream(tmp_path, topic, 1), kafka)
+        assert "1 record from offset 1 on are out of reach" in what
+
+
 def test_a_broker_that_does_not_answer_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

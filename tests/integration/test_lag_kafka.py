@@ -84,24 +84,34 @@ def test_large_records_are_not_fetched_for_their_size(kafka: KafkaServer, tmp_pa
     assert "estimated by the first record" in source.notes[0]
 
 
-def test_an_open_transaction_counts_as_spark_and_kafkas_tools_count_it(
+def test_an_open_transaction_counts_as_the_stream_reads_it(
     kafka: KafkaServer, tmp_path: Path
 ) -> None:
-    from confluent_kafka import Producer
-
+    """To the end as Spark and Kafka's tools count, or to where committed records end; it is said
+    which.
+    """
     topic = kafka.create_topic(partitions=1)
     kafka.produce(topic, [b"a", b"b"])
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": f"t-{topic}"})
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    producer.produce(topic, b"c", partition=0)
-    producer.flush(30)
-    place = stream(tmp_path, {topic: {0: 2}})
-    assert asked(place, kafka).behind.records == 1
-    note = {"sources": [{"options": {"kafka.isolation.level": "read_committed"}}]}
-    samples.write(Path(place), {"_floodmark/starts/0.json": json.dumps(note).encode()})
-    assert asked(place, kafka).behind.records == 0
-    producer.abort_transaction(30)
+    place = stream(tmp_path / "behind", {topic: {0: 1}})
+    beyond = stream(tmp_path / "beyond", {topic: {0: 4}})
+    with kafka.open_transaction(topic, [b"c", b"d"]):
+        source = asked(place, kafka)
+        assert (source.behind.records, source.parts[0].end) == (3, 4)
+        opened = f"Transactions are open in {topic} partition 0 from offset 2: lag is counted to "
+        assert any(f"{opened}the ends of the partitions" in note for note in source.notes)
+        assert asked(beyond, kafka).behind.records == 0
+
+        note = {"sources": [{"options": {"kafka.isolation.level": "read_committed"}}]}
+        for folder in (place, beyond):
+            samples.write(Path(folder), {"_floodmark/starts/0.json": json.dumps(note).encode()})
+        source = asked(place, kafka)
+        assert (source.behind.records, source.parts[0].end) == (1, 2)
+        assert any(f"{opened}there, because the stream reads" in note for note in source.notes)
+        source = asked(beyond, kafka)  # it read all records once: nothing of it is lost
+        assert (source.behind.records, source.lost) == (0, 0)
+        assert not any("made anew" in note or "recreated" in note for note in source.notes)
+    source = asked(place, kafka)
+    assert not any("Transactions" in note for note in source.notes)
 
 
 def test_records_that_are_gone_a_topic_that_is_gone_and_one_made_anew(
@@ -120,7 +130,7 @@ def test_records_that_are_gone_a_topic_that_is_gone_and_one_made_anew(
     assert source.behind.records is None  # a part is not known, so the sum is not
     words = " ".join(source.notes)
     assert "Topic never-made is not there" in words
-    assert "partition 1 ends at 10, before offset 99" in words
+    assert "partition 1 ends at 10 (with open transactions), before offset 99" in words
 
 
 def test_names_and_numbers_that_no_kafka_has(kafka: KafkaServer, tmp_path: Path) -> None:

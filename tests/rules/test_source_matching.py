@@ -19,9 +19,14 @@ from floodmark.checkpoint.plan.tree import (
 )
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.kept_branches import without_branches
+from floodmark.rules.restarts.reason import Verdict
 from floodmark.rules.restarts.source_matching import SourceMatching
 from floodmark.rules.restarts.verdict import judge_restart
 
+NAMED = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.queryEvolution.enableSourceEvolution": "true",
+}
 A, B, C = '{"a":{"0":1}}', '{"b":{"0":2}}', '{"logOffset":4}'
 
 
@@ -114,6 +119,50 @@ def test_named_sources_are_matched_by_name() -> None:
         pins={"spark.sql.shuffle.partitions": "2"},
     )
     assert found.sources == SourceMatching((1, None), (0,))
+
+
+@pytest.mark.parametrize("noted", [True, False], ids=["noted", "no note"])
+@pytest.mark.parametrize(
+    ("line", "was", "now"),
+    [
+        (A, "kafka", "delta"),
+        (A, "kafka", "json"),
+        ('{"logOffset":3}', "json", "kafka"),
+        ('{"logOffset":3}', "csv", "rate"),
+        ('{"offset":3,"timestamp":5}', "rate-micro-batch", "text"),
+    ],
+)
+def test_a_name_that_another_kind_of_source_has_now(
+    line: str, was: str, now: str, noted: bool
+) -> None:
+    """The name is the same, and the new source cannot read the old one's offset."""
+    other = replace(kafka("b"), name="b")
+    found = meeting(
+        (f"a:{line}", f"b:{B}"),
+        {"sources": (replace(source(was), name="a"), other)} if noted else {"none": True},
+        {"sources": (other, replace(source(now), name="a"))},
+        version=2,
+        pins=NAMED,
+    )
+    assert found.sources == SourceMatching((1, None), (0,))
+    (told,) = [one for one in judge_restart(found).reasons if one.code == "FM302"]
+    assert told.what.startswith(f"Source a is {now} in the new code")
+    assert (told.verdict, told.where) == (Verdict.NEEDS_MIGRATION, "sources/a")
+
+
+@pytest.mark.parametrize(
+    ("line", "now"),
+    [
+        ('{"logOffset":3}', "csv"),  # both are files
+        (A, "eventhubs"),  # their offsets look the same, and nobody has said which it was
+        ('{"pos": 3}', "mine"),  # a source written in Python can be anything
+    ],
+)
+def test_a_name_whose_kind_may_be_the_same(line: str, now: str) -> None:
+    new = {"sources": (replace(source(now), name="a"),)}
+    found = meeting((f"a:{line}",), {"none": True}, new, version=2, pins=NAMED)
+    assert found.sources == SourceMatching((0,))
+    assert "FM302" not in {one.code for one in judge_restart(found).reasons}
 
 
 def test_check_gives_the_command() -> None:

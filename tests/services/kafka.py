@@ -6,7 +6,8 @@ import base64
 import subprocess
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -103,6 +104,22 @@ class KafkaServer(Server):
         left = producer.flush(LIMIT)
         if left or problems:
             raise RuntimeError(f"{left} records were not delivered: {problems[:1]}")
+
+    @contextmanager
+    def open_transaction(self, topic: str, values: Iterable[bytes]) -> Iterator[None]:
+        """Records of partition 0 that are written and not committed; aborted at the end."""
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": f"t-{topic}"})
+        producer.init_transactions(WITHIN)
+        producer.begin_transaction()
+        for value in values:
+            producer.produce(topic, value, partition=0)
+        producer.flush(WITHIN)
+        try:
+            yield
+        finally:
+            producer.abort_transaction(WITHIN)
 
     def consume(self, topic: str) -> list[bytes]:
         """All the values that the topic has now, partition by partition."""

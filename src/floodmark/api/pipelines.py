@@ -16,8 +16,9 @@ from floodmark.checkpoint.places.flow import (
     flow_place,
     next_folder,
 )
+from floodmark.checkpoint.text import shorten
 from floodmark.checkpoint.views.inspection import ScanEntry
-from floodmark.errors import NotACheckpoint
+from floodmark.errors import MalformedFile, NotACheckpoint
 from floodmark.screen import fields_text
 from floodmark.storage.files import Files, local_path, open_files
 
@@ -76,6 +77,13 @@ def storage_of(path: str) -> tuple[str, str | None]:
     if not is_pipeline_spec(str(path)):
         return str(path), None
     spec = read_pipeline_spec(str(path))
+    local = local_path(spec.storage)
+    if local is not None and not os.path.isabs(local):  # noqa: PTH117
+        raise MalformedFile(
+            f"{path}: the storage {shorten(spec.storage)} is relative",
+            "Nothing says from which folder on, and Spark's runner takes none but absolute ones.",
+            f"Write it with its scheme: storage: file://{os.path.abspath(local)}",  # noqa: PTH100
+        )
     return spec.storage, spec.name
 
 

@@ -15,7 +15,13 @@ class Bounds(NamedTuple):
 
     earliest: int
     end: int
-    """The next offset to be written."""
+    """The next offset to be written: records of open transactions lie before it."""
+    stable: int | None = None
+    """Where the first open transaction begins, else the end; None: nobody asked for it."""
+
+    def readable(self, committed: bool) -> int:
+        """Where reading stops now, for a stream that reads committed records alone or all."""
+        return self.stable if committed and self.stable is not None else self.end
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,8 @@ from floodmark.checkpoint.text import shorten
 from floodmark.errors import CannotRead, MalformedFile, WrongUse
 
 _LARGEST = 1 << 20
+_LARGEST_DEFINITION = 1 << 24
+_MAGIC = re.compile(r"[*?\[]")
 _GIVE = "Give the spark-pipeline.yml that `spark-pipelines run` takes."
 
 
@@ -23,7 +26,12 @@ class PipelineSpec:
     database: str | None = None
     configuration: Mapping[str, str] = field(default_factory=dict)
     includes: tuple[str, ...] = ()
-    """Globs of its definitions, from the specification's folder on."""
+    """Its definitions, from the specification's folder on: files, and folders with `/**`."""
+
+    @property
+    def folder(self) -> Path:
+        """Where its definitions lie. A link to the specification stands in a folder of its own."""
+        return self.path.parent.resolve()
 
 
 def is_pipeline_spec(path: str) -> bool:
@@ -58,12 +66,31 @@ def read_pipeline_spec(path: str) -> PipelineSpec:
 
 def definition_files(spec: PipelineSpec) -> list[Path]:
     """Its definitions, in Python and in SQL, in the order in which the runner reads them."""
-    root = spec.path.resolve().parent
-    found = []
+    root = spec.folder
+    found: list[Path] = []
     for include in spec.includes:
         pattern = f"{include}/*" if include.endswith("/**") else include
-        found += [one for one in sorted(root.glob(pattern)) if one.is_file()]
-    return [one for one in dict.fromkeys(found) if one.suffix in (".py", ".sql")]
+        try:  # Python 3.10 and 3.11 have errors of their own for `.`
+            found += [one for one in sorted(root.glob(pattern)) if one.is_file()]
+        except (OSError, ValueError, IndexError, AttributeError) as error:
+            raise MalformedFile(f"{spec.path}: {include!r} cannot be looked for: {error}") from None
+    files = [one for one in dict.fromkeys(found) if one.suffix in (".py", ".sql")]
+    for one in files:
+        _refuse_elsewhere(spec, one, root)
+    return files
+
+
+def _refuse_elsewhere(spec: PipelineSpec, file: Path, root: Path) -> None:
+    """Whoever wrote the specification may have put a link where its definitions lie."""
+    there = file.resolve()
+    if not there.is_relative_to(root):
+        raise MalformedFile(
+            f"{spec.path}: {file.relative_to(root)} is not below the specification's folder",
+            f"A link leads to {there}, and links may lead anywhere.",
+            "Put the file itself there.",
+        )
+    if there.stat().st_size > _LARGEST_DEFINITION:
+        raise MalformedFile(f"{file}: larger than 16 megabytes, so no definitions of a pipeline")
 
 
 def _text(value: object) -> str | None:
@@ -94,6 +121,12 @@ def _includes(path: str, value: object) -> tuple[str, ...]:
     for one in found:
         if one.startswith("/") or ".." in one.split("/"):
             raise MalformedFile(f"{path}: {one!r} leads out of the specification's folder")
+        if _MAGIC.search(one.removesuffix("/**")):
+            raise MalformedFile(
+                f"{path}: {shorten(one)!r} is no file, and no folder with /** after it",
+                "Spark's runner takes no other glob (PIPELINE_SPEC_INVALID_GLOB_PATTERN).",
+                "Write `- glob: {include: FOLDER/**}`.",
+            )
     return found
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from floodmark.changes.repair.earlier_batch import go_back
 from floodmark.changes.repair.seen_list import SeenList, readable, seen_list, unlisted
 from floodmark.changes.repair.working_copy import CHANGES, REPEATS, STREAM, Repeat, WorkingCopy
+from floodmark.checkpoint.file_sources import file_sources
 from floodmark.checkpoint.layout import OFFSETS
 from floodmark.connectors.files.file_log import (
     COMPACT,
@@ -51,10 +52,9 @@ def _file_sources(work: WorkingCopy) -> Iterator[tuple[str, int]]:
 def _ends(work: WorkingCopy, batch: int) -> dict[str, int]:
     """File source → the entry of its list that a batch ends with."""
     found = {}
-    for place in work.evidence.positions.get(batch, ()):
-        if about(place).lists_files and place.offset is not None:
-            with contextlib.suppress(MalformedFile):
-                found[place.id] = parse_log_offset(place.offset)
+    for place in file_sources(work.evidence, batch):
+        with contextlib.suppress(MalformedFile):
+            found[place.id] = parse_log_offset(place.offset)
     return found
 
 

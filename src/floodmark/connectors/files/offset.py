@@ -37,8 +37,11 @@ class FileSource(SourceKind):
     start_rules = ("input-file-gone",)
 
     def recognise(self, traces: Traces) -> Recognised | None:
-        if has_fields(traces.offset, _FORM):
+        if has_fields(traces.offset, _FORM) and not traces.may_be_pythons:
             return Recognised(self.name, Sureness.CERTAIN, "the offset names an entry of a list")
+        if has_fields(traces.offset, _FORM) and self.began(traces):
+            why = "the offset names an entry of a list, with spaces as Python puts them"
+            return Recognised(self.name, Sureness.PROBABLE, why)
         if type(traces.offset) is int and self.began(traces):
             why = "a bare number beside a list of files, as Spark 2.1 wrote it"
             return Recognised(self.name, Sureness.CERTAIN, why)

@@ -15,7 +15,6 @@ from floodmark.checkpoint.live_answers import Bounds
 from floodmark.connectors.kafka.live import require_client
 from floodmark.errors import CannotRead, FloodmarkError, WrongUse
 
-READ_COMMITTED = "read_committed"
 _RETENTION = ("retention.ms", "retention.bytes", "cleanup.policy")
 _UNKNOWN_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "TOPIC_EXCEPTION", "_UNKNOWN_TOPIC", "INVALID_TOPIC")
 _UNSETTLED = ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS")
@@ -118,24 +117,24 @@ class Admin:
             found[topic] = sorted(int(one.id) for one in described.partitions)
         return found
 
-    def bounds(
-        self, topics: Iterable[str], isolation: str | None = None
-    ) -> dict[str, dict[int, Bounds]]:
-        """Of each topic that is there, by partition."""
+    def bounds(self, topics: Iterable[str]) -> dict[str, dict[int, Bounds]]:
+        """Of each topic that is there, by partition, with where open transactions begin."""
         from confluent_kafka.admin import OffsetSpec
 
         partitions = self.partitions(topics)
-        earliest = self._offsets(partitions, OffsetSpec.earliest(), isolation)
-        latest = self._offsets(partitions, OffsetSpec.latest(), isolation)
+        earliest = self._offsets(partitions, OffsetSpec.earliest())
+        latest = self._offsets(partitions, OffsetSpec.latest())
+        stable = self._offsets(partitions, OffsetSpec.latest(), committed=True)
         return {
             topic: {
-                number: Bounds(earliest[topic, number], latest[topic, number]) for number in numbers
+                number: Bounds(*(found[topic, number] for found in (earliest, latest, stable)))
+                for number in numbers
             }
             for topic, numbers in partitions.items()
         }
 
     def _offsets(
-        self, partitions: Mapping[str, list[int]], spec: Any, isolation: str | None
+        self, partitions: Mapping[str, list[int]], spec: Any, committed: bool = False
     ) -> dict[Place, int]:
         from confluent_kafka import IsolationLevel, TopicPartition
 
@@ -146,13 +145,9 @@ class Admin:
         }
         if not wanted:
             return {}
-        # As Spark asks, and Kafka's own tools: with records of transactions that are still open,
+        # Kafka's own tools ask with records of transactions that are still open, and so does Spark
         # unless the stream's option says otherwise.
-        level = (
-            IsolationLevel.READ_COMMITTED
-            if isolation == READ_COMMITTED
-            else IsolationLevel.READ_UNCOMMITTED
-        )
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         try:
             asked = self.client.list_offsets(
                 wanted, isolation_level=level, request_timeout=self.seconds_left

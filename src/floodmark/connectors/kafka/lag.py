@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from floodmark.checkpoint.live_answers import Bounds
 from floodmark.checkpoint.relative_path import shown
@@ -11,11 +11,13 @@ from floodmark.connectors.behind import Behind, PartLag, SourceLag, longest, soo
 from floodmark.connectors.kafka.admin import Admin, FirstRecords, Place, TopicRetention
 from floodmark.connectors.kafka.live import SERVERS
 from floodmark.connectors.kafka.offset import parse_kafka_offset
-from floodmark.connectors.kafka.subscription import subscribed_topics
+from floodmark.connectors.kafka.reach import KafkaTrouble, shortfalls
+from floodmark.connectors.kafka.subscription import reads_committed, subscribed_topics
 from floodmark.connectors.lag import LagQuestion
 from floodmark.errors import CannotRead, FloodmarkError
 
 _TIMES_ASKED = 1000
+_OPEN_SHOWN = 3
 _NO_BYTES = "How many bytes are behind is not known: Kafka tells it only by its records."
 _BYTES = "Bytes are those of keys, values and headers, before compression"
 
@@ -26,11 +28,13 @@ def lag(question: LagQuestion) -> SourceLag:
     topics = tuple(sorted({*known, *subscribed_topics(options)}))
     servers, config = whom_to_ask(question)
     admin = Admin(servers, config, question.timeout)
-    bounds = admin.bounds(topics, options.get("kafka.isolation.level"))
+    bounds = admin.bounds(topics)
+    committed = reads_committed(options)
     notes = _of_topics(topics, known, bounds, options)
+    notes += _of_transactions(bounds, committed)
     if source.offset is None:
         ends = tuple(
-            PartLag(f"{topic}/{number}", None, found.end, found.earliest)
+            PartLag(f"{topic}/{number}", None, found.readable(committed), found.earliest)
             for topic, there in sorted(bounds.items())
             for number, found in there.items()
         )
@@ -39,13 +43,14 @@ def lag(question: LagQuestion) -> SourceLag:
             source.id, source.kind, Behind(), ends, place=servers, notes=(*notes, unknown)
         )
     places = _positions(known, bounds, assigned="assign" in options)
-    firsts, unasked = _first_records(admin, places, bounds)
+    firsts, unasked = _first_records(admin, places, bounds, committed)
     notes += unasked
     rules = admin.retention(sorted(bounds))
     notes += _of_retention(rules)
     parts = tuple(
-        _part(place, at, bounds.get(place[0], {}).get(place[1]), firsts, rules, question.now_ms)
+        _part(place, at, found, firsts, rules, question.now_ms, committed)
         for place, at in sorted(places.items())
+        for found in (bounds.get(place[0], {}).get(place[1]),)
     )
     sizes = total(part.bytes for part in parts)
     estimated = sizes is not None and _is_estimate(parts, firsts)
@@ -106,14 +111,17 @@ def _positions(
 
 
 def _first_records(
-    admin: Admin, places: Mapping[Place, int], bounds: Mapping[str, Mapping[int, Bounds]]
+    admin: Admin,
+    places: Mapping[Place, int],
+    bounds: Mapping[str, Mapping[int, Bounds]],
+    committed: bool,
 ) -> tuple[dict[Place, FirstRecords], list[str]]:
     """The first records that are not read, of partitions that have one."""
     wanted = {}
     for place, at in places.items():
         found = bounds.get(place[0], {}).get(place[1])
-        if found is not None and at < found.end:
-            wanted[place] = (max(at, found.earliest), found.end)
+        if found is not None and at < (end := found.readable(committed)):
+            wanted[place] = (max(at, found.earliest), end)
     if len(wanted) > _TIMES_ASKED:
         return {}, [f"Records are read of at most {_TIMES_ASKED:,} partitions that are behind."]
     try:
@@ -133,11 +141,14 @@ def _part(
     firsts: Mapping[Place, FirstRecords],
     rules: Mapping[str, TopicRetention | str],
     now_ms: int,
+    committed: bool,
 ) -> PartLag:
     name = f"{place[0]}/{place[1]}"
     if bounds is None or at > bounds.end:
         return PartLag(name, at, bounds and bounds.end, bounds and bounds.earliest)
-    records, first = bounds.end - at, firsts.get(place)
+    # A stream that has read records of open transactions, and may no more, waits for them.
+    end = max(at, bounds.readable(committed))
+    records, first = end - at, firsts.get(place)
     written = first.time_ms if first else None
     age = None if written is None else max(0, now_ms - written)
     age = 0 if not records else age
@@ -147,8 +158,9 @@ def _part(
         # Whole segments go, once their newest record is too old: never before this one is.
         left = max(0, rule.ms - age)
     lost = max(0, bounds.earliest - at)
-    size = _bytes(bounds.end - max(at, bounds.earliest), first)
-    return PartLag(name, at, bounds.end, bounds.earliest, records, age, left, lost, size)
+    size = _bytes(end - max(at, bounds.earliest), first)
+    stops = bounds.readable(committed)
+    return PartLag(name, at, stops, bounds.earliest, records, age, left, lost, size)
 
 
 def _bytes(offsets: int, first: FirstRecords | None) -> int | None:
@@ -190,15 +202,35 @@ def _of_topics(
         if new and known and "assign" not in options:
             many = "1 partition" if new == 1 else f"{new:,} partitions"
             notes.append(f"{topic} has {many} that the stream has not read yet: from their start.")
-        for number, at in sorted(known.get(topic, {}).items()):
-            if number in there and at > there[number].end:
-                notes.append(
-                    f"{topic} partition {number} ends at {there[number].end}, before offset {at}: "
-                    "the topic was made anew, or this is another cluster."
-                )
+    notes += [
+        f"{one.words}." for one in shortfalls(known, bounds) if one.trouble is KafkaTrouble.AHEAD
+    ]
     if "subscribepattern" in options:
         notes.append("Topics that match subscribePattern since the last batch are not counted.")
     return notes
+
+
+def _of_transactions(bounds: Mapping[str, Mapping[int, Bounds]], committed: bool) -> Iterator[str]:
+    """Which end is compared, where a partition has two."""
+    opened = [
+        f"{topic} partition {number} from offset {found.stable}"
+        for topic, there in sorted(bounds.items())
+        for number, found in there.items()
+        if found.stable is not None and found.stable < found.end
+    ]
+    shown = ", ".join(opened[:_OPEN_SHOWN])
+    more = f" and {len(opened) - _OPEN_SHOWN:,} more" if len(opened) > _OPEN_SHOWN else ""
+    if opened and committed:
+        yield (
+            f"Transactions are open in {shown}{more}: lag is counted to there, because the stream "
+            "reads committed records alone (kafka.isolation.level)."
+        )
+    elif opened:
+        yield (
+            f"Transactions are open in {shown}{more}: lag is counted to the ends of the "
+            "partitions, with their records. A stream with kafka.isolation.level=read_committed "
+            "stops before them."
+        )
 
 
 def _of_retention(rules: Mapping[str, TopicRetention | str]) -> list[str]:

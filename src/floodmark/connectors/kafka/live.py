@@ -64,6 +64,8 @@ class Cluster:
                 "group.id": "floodmark",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
+                # Else an open transaction passes for the end of a partition, which it is not.
+                "isolation.level": "read_uncommitted",
                 "log_level": 0,
                 **(options or {}),
             }

@@ -49,8 +49,8 @@ class KafkaShortfall:
                 f"{self.earliest}"
             )
         return (
-            f"{where} ends at {self.end}, before offset {self.offset}: the topic was recreated, "
-            "or this is another cluster"
+            f"{where} ends at {self.end} (with open transactions), before offset {self.offset}: "
+            "the topic was recreated, or this is another cluster"
         )
 
 
@@ -68,7 +68,7 @@ def shortfalls(
             if found is None:
                 yield KafkaShortfall(KafkaTrouble.NO_PARTITION, topic, partition, offset)
                 continue
-            earliest, end = found
+            earliest, end = found.earliest, found.end
             if offset < earliest:
                 yield KafkaShortfall(KafkaTrouble.GONE, topic, partition, offset, earliest, end)
             elif offset > end:

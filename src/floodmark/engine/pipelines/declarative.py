@@ -178,7 +178,7 @@ def _defined(spark: Any, spec: PipelineSpec, files: list[Path]) -> Definitions:
         def register_sql(self, sql_text: str, file_path: Path) -> None:
             define_sql(spark, file_path, sql_text, found)
 
-    folder = str(spec.path.resolve().parent)
+    folder = str(spec.folder)
     registry = Registry()
     sys.path.insert(0, folder)
     try:
@@ -198,7 +198,7 @@ def _defined(spark: Any, spec: PipelineSpec, files: list[Path]) -> Definitions:
 def _in_folder(spec: PipelineSpec) -> Iterator[None]:
     """The runner, too, reads definitions in the specification's folder."""
     before = Path.cwd()
-    os.chdir(spec.path.resolve().parent)
+    os.chdir(spec.folder)
     try:
         yield
     finally:

@@ -19,7 +19,7 @@ def run_spark_pipelines(
     spec: Path, conf: Mapping[str, str], arguments: Sequence[str], stdout_to_stderr: bool = False
 ) -> int:
     """The runner's own exit status. What asks this process to stop is passed on to it."""
-    words = [str(_program()), "run", "--spec", str(spec.resolve())]
+    words = [str(_program()), "run", "--spec", str(spec.absolute())]
     for key, value in conf.items():
         words += ["--conf", f"{key}={value}"]
     environment = {**os.environ, "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}

@@ -12,6 +12,7 @@ from typing import Any
 from floodmark.checkpoint.live_answers import Bounds
 from floodmark.connectors.kafka.group import HeldOffset, has_members
 from floodmark.connectors.kafka.live import SERVERS
+from floodmark.connectors.kafka.subscription import reads_committed
 from floodmark.errors import CannotRead
 
 _PREFIX = "kafka."
@@ -23,8 +24,11 @@ _CONSUMER_ONLY = ("group.id", "enable.auto.commit", "auto.offset.reset")
 class Broker:
     """Raises CannotRead where the cluster does not answer, or does not let us in."""
 
-    def __init__(self, spark: Any, client: Any, bootstrap: str = "") -> None:
+    def __init__(
+        self, spark: Any, client: Any, bootstrap: str = "", committed: bool = False
+    ) -> None:
         self._spark = spark
+        self._committed = committed
         self._client = client
         self.bootstrap = bootstrap
 
@@ -43,7 +47,7 @@ class Broker:
             client = spark._jvm.org.apache.kafka.clients.admin.AdminClient.create(conf)
         except (Py4JError, TypeError) as error:  # TypeError: there is no such class in the JVM
             raise CannotRead(_words(error)) from None
-        return Broker(spark, client, options.get(SERVERS, ""))
+        return Broker(spark, client, options.get(SERVERS, ""), reads_committed(options))
 
     def __enter__(self) -> Broker:
         return self
@@ -52,14 +56,20 @@ class Broker:
         self._client.close(self._spark._jvm.java.time.Duration.ofSeconds(2))
 
     def bounds(self, topics: Iterable[str]) -> dict[str, dict[int, Bounds]]:
-        """Of each topic that is there, by partition."""
+        """Of each topic that is there, by partition; where a source that reads committed records
+        alone stops is in `stable`.
+        """
         partitions = self._partitions(list(topics))
         spec = self._spark._jvm.org.apache.kafka.clients.admin.OffsetSpec
         earliest = self._offsets(partitions, spec.earliest())
         latest = self._offsets(partitions, spec.latest())
+        stable = self._offsets(partitions, spec.latest(), True) if self._committed else {}
         return {
             topic: {
-                number: Bounds(earliest[topic, number], latest[topic, number]) for number in numbers
+                number: Bounds(
+                    earliest[topic, number], latest[topic, number], stable.get((topic, number))
+                )
+                for number in numbers
             }
             for topic, numbers in partitions.items()
         }
@@ -83,7 +93,7 @@ class Broker:
         return found
 
     def _offsets(
-        self, partitions: Mapping[str, list[int]], spec: Any
+        self, partitions: Mapping[str, list[int]], spec: Any, committed: bool = False
     ) -> dict[tuple[str, int], int]:
         from py4j.protocol import Py4JJavaError
 
@@ -94,8 +104,12 @@ class Broker:
                 key = self._spark._jvm.org.apache.kafka.common.TopicPartition(topic, number)
                 keys[topic, number] = key
                 wanted.put(key, spec)
+        jvm = self._spark._jvm.org.apache.kafka
+        levels = jvm.common.IsolationLevel
+        level = levels.READ_COMMITTED if committed else levels.READ_UNCOMMITTED
+        how = jvm.clients.admin.ListOffsetsOptions(level)
         try:
-            answer = self._client.listOffsets(wanted).all().get()
+            answer = self._client.listOffsets(wanted, how).all().get()
         except Py4JJavaError as error:
             raise CannotRead(_words(error)) from None
         return {place: int(answer.get(key).offset()) for place, key in keys.items()}

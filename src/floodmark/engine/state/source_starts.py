@@ -136,15 +136,17 @@ def _resolved(
     given: Mapping[str, Mapping[str, int]],
     where: str,
 ) -> int:
+    # As Spark has it: what is committed later, of a transaction that is open now, is read.
+    latest = bounds.readable(committed=True)
     if where in (EARLIEST, LATEST):
-        return bounds.earliest if where == EARLIEST else bounds.end
+        return bounds.earliest if where == EARLIEST else latest
     at = given.get(topic, {}).get(str(partition))
     if at is None:
         raise WrongUse(
             f"{option}: nothing is said of {topic} partition {partition}",
             do="Give every partition; -2 is its beginning, -1 its end.",
         )
-    at = {-2: bounds.earliest, -1: bounds.end}.get(at, at)
+    at = {-2: bounds.earliest, -1: latest}.get(at, at)
     if not bounds.earliest <= at <= bounds.end:
         raise WrongUse(
             f"{option}: {topic} partition {partition} has offsets {bounds.earliest} to "

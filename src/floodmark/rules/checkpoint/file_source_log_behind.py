@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.file_sources import file_sources
 from floodmark.checkpoint.layout import SOURCES
 from floodmark.connectors.files.offset import parse_log_offset
-from floodmark.connectors.registry import about
 from floodmark.errors import MalformedFile
 from floodmark.rules.finding import Finding, Rule, Severity
 from floodmark.rules.mend import Mend
@@ -27,9 +27,7 @@ RULE = Rule(
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     newest = max(evidence.positions, default=None)
-    for source in evidence.positions.get(newest, ()) if newest is not None else ():
-        if not about(source).lists_files or source.offset is None:
-            continue
+    for source in file_sources(evidence, newest) if newest is not None else ():
         try:
             wanted = parse_log_offset(source.offset)
         except MalformedFile:

@@ -22,19 +22,34 @@ RULE = Rule(
     "says; state and the other sources go on.",
 )
 
+_NEW_NAME = (
+    "A source of another kind is another source: give it a name that the checkpoint does not know, "
+    "and it begins as its code says."
+)
+
 
 def check(comparison: Comparison) -> Iterator[Reason]:
-    if comparison.named_sources():
-        return
-    for at, old in comparison.sources.replaced:
+    for at, old in _in_one_place(comparison):
         held, now = comparison.held_sources[old], comparison.new.sources[at]
         if family(held.kind) != family(now.kind):
+            name = f"Source {at}" if now.name is None else f"Source {now.name}"
             yield reason(
                 RULE,
                 Verdict.NEEDS_MIGRATION,
-                f"Source {at} is {now.kind} in the new code; the checkpoint's offset is "
-                f"{held.kind}'s.",
+                f"{name} is {now.kind} in the new code; the checkpoint's offset is {held.kind}'s.",
                 f"{SOURCES}/{held.position.id}",
-                do=what_to_do(comparison),
+                do=f"{'' if now.name is None else _NEW_NAME} {what_to_do(comparison)}".lstrip(),
                 migrate=migrate_options(comparison),
             )
+
+
+def _in_one_place(comparison: Comparison) -> Iterator[tuple[int, int]]:
+    """(new place, old place): a name is a place of its own, wherever it stands in the plan."""
+    if not comparison.named_sources():
+        yield from comparison.sources.replaced
+        return
+    held, new = comparison.held_sources, comparison.new.sources
+    gone = {held[old].name: old for old in comparison.sources.removed}
+    for at in comparison.sources.added:
+        if new[at].name in gone:
+            yield at, gone[new[at].name]

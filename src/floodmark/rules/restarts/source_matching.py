@@ -201,15 +201,13 @@ def _places(found: Sequence[int]) -> str:
 
 
 def _likeness(held: HeldSource, new: SourceOutline, table: str | None) -> int:
+    by_kind = _by_kind(held, new)
     if held.name is not None and new.name is not None:
-        return _EXACTLY if held.name == new.name else _OTHER
-    if held.noted is None and about(held.position).any_form:
-        return _PERHAPS
-    mine = family(held.kind)
-    if mine != family(new.kind):
-        is_alike = held.noted is None and new.kind in look_alikes(held.position.kind)
-        return _PERHAPS if is_alike else _OTHER
-    known = kind_named(mine)
+        # A name says whose offset it is, and not that another kind of source can read it.
+        return _EXACTLY if held.name == new.name and by_kind != _OTHER else _OTHER
+    if by_kind != _SAME:
+        return by_kind
+    known = kind_named(family(held.kind))
     if known.has_topics:
         found = _by_topics(held, new)
     elif known.lists_files:
@@ -223,6 +221,15 @@ def _likeness(held: HeldSource, new: SourceOutline, table: str | None) -> int:
     if found == _SAME and held.noted is not None and _read_alike(held.noted, new):
         return _EXACTLY
     return found
+
+
+def _by_kind(held: HeldSource, new: SourceOutline) -> int:
+    if held.noted is None and about(held.position).any_form:
+        return _PERHAPS
+    if family(held.kind) == family(new.kind):
+        return _SAME
+    is_alike = held.noted is None and new.kind in look_alikes(held.position.kind)
+    return _PERHAPS if is_alike else _OTHER
 
 
 def _read_alike(noted: SourceOutline, new: SourceOutline) -> bool:

@@ -1,0 +1,51 @@
+"""Says which sources of a batch are file sources, by all that tells it. Pure.
+
+A list of seen files is written anew by `repair`, so a form that others can write is not enough:
+a source written in Python may count in `logOffset` as well, and keeps no list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from floodmark.checkpoint.evidence import Evidence
+from floodmark.checkpoint.layout import SOURCES
+from floodmark.connectors.registry import about, kind_of_format, recognise
+from floodmark.connectors.source import SourceOffset, Sureness, Traces
+
+
+def file_sources(evidence: Evidence, batch: int) -> Iterator[SourceOffset]:
+    """The sources that keep a list of files, as they stand after a batch."""
+    for at, source in enumerate(evidence.positions.get(batch, ())):
+        if not about(source).lists_files or source.offset is None:
+            continue
+        initial = evidence.checkpoint.initial.get(source.id)
+        found = recognise(Traces(source.offset, source.text, initial))
+        has_list = any(
+            file.path.startswith(f"{SOURCES}/{source.id}/") for file in evidence.checkpoint.files
+        )
+        if found is None or found.sureness is not Sureness.CERTAIN:
+            continue
+        if has_list or not _is_of_others(_noted_kind(evidence, source.id, at)):
+            yield source
+
+
+def _noted_kind(evidence: Evidence, source: str, at: int) -> str:
+    note: Mapping[str, Any] = evidence.starts[-1].note if evidence.starts else {}
+    listed = note.get("sources")
+    noted = (
+        [one if isinstance(one, dict) else {} for one in listed] if isinstance(listed, list) else []
+    )
+    named = next((one for one in noted if one.get("name") == source), None)
+    if named is None and len(noted) == len(evidence.checkpoint.sources):
+        named = noted[at]
+    return str((named or {}).get("kind") or "").strip().lower()
+
+
+def _is_of_others(noted: str) -> bool:
+    """The last start read something else than files there."""
+    if not noted:
+        return False
+    kind = kind_of_format(noted)
+    return kind is None or not kind.lists_files
