@@ -53,6 +53,14 @@ def test_advice_names_what_mends_it(sink: DrilledSink, words: str) -> None:
     assert advice.startswith("out: ")
 
 
+def test_the_file_sink_is_not_proposed_to_a_query_in_update_mode() -> None:
+    found = point_result("after-sink", 1, {"out": compare_sinks(ROWS, [*ROWS, ROWS[0]])})
+    sink = DrilledSink("out", "json", "function")
+    (advice,) = advice_for([found], [sink], ["json"], "Update")
+    assert "writeStream" not in advice
+    assert "Write a Delta table with once.delta" in advice
+
+
 def test_a_survivor_gets_no_advice() -> None:
     result = point_result("after-sink", 1, {"out": compare_sinks(ROWS, ROWS)})
     assert result.survived
