@@ -101,10 +101,10 @@ class MalformedFile(FloodmarkError):
 class UnknownVersion(MalformedFile):
     """The file says a version that is newer than what this release reads."""
 
-    def __init__(self, found: str, newest: str) -> None:
+    def __init__(self, found: str, newest: str, writer: str = "Spark") -> None:
         super().__init__(
             f"format version {found!r}; this floodmark reads up to {newest!r}",
-            "A newer Spark probably wrote it.",
+            f"A newer {writer} probably wrote it.",
             "Upgrade floodmark.",
         )
         self.found = found

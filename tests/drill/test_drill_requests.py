@@ -38,6 +38,11 @@ def test_what_is_refused_before_anything_runs(
     rows = str(tmp_path / "rows.jsonl")
     with pytest.raises(NotEmpty, match="--scratch"):
         api.drill(str(app), input=rows, scratch=str(tmp_path))
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "1.json").write_text('{"n": 1}')
+    with pytest.raises(WrongUse, match="lies in the sample"):
+        api.drill(str(app), input=str(tmp_path / "files"), scratch=str(tmp_path / "files" / "x"))
+    assert [one.name for one in (tmp_path / "files").iterdir()] == ["1.json"]
     with pytest.raises(WrongUse, match="no such point"):
         api.drill(str(app), input=rows, point="before-lunch")
     with pytest.raises(WrongUse, match="not a PostgreSQL database"):
@@ -87,7 +92,15 @@ def test_a_drill_that_killed_nobody_is_no_yes(
 ) -> None:
     beginning = SimpleNamespace(batch=None, checkpoint=None, why="")
     facts = SimpleNamespace(
-        rows=3, wrote=True, is_stateful=False, notes=(), sources=(), late=0, batches=1, refused=()
+        rows=3,
+        wrote=True,
+        is_stateful=False,
+        notes=(),
+        sources=(),
+        late=0,
+        batches=1,
+        refused=(),
+        output_mode="Append",
     )
     facts.beginning = beginning
     undisturbed = SimpleNamespace(folder=tmp_path, rows=dict, facts=lambda: facts)

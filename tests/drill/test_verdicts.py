@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from floodmark.cli.drill import text
 from floodmark.drills.advice import DrilledSink, advice_for
 from floodmark.drills.comparing import compare_sinks, point_result
+from floodmark.engine.drill.drill import Drill
 
 ROWS = [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}, {"id": 3, "v": "c"}]
 
@@ -51,6 +55,14 @@ def test_advice_names_what_mends_it(sink: DrilledSink, words: str) -> None:
     (advice,) = advice_for([point_result("after-sink", 1, {"out": found})], [sink], ["json"])
     assert words in advice
     assert advice.startswith("out: ")
+
+
+def test_the_file_sink_is_not_proposed_to_a_query_in_update_mode() -> None:
+    found = point_result("after-sink", 1, {"out": compare_sinks(ROWS, [*ROWS, ROWS[0]])})
+    sink = DrilledSink("out", "json", "function")
+    (advice,) = advice_for([found], [sink], ["json"], "Update")
+    assert "writeStream" not in advice
+    assert "Write a Delta table with once.delta" in advice
 
 
 def test_a_survivor_gets_no_advice() -> None:
@@ -111,3 +123,15 @@ def test_a_total_that_is_counted_twice_is_wrong_and_not_a_clock() -> None:
     more = compare_sinks([*before, {"k": "b", "total": 9}], [*before, {"k": "b", "total": 9},
                                                              {"k": "b", "total": 16}])  # fmt: skip
     assert (more.repeated, more.wrong, more.only_in) == (0, 1, ()), "no row of the undisturbed run"
+
+
+def test_what_was_not_carried_out_is_no_part_of_the_yes() -> None:
+    result = point_result("after-sink", 1, {"out": compare_sinks(ROWS, ROWS)})
+    found = Drill(
+        "a.py", True, ("json",), (DrilledSink("out", "delta", "function"),), None, None, "none",
+        3, 0, 1, (result,), (),
+    )  # fmt: skip
+    assert text(found).endswith("It survives: nothing was lost, nothing was repeated.")
+    told = text(replace(found, refused=("the pipeline connects to db:1 (a.py, line 7)",)))
+    assert told.endswith("What was not carried out was not tried.")
+    assert "It survives" not in told

@@ -7,7 +7,7 @@ import os
 import runpy
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from replays import files_of
 
 from floodmark import api
+from floodmark.cli.compare import text
+from floodmark.engine.proof.compare import CodeComparison
 from floodmark.engine.proof.row_diff import RowCounts, compare_rows
 from floodmark.errors import NotEmpty, WrongUse
 
@@ -252,3 +254,76 @@ def test_rows_are_matched_by_key_or_as_a_whole() -> None:
     counts, found = compare_rows(7, [*old, old[0]], new, [], ["k", "s"])
     assert counts == RowCounts(1, 0, 3, 2)
     assert next(dict(one.old[0]) for one in found if one.old) == old[0], "it was there twice"
+
+
+def test_rows_without_a_common_column_are_not_equal() -> None:
+    counts, found = compare_rows(7, [{"a": 1}, {"a": 1}], [{"b": 1}], [], [])
+    assert counts == RowCounts(0, 0, 2, 1)
+    assert [dict((*one.old, *one.new)[0]) for one in found] == [{"a": 1}, {"a": 1}, {"b": 1}]
+
+
+FILE_SINK = """\
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate().newSession()
+rows = spark.readStream.schema("k string, v long").option("maxFilesPerTrigger", 1).json({source!r})
+out = rows.selectExpr("k", "v", "v + {more} AS w")
+out.writeStream.format("json").option("checkpointLocation", {place!r}).option("path", {sink!r})\\
+    .trigger(availableNow=True).start().awaitTermination()
+"""
+
+
+@pytest.mark.spark
+def test_a_file_sink_that_is_ahead_of_the_first_batch_is_no_matter(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Its own log has all of the batches; new code for another folder can be compared as well."""
+    places = {name: str(tmp_path / name) for name in ("source", "place", "sink")}
+    (tmp_path / "source").mkdir()
+    for number in range(3):
+        path = tmp_path / "source" / f"{number}.json"
+        path.write_text(json.dumps({"k": f"k{number}", "v": number}))
+        os.utime(path, (1_700_000_000 + number,) * 2)
+    old, new = tmp_path / "old.py", tmp_path / "new.py"
+    old.write_text(FILE_SINK.format(**places, more=0))
+    new.write_text(FILE_SINK.format(**{**places, "sink": str(tmp_path / "elsewhere")}, more=1))
+    runpy.run_path(str(old), run_name="__main__")
+    before = files_of(tmp_path / "sink")
+
+    found = api.compare(places["place"], old=str(old), new=str(new), batches=(1, 2), keys="k")
+
+    assert (found.equal, found.changed, found.only_old, found.only_new) == (0, 2, 0, 0)
+    assert files_of(tmp_path / "sink") == before
+    assert not (tmp_path / "elsewhere").exists()
+    # Of two columns with one name, both are compared.
+    for path, more in ((old, 0), (new, 1)):
+        path.write_text(path.read_text().replace(f"v + {more} AS w", f"v + {more} AS v"))
+        path.write_text(path.read_text().replace('"json"', '"noop"'))
+    found = api.compare(places["place"], old=str(old), new=str(new), batches=(1, 2), keys="k")
+    assert (found.equal, found.changed) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("functions", "words"),
+    [
+        ((), None),
+        (("old", "new"), "Both codes have a foreachBatch function"),
+        (("new",), "The new code has a foreachBatch function"),
+    ],
+)
+def test_what_a_function_does_with_its_rows_is_not_compared(
+    functions: tuple[str, ...], words: str | None
+) -> None:
+    found = CodeComparison(
+        "ck", 1, 2, "same", False, ("k",), 3, 0, 0, 0, (), (), (), foreach_batch=functions
+    )
+    last = text(found, "old.py", "new.py").splitlines()[-1]
+    assert last == "Both put out the same." if words is None else last.startswith(words), last
+    assert words is None or "was not compared" in last
+
+
+def test_no_state_is_carried_over_to_the_first_batch_and_that_is_said() -> None:
+    found = CodeComparison("ck", 0, 2, None, False, ("k",), 3, 0, 0, 0, (), (), ())
+    words = "Both began with batch 0 and no state"
+    assert words in text(found, "old.py", "new.py")
+    assert words not in text(replace(found, first_batch=1), "old.py", "new.py")

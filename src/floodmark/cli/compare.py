@@ -100,6 +100,8 @@ def text(found: CodeComparison, old: str, new: str) -> str:
             lines.append(f"Only the {whose} code puts out: {', '.join(names)}.")
     if found.migrated:
         lines.append("The state was carried over for the new code first, as `migrate` does it.")
+    if found.first_batch == 0:
+        lines.append("Both began with batch 0 and no state, so none was carried over.")
     if found.sample:
         rows = [
             (
@@ -118,4 +120,14 @@ def text(found: CodeComparison, old: str, new: str) -> str:
     if found.exported is not None:
         lines += ["", f"All differences are in {found.exported}."]
     lines += ["", "They differ." if found.differ else "Both put out the same."]
+    if found.foreach_batch:
+        whose = (
+            "Both codes have"
+            if len(found.foreach_batch) == 2
+            else (f"The {found.foreach_batch[0]} code has")
+        )
+        lines.append(
+            f"{whose} a foreachBatch function, which was not called: what it does with its rows "
+            "was not compared."
+        )
     return "\n".join(lines)

@@ -182,4 +182,9 @@ def _verdict(found: Drill) -> str:
     missed = [one.point for one in found.points if one.survived is None]
     if missed:
         return f"Nothing was lost or repeated. Not tried: {', '.join(missed)}."
+    if found.refused:
+        return (
+            "What was compared survives: nothing was lost, nothing was repeated. What was not "
+            "carried out was not tried."
+        )
     return "It survives: nothing was lost, nothing was repeated."

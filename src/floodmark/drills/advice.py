@@ -27,7 +27,10 @@ class DrilledSink:
 
 
 def advice_for(
-    points: Sequence[PointResult], sinks: Sequence[DrilledSink], sources: Sequence[str]
+    points: Sequence[PointResult],
+    sinks: Sequence[DrilledSink],
+    sources: Sequence[str],
+    output_mode: str = "append",
 ) -> Iterator[str]:
     """Sentences, the most telling first."""
     failed = {one.point: one for one in points if one.survived is False}
@@ -62,7 +65,7 @@ def advice_for(
         return
     crashed = [one for name, one in failed.items() if name not in (UNDISTURBED, NEW_CHECKPOINT)]
     if crashed:
-        yield from _after_crash(crashed, sinks)
+        yield from _after_crash(crashed, sinks, output_mode)
 
 
 def _clocks(points: Sequence[PointResult]) -> list[str]:
@@ -78,7 +81,9 @@ def _clocks(points: Sequence[PointResult]) -> list[str]:
     return sorted(set.intersection(*hit)) if hit else []
 
 
-def _after_crash(failed: Sequence[PointResult], sinks: Sequence[DrilledSink]) -> Iterator[str]:
+def _after_crash(
+    failed: Sequence[PointResult], sinks: Sequence[DrilledSink], output_mode: str
+) -> Iterator[str]:
     hurt = {place for one in failed for place in one.sinks}
     for place in sorted(hurt):
         told = [one.sinks[place] for one in failed if place in one.sinks]
@@ -106,11 +111,14 @@ def _after_crash(failed: Sequence[PointResult], sinks: Sequence[DrilledSink]) ->
                 "once.sql: rows and batch id are one transaction; or put the batch id into the key."
             )
         else:
+            kind = "text" if sink.kind == "lines" else sink.kind
+            # Spark's file sink takes no other mode.
+            own = f'Let the query write them (writeStream.format("{kind}")), write'
             yield (
                 f"{sink.place}: files of a batch that runs again come on top of the first ones "
-                "(floodmark explain batch-id-unused). Let the query write them "
-                f'(writeStream.format("{sink.kind if sink.kind != "lines" else "text"}")), write '
-                "a Delta table with once.delta, or put the batch id into the path and overwrite."
+                "(floodmark explain batch-id-unused). "
+                f"{own if output_mode.lower() == 'append' else 'Write'} a Delta table with "
+                "once.delta, or put the batch id into the path and overwrite."
             )
     for one in failed:
         if one.words:

@@ -36,6 +36,10 @@ _REFUSED = {
     ),
     "java.lang.ProcessBuilder": frozenset({"start"}),
     "java.lang.Runtime": frozenset({"exec"}),
+    "java.net.DatagramSocket": frozenset({"send"}),
+    "java.net.URL": frozenset({"openConnection", "openStream"}),
+    "java.net.http.HttpClient": frozenset({"send", "sendAsync"}),
+    "java.nio.channels.SocketChannel": frozenset({"connect"}),
     "java.sql.Driver": frozenset({"connect"}),
     "javax.sql.DataSource": frozenset({"getConnection"}),
     "org.apache.hadoop.fs.FileContext": frozenset({"create", "delete", "mkdir", "rename"}),
@@ -47,6 +51,7 @@ _REFUSED_STATIC = {
         | {"newOutputStream", "setAttribute", "setLastModifiedTime", "write", "writeString"}
     ),
     "java.nio.channels.FileChannel": frozenset({"open"}),
+    "java.nio.channels.SocketChannel": frozenset({"open"}),
     "java.sql.DriverManager": frozenset({"getConnection"}),
     "org.apache.hadoop.fs.FileUtil": frozenset(
         {"copy", "copyMerge", "fullyDelete", "fullyDeleteContents", "replaceFile", "symLink"}

@@ -54,6 +54,7 @@ from floodmark.engine.drill.sink_rows import rows_of, write_rows
 from floodmark.engine.pipelines.application import split_target
 from floodmark.engine.pipelines.building import built
 from floodmark.engine.proof.kept_rows import remembered_function, remembered_functions
+from floodmark.engine.proof.scratch import require_outside
 from floodmark.engine.run.failure import cause_of
 from floodmark.engine.spark.jars import cache_folder
 from floodmark.errors import FloodmarkError, NoAnswer, WrongUse
@@ -160,6 +161,8 @@ def _run(spec: RunSpec, outside: Outside) -> None:
         sample.require_all_read()
         doors.files.refuse_clients(patches, source.text)
         leave_out_jvm_calls(patches, doors.watch)
+        if found.checkpoint is not None:
+            require_outside(folder, "--scratch", found.checkpoint, "the pipeline's checkpoint")
         copies = Copies(found.checkpoint, spec, outside)
         doors.places.bring = copies.bring
         _drill(found.writer, copies, doors, folder, spec, patches)

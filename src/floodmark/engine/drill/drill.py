@@ -28,7 +28,7 @@ from floodmark.engine.drill.doors.overwrites import WIPED
 from floodmark.engine.drill.run_spec import RunSpec
 from floodmark.engine.drill.runs import QueryFacts, Run, another, application_text, killing
 from floodmark.engine.drill.samples.given_input import inputs_of
-from floodmark.engine.proof.scratch import scratch_place
+from floodmark.engine.proof.scratch import require_outside, scratch_place
 from floodmark.errors import FloodmarkError, NoAnswer, WrongUse
 from floodmark.progress import counted
 from floodmark.screen import fields_text
@@ -104,6 +104,9 @@ def drill_application(options: DrillOptions) -> Drill:
         shared = place / "sample"
         shared.mkdir()
         inputs = inputs_of(options.inputs, shared)
+        for one in inputs:
+            if one.kind == "folder":
+                require_outside(place, "--scratch", one.place, "the sample")
         databases = closing.enter_context(Databases(options.sink))
         spec = RunSpec(
             options.target,
@@ -158,7 +161,7 @@ class _Drilling:
             DrilledSink(one.real, one.kind, one.by, one.transaction is not None, one.copied)
             for one in facts.notes
         )
-        advice = tuple(advice_for(results, sinks, facts.sources))
+        advice = tuple(advice_for(results, sinks, facts.sources, facts.output_mode))
         return Drill(
             self.options.target,
             all(one.survived is not False for one in results),

@@ -30,7 +30,7 @@ from floodmark.engine.code.rehearse import (
 )
 from floodmark.engine.pipelines.building import built
 from floodmark.engine.proof.grouping import grouping_columns
-from floodmark.engine.proof.kept_rows import RowKeeper
+from floodmark.engine.proof.kept_rows import RowKeeper, distinct_names
 from floodmark.engine.proof.planned_batches import (
     SOURCE_OPTIONS,
     PlannedBatches,
@@ -101,6 +101,9 @@ class CodeComparison:
     """Columns that only the new output has."""
     sample: tuple[RowDifference, ...]
     """The first differences, up to the limit."""
+    foreach_batch: tuple[str, ...] = ()
+    """`old`, `new`: the codes with a foreachBatch function. It was not called, so what it does
+    with its rows was not compared."""
     exported: str | None = None
     """The folder with all differences; null unless `--export` was given."""
 
@@ -118,14 +121,22 @@ class _Ran:
     rows: RowKeeper
     columns: tuple[str, ...]
     keys: tuple[str, ...]
+    has_function: bool
 
 
 def compare_applications(
     files: Files, checkpoint: Checkpoint, request: CompareOptions, migrate: Migrate
 ) -> CodeComparison:
     first, last = _range(checkpoint, request.batches)
-    export = None if request.export is None else empty_folder(request.export, "--export")
-    with scratch_place(request.scratch, "compare") as place, capped(0, SOURCE_OPTIONS):
+    export = (
+        None
+        if request.export is None
+        else empty_folder(request.export, "--export", checkpoint.path)
+    )
+    with (
+        scratch_place(request.scratch, "compare", checkpoint.path) as place,
+        capped(0, SOURCE_OPTIONS),
+    ):
         run = _Running(files, checkpoint, request, place, first, last)
         before = run.old()
         judgement, after = run.new(migrate)
@@ -199,9 +210,9 @@ class _Running:
         old = described_code(
             request.old, request.settings, request.conf, request.script, (self.checkpoint.path,)
         ).last_start
-        judgement = judge_restart(
-            compare_code(found.writer, fork, load(fork), found.fingerprint, old)
-        )
+        comparison = compare_code(found.writer, fork, load(fork), found.fingerprint, old)
+        # The sink gets no row here: its own log is of later batches than the fork's.
+        judgement = judge_restart(comparison.without_sink)
         if judgement.verdict is Verdict.NEEDS_NEW_CHECKPOINT:
             raise NotCarried(
                 "the new code cannot go on with this state, nor can it be carried over",
@@ -232,9 +243,14 @@ class _Running:
         for batch in counted(range(self.first, self.last + 1), "batches"):
             batches.run(batch)
         query = batches.query()
-        names = tuple(field["name"] for field in json.loads(query.schema_json)["fields"])
+        names = distinct_names([one["name"] for one in json.loads(query.schema_json)["fields"]])
         assert isinstance(batches.sink, RowKeeper)
-        return _Ran(batches.sink, names, grouping_columns(query.tree, names))
+        return _Ran(
+            batches.sink,
+            names,
+            grouping_columns(query.tree, names),
+            query.sink == "foreachBatch",
+        )
 
 
 def _report(
@@ -274,6 +290,7 @@ def _report(
         tuple(name for name in before.columns if name not in after.columns),
         tuple(name for name in after.columns if name not in before.columns),
         tuple(sample),
+        tuple(name for name, ran in (("old", before), ("new", after)) if ran.has_function),
         None if written is None else str(written),
     )
 

@@ -56,7 +56,7 @@ class RowKeeper:
     def __init__(self, folder: Path, function: Function | None = None) -> None:
         self._folder = folder
         self._function = function
-        self._names: dict[int, list[str]] = {}
+        self._names: dict[int, tuple[str, ...]] = {}
 
     def __call__(self, rows: Any, batch: int) -> None:
         if self._function is None:
@@ -70,7 +70,7 @@ class RowKeeper:
             rows.unpersist()
 
     def _keep(self, rows: Any, batch: int) -> None:
-        self._names[batch] = _distinct(rows.columns)
+        self._names[batch] = distinct_names(rows.columns)
         numbered = rows.toDF(*(f"c{at}" for at in range(len(rows.columns))))
         kinds = [field.dataType.simpleString() for field in numbered.schema.fields]
         columns = [
@@ -80,13 +80,13 @@ class RowKeeper:
         numbered.selectExpr(*columns).write.mode("overwrite").parquet(f"file://{self._at(batch)}")
 
     def of(self, batch: int) -> BatchRows:
-        return BatchRows(self._at(batch), tuple(self._names.get(batch, ())))
+        return BatchRows(self._at(batch), self._names.get(batch, ()))
 
     def _at(self, batch: int) -> Path:
         return self._folder / str(batch)
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
+def distinct_names(names: Sequence[str]) -> tuple[str, ...]:
     """Rows are shown by column name: of two columns with one name, the second gets a number."""
     found: list[str] = []
     for name in names:
@@ -95,7 +95,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
         while chosen in found:
             chosen, number = f"{name}_{number}", number + 1
         found.append(chosen)
-    return found
+    return tuple(found)
 
 
 @dataclass(frozen=True)

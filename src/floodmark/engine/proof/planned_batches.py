@@ -41,7 +41,7 @@ from floodmark.errors import (
 )
 from floodmark.rules.restarts.rehearsal import Rehearsal
 from floodmark.storage.files import Files, WritableFiles, open_files
-from floodmark.storage.load import load
+from floodmark.storage.load import Entries, load
 from floodmark.storage.noted_places import opener
 
 BATCH_SECONDS = 6 * 3600.0
@@ -164,21 +164,31 @@ class PlannedBatches:
 
     def require_input(self, first: int, last: int, storage: Any = None) -> None:
         """Refuses where input files of these batches are gone: Spark would go on without them."""
-        found = gone_input(
-            self.files,
-            self.checkpoint,
-            self.checkpoint.offsets.get(first - 1),
-            opener([self.files.root], storage),
-            ends=self.checkpoint.offsets.get(last),
-        )
-        gone = [words for words in found.lost if "keeps files of its own" not in words]
+        gone = self._gone(self.checkpoint, first, last, storage)
         if gone:
             raise WouldLose(
                 f"input of batch {first} is gone" if first == last else "input files are gone",
                 "\n".join(gone),
-                "Without them it would be another batch. Bring the files back, or choose a later "
-                "batch.",
+                "Without them it would be another batch. Bring the files back"
+                f"{self._oldest_with_input(first, storage)}.",
             )
+
+    def _gone(self, checkpoint: Checkpoint, first: int, last: int, storage: Any) -> list[str]:
+        found = gone_input(
+            self.files,
+            checkpoint,
+            checkpoint.offsets.get(first - 1),
+            opener([self.files.root], storage),
+            ends=checkpoint.offsets.get(last),
+        )
+        return [words for words in found.lost if "keeps files of its own" not in words]
+
+    def _oldest_with_input(self, after: int, storage: Any) -> str:
+        whole = load(self.files, Entries.ALL)
+        for batch in replayable_batches(whole):
+            if batch > after and not self._gone(whole, batch, batch, storage):
+                return f", or take batch {batch}: it is the oldest after it that has its input"
+        return "; no later batch has its input, either"
 
     def run(self, batch: int) -> Rehearsal:
         """One batch on the fork; raises where Spark fails."""

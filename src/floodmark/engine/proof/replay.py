@@ -149,12 +149,16 @@ def replay_application(
 ) -> Replay:
     """The batches of a checkpoint once more, with the code of APP.py[:NAME] or the noted one."""
     require_range(checkpoint, request.first, request.last)
-    export = None if request.export is None else empty_folder(request.export, "--export")
+    export = (
+        None
+        if request.export is None
+        else empty_folder(request.export, "--export", checkpoint.path)
+    )
     noted = noted_application(files, checkpoint)
     chosen = target if target is not None else noted.target()
     settings = {**({} if target is not None else noted.settings), **request.settings}
     with (
-        scratch_place(request.scratch, "replay") as place,
+        scratch_place(request.scratch, "replay", checkpoint.path) as place,
         capped(0, SOURCE_OPTIONS),
         remembered_functions(),
         built(

@@ -54,7 +54,10 @@ def compare_rows(
     keys: Sequence[str],
     columns: Sequence[str],
 ) -> tuple[RowCounts, Iterator[RowDifference]]:
-    """By `keys`, or by whole rows without; `columns` are those that both codes put out."""
+    """By `keys`, or by whole rows without; `columns` are those that both codes put out.
+
+    Without such a column no row of the one is a row of the other.
+    """
     before, after = _by_key(old, keys or columns), _by_key(new, keys or columns)
     equal = 0
     found: list[RowDifference] = []
@@ -68,7 +71,7 @@ def compare_rows(
             key = {one: (mine or theirs)[0][one] for one in keys}
             found.append(RowDifference(batch, change, key, tuple(mine), tuple(theirs)))
         else:
-            both = min(len(mine), len(theirs))
+            both = min(len(mine), len(theirs)) if columns else 0
             equal += both
             found += [RowDifference(batch, "only-old", {}, (one,), ()) for one in mine[both:]]
             found += [RowDifference(batch, "only-new", {}, (), (one,)) for one in theirs[both:]]

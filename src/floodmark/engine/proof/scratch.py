@@ -12,7 +12,7 @@ from floodmark.errors import CannotWrite, NotEmpty, WrongUse
 
 
 @contextlib.contextmanager
-def scratch_place(given: str | None, verb: str) -> Iterator[Path]:
+def scratch_place(given: str | None, verb: str, checkpoint: str | None = None) -> Iterator[Path]:
     """The folder that the user names, which has to be empty, or one of the system's."""
     if given is None:
         with tempfile.TemporaryDirectory(
@@ -20,7 +20,7 @@ def scratch_place(given: str | None, verb: str) -> Iterator[Path]:
         ) as made:
             yield Path(made).resolve()
         return
-    place = empty_folder(given, "--scratch")
+    place = empty_folder(given, "--scratch", checkpoint)
     existed = place.exists()
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ def scratch_place(given: str | None, verb: str) -> Iterator[Path]:
                 place.rmdir()
 
 
-def empty_folder(given: str, option: str) -> Path:
+def empty_folder(given: str, option: str, checkpoint: str | None = None) -> Path:
     """A folder on this machine that is not there yet, or in which there is nothing."""
     if "://" in given and not given.startswith("file://"):
         raise WrongUse(
@@ -44,6 +44,8 @@ def empty_folder(given: str, option: str) -> Path:
             do="Name a local folder.",
         )
     place = Path(given.removeprefix("file://")).expanduser().absolute()
+    if checkpoint is not None:
+        require_outside(place, option, checkpoint, "the checkpoint")
     if place.is_symlink() or (place.exists() and not place.is_dir()):
         raise NotEmpty(f"{option} {given} is not a folder", do="Name a folder that is empty.")
     if place.is_dir() and any(place.iterdir()):
@@ -53,3 +55,15 @@ def empty_folder(given: str, option: str) -> Path:
             "Name a folder that is empty, or that does not exist yet.",
         )
     return place.resolve()
+
+
+def require_outside(place: Path, option: str, real: str, what: str) -> None:
+    """Refuses a folder for scratch files in a place that has to stay as it is."""
+    if "://" not in real.removeprefix("file://") and place.resolve().is_relative_to(
+        Path(real.removeprefix("file://").removeprefix("file:")).resolve()
+    ):
+        raise WrongUse(
+            f"{option} {place} lies in {what}, {real}",
+            "Nothing is written there.",
+            "Name a folder outside of it.",
+        )

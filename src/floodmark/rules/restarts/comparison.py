@@ -76,6 +76,14 @@ class Comparison:
     """Source of the new code → source of the checkpoint, as the user says."""
 
     @property
+    def without_sink(self) -> Comparison:
+        """As if the new code had the sink of the old: where nothing is written, it is no matter."""
+        new, last = self.new, self.last
+        if last is not None:
+            new = replace(new, sink=last.sink, sink_options=last.sink_options)
+        return replace(self, new=new, sink_batch=None)
+
+    @property
     def new_checkpoint(self) -> str:
         """Where the new code's checkpoint can be made: where the code names it, if that is free."""
         if self.code_checkpoint is not None and self.code_checkpoint_is_free:

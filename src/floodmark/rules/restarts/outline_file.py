@@ -221,7 +221,7 @@ def _parsed(data: bytes, path: str, read: Callable[[Mapping[str, Any]], _Found])
             raise MalformedFile(f"{path} is not an outline of a checkpoint")
         version = document.get("version")
         if version != VERSION:
-            raise UnknownVersion(f"outline {version}", f"outline {VERSION}")
+            raise UnknownVersion(f"outline {version}", f"outline {VERSION}", "floodmark")
         return read(document)
     except (
         ValueError,

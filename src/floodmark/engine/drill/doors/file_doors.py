@@ -14,6 +14,7 @@ import io
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,11 +63,24 @@ _NATIVE_FILES = (
 )
 
 
+class _Looking(threading.local):
+    """While a door itself asks the system, in this thread."""
+
+    now = False
+
+    def __enter__(self) -> None:
+        self.now = True
+
+    def __exit__(self, *_: object) -> None:
+        self.now = False
+
+
 class FileDoors:
     def __init__(self, places: Places, marks: Marks, watch: Watch) -> None:
         self._places = places
         self._marks = marks
         self._watch = watch
+        self._looking = _Looking()
         self.enabled = False
         """While the application is built, its effects are left out altogether."""
 
@@ -82,6 +96,10 @@ class FileDoors:
             patches.wrap(os, name, self._of_own)
         for name in ("copy", "copy2", "copyfile", "move"):
             patches.wrap(shutil, name, self._of_own)
+        for name in ("stat", "lstat", "access"):
+            patches.wrap(os, name, self._asking)
+        patches.wrap(os, "listdir", self._listing)
+        patches.wrap(os, "scandir", self._scanning)
         sys.addaudithook(self._audit)
 
     def refuse_clients(self, patches: Patches, text: str) -> None:
@@ -122,7 +140,9 @@ class FileDoors:
                 self._bring(path, own, mode)
                 self._places.note(SinkNote(path, str(own), "lines", by="function"))
                 return original(own, mode, *given, **named)
-            return original(own if own.exists() else file, mode, *given, **named)
+            with self._looking:
+                found = self._own_or_real(file)
+            return original(found, mode, *given, **named)
 
         return opened
 
@@ -144,6 +164,8 @@ class FileDoors:
         def act(*given: Any, **named: Any) -> Any:
             if not self._applies():
                 return original(*given, **named)
+            if any(one is not None for name, one in named.items() if name.endswith("dir_fd")):
+                raise self._watch.refuse(f"{original.__name__} in an open folder: {given[0]}")
             own = []
             for one in given:
                 path = absolute_path(one)
@@ -151,6 +173,14 @@ class FileDoors:
                     own.append(one)
                     continue
                 place = self._places.of_file(path)
+                is_source = len(given) == 1 or one is not given[-1]
+                if is_source and not place.exists() and Path(path).is_file():
+                    if not original.__name__.startswith("copy"):
+                        raise self._watch.refuse(
+                            f"{original.__name__} of a file that was there before: {path}"
+                        )
+                    own.append(one)
+                    continue
                 if original.__name__ not in ("remove", "unlink") and one is given[-1]:
                     self._places.note(SinkNote(path, str(place), "lines", by="function"))
                 own.append(place)
@@ -159,6 +189,63 @@ class FileDoors:
             return found
 
         return act
+
+    def _asking(self, original: Any) -> Any:
+        """Whether a file is there, and how large it is: of a file that was written, the run's."""
+
+        def ask(path: Any, *given: Any, **named: Any) -> Any:
+            if not self._looking.now and named.get("dir_fd") is None and self._applies():
+                with self._looking:
+                    path = self._own_or_real(path)
+            return original(path, *given, **named)
+
+        return ask
+
+    def _own_or_real(self, path: Any) -> Any:
+        absolute = absolute_path(path)
+        if absolute is None or self._is_free(absolute):
+            return path
+        own = self._places.of_file(absolute)
+        return own if own.exists() else self._places.in_sink(absolute) or path
+
+    def _listing(self, original: Any) -> Any:
+        def listed(path: Any = ".") -> Any:
+            if self._looking.now or not self._applies():
+                return original(path)
+            with self._looking:
+                own, path = self._written_in(path), self._own_or_real(path)
+            try:
+                found = original(path)
+            except FileNotFoundError:
+                if not own:
+                    raise
+                return sorted(own)
+            return [*found, *sorted(own.difference(found))]
+
+        return listed
+
+    def _scanning(self, original: Any) -> Any:
+        """For glob and walk, too: their entries have a place, which no file of the run has."""
+
+        def scanned(path: Any = ".") -> Any:
+            if not self._looking.now and self._applies():
+                with self._looking:
+                    own, real = self._written_in(path), path
+                    path = self._own_or_real(path)
+                if own:
+                    raise unseen(f"what it finds by listing {_shown(real)}, where it writes")
+            return original(path)
+
+        return scanned
+
+    def _written_in(self, folder: Any) -> set[str]:
+        absolute = absolute_path(folder)
+        files = [one for one in self._places.notes if one.kind == "lines"]
+        return {
+            Path(one.real).name
+            for one in files
+            if str(Path(one.real).parent) == absolute and Path(one.place).exists()
+        }
 
     def _is_free(self, path: str) -> bool:
         # A link of the run's own may lead out of it.

@@ -12,8 +12,10 @@ from pathlib import Path
 
 from floodmark.engine.app.choosing import place_of
 from floodmark.engine.drill.run_spec import SINKS, SinkNote, read_notes
+from floodmark.engine.proof.scratch import require_outside
 
 _TABLE = "table "
+NO_FOLDER = ("lines", "postgresql")
 _LONGEST = 60
 
 
@@ -41,6 +43,14 @@ class Places:
     def of_database(self, path: str) -> Path:
         return self._own("databases", path)
 
+    def in_sink(self, path: str) -> Path | None:
+        """Where a path lies that is, or is below, what Spark has written in this run."""
+        for note in self.notes:
+            real = Path(place_of(note.real))
+            if note.kind not in NO_FOLDER and Path(path).is_relative_to(real):
+                return Path(note.place) / Path(path).relative_to(real)
+        return None
+
     def _own(self, kind: str, place: str) -> Path:
         digest = hashlib.sha256(place.encode()).hexdigest()[:8]
         words = re.sub(r"[^A-Za-z0-9.=-]+", "-", place).strip("-.")[-_LONGEST:]
@@ -48,6 +58,8 @@ class Places:
 
     def note(self, note: SinkNote) -> None:
         """Kept for whoever looks at the sinks afterwards."""
+        if not note.real.startswith(_TABLE):
+            require_outside(self.folder, "--scratch", note.real, "what the pipeline writes to")
         with self._lock:
             before = self._notes.get(note.real)
             if before is not None:
