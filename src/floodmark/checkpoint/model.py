@@ -86,6 +86,8 @@ class Checkpoint:
     initial: Mapping[str, bytes] = field(default_factory=lambda: _NOTHING)
     """`sources/<id>/0` of the sources whose offset alone does not tell their kind."""
     unreadable: tuple[Unreadable, ...] = ()
+    not_given: frozenset[str] = frozenset()
+    """Those of them that storage did not give: asked again, it may."""
     keyed: frozenset[int] = frozenset()
     """Operators with files in partition 0 alone whose schema has keys: the others are lost."""
     said_kinds: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
