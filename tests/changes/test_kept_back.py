@@ -82,6 +82,15 @@ def test_nothing_is_planned(
     assert VERBS[verb](str(cp), str(new)).executed
 
 
+def test_files_of_a_batch_whose_entry_is_kept_back(
+    cp: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They looked like files of an earlier batch."""
+    keep_back(monkeypatch, "offsets/1")
+    with pytest.raises(CannotRead, match="offsets/1: storage did not give it"):
+        api.files(str(cp))
+
+
 def test_a_block_that_is_left_by_a_change_that_was_done(
     cp: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

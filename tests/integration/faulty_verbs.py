@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -22,16 +22,23 @@ from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.errors import CannotRead
 from floodmark.state.keys.grouping import grouping_of
 from floodmark.statestore.rewrite.target import Part
-from services.s3 import S3Server
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "4.2" / "sales-hdfs" / "checkpoint"
+
+
+class Store(Protocol):
+    """Where objects lie as files of this machine."""
+
+    def place(self, name: str) -> str: ...
+
+    def objects(self, place: str) -> Path: ...
 
 
 @dataclass(frozen=True)
 class Place:
     """A copy of the golden checkpoint on the server, and room beside it."""
 
-    s3: S3Server
+    store: Store
     url: str
     options: dict[str, Any]
 
@@ -50,7 +57,7 @@ class Place:
 
     def tree(self, url: str) -> dict[str, bytes]:
         """What lies there, by the server's own folder; the tool's notes left out."""
-        folder = self.s3.objects(url)
+        folder = self.store.objects(url)
         return {
             str(path.relative_to(folder)): path.read_bytes()
             for path in sorted(folder.rglob("*"))
@@ -62,9 +69,9 @@ class Place:
         return sorted(str((row["key"], row["value"])) for row in found)
 
 
-def new_place(s3: S3Server, options: dict[str, Any]) -> Place:
-    made = Place(s3, s3.place("faults"), options)
-    shutil.copytree(GOLDEN, s3.objects(made.url))
+def new_place(store: Store, options: dict[str, Any]) -> Place:
+    made = Place(store, store.place("faults"), options)
+    shutil.copytree(GOLDEN, store.objects(made.url))
     return made
 
 
@@ -83,7 +90,20 @@ def _batches(place: Place) -> Any:
 
 
 def _doctor(place: Place) -> Any:
-    return [one.rule for one in api.doctor(place.url, storage=place.options, read_data=True)]
+    """A file that storage did not give is a finding, which says so."""
+    found = api.doctor(place.url, storage=place.options, read_data=True)
+    for one in found:
+        if "answered with an error" in f"{one.what} {one.why}":
+            raise CannotRead(one.what, do=one.do or "Try again.")
+    return [one.rule for one in found]
+
+
+def _diff(place: Place) -> Any:
+    found = api.diff_state(place.url, batches=(1, 2), storage=place.options)
+    for one in found:
+        if one.reason is not None:  # said beside the other stores
+            raise CannotRead(one.reason, do="Try again.")
+    return str(found)
 
 
 def _scanned(place: Place) -> Any:
@@ -111,7 +131,7 @@ READING: dict[str, Callable[[Place], Any]] = {
     "offsets": lambda at: api.offsets(at.url, storage=at.options),
     "files": lambda at: [str(one) for one in api.files(at.url, storage=at.options)],
     "scan": _scanned,
-    "diff --state": lambda at: str(api.diff_state(at.url, batches=(1, 2), storage=at.options)),
+    "diff --state": _diff,
 }
 
 
@@ -163,7 +183,7 @@ def _undone(place: Place) -> Any:
 
 
 def _forgotten(place: Place) -> Any:
-    folder = place.s3.objects(place.url) / "_floodmark" / "kept"
+    folder = place.store.objects(place.url) / "_floodmark" / "kept"
     return _here(place), [path.name for path in folder.rglob("*") if path.is_file()]
 
 
@@ -218,7 +238,7 @@ def _begun(place: Place) -> Any:
 
 
 def _loses_a_delta(place: Place) -> None:
-    (place.s3.objects(place.url) / "state/0/0/3.delta").unlink()
+    (place.store.objects(place.url) / "state/0/0/3.delta").unlink()
 
 
 CHANGING: dict[str, Verb] = {

@@ -8,27 +8,32 @@ left undisturbed; the old checkpoint is what it was.
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
-from typing import Any
 
 import pytest
 
-from floodmark import api
 from floodmark.engine.start import lease
-from floodmark.errors import FloodmarkError, NoAnswer, NotThere, Unfinished
+from floodmark.errors import FloodmarkError
 from floodmark.storage.files import open_files
 from floodmark.storage.lease_files import read_holder
-from integration.faulty_verbs import CHANGING, READING, Place, Verb, new_place
-from services.fault_proxy import Choice, Fault, FaultProxy
+from integration.faulty_verbs import CHANGING, READING, Place, new_place
+from integration.striking import (
+    LOSES,
+    Faults,
+    always,
+    changes_right,
+    from_then_on,
+    once,
+    outcome,
+    reads_right,
+)
+from services.fault_proxy import Fault, FaultProxy
 from services.s3 import S3Server
 
 pytestmark = pytest.mark.services
 
-Faults = tuple[tuple[Fault, bool], ...]
-"""Each with whether it lasts."""
-LOSES = (Fault.DROPPED, Fault.DROPPED_AFTER, Fault.CUT, Fault.ERROR_500, Fault.ERROR_503)
+READ: Faults = (*((fault, once) for fault in LOSES), (Fault.ERROR_500, always))
 
 
 @pytest.fixture(scope="module")
@@ -49,24 +54,6 @@ def place(s3: S3Server, proxy: FaultProxy) -> Place:
     return new_place(s3, {**s3.storage_options, "endpoint_url": proxy.endpoint})
 
 
-def _again(verb: Verb, place: Place) -> Place:
-    """A place of its own for one more try, with what the verb needs."""
-    made = new_place(place.s3, place.options)
-    verb.before(made)
-    return made
-
-
-def _go_on(verb: Verb, place: Place) -> None:
-    """As the error says: the same again, or what was begun is finished."""
-    try:
-        verb.do(place)
-    except Unfinished:
-        api.resume(place.url, storage=place.options, carrying=place.go)
-    except (NoAnswer, NotThere):
-        if not verb.removes:
-            raise
-
-
 def test_the_proxy_changes_nothing(place: Place, proxy: FaultProxy) -> None:
     with proxy.faulty(lambda *_: None):
         assert place.rows(place.url)
@@ -74,84 +61,20 @@ def test_the_proxy_changes_nothing(place: Place, proxy: FaultProxy) -> None:
     assert proxy.faults == []
 
 
-def _positions(requests: int, most: int, seed: str) -> list[int]:
-    every = list(range(1, requests + 1))
-    return every if most >= requests else sorted(random.Random(seed).sample(every, most))
-
-
-def _once(fault: Fault, at: int) -> Choice:
-    return lambda number, *_: fault if number == at else None
-
-
-def _from(fault: Fault, at: int) -> Choice:
-    return lambda number, *_: fault if number >= at else None
-
-
-def _outcome(verb: Callable[[Place], Any], place: Place) -> Any:
-    """What it gave, or how it said that it could not."""
-    try:
-        return verb(place)
-    except FloodmarkError as error:
-        assert error.what  # noqa: PT017 - both ways of ending are right
-        assert error.do, f"{error.what}: nothing says how to go on"  # noqa: PT017
-        return error
-
-
-def _reads_right(verb: str, place: Place, proxy: FaultProxy, most: int) -> int:
-    """Every fault at some requests: never another answer than the right one."""
-    read, tried = READING[verb], 0
-    with proxy.faulty(lambda *_: None):
-        right = read(place)
-        requests = proxy.seen
-    for fault in LOSES:
-        for at in _positions(requests, most, f"{verb} {fault}"):
-            with proxy.faulty(_once(fault, at)):
-                found = _outcome(read, place)
-                assert isinstance(found, FloodmarkError) or found == right, f"{fault} at {at}"
-                assert proxy.faults == [fault]
-                tried += 1
-    return tried
-
-
-def _changes_right(name: str, place: Place, proxy: FaultProxy, most: int, faults: Faults) -> int:
-    """A change under a fault, then repeated without one: what it leaves is always the same."""
-    verb, tried = CHANGING[name], 0
-    whole = _again(verb, place)
-    with proxy.faulty(lambda *_: None):
-        verb.do(whole)
-        requests = proxy.seen
-    right = verb.left(whole)
-    for fault, lasting in faults:
-        for at in _positions(requests, most, f"{name} {fault} {lasting}"):
-            one = _again(verb, place)
-            before = one.tree(one.url)
-            with proxy.faulty((_from if lasting else _once)(fault, at)):
-                first = _outcome(verb.do, one)
-                assert fault in proxy.faults
-            told = f"{fault} at {at} of {requests}, lasting: {lasting}; {first}"
-            if isinstance(first, FloodmarkError):
-                _go_on(verb, one)
-            assert verb.left(one) == right, told
-            if not verb.in_place:
-                assert one.tree(one.url) == before, told
-            tried += 1
-    return tried
-
-
 @pytest.mark.parametrize("verb", READING)
 def test_a_verb_that_reads(verb: str, place: Place, proxy: FaultProxy) -> None:
-    assert _reads_right(verb, place, proxy, 1) == len(LOSES)
+    assert reads_right(verb, place, proxy, 1, READ) == len(READ)
 
 
 @pytest.mark.parametrize("verb", ["upgrade", "rewind"])
 def test_a_verb_that_changes(verb: str, place: Place, proxy: FaultProxy) -> None:
-    faults = ((Fault.DROPPED_AFTER, False), (Fault.ERROR_500, True))
-    assert _changes_right(verb, place, proxy, 1, faults) == 2
+    faults = ((Fault.DROPPED_AFTER, once), (Fault.ERROR_500, from_then_on))
+    assert changes_right(verb, place, proxy, 1, faults) == 2
 
 
 def test_a_store_that_is_down_is_told_of_in_bounded_time(place: Place, proxy: FaultProxy) -> None:
     with proxy.faulty(lambda *_: Fault.DROPPED):
-        error = _outcome(READING["inspect"], place)
+        error = outcome(READING["inspect"], place)
         assert isinstance(error, FloodmarkError)
         assert "answered with an error" in error.what
         assert proxy.seen < 60
@@ -181,7 +104,7 @@ def test_a_lease_whose_answer_is_lost_is_held(put: int, place: Place, proxy: Fau
 @pytest.mark.soak
 @pytest.mark.parametrize("verb", READING)
 def test_every_request_of_a_verb_that_reads(verb: str, place: Place, proxy: FaultProxy) -> None:
-    tried = _reads_right(verb, place, proxy, 10_000)
+    tried = reads_right(verb, place, proxy, 10_000, READ)
     print(f"\n{verb}: {tried} faults")
     assert tried > len(LOSES)
 
@@ -190,8 +113,10 @@ def test_every_request_of_a_verb_that_reads(verb: str, place: Place, proxy: Faul
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("verb", CHANGING)
 def test_every_request_of_a_change(verb: str, place: Place, proxy: FaultProxy) -> None:
-    once = tuple((fault, False) for fault in LOSES)
-    tried = _changes_right(verb, place, proxy, 10_000, once)
-    tried += _changes_right(verb, place, proxy, 40, ((Fault.ERROR_500, True),))
+    answered = tuple((fault, once) for fault in LOSES)
+    tried = changes_right(verb, place, proxy, 10_000, answered)
+    lost = ((Fault.ERROR_500, always), (Fault.DROPPED_AFTER, always))
+    tried += changes_right(verb, place, proxy, 10_000, lost)
+    tried += changes_right(verb, place, proxy, 40, ((Fault.ERROR_500, from_then_on),))
     print(f"\n{verb}: {tried} faults")
     assert tried > len(LOSES)

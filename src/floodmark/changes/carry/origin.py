@@ -23,7 +23,7 @@ from floodmark.checkpoint.metadata import new_metadata, render_metadata
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.files.offset import FILE_SINKS
-from floodmark.errors import CannotRead, MalformedFile, NotACheckpoint, Refused
+from floodmark.errors import MalformedFile, NotACheckpoint, Refused
 from floodmark.storage.files import Files, Listing
 from floodmark.storage.load import Entries, load_listed
 from floodmark.storage.start_notes import latest_note
@@ -100,7 +100,7 @@ def open_origin(files: Files, location: str, batches: Collection[int] | None = N
         checkpoint = load_listed(files, listing, Entries.NEWEST, around)
     if checkpoint.kind is Kind.DSTREAMS:
         raise _dstreams(files)
-    refuse_not_given(checkpoint)
+    checkpoint.refuse_not_given()
     _refuse_damaged(checkpoint)
     sizes = {file.path: file.size for file in listing.files}
     return Origin(location, files, checkpoint, standing, sink_of(latest_note(files)), sizes)
@@ -117,18 +117,6 @@ def _dstreams(files: Files) -> NotACheckpoint:
 def refuse_dstreams(files: Files) -> None:
     if any(is_dstreams_checkpoint(name) for name in files.level().files):
         raise _dstreams(files)
-
-
-def refuse_not_given(checkpoint: Checkpoint) -> None:
-    """Damage is there for every plan to see; of what storage kept back nobody knows anything."""
-    for item in checkpoint.unreadable:
-        if item.path in checkpoint.not_given:
-            raise CannotRead(
-                f"{checkpoint.path}/{item.path}: storage did not give it, so nothing was planned",
-                item.reason,
-                "Repeat the command. If storage has lost it for good, remove it, and `floodmark "
-                "repair` says what can be done.",
-            )
 
 
 def _refuse_damaged(checkpoint: Checkpoint) -> None:

@@ -13,7 +13,6 @@ from floodmark.changes.carry.checkpoint_files import belongs
 from floodmark.changes.carry.needed_state import needed_state
 from floodmark.changes.carry.origin import (
     fresh_identity,
-    refuse_not_given,
     refuse_odd_content,
     without_blocks,
 )
@@ -83,7 +82,7 @@ def consistent(files: Files) -> Checkpoint:
         file for file in listing.files if belongs(file.path) and _is_of(file, committed, commits)
     )
     checkpoint = load_listed(files, Listing(kept), Entries.NEWEST, [committed])
-    refuse_not_given(checkpoint)
+    checkpoint.refuse_not_given()
     if committed >= 0 and checkpoint.state_operators:
         try:
             needed_state(checkpoint, committed, files.read)
