@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,9 @@ from carried import GO
 from floodmark import api
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import CannotRead, StoppedMidway, Unfinished
+from floodmark.storage.files import open_files
 from floodmark.storage.local import LocalFiles
+from floodmark.storage.start_notes import latest_note
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "4.2" / "sales-hdfs" / "checkpoint"
 VERBS: dict[str, Callable[[str, str], Any]] = {
@@ -80,6 +83,25 @@ def test_nothing_is_planned(
     assert tree(cp) == before
     assert not (new / "metadata").exists()
     assert VERBS[verb](str(cp), str(new)).executed
+
+
+def test_a_note_of_the_last_start_that_is_kept_back(
+    cp: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The note of an earlier start was taken in its place, with its code and its sink."""
+    notes = cp / "_floodmark" / "starts"
+    notes.mkdir(parents=True)
+    for number, sink in enumerate(("console", "noop")):
+        note = {"floodmark": "start-note", "sink": sink, "next_batch": 2 * number}
+        (notes / f"{number}.json").write_text(json.dumps(note))
+    found = latest_note(open_files(str(cp)))
+    assert found is not None
+    assert found["sink"] == "noop"
+    keep_back(monkeypatch, "_floodmark/starts/1.json")
+    for ask in (lambda: latest_note(open_files(str(cp))), lambda: api.upgrade(str(cp), f"{cp}-n")):
+        with pytest.raises(CannotRead, match="starts"):
+            ask()
+    assert api.inspect(str(cp)).committed_batch == 2
 
 
 def test_files_of_a_batch_whose_entry_is_kept_back(

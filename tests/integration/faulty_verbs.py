@@ -71,7 +71,13 @@ class Place:
 
 def new_place(store: Store, options: dict[str, Any]) -> Place:
     made = Place(store, store.place("faults"), options)
-    shutil.copytree(GOLDEN, store.objects(made.url))
+    folder = store.objects(made.url)
+    shutil.copytree(GOLDEN, folder)
+    notes = folder / "_floodmark" / "starts"
+    notes.mkdir(parents=True)
+    for number, sink in enumerate(("console", "noop")):  # the last start's sink is the stream's
+        note = {"sink": sink, "output_mode": "update", "next_batch": 2 * number}
+        (notes / f"{number}.json").write_text(json.dumps({"floodmark": "start-note", **note}))
     return made
 
 

@@ -415,7 +415,12 @@ class _Reading:
         if self._left is not None:
             numbers = numbers[len(numbers) - min(self._left, len(numbers)) :]
             self._left -= len(numbers)
-        return acting_note(self._files, committed, numbers) or {}
+        try:
+            return acting_note(self._files, committed, numbers) or {}
+        except CannotRead as error:
+            self._failed[f"{NOTES}/starts"] = error.what
+            self.not_given.add(f"{NOTES}/starts")
+            return {}
 
     def not_read(self) -> tuple[str, ...]:
         return tuple(self._not_read)
