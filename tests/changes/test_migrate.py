@@ -16,6 +16,7 @@ import pytest
 from changes_crashing import Killed, dying
 
 from carried import GO
+from drawn_code import COUNT, SALES, WIDER, drawn, planned
 from floodmark import api
 from floodmark.changes.apply import places_of
 from floodmark.changes.carry.origin import open_origin
@@ -24,68 +25,30 @@ from floodmark.changes.execute import carry_out
 from floodmark.changes.fingerprint import BLOCK
 from floodmark.changes.matching.fields import ColumnOptions
 from floodmark.changes.matching.operators import MatchOptions
-from floodmark.changes.matching.shapes import Aggregate, OperatorShape, StoreShape
 from floodmark.changes.matching.skeleton import render_skeleton
 from floodmark.changes.plan import Plan, seal
-from floodmark.changes.planners.migrate import Drawn, Kept, Migration, kept_operators, plan_migrate
+from floodmark.changes.planners.migrate import Drawn, Migration, kept_operators, plan_migrate
 from floodmark.changes.planners.state_layout import StateLayout
 from floodmark.changes.saved_plan import save_plan
 from floodmark.changes.state_rewriter import StateRewriter
 from floodmark.changes.steps import RewriteState
 from floodmark.checkpoint.commits import parse_commit
-from floodmark.checkpoint.plan.tree import PlanTree
 from floodmark.errors import StoppedMidway, WrongUse
 from floodmark.state.keys.grouping import grouping_of
-from floodmark.state.rows.ddl import struct_json
-from floodmark.state.rows.types import parse_struct
-from floodmark.state.shapes.operators import Reading, Shape
-from floodmark.state.shapes.schema import ColumnFamily, StateSchema, render_schema
+from floodmark.state.shapes.operators import Reading
 from floodmark.statestore.open import open_state
 from floodmark.statestore.rewrite.spread import BY_ALL_KEYS
 from floodmark.statestore.rewrite.target import Part
 from floodmark.statestore.view import StateView
 from floodmark.storage.files import open_files
 from floodmark.storage.load import load
-from plan_trees import expression, plan
+from plan_trees import plan
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-SALES = plan(("sum(amountPaid)", "count(1)"), ("customerId",))
-SUM, COUNT, MAX = (
-    Aggregate("sum(amountPaid)", 1, (None,), expression("sum(amountPaid)")),
-    Aggregate("count(1)", 1, (0,), expression("count(1)")),
-    Aggregate("max(amountPaid)", 1, (None,), expression("max(amountPaid)")),
-)
 
 
 def golden(name: str, folder: Path) -> str:
     return str(shutil.copytree(GOLDEN / name / "checkpoint", folder / "cp"))
-
-
-def drawn(key: str, value: str, *aggregates: Aggregate, partitions: int = 2) -> Drawn:
-    """One aggregation, as Spark would have drawn it."""
-    key_json, value_json = struct_json(key), struct_json(value)
-    family = ColumnFamily("default", key_json, value_json)
-    reading = Reading("default", "default", None, Shape.PAIRS, family)
-    store = StoreShape("default", parse_struct(key_json), parse_struct(value_json))
-    operator = OperatorShape(0, "stateStoreSave", (store,), aggregates)
-    files = {"state/0/0/_metadata/schema": render_schema(StateSchema(2, (family,)))}
-    return Drawn((Kept(operator, (reading,), partitions),), files)
-
-
-def planned(
-    old: str,
-    new: str,
-    goal: Drawn,
-    options: MatchOptions | None = None,
-    tree: PlanTree | None = SALES,
-    layout: StateLayout | None = None,
-) -> Plan:
-    origin = open_origin(open_files(old), old)
-    after = origin.checkpoint.committed_batch
-    assert after is not None
-    kept = kept_operators(origin.files, origin.checkpoint, after, tree)
-    migration = Migration(options or MatchOptions(), layout=layout or StateLayout())
-    return seal(plan_migrate(origin, new, UpgradeOptions(), migration, kept, goal))
 
 
 def go(plan: Plan, rewriter: StateRewriter | None = None) -> None:
@@ -96,15 +59,6 @@ def rows(location: str, batch: int | None = None) -> dict[str, Any]:
     files = open_files(location)
     view = open_state(files, load(files), batch=batch)
     return {str(row["key"]): row["value"] for row in view.rows()}
-
-
-WIDER = drawn(
-    "customerId STRING",
-    "max DOUBLE, count BIGINT NOT NULL, sum DOUBLE",
-    MAX,
-    COUNT,
-    SUM,
-)
 
 
 @pytest.mark.parametrize(

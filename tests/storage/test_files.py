@@ -1,4 +1,4 @@
-"""One suite that every storage passes: local disk, memory, a real S3 server, a real HDFS."""
+"""One suite that every storage passes: disk, memory, S3, HDFS, emulators of Azure and Google."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ STORAGES = [
     "memory",
     pytest.param("s3", marks=pytest.mark.services),
     pytest.param("hdfs", marks=pytest.mark.services),
+    pytest.param("azurite", marks=(pytest.mark.services, pytest.mark.soak)),
+    pytest.param("gcs", marks=(pytest.mark.services, pytest.mark.soak)),
 ]
 _NUMBERS = itertools.count()
 

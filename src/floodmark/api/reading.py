@@ -156,6 +156,7 @@ def files(
             f"Its sources are: {kinds or 'not known yet'}.",
             "`floodmark offsets CP` shows what it has read.",
         )
+    checkpoint.refuse_not_given()  # its files would look like those of an earlier batch
     if batch is not None:
         choose_batch(checkpoint, batch, None)  # a batch that is not logged is said to be so
     seen = {

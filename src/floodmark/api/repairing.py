@@ -72,6 +72,7 @@ def repair(
     doctor = partial(_doctor, table, opened)
     work = WorkingCopy(files, doctor, known, read_data, opened)
     mend(work, backup)
+    work.refuse_not_given()
     options = RepairOptions(several_of(accept), sink, read_data, repository)
     plan = seal(plan_repair(work, location, standing, options))
     return kept(applied_beside(plan, files, how), how, out)

@@ -21,7 +21,7 @@ from floodmark.changes.plan_parsing import plan_from_json
 from floodmark.checkpoint.layout import NOTES, OFFSETS, batch_id
 from floodmark.checkpoint.relative_path import RelativePath, shown
 from floodmark.checkpoint.text import json_text
-from floodmark.errors import FileGone, MalformedFile, NoAnswer, StalePlan, Unfinished
+from floodmark.errors import CannotRead, FileGone, MalformedFile, NoAnswer, StalePlan, Unfinished
 from floodmark.storage.files import Files, WritableFiles
 
 FOLDER = f"{NOTES}/journal"
@@ -117,11 +117,10 @@ def move(files: WritableFiles, record: Record, stage: Stage, after: str | None =
 
 def begun(files: Files) -> Record:
     """The change that stopped midway."""
-    for record in read_records(files):
-        if record.stage is Stage.BEGUN:
-            return record
-        if record.unfinished:
+    for record in _standing(files):
+        if record.stage is Stage.UNDOING:
             raise unfinished(files, record)
+        return record
     raise NoAnswer(
         f"{files.root}: no change stopped midway here",
         "Every change that is written down here was finished or taken back.",
@@ -130,16 +129,26 @@ def begun(files: Files) -> Record:
 
 
 def refuse_unfinished(files: Files, apart_from: Plan | None = None) -> None:
-    for record in read_records(files):
-        if record.unfinished and (apart_from is None or record.plan.id != apart_from.id):
+    for record in _standing(files):
+        if apart_from is None or record.plan.id != apart_from.id:
             raise unfinished(files, record)
+
+
+def _standing(files: Files) -> list[Record]:
+    """What stopped midway; a change that is done and whose block is left stands in the way, too."""
+    records = read_records(files)
+    last = [one for one in records[-1:] if one.stage is Stage.FINISHED]
+    return [
+        *(one for one in records if one.unfinished),
+        *(one for one in last if is_blocked(files, one.plan)),
+    ]
 
 
 def unfinished(files: Files, record: Record) -> Unfinished:
     """No verb goes on with another's work by itself: the user says so, or takes it back."""
     undo = f"Take it back: floodmark undo {files.root} --execute"
     resume = f"Go on with it: floodmark apply --resume {files.root} --execute"
-    begun = record.stage is Stage.BEGUN
+    begun = record.stage is not Stage.UNDOING
     return Unfinished(
         f"{files.root}: an earlier `{record.plan.verb}`"
         + (" stopped midway" if begun else " was being taken back, and that stopped midway"),
@@ -193,6 +202,9 @@ def blocks(files: Files) -> frozenset[str]:
     )
     newest = [f"{OFFSETS}/{batch}" for batch in numbers[-2:]]
     found = files.read_many(map(RelativePath, newest))
+    for data in found.values():
+        if isinstance(data, CannotRead) and data.may_come:
+            raise data  # it may be a block
     return frozenset(
         path for path, data in found.items() if isinstance(data, bytes) and data.startswith(BLOCK)
     )

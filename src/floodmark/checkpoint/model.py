@@ -29,7 +29,7 @@ from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.state_chain import oldest_versions, partition_count, store_names
 from floodmark.connectors.registry import look_alikes, read_source_offset
 from floodmark.connectors.source import UNKNOWN, SourceOffset
-from floodmark.errors import MalformedFile
+from floodmark.errors import CannotRead, MalformedFile
 
 if TYPE_CHECKING:  # a class of its own for each thing that is found: slow to load
     from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
@@ -86,6 +86,8 @@ class Checkpoint:
     initial: Mapping[str, bytes] = field(default_factory=lambda: _NOTHING)
     """`sources/<id>/0` of the sources whose offset alone does not tell their kind."""
     unreadable: tuple[Unreadable, ...] = ()
+    not_given: frozenset[str] = frozenset()
+    """Those of them that storage did not give: asked again, it may."""
     keyed: frozenset[int] = frozenset()
     """Operators with files in partition 0 alone whose schema has keys: the others are lost."""
     said_kinds: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
@@ -137,6 +139,17 @@ class Checkpoint:
         for broken in self.unreadable:
             if broken.path == f"{OFFSETS}/{batch}":
                 raise MalformedFile(f"{self.path}/{broken.path} cannot be read", broken.reason, do)
+
+    def refuse_not_given(self) -> None:
+        """Raises where storage kept a file back: unlike damage, nobody knows what is in it."""
+        for item in self.unreadable:
+            if item.path in self.not_given:
+                raise CannotRead(
+                    f"{self.path}/{item.path}: storage did not give it",
+                    item.reason,
+                    "Repeat the command. If storage has lost it for good, remove it, and "
+                    "`floodmark repair` says what can be done.",
+                )
 
     @property
     def watermark_ms(self) -> int | None:

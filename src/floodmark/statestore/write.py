@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HDFS, ROCKSDB = "hdfs", "rocksdb"
-_WRITE_BUFFER = 64 << 20
+_WRITE_BUFFER = 32 << 20
+"""Two of these are in memory for each store that is written, one that is filled and one that goes
+to disk: this is what the memory of a rewrite is made of, whatever the state's size."""
 _TABLE_FORMAT = 5
 """The format that Spark 3.5's RocksDB reads too; newer ones write 6 by default."""
 _BLOOM_BITS = 10.0
@@ -196,6 +198,8 @@ def _new_database(place: Path) -> Iterator[Any]:
     tables = rocksdict.BlockBasedOptions()
     tables.set_format_version(_TABLE_FORMAT)
     tables.set_bloom_filter(_BLOOM_BITS, False)
+    # Else every table that was written keeps its index and its filter in memory until the end.
+    tables.set_cache_index_and_filter_blocks(True)
     options = rocksdict.Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_block_based_table_factory(tables)

@@ -29,7 +29,13 @@ from floodmark.checkpoint.model import Checkpoint, Kind, Unreadable
 from floodmark.checkpoint.offsets import OffsetEntry, parse_offsets
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.registry import is_alike, read_source_offset
-from floodmark.errors import CannotRead, FileGone, FloodmarkError, MalformedFile, NotACheckpoint
+from floodmark.errors import (
+    CannotRead,
+    FileGone,
+    FloodmarkError,
+    MalformedFile,
+    NotACheckpoint,
+)
 from floodmark.storage.files import Files, Listing
 
 # One page of an S3 listing.
@@ -161,6 +167,7 @@ def load_listed(
         MappingProxyType(found),
         initial,
         reading.unreadable(),
+        frozenset(reading.not_given),
         keyed,
         operator_folders=operators,
         not_read=reading.not_read(),
@@ -375,6 +382,7 @@ class _Reading:
         self._left = left
         self._listed = None if listing.complete else {file.path for file in listing.files}
         self._not_read: list[str] = []
+        self.not_given: set[str] = set()
         self._read: dict[str, bytes | FloodmarkError] = {}
         self._failed: dict[str, str] = {
             # An empty entry is damage that the listing alone shows.
@@ -407,7 +415,12 @@ class _Reading:
         if self._left is not None:
             numbers = numbers[len(numbers) - min(self._left, len(numbers)) :]
             self._left -= len(numbers)
-        return acting_note(self._files, committed, numbers) or {}
+        try:
+            return acting_note(self._files, committed, numbers) or {}
+        except CannotRead as error:
+            self._failed[f"{NOTES}/starts"] = error.what
+            self.not_given.add(f"{NOTES}/starts")
+            return {}
 
     def not_read(self) -> tuple[str, ...]:
         return tuple(self._not_read)
@@ -422,6 +435,8 @@ class _Reading:
             )
         elif isinstance(found, CannotRead):
             self._failed[path] = f"{found.what}: {found.why}" if found.why else found.what
+            if found.may_come:
+                self.not_given.add(path)
         return found if isinstance(found, bytes) else None
 
     def reason(self, path: str) -> str | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.errors import FileGone, FloodmarkError
+from floodmark.errors import CannotRead, FileGone, FloodmarkError
 from floodmark.storage.files import Files, Folder, Listing, plain_path
 
 
@@ -20,6 +20,8 @@ class Overlay:
         self.reads_cost = files.reads_cost
         self.written: dict[str, bytes] = {}
         self.removed: set[str] = set()
+        self.not_given: list[CannotRead] = []
+        """What storage has not given of what lies there, and may give when it is asked again."""
 
     def list(self, folder: str = "", most: int | None = None) -> Listing:
         below = self._files.list(folder, most)
@@ -49,12 +51,22 @@ class Overlay:
             return self.written[path]
         if path in self.removed:
             raise FileGone(f"{path} is not there")
-        return self._files.read(path)
+        try:
+            return self._files.read(path)
+        except CannotRead as error:
+            self._note(error)
+            raise
+
+    def _note(self, error: bytes | FloodmarkError) -> None:
+        if isinstance(error, CannotRead) and error.may_come:
+            self.not_given.append(error)
 
     def read_many(self, paths: Iterable[RelativePath]) -> dict[str, bytes | FloodmarkError]:
         wanted = list(paths)
         untouched = [p for p in wanted if p not in self.written and p not in self.removed]
         below = self._files.read_many(untouched)
+        for answer in below.values():
+            self._note(answer)
         found: dict[str, bytes | FloodmarkError] = {}
         for path in wanted:
             if path in self.written:
@@ -90,4 +102,6 @@ class Overlay:
             self.removed.add(path)
 
     def below(self, folder: RelativePath) -> Overlay:
-        return Overlay(self._files.below(folder))
+        made = Overlay(self._files.below(folder))
+        made.not_given = self.not_given
+        return made

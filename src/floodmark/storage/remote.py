@@ -37,6 +37,7 @@ _DRIVERS = {
     **dict.fromkeys(("http", "https"), "requests aiohttp"),
     "oss": "ossfs",
 }
+_FLAT = {"s3", "abfs", "gs"}
 _UNKNOWN = "Protocol not known"
 _AT_ONCE = 16
 _LARGE = 1 << 20
@@ -196,7 +197,7 @@ class RemoteFiles:
 
     def _make_parent(self, path: RelativePath) -> None:
         # Object stores have no folders; HDFS and the memory file system do.
-        if "s3" not in _protocols(self.fs):
+        if not _FLAT.intersection(_protocols(self.fs)):
             parent = self.file_path(path).rsplit("/", 1)[0]
             self._ask(path, lambda: self.fs.makedirs(parent, exist_ok=True))
 

@@ -9,7 +9,7 @@ from typing import Any
 from floodmark.checkpoint.layout import COMMITS, FileInfo, batch_id, names_in
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import STARTS, acting, is_note
-from floodmark.errors import FloodmarkError
+from floodmark.errors import CannotRead, FloodmarkError
 from floodmark.storage.files import Files
 
 
@@ -61,6 +61,10 @@ def _by_path(
         path = RelativePath(f"{STARTS}/{number}.json")
         try:
             value = json.loads(files.read(path))
+        except CannotRead as error:
+            if error.may_come:
+                raise  # an older note would be taken for that of the last start
+            continue
         except (FloodmarkError, ValueError, RecursionError):
             continue
         if is_note(value):

@@ -100,6 +100,7 @@ def open_origin(files: Files, location: str, batches: Collection[int] | None = N
         checkpoint = load_listed(files, listing, Entries.NEWEST, around)
     if checkpoint.kind is Kind.DSTREAMS:
         raise _dstreams(files)
+    checkpoint.refuse_not_given()
     _refuse_damaged(checkpoint)
     sizes = {file.path: file.size for file in listing.files}
     return Origin(location, files, checkpoint, standing, sink_of(latest_note(files)), sizes)

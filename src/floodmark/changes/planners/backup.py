@@ -11,7 +11,11 @@ from dataclasses import replace
 
 from floodmark.changes.carry.checkpoint_files import belongs
 from floodmark.changes.carry.needed_state import needed_state
-from floodmark.changes.carry.origin import fresh_identity, refuse_odd_content, without_blocks
+from floodmark.changes.carry.origin import (
+    fresh_identity,
+    refuse_odd_content,
+    without_blocks,
+)
 from floodmark.changes.carry.rehome import (
     is_operator_metadata,
     moved_operator_metadata,
@@ -78,6 +82,7 @@ def consistent(files: Files) -> Checkpoint:
         file for file in listing.files if belongs(file.path) and _is_of(file, committed, commits)
     )
     checkpoint = load_listed(files, Listing(kept), Entries.NEWEST, [committed])
+    checkpoint.refuse_not_given()
     if committed >= 0 and checkpoint.state_operators:
         try:
             needed_state(checkpoint, committed, files.read)

@@ -18,6 +18,7 @@ from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.errors import CannotRead
 from floodmark.rules.finding import Finding, Severity
 from floodmark.rules.mend import Mend
 from floodmark.rules.registry import mends_of
@@ -122,6 +123,16 @@ class WorkingCopy:
     def look(self) -> None:
         """Asks the doctor again about the checkpoint as it would be now."""
         self.evidence, self.findings = self._doctor(self.files, self.read_data)
+
+    def refuse_not_given(self) -> None:
+        """A file that storage kept back looks like a lost one, and would be repaired as such."""
+        for error in self.files.not_given:
+            raise CannotRead(
+                f"{error.what}: nothing was planned, for it may be whole",
+                error.why,
+                "Repeat the command. If storage has lost the file for good, remove it: `repair` "
+                "then knows that it is gone.",
+            )
 
     @property
     def checkpoint(self) -> Checkpoint:

@@ -1,0 +1,104 @@
+"""A store in a folder of this machine whose requests fail when they are told to.
+
+fsspec opens it as `faulty://`, so that floodmark takes it for remote storage, whose every read is a
+request. As before a real server, a fault comes before a request or after it has been carried out.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+
+from services.fault_proxy import Choice, Fault
+
+_REQUESTS = ("find", "ls", "info", "cat_file", "pipe_file", "put_file", "rm_file", "cp_file")
+
+
+class FaultyStore:
+    """One at a time: fsspec knows it by its scheme."""
+
+    scheme = "faulty"
+
+    def __init__(self) -> None:
+        self._place = tempfile.TemporaryDirectory(prefix="floodmark-faulty-")
+        self._numbers = count(1)
+        self._lock = threading.Lock()
+        self._inner = threading.local()
+        self._choose: Choice = lambda *_: None
+        self.seen = 0
+        self.faults: list[Fault] = []
+
+    def __enter__(self) -> FaultyStore:
+        fsspec.register_implementation(self.scheme, _driver(self), clobber=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._place.cleanup()
+
+    def place(self, name: str) -> str:
+        return f"{self.scheme}://store/{name}-{next(self._numbers)}"
+
+    def objects(self, place: str) -> Path:
+        return Path(self._place.name) / place.partition("://")[2]
+
+    @contextmanager
+    def faulty(self, choose: Choice) -> Iterator[FaultyStore]:
+        """Counts requests from 1 again; afterwards all are carried out."""
+        with self._lock:
+            self.seen, self.faults, self._choose = 0, [], choose
+        try:
+            yield self
+        finally:
+            with self._lock:
+                self._choose = lambda *_: None
+
+    def request(self, name: str, path: str, act: Callable[[], Any]) -> Any:
+        if getattr(self._inner, "busy", False):  # a request that is made of others is one
+            return act()
+        with self._lock:
+            self.seen += 1
+            fault = self._choose(self.seen, name, path)
+            if fault is not None:
+                self.faults.append(fault)
+        if fault not in (None, Fault.DROPPED_AFTER):
+            raise ConnectionError(fault)
+        self._inner.busy = True
+        try:
+            found = act()
+        finally:
+            self._inner.busy = False
+        if fault is not None:
+            raise ConnectionError(fault)
+        return found
+
+
+def _driver(store: FaultyStore) -> type[LocalFileSystem]:
+    class Driver(LocalFileSystem):  # type: ignore[misc]
+        protocol = store.scheme
+        cachable = False
+
+        @classmethod
+        def _strip_protocol(cls, path: str) -> str:
+            text = str(path)
+            return str(store.objects(text)) if "://" in text else text.rstrip("/")
+
+    for name in _REQUESTS:
+        setattr(Driver, name, _asking(store, name))
+    return Driver
+
+
+def _asking(store: FaultyStore, name: str) -> Callable[..., Any]:
+    act = getattr(LocalFileSystem, name)
+
+    def ask(fs: Any, path: str, *rest: Any, **options: Any) -> Any:
+        return store.request(name, str(path), lambda: act(fs, path, *rest, **options))
+
+    return ask
