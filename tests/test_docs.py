@@ -26,6 +26,7 @@ from documents import (
     starts_spark,
 )
 from floodmark.cli.main import VERBS, floodmark, run
+from floodmark.rules.registry import rules_of
 
 KNOWN = {verb for group in VERBS.values() for verb in group}
 COMMANDS = [
@@ -139,6 +140,24 @@ def test_what_is_made_from_the_code_is_current(script: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_numbers_that_pages_repeat_agree() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert f"by {len(list(rules_of('compatibility')))} rules" in readme
+    carried = re.search(
+        r"^\| 4\.2\.0 \| (\d+) of (\d+) \| (\d+) \|",
+        (ROOT / "docs" / "reliability.md").read_text(),
+        re.M,
+    )
+    assert carried is not None
+    matrix = re.findall(r"^\| .+ \| (\d+) \|$", readme, re.M)
+    assert matrix == [carried[2], carried[1], carried[3]]
+
+
+def test_every_rule_before_a_start_is_on_its_page() -> None:
+    text = (ROOT / "docs" / "running.md").read_text()
+    assert [one.rule.name for one in rules_of("start") if f"`{one.rule.name}`" not in text] == []
 
 
 def test_pictures_fetch_nothing_from_elsewhere() -> None:
