@@ -60,6 +60,7 @@ def test_a_miss_and_a_failure_stop_nothing(
         "b_fails": "raise SystemExit('broken')",
         "c_grows": "c = Claims(); c.grows('read', 'keys', 's', [(10, 1), (99, 9)]); c.finish()",
         "d_held": "c = Claims(); c.at_least('times faster', 50, 40); c.finish()",
+        "e_cut_off": "c = Claims(); c.at_least('times as slow', 5, 4); raise SystemExit(9)",
     }.items():
         (folder / f"{name}.py").write_text(f'"""About {name}."""\n{head}{body}\n')
     monkeypatch.setattr(benchmarks, "ROOT", tmp_path)
@@ -71,6 +72,9 @@ def test_a_miss_and_a_failure_stop_nothing(
     assert results["a_missed"]["claims"][0]["held"] == "no"
     assert results["b_fails"]["ended"] == "failed with exit status 1"
     assert results["d_held"]["claims"][0]["held"] == "yes"
+    assert results["d_held"]["ended"] == "whole"
+    assert results["e_cut_off"]["claims"][0]["measured"] == 5
+    assert results["e_cut_off"]["ended"] == "failed with exit status 9"
     page = (tmp_path / "docs/benchmarks.md").read_text()
     assert "**missed**" in page
     assert "times faster | 50 | at least 40 | yes" in page
