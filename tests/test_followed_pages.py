@@ -161,8 +161,10 @@ def test_changed_logic(tmp_path: Path) -> None:
 
 def test_a_new_spark(tmp_path: Path) -> None:
     reader = Reader("docs/how-to/new-spark.md", prepared(tmp_path))
-    with_totals(reader, "data/checkpoints/totals")
-    (tmp_path / "sales.py").write_text(OLD_SALES)
+    with_totals(reader, "data/checkpoints/sales")
+    (tmp_path / "sales.py").write_text(
+        OLD_SALES.replace("data/checkpoints/totals", "data/checkpoints/sales")
+    )
     sold(tmp_path, "1.json", customerId="c2")
     reader.runs("floodmark check", "same")
     reader.has_done_all()
