@@ -159,6 +159,13 @@ def write(kept: Results) -> None:
             (ROOT / "docs" / "pictures" / plot_name(series)).write_text(growth_plot(series))
 
 
+def joined(new: Results) -> Results:
+    """What is kept, with new results; read again, because another run may have written."""
+    kept: Results = json.loads(KEPT.read_text()) if KEPT.is_file() else {}
+    kept.setdefault("results", {}).update(new)
+    return kept
+
+
 def table(results: Results) -> str:
     lines = []
     for name, one in results.items():
@@ -178,13 +185,11 @@ def main() -> int:
     if unknown:
         print(f"no such benchmark: {', '.join(unknown)}. There are: {', '.join(scripts())}")
         return 2
-    kept: Results = json.loads(KEPT.read_text()) if KEPT.is_file() else {}
-    results = kept.setdefault("results", {})
     ran = {}
     for name in () if options.report else options.names or scripts():
-        ran[name] = results[name] = run(scripts()[name], options.limit)
-        write(kept)  # a run that is cut off has kept what it measured
-    write(kept)
+        ran[name] = run(scripts()[name], options.limit)
+        write(joined({name: ran[name]}))  # a run that is cut off has kept what it measured
+    write(joined({}))
     print(f"\n{table(ran)}\n\ndocs/benchmarks.md has them all.")
     bad = [one for one in ran.values() if not one["claims"] and not one["series"]]
     missed = [c for one in ran.values() for c in one["claims"] if c["held"] == "no"]
