@@ -189,6 +189,9 @@ def test_carrying_state_over(tmp_path: Path) -> None:
     command = reader.left[0]
     reader.runs("floodmark migrate", "Nothing has been changed")
     reader.gives(f"{command} --execute", "new-checkpoint")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old/sales.py").write_text(OLD_SALES)
+    reader.runs("floodmark migrate", "count(1) is left out")
     shutil.rmtree(tmp_path / "data/new-checkpoint")
     reader.gives("floodmark state data/old-checkpoint --export totals.parquet")
     kafka = """spark.readStream.format("kafka").option("kafka.bootstrap.servers", "localhost:9")
