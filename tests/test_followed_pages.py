@@ -161,8 +161,10 @@ def test_changed_logic(tmp_path: Path) -> None:
 
 def test_a_new_spark(tmp_path: Path) -> None:
     reader = Reader("docs/how-to/new-spark.md", prepared(tmp_path))
-    with_totals(reader, "data/checkpoints/totals")
-    (tmp_path / "sales.py").write_text(OLD_SALES)
+    with_totals(reader, "data/checkpoints/sales")
+    (tmp_path / "sales.py").write_text(
+        OLD_SALES.replace("data/checkpoints/totals", "data/checkpoints/sales")
+    )
     sold(tmp_path, "1.json", customerId="c2")
     reader.runs("floodmark check", "same")
     reader.has_done_all()
@@ -187,6 +189,9 @@ def test_carrying_state_over(tmp_path: Path) -> None:
     command = reader.left[0]
     reader.runs("floodmark migrate", "Nothing has been changed")
     reader.gives(f"{command} --execute", "new-checkpoint")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old/sales.py").write_text(OLD_SALES)
+    reader.runs("floodmark migrate", "count(1) is left out")
     shutil.rmtree(tmp_path / "data/new-checkpoint")
     reader.gives("floodmark state data/old-checkpoint --export totals.parquet")
     kafka = """spark.readStream.format("kafka").option("kafka.bootstrap.servers", "localhost:9")

@@ -117,6 +117,7 @@ class Claims:
     def grows(self, name: str, of: str, unit: str, points: Sequence[tuple[float, float]]) -> None:
         """How `unit` grows with the number of something: a plot, without a limit."""
         self._series.append({"name": name, "of": of, "unit": unit, "points": list(points)})
+        self._keep()
         for number, value in points:
             print(f"       {name}: {number:,} {of}, {value:.4g} {unit}")
 
@@ -127,11 +128,16 @@ class Claims:
         self._told.append(
             {"claim": claim, "measured": measured, "bound": bound, "limit": wanted, "held": held}
         )
+        self._keep()
 
-    def finish(self) -> None:
+    def _keep(self) -> None:
+        """After each measure: a run that is cut off has kept the ones before."""
         place = os.environ.get(RESULTS)
         if place:
             Path(place).write_text(json.dumps({"claims": self._told, "series": self._series}))
+
+    def finish(self) -> None:
+        self._keep()
         sys.exit(1 if any(told["held"] == "no" for told in self._told) else 0)
 
 

@@ -176,6 +176,9 @@ class NotEmpty(Refused):
 class WouldLose(Refused):
     """It could be done, and records or state would be lost or counted twice."""
 
+    accept: tuple[str, ...] = ()
+    """What `--accept` has to name, where nothing else is missing."""
+
 
 class NotCarried(Refused):
     """The state of the old code has no one meaning for the new."""

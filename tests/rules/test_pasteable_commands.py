@@ -95,6 +95,44 @@ def test_a_command_in_json_is_the_same(tmp_path: Path) -> None:
     assert shlex.split(command[1]) == ["floodmark", "repair", str(place)]
 
 
+def test_a_gap_is_looked_at_with_its_own_number(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = damaged("commit-gap", tmp_path / "it's here")
+    (finding, *_) = floodmark.doctor(str(place))
+    command = re.search(r"`(floodmark offsets [^`]+)`", finding.do)
+    assert command is not None
+    assert run(shlex.split(command[1])[1:]) == 0, capsys.readouterr().err
+
+
+def test_a_refusal_and_a_change_end_with_the_next_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = damaged("commits-ahead", tmp_path / "it's here")
+    assert run(["repair", str(place), "--execute"]) == 4
+    *_, again = capsys.readouterr().err.strip().splitlines()
+    accepted = shlex.split(again)
+    assert accepted == ["floodmark", "repair", str(place), "--execute", "--accept", "repeats"]
+    assert run(accepted[1:]) == 0
+    *_, done = capsys.readouterr().out.strip().splitlines()
+    undo = shlex.split(done[done.index("floodmark ") :])
+    assert undo == ["floodmark", "undo", str(place)]
+    assert run(undo[1:]) == 0
+
+
+def test_a_saved_plan_is_accepted_where_it_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = damaged("commits-ahead", tmp_path / "checkpoint")
+    plan = str(tmp_path / "plan.json")
+    assert run(["repair", str(place), "--out", plan]) == 0
+    capsys.readouterr()
+    assert run(["apply", plan]) == 4
+    told = capsys.readouterr().err
+    assert "Plan it again with --accept repeats" in told
+    assert "floodmark apply" not in told
+
+
 def parse(command: str) -> None:
     """As a shell and floodmark take it apart; nothing is run."""
     _, verb, *arguments = shlex.split(command)

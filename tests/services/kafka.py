@@ -111,15 +111,15 @@ class KafkaServer(Server):
         from confluent_kafka import Producer
 
         producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": f"t-{topic}"})
-        producer.init_transactions(WITHIN)
+        producer.init_transactions(LIMIT)
         producer.begin_transaction()
         for value in values:
             producer.produce(topic, value, partition=0)
-        producer.flush(WITHIN)
+        producer.flush(LIMIT)
         try:
             yield
         finally:
-            producer.abort_transaction(WITHIN)
+            producer.abort_transaction(LIMIT)
 
     def consume(self, topic: str) -> list[bytes]:
         """All the values that the topic has now, partition by partition."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +35,8 @@ def run_pipeline(
     if named is not None:
         raise WrongUse(
             f"{application}: a pipeline runs as a whole",
-            do=f"Leave the flow out. To update some tables alone: floodmark run {spec} -- "
+            do=f"Leave the flow out. To update some tables alone: "
+            f"floodmark run {shlex.quote(spec)} -- "
             "--refresh TABLE",
         )
     doctors = {known.rule.name for known in rules_of("checkpoint")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,7 @@ def replay(
     if (batch is None) == (batches is None):
         raise WrongUse(
             "say which batch: --batch N, or --batches A..B",
-            do=f"floodmark batches {path} lists them.",
+            do=f"floodmark batches {shlex.quote(path)} lists them.",
         )
     require_spark_extra()
     first, last = (batch, batch) if batch is not None else batches or (0, 0)

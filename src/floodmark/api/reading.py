@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -58,7 +59,8 @@ def _readable(found: Checkpoint) -> DStreamsCheckpoint:
         raise MalformedFile(
             f"{found.path} is a DStreams checkpoint, and none of its files can be read",
             f"{first.path}: {first.reason}" if first else "",
-            f"`floodmark inspect {found.path}` shows what its names tell; `floodmark doctor` says "
+            f"`floodmark inspect {shlex.quote(found.path)}"
+            "` shows what its names tell; `floodmark doctor` says "
             "what to do.",
         )
     return found.dstreams

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 
 from floodmark.changes import journal
@@ -27,7 +28,9 @@ from floodmark.storage.files import open_files
 
 def apply_saved(path: str, carrying: Carrying, sink: str | None = None) -> Change:
     plan = read_plan(path)
-    require_named_sink(plan, sink, f"floodmark apply {path}")
+    require_named_sink(plan, sink, f"floodmark apply {shlex.quote(path)}")
+    if plan.verb != "undo":  # which asks again whether a query runs
+        refuse_unaccepted(plan, saved=True)
     return apply_plan(plan, carrying, sink)
 
 
@@ -76,7 +79,7 @@ def take_back(path: str, carrying: Carrying, sink: str | None = None) -> Change:
     if not carrying.execute:
         return Change(plan)
     refuse_unaccepted(plan)
-    require_named_sink(plan, sink, f"floodmark undo {path}")
+    require_named_sink(plan, sink, f"floodmark undo {shlex.quote(path)}")
     place = open_files(plan.sink, carrying.storage) if plan.sink else None
     outcome = undo(with_modes_of(target, target), place, carrying.clock)
     return Change(plan, True, outcome.words)

@@ -14,6 +14,7 @@ Stopped anywhere, the same plan goes on from where it stopped, and `undo` takes 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -132,7 +133,7 @@ def carry_out(
     assert record is not None
     _finish(plan, places, record, rewriter, read_data)
     done = "It was stopped midway before, and is whole now." if resumed else "Done."
-    return Outcome(plan, f"{done} To take it back: floodmark undo {plan.target}")
+    return Outcome(plan, f"{done} To take it back: floodmark undo {shlex.quote(plan.target)}")
 
 
 def check(plan: Plan, places: PlanPlaces, wait_seconds: float | None, clock: Clock) -> None:
@@ -156,7 +157,8 @@ def _check_origin(plan: Plan, places: PlanPlaces, always: bool = False) -> None:
             f"planned at   {plan.standing}\nfound now    {now.words}",
             "A query is probably running on it. Stop the query, then plan again."
             if always
-            else f"Take the half-made one back: floodmark undo {plan.target} --execute",
+            else f"Take the half-made one back: floodmark undo {shlex.quote(plan.target)} "
+            "--execute",
         )
 
 
@@ -252,7 +254,7 @@ def _stopped(plan: Plan, target: Files, error: BaseException) -> StoppedMidway:
     words = told(error)
     why = getattr(error, "why", "")
     kept = f"What was replaced is kept in {journal.kept_folder(plan)}. " if plan.in_place else ""
-    undo = f"floodmark undo {target.root} --execute"
+    undo = f"floodmark undo {shlex.quote(target.root)} --execute"
     do = f"Go on with it: floodmark apply --resume {target.root} --execute\nTake it back: {undo}"
     if plan.verb not in ("repair", "compact"):
         do = f"Repeat the command to go on, or take it back: {undo}"

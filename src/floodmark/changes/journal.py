@@ -12,6 +12,7 @@ concerns the place that it lies in, and in nothing else: see docs/security.md.
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -146,7 +147,7 @@ def _standing(files: Files) -> list[Record]:
 
 def unfinished(files: Files, record: Record) -> Unfinished:
     """No verb goes on with another's work by itself: the user says so, or takes it back."""
-    undo = f"Take it back: floodmark undo {files.root} --execute"
+    undo = f"Take it back: floodmark undo {shlex.quote(files.root)} --execute"
     resume = f"Go on with it: floodmark apply --resume {files.root} --execute"
     begun = record.stage is not Stage.UNDOING
     return Unfinished(

@@ -82,7 +82,7 @@ def require_named_origin(plan: Plan, location: str, origin: str | None, command:
             f"the journal in {location} is of a change of {shown(plan.target)}",
             "The checkpoint was moved or copied while the change was half done, or a stranger "
             "wrote the journal.",
-            f"Take it back: floodmark undo {location} --execute",
+            f"Take it back: floodmark undo {shlex.quote(location)} --execute",
         )
     if same_place(plan.origin, location) or (origin and same_place(plan.origin, origin)):
         return

@@ -154,8 +154,8 @@ def render_plan(plan: Plan) -> bytes:
     return (json_text(_content(plan), indent=1) + "\n").encode()
 
 
-def refuse_unaccepted(plan: Plan) -> None:
-    """What a plan risks is carried out only if it was accepted by name."""
+def refuse_unaccepted(plan: Plan, *, saved: bool = False) -> None:
+    """What a plan risks is carried out only if it was accepted by name: a saved one, when made."""
     open_risks = plan.unaccepted
     if open_risks:
         words = [
@@ -163,8 +163,11 @@ def refuse_unaccepted(plan: Plan) -> None:
             for item in plan.consequences
             if item.accept in open_risks or item.sink.endswith(open_risks[0])
         ]
-        raise WouldLose(
+        refused = WouldLose(
             f"{plan.verb}: {open_risks[0]} has to be accepted first",
             "\n".join(words),
-            f"If that is all right: --accept {' --accept '.join(open_risks)}",
+            f"{'Plan it again with' if saved else 'If that is all right:'} "
+            f"--accept {' --accept '.join(open_risks)}",
         )
+        refused.accept = () if saved else tuple(open_risks)
+        raise refused

@@ -8,6 +8,7 @@ named the sink's folder.
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -109,7 +110,7 @@ def undo(
         raise StoppedMidway(
             f"undo stopped midway: {told(error)}",
             "What it has not yet put back is still kept.",
-            f"Repeat it: floodmark undo {target.root} --execute",
+            f"Repeat it: floodmark undo {shlex.quote(target.root)} --execute",
         ) from None
     return Outcome(plan, " ".join([f"The `{plan.verb}` is taken back.", *since.notes]))
 

@@ -1,4 +1,4 @@
-"""`floodmark apply`"""
+"""`floodmark apply`: execute a saved plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`floodmark backup`"""
+"""`floodmark backup`: keep a snapshot of a checkpoint, also while its query runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`floodmark batches`"""
+"""`floodmark batches`: list the batches and what became of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`floodmark bootstrap`"""
+"""`floodmark bootstrap`: make a first checkpoint with state from a table."""
 
 from __future__ import annotations
 

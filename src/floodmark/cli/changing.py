@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -169,7 +170,7 @@ def _ending(change: Change, out: str | None) -> str:
     if not change.plan.steps:
         return "There is nothing to carry out."
     accept = "".join(f"--accept {name} " for name in change.plan.unaccepted)
-    saved = f" It is saved: floodmark apply {out}" if out else ""
+    saved = f" It is saved: floodmark apply {shlex.quote(out)}" if out else ""
     if accept and out:
         saved = f" It is saved as it is, and not applied so: plan it again with {accept}--out {out}"
     return f"Nothing has been changed. Carry it out with {accept}--execute.{saved}"

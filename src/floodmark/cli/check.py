@@ -1,4 +1,4 @@
-"""`floodmark check`"""
+"""`floodmark check`: say whether changed code can go on with a checkpoint."""
 
 from __future__ import annotations
 

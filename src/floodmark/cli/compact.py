@@ -1,4 +1,4 @@
-"""`floodmark compact`"""
+"""`floodmark compact`: remove files that nothing needs any more."""
 
 from __future__ import annotations
 

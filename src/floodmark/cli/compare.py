@@ -1,4 +1,4 @@
-"""`floodmark compare`"""
+"""`floodmark compare`: run old and new code over past batches, and compare their rows."""
 
 from __future__ import annotations
 

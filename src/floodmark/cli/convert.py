@@ -1,4 +1,4 @@
-"""`floodmark convert`"""
+"""`floodmark convert`: keep the state in RocksDB instead of HDFS files, or back."""
 
 from __future__ import annotations
 

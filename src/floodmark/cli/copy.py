@@ -1,4 +1,4 @@
-"""`floodmark copy`"""
+"""`floodmark copy`: copy a checkpoint to another place, with its paths corrected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`floodmark demo`"""
+"""`floodmark demo`: see a stream killed and brought back, on this machine."""
 
 from __future__ import annotations
 

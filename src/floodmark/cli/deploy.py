@@ -1,4 +1,4 @@
-"""`floodmark deploy`"""
+"""`floodmark deploy`: write a systemd unit, a Kubernetes manifest or a YARN service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`floodmark diff`"""
+"""`floodmark diff`: compare two checkpoints, or two batches of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`floodmark doctor`"""
+"""`floodmark doctor`: say whether a checkpoint is sound, and what to do if not."""
 
 from __future__ import annotations
 

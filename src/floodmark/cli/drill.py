@@ -1,4 +1,4 @@
-"""`floodmark drill`"""
+"""`floodmark drill`: kill a pipeline's driver at each point of a batch: what is lost?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`floodmark explain`"""
+"""`floodmark explain`: explain a rule: what, why, what to do instead."""
 
 from __future__ import annotations
 

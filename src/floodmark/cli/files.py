@@ -1,4 +1,4 @@
-"""`floodmark files`"""
+"""`floodmark files`: list which input files each batch took."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`floodmark forget`"""
+"""`floodmark forget`: remove what changes have kept."""
 
 from __future__ import annotations
 

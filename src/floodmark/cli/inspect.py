@@ -1,4 +1,4 @@
-"""`floodmark inspect`"""
+"""`floodmark inspect`: show where a stream stands, from its checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`floodmark lag`"""
+"""`floodmark lag`: say how far a stream is behind its sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`floodmark leave-dstreams`"""
+"""`floodmark leave-dstreams`: bring DStreams over to Structured Streaming, with state and input."""
 
 from __future__ import annotations
 

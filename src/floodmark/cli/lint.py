@@ -1,4 +1,4 @@
-"""`floodmark lint`"""
+"""`floodmark lint`: say what will hurt in streaming code, without running it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import click
 
 from floodmark import __version__
 from floodmark.cli.words import echo, is_terminal
-from floodmark.errors import CannotRead, FloodmarkError
+from floodmark.errors import CannotRead, FloodmarkError, WouldLose
 from floodmark.limits import current, raise_limits
 from floodmark.visible import one_line
 
@@ -193,6 +193,7 @@ def run(arguments: list[str]) -> int:
         if _debugging():
             raise
         show_error(error)
+        _show_accepting(error, arguments)
         return error.status
     except MemoryError:
         if _debugging():
@@ -249,6 +250,17 @@ def show_error(error: FloodmarkError) -> None:
     lines = [f"{type(error).__name__}: {one_line(error.what)}"]
     lines += [f"  {line}" for part in (error.why, error.do) if part for line in part.splitlines()]
     echo(_public("\n".join(lines)), err=True)
+
+
+def _show_accepting(error: FloodmarkError, arguments: list[str]) -> None:
+    """The same command with what it has to accept, to be pasted."""
+    if isinstance(error, WouldLose) and error.accept:
+        import shlex
+
+        named = [part for name in error.accept for part in ("--accept", name)]
+        end = arguments.index("--") if "--" in arguments else len(arguments)
+        again = shlex.join(["floodmark", *arguments[:end], *named, *arguments[end:]])
+        echo(_public(f"  {again}"), err=True)
 
 
 def _public(words: str) -> str:

@@ -1,4 +1,4 @@
-"""`floodmark migrate`"""
+"""`floodmark migrate`: make a checkpoint for changed code, with the state carried over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`floodmark offsets`"""
+"""`floodmark offsets`: print a batch's offsets, ready for a new stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`floodmark outline`"""
+"""`floodmark outline`: write down what a checkpoint is, for checks without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`floodmark repair`"""
+"""`floodmark repair`: repair what doctor found, with the smallest change."""
 
 from __future__ import annotations
 

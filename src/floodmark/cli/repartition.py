@@ -1,4 +1,4 @@
-"""`floodmark repartition`"""
+"""`floodmark repartition`: spread the state over another number of partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`floodmark replay`"""
+"""`floodmark replay`: run a past batch again, on a fork: rows, state, time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`floodmark restore`"""
+"""`floodmark restore`: bring a checkpoint back from a snapshot."""
 
 from __future__ import annotations
 

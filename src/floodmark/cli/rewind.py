@@ -1,4 +1,4 @@
-"""`floodmark rewind`"""
+"""`floodmark rewind`: take a stream back to an earlier batch, time or offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`floodmark run`"""
+"""`floodmark run`: run the pipelines of an application, recoverably."""
 
 from __future__ import annotations
 

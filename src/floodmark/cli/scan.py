@@ -1,4 +1,4 @@
-"""`floodmark scan`"""
+"""`floodmark scan`: find every checkpoint below a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`floodmark serve`"""
+"""`floodmark serve`: show every stream below a folder on a page, live."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`floodmark state`"""
+"""`floodmark state`: look inside the state: rows, one key, sizes, changes."""
 
 from __future__ import annotations
 

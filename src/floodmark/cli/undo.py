@@ -1,4 +1,4 @@
-"""`floodmark undo`"""
+"""`floodmark undo`: take back the last change of a checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`floodmark upgrade`"""
+"""`floodmark upgrade`: make a new checkpoint that begins right after the last commit."""
 
 from __future__ import annotations
 

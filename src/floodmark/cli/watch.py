@@ -1,4 +1,4 @@
-"""`floodmark watch`"""
+"""`floodmark watch`: watch a stream live in the terminal, with small plots."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -217,7 +218,7 @@ def _stream(path: str, found: DStreamsCheckpoint, wanted: int) -> int:
         raise CannotRead(
             f"{path}: none of its checkpoint files can be read",
             "They tell which saved RDD is whose state.",
-            f"floodmark doctor {path}",
+            f"floodmark doctor {shlex.quote(path)}",
         )
     states, unsaved = found.state_streams, found.unsaved_streams
     if wanted in states:
@@ -232,7 +233,7 @@ def _stream(path: str, found: DStreamsCheckpoint, wanted: int) -> int:
         raise NoAnswer(
             f"{path}: no stream of this application has saved a state",
             "updateStateByKey, mapWithState and windows save one at their checkpoint interval.",
-            f"`floodmark inspect {path}` shows the streams.",
+            f"`floodmark inspect {shlex.quote(path)}` shows the streams.",
         )
     # Left out, it is 0; which state is meant is clear only where no other stream has one.
     if wanted == 0 and len(states) == 1 and not unsaved:
@@ -240,7 +241,7 @@ def _stream(path: str, found: DStreamsCheckpoint, wanted: int) -> int:
     raise WrongUse(
         f"{path}: stream {wanted} has no state",
         f"The streams with state are: {found.named_streams(sorted((*states, *unsaved)))}.",
-        f"Choose one: floodmark state {path} --operator {states[0]}",
+        f"Choose one: floodmark state {shlex.quote(path)} --operator {states[0]}",
     )
 
 
@@ -261,5 +262,5 @@ def _rdd(path: str, found: DStreamsCheckpoint, stream: int, batch: int | None) -
     raise CannotRead(
         f"{path}: the state of stream {stream} is not in this folder, or not whole",
         f"The application names {named_at}.",
-        f"floodmark doctor {path}",
+        f"floodmark doctor {shlex.quote(path)}",
     )

@@ -1,5 +1,6 @@
-"""Opens a RocksDB snapshot: its files are put together in a temporary folder, under the
-names that the database knows them by, and opened read-only.
+"""Opens a RocksDB snapshot, read-only, from a temporary folder.
+
+Its files are put together there under the names that the database knows them by.
 """
 
 from __future__ import annotations

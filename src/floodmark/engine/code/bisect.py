@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import tempfile
 import time
@@ -227,7 +228,7 @@ class _Bisection:
             raise WrongUse(
                 f"the code reads {len(leaves)} sources, batch {self.batch} has {len(saved)}",
                 "It is not the code that the batch failed with.",
-                f"floodmark check {self.files.root} APP.py says what has changed.",
+                f"floodmark check {shlex.quote(self.files.root)} APP.py says what has changed.",
             )
         folders = source_folders(self.writer)
         found: dict[str, RecordPlace] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +57,8 @@ def require_readable(path: str, found: DStreamsCheckpoint) -> None:
         raise CannotRead(
             f"{path}: none of its checkpoint files can be read",
             "Neither Spark nor floodmark can go on from there.",
-            f"`floodmark doctor {path}` says what is damaged; restore a file from a backup.",
+            f"`floodmark doctor {shlex.quote(path)}"
+            "` says what is damaged; restore a file from a backup.",
         )
 
 
@@ -95,7 +97,7 @@ def require_whole_state(path: str, found: DStreamsCheckpoint, application: str) 
             f"{path}: {found.restart_file} names a state that is gone: {location}",
             "Spark takes this file, and does not start without that state.",
             "Begin anew with the newest whole state and the input that it does not hold: "
-            f"floodmark run {application} --fresh-with-state",
+            f"floodmark run {shlex.quote(application)} --fresh-with-state",
         )
 
 
@@ -145,7 +147,8 @@ def state_time(path: str, found: DStreamsCheckpoint, streams: Sequence[int]) -> 
         raise CannotRead(
             f"{path}: there is no batch of which every state is saved",
             "The folders of some saved RDDs are gone, or streams save at different times.",
-            f"`floodmark inspect {path}` lists them. `floodmark leave-dstreams --stream N` takes "
+            f"`floodmark inspect {shlex.quote(path)}` lists them. "
+            "`floodmark leave-dstreams --stream N` takes "
             f"one state alone, as of its own newest batch. N is one of: "
             f"{found.named_streams(streams)}.",
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -89,6 +90,7 @@ def require_same_code(
     raise CodeChanged(
         what,
         why,
-        f"Begin anew with this code and the old state: floodmark run {app} --fresh-with-state\n"
-        f"Or go on with the old code: floodmark run {app} --old-code",
+        f"Begin anew with this code and the old state: floodmark run {shlex.quote(app)} "
+        "--fresh-with-state\n"
+        f"Or go on with the old code: floodmark run {shlex.quote(app)} --old-code",
     )

@@ -8,6 +8,7 @@ planned with.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -217,7 +218,8 @@ class _Running:
             raise NotCarried(
                 "the new code cannot go on with this state, nor can it be carried over",
                 "\n".join(one.what for one in judgement.reasons if not one.verdict.is_yes),
-                f"floodmark check {self.checkpoint.path} {request.new} says what would be lost.",
+                f"floodmark check {shlex.quote(self.checkpoint.path)} "
+                f"{request.new} says what would be lost.",
             )
         return judgement
 

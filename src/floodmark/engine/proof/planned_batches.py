@@ -8,6 +8,7 @@ fork. The checkpoint, its sink and its sources are only read.
 from __future__ import annotations
 
 import json
+import shlex
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,7 +63,7 @@ def require_range(checkpoint: Checkpoint, first: int, last: int) -> None:
         raise WrongUse(
             f"there is no batch {last} yet",
             f"The newest batch that was planned is {latest}.",
-            f"floodmark batches {checkpoint.path} lists them.",
+            f"floodmark batches {shlex.quote(checkpoint.path)} lists them.",
         )
     gone = [one for one in range(first, last + 1) if one not in checkpoint.offset_ids]
     if gone:
@@ -133,7 +134,8 @@ class PlannedBatches:
             raise WrongUse(
                 f"the code reads {_count(own)}; batch {batch} was planned for {_count(planned)}",
                 "The offsets of the batch belong to the sources of the code that planned it.",
-                f"floodmark check {self.checkpoint.path} APP.py says what has changed; give the "
+                f"floodmark check {shlex.quote(self.checkpoint.path)} "
+                "APP.py says what has changed; give the "
                 "code that made the batch.",
             )
         for code, saved in zip(own, planned, strict=True):
@@ -142,7 +144,8 @@ class PlannedBatches:
                     f"source {saved.id} of batch {batch} is {saved.kind}, and the code reads "
                     f"{code.kind}",
                     "The offsets of the batch belong to the sources of the code that planned it.",
-                    f"floodmark check {self.checkpoint.path} APP.py says what has changed; give "
+                    f"floodmark check {shlex.quote(self.checkpoint.path)} "
+                    "APP.py says what has changed; give "
                     "the code that made the batch.",
                 )
 
@@ -214,8 +217,9 @@ class PlannedBatches:
                 f"batch {batch} fails on the fork",
                 found.words,
                 "Nothing of yours was changed. If the code is not the one that made the batch: "
-                f"floodmark check {self.checkpoint.path} APP.py; if its input is gone: floodmark "
-                f"doctor {self.checkpoint.path} --sources",
+                f"floodmark check {shlex.quote(self.checkpoint.path)} "
+                "APP.py; if its input is gone: floodmark "
+                f"doctor {shlex.quote(self.checkpoint.path)} --sources",
             )
         return found
 

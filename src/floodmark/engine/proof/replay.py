@@ -7,6 +7,7 @@ that does not is found here.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -224,7 +225,8 @@ class _Replaying:
                 raise WrongUse(
                     f"--key: nothing has a field {next(iter(request.key), '')!r}",
                     f"The output has the columns {', '.join(rows.names) or '(none)'}.",
-                    f"floodmark inspect {planned.checkpoint.path} --schema shows the keys of the "
+                    f"floodmark inspect {shlex.quote(planned.checkpoint.path)} "
+                    "--schema shows the keys of the "
                     "state.",
                 )
         shown = rows.plain() if request.key is None else rows.matching(request.key)

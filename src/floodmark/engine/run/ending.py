@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from floodmark.engine.run.failure import Failure, FailureKind
@@ -30,7 +31,7 @@ def stopped(
         "Nothing is lost: the next start runs the batch again over the same input."
         if failure.batch is not None
         else "No batch was in flight.",
-        f"Correct the cause, then start again. `floodmark inspect {checkpoint}` shows "
+        f"Correct the cause, then start again. `floodmark inspect {shlex.quote(checkpoint)}` shows "
         "where it stands.",
     ]
     of_code = failure.kind is FailureKind.CODE and failure.batch is not None

@@ -33,4 +33,5 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             yield RULE.finding(
                 f"{COMMITS}/{batch}",
                 f"Batch {batch} was planned and never committed; later ones were.",
+                do=RULE.instead.replace("--batch N", f"--batch {batch}"),
             )

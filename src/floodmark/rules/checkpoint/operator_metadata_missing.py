@@ -18,8 +18,8 @@ RULE = Rule(
     restart="Spark leaves the comparison out and writes down what now runs: a query whose "
     "operators changed starts on another operator's state. If other operators still have theirs, "
     "the start fails (STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA).",
-    instead="Restore the file from a backup before the next start; an unchanged query with this "
-    "one operator does not need it.",
+    instead="Restore the file from a backup before the next start: `floodmark repair CP "
+    "--from-backup REPO`. An unchanged query with this one operator does not need it.",
 )
 _SINCE_4_0 = STATE_ENCODING
 

@@ -18,7 +18,8 @@ RULE = Rule(
     "state go by.",
     restart="Spark writes the running query's schema in its place, without a comparison: if the "
     "query has changed, rows are misread.",
-    instead="Restore the file from a backup, before the next start.",
+    instead="Restore the file from a backup before the next start: `floodmark repair CP "
+    "--from-backup REPO`.",
 )
 # In the conf of every offset entry since 3.1, the first Spark that wrote schema files.
 _SINCE_3_1 = STATE_CODEC

@@ -1,5 +1,6 @@
-"""Java's DataInput and DataOutput, as far as state files use them: big-endian numbers
-and strings in modified UTF-8 behind a 16-bit length.
+"""Java's DataInput and DataOutput, as far as state files use them.
+
+Numbers are big-endian; strings are modified UTF-8 behind a 16-bit length.
 """
 
 from __future__ import annotations

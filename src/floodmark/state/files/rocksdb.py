@@ -1,5 +1,6 @@
-"""RocksDB state: snapshot zips, changelogs, and the rows of a version. The database files
-themselves are opened by RocksDB (see statestore/rocksdb_files.py), never parsed here.
+"""RocksDB state: snapshot zips, changelogs, and the rows of a version.
+
+RocksDB itself opens the database files (statestore/rocksdb_files.py); they are never parsed here.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Schemas as people write them (`name STRING, window STRUCT<start: TIMESTAMP>`), as far as
-a state's key or value needs it.
+"""Reads schemas as people write them: `name STRING, window STRUCT<start: TIMESTAMP>`.
+
+As far as the key or the value of a state needs it.
 """
 
 from __future__ import annotations
