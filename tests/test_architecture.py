@@ -18,7 +18,6 @@ MOST_MODULES = 25
 # What a kind of source or sink is asked stands in connectors/. A comparison with a kind's name
 # elsewhere is here for a reason: the option, rule or file is that kind's own.
 KINDS_BY_NAME = {
-    "changes/carry/given_offsets.py": "a start file names its sources by kind",
     "engine/code/bisect_records.py": "records of Kafka are told by topic, partition and offset",
     "drills/advice.py": "what mends a sink depends on what it is",
     "engine/drill/child.py": "a socket has no end",

@@ -332,7 +332,8 @@ class _Run:
                 f"{self._location}: Spark cannot recover the context",
                 sentence_of(error),
                 "It was written by another Spark or Python, or one of its classes is missing: run "
-                f"it with those, or begin anew: floodmark run {shlex.quote(str(self._application))} "
+                f"it with those, or begin anew: "
+                f"floodmark run {shlex.quote(str(self._application))} "
                 "--fresh-with-state",
             ) from error
         time_ms = int(ssc._jssc.ssc().initialCheckpoint().checkpointTime().milliseconds())
