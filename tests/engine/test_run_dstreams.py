@@ -334,6 +334,7 @@ def test_a_loop_keeps_its_lineage_short(spark: Any, tmp_path: Path) -> None:
     assert len(folders) == 2
 
     _two_loops(spark)
+    _computed_once(spark)
     frame = spark.range(10).toDF("n")
     cut = floodmark.truncate_lineage(every=3)
     for _ in range(9):
@@ -344,6 +345,29 @@ def test_a_loop_keeps_its_lineage_short(spark: Any, tmp_path: Path) -> None:
         cut(3)
     with pytest.raises(WrongUse, match="numbers from 1 on"):
         floodmark.truncate_lineage(every=0)
+
+
+def _computed_once(spark: Any) -> None:
+    """Neither the look at a frame's lineage nor the cut runs what the other has run."""
+    from pyspark.sql.functions import udf
+
+    calls = spark.sparkContext.accumulator(0)
+
+    def count(number: int) -> int:
+        calls.add(1)
+        return number
+
+    counted = udf(count, "long")
+    cut = floodmark.truncate_lineage(every=2)
+    frame = spark.range(10).select(counted("id").alias("n"))
+    frame = cut(frame.groupBy("n").count().select("n"))
+    assert calls.value == 0
+    assert cut.depth > 2
+    frame = cut(frame.groupBy("n").count().select("n"))
+    assert calls.value == 10
+    assert cut.depth == 1
+    assert frame.count() == 10
+    assert calls.value == 10
 
 
 def _two_loops(spark: Any) -> None:

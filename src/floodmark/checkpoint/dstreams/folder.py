@@ -239,13 +239,15 @@ class DStreamsCheckpoint:
         )
 
     def inputs_of(self, stream: int) -> frozenset[int]:
-        """The streams behind a stream, itself among them."""
+        """The streams behind a stream, itself among them; all where no input is found there."""
         found, waiting = {stream}, [stream]
         while waiting:
             more = set(self.streams[waiting.pop()].parents) - found
             found |= more
             waiting += more
-        return frozenset(found)
+        if any(self.streams[at].kind.endswith("InputDStream") for at in found):
+            return frozenset(found)
+        return frozenset(range(len(self.streams)))
 
     def named_streams(self, streams: Iterable[int]) -> str:
         """Streams in words: `2 (PythonStateDStream), 5 (PythonStateDStream, not saved yet)`."""

@@ -62,7 +62,7 @@ class LineageCut:
 
     @property
     def depth(self) -> int | None:
-        """The lineage's depth after the last call: RDDs that lie behind one another."""
+        """The lineage's depth after the last call: RDDs, or steps of a plan, behind one another."""
         return self._last.depth
 
     @property
@@ -72,22 +72,21 @@ class LineageCut:
 
     def __call__(self, data: Any) -> Any:
         """The same rows; every so often, with nothing behind them but a saved copy."""
-        rdd = _rdd_of(data)
+        context = _context_of(data)
         chain = self._last = self._chains.setdefault(_place_of(sys._getframe(1)), _Chain())
         chain.steps += 1
         if chain.steps % self.every:
-            chain.depth = lineage_depth(rdd)
+            chain.depth = lineage_depth(data)
             return data
-        context = rdd.context
         if context.getCheckpointDir() is None:
             raise WrongUse(
                 "the SparkContext has no checkpoint folder",
                 "Saved data needs a place that executors reach.",
                 'Set it once: spark.sparkContext.setCheckpointDir("hdfs:///tmp/checkpoints")',
             )
-        before = lineage_depth(rdd)
+        before = lineage_depth(data)
         made = self._save(data, chain)
-        chain.depth = lineage_depth(_rdd_of(made))
+        chain.depth = lineage_depth(made)
         self._say(f"step {chain.steps}: lineage {before} → {chain.depth}")
         self._forget_old(context, chain)
         return made
@@ -146,10 +145,16 @@ def truncate_lineage(
     return LineageCut(every, keep, say)
 
 
-def lineage_depth(rdd: Any) -> int:
-    """The longest way from the data back to where it came from, in RDDs."""
-    text = rdd._jrdd.rdd().toDebugString()
-    # Each level of the description is one RDD; those of one stage stand below each other.
+def lineage_depth(data: Any) -> int:
+    """The way from the data back to where it came from, in RDDs, or in steps of a frame's plan.
+
+    A frame's RDD is not asked for: adaptive execution would run its shuffles to make it.
+    """
+    if _is_frame(data):
+        text = data._jdf.queryExecution().logical().toString()
+    else:
+        text = data._jrdd.rdd().toDebugString()
+    # Each line of either description is one of them.
     return max(len(str(text).splitlines()), 1)
 
 
@@ -157,28 +162,16 @@ def _is_frame(data: Any) -> bool:
     return hasattr(data, "sparkSession") and hasattr(data, "rdd")
 
 
-def _rdd_of(data: Any) -> Any:
+def _context_of(data: Any) -> Any:
     if _is_frame(data):
-        return _FrameRdd(data)
+        return data.sparkSession.sparkContext
     if hasattr(data, "_jrdd") and hasattr(data, "checkpoint"):
-        return data
+        return data.context
     raise WrongUse(
         f"truncate_lineage is given {type(data).__name__}",
         "It cuts the lineage of an RDD or a DataFrame.",
         "Give it what the loop passes from one step to the next.",
     )
-
-
-class _FrameRdd:
-    """A DataFrame's rows as the JVM has them: no Python worker is started for the look."""
-
-    def __init__(self, frame: Any) -> None:
-        self.context = frame.sparkSession.sparkContext
-        self._jrdd = self
-        self._frame = frame
-
-    def rdd(self) -> Any:
-        return self._frame._jdf.queryExecution().toRdd()
 
 
 def _saved_folder(frame: Any) -> str | None:
