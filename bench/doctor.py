@@ -33,8 +33,9 @@ from measure import CONF, Claims, best, call_cpu_seconds, write_checkpoint
 from floodmark import api
 from floodmark.checkpoint.checksums.sidefiles import side_file_of
 from floodmark.state.files.crc32c import crc_of
-from floodmark.state.files.hdfs import write_delta, write_snapshot
-from floodmark.state.files.records import Records
+from floodmark.state.files.framing import compress
+from floodmark.state.files.hdfs import write_snapshot
+from floodmark.state.files.records import Records, render_records
 from floodmark.state.rows.rowbytes import row_bytes
 from floodmark.statestore.write import StoreFormat, write_store
 from floodmark.storage.local import LocalFiles
@@ -58,7 +59,7 @@ def many_files(folder: Path) -> Path:
         place.mkdir(parents=True)
         for version in range(1, BATCHES + 1):
             keys = [row(partition + n) for n in range(20)]
-            data = write_delta(keys, [row(version + n) for n in range(20)])
+            data = compress(render_records(keys, [row(version + n) for n in range(20)]))
             (place / f"{version}.delta").write_bytes(data)
     return folder
 

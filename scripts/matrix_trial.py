@@ -19,22 +19,10 @@ import floodmark
 from floodmark.changes.apply import Carrying
 from floodmark.changes.in_use import Clock
 
-APPLICATION = """
-import pyspark.sql.functions as F
-from floodmark import pipeline
+sys.path.insert(0, str(Path(__file__).parent))
 
-@pipeline(checkpoint="{{root}}/checkpoint")
-def sales(spark, start, *, root, orders, sink):
-    rows = spark.readStream.schema("customer STRING, paid LONG").json(orders)
-    summed = rows.groupBy("customer").agg({sums})
+from summed_orders import COUNTED, TOTAL, application
 
-    def write(batch, number):
-        batch.coalesce(1).write.mode("overwrite").json(sink)
-
-    return summed.writeStream.outputMode("complete").foreachBatch(write)
-"""
-TOTAL = 'F.sum("paid").alias("total")'
-COUNTED = TOTAL + ', F.count("paid").alias("count")'
 _STATE = "org.apache.spark.sql.execution.streaming.state."
 PROVIDERS = {"hdfs": "HDFSBackedStateStoreProvider", "rocksdb": "RocksDBStateStoreProvider"}
 CARRIED = "carried"
@@ -54,7 +42,7 @@ class Trial:
 
     def _code(self, name: str, sums: str) -> str:
         path = self.folder / f"{name}.py"
-        path.write_text(APPLICATION.format(sums=sums))
+        path.write_text(application(sums))
         return str(path)
 
     def feed(self, *numbers: int) -> None:

@@ -9,9 +9,7 @@ Each command runs in a terminal of its own, over checkpoints that real Sparks wr
 from __future__ import annotations
 
 import os
-import pty
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -21,6 +19,10 @@ from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from terminals import on_a_terminal  # noqa: E402
+
 PICTURES = ROOT / "docs" / "pictures"
 GOLDEN = ROOT / "tests" / "golden" / "4.2"
 COLUMNS = 96
@@ -54,25 +56,10 @@ def prepare(folder: Path) -> None:
 
 def printed(command: list[str], folder: Path) -> str:
     """What the command prints to a terminal of our width, with its colours."""
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "COLUMNS": str(COLUMNS), "TERM": "xterm-256color", "TZ": "UTC"}
-    environment.pop("NO_COLOR", None)
-    with subprocess.Popen(
-        command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, env=environment
-    ) as process:
-        os.close(theirs)
-        text = b""
-        while True:
-            try:
-                part = os.read(ours, 4096)
-            except OSError:  # the terminal's end, on Linux
-                break
-            if not part:
-                break
-            text += part
-        process.wait(timeout=60)
-    os.close(ours)
-    return text.decode().replace("\r\n", "\n")
+    colours = {"TERM": "xterm-256color", "TZ": "UTC", "COLUMNS": str(COLUMNS)}
+    os.environ.pop("NO_COLOR", None)
+    text: str = on_a_terminal(command, folder, COLUMNS, **colours)
+    return text.replace("\r\n", "\n")
 
 
 def picture(name: str, command: str, folder: Path) -> str:

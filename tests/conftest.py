@@ -6,7 +6,6 @@ scripts/services.py when it is not there yet, so that `pytest` alone is enough.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
+
+from project_scripts import script
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,13 +53,7 @@ def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def fetched() -> ModuleType:
     """scripts/services.py, whose functions fetch what they return."""
-    path = ROOT / "scripts" / "services.py"
-    spec = importlib.util.spec_from_file_location("floodmark_services_script", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("services", "floodmark_services_script")
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,8 @@ from pathlib import Path
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.errors import FileGone, FloodmarkError
+from floodmark.state.files.framing import compress
+from floodmark.state.files.records import render_records
 from floodmark.storage.files import Files, Folder, Listing
 from floodmark.storage.load import Entries, load
 
@@ -26,6 +28,11 @@ DELTA_OFFSET = (
     '"isStartingVersion":false}'
 )
 Tree = dict[str, bytes]
+
+
+def write_delta(keys: list[bytes], values: list[bytes | None], codec: str = "lz4") -> bytes:
+    """A file of the state; None removes its key."""
+    return compress(render_records(keys, values), codec)
 
 
 def kafka_offset(batch: int, topic: str = "orders") -> str:

@@ -12,13 +12,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 
-def on_a_terminal(command: Sequence[str], cwd: Path | None = None, columns: int = 80) -> str:
+def on_a_terminal(
+    command: Sequence[str], cwd: Path | None = None, columns: int = 80, **environment: str
+) -> str:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    environment = {**os.environ, "TERM": "xterm"}
-    environment.pop("COLUMNS", None)
+    seen = {**os.environ, "TERM": "xterm", **environment}
+    if "COLUMNS" not in environment:
+        seen.pop("COLUMNS", None)
     with subprocess.Popen(
-        command, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+        command,
+        cwd=cwd,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=seen,
     ) as process:
         os.close(theirs)
         text = b""

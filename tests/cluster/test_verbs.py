@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from integration.s3_stream import APPLICATION, COUNTED, TOTAL, feed, oracle, written
+from integration.s3_stream import COUNTED, TOTAL, application, feed, oracle, written
 from ports import free_port
 
 if TYPE_CHECKING:
@@ -72,8 +72,7 @@ class OnCluster:
 
     def write(self, name: str, sums: str) -> Path:
         path = self.folder / name
-        text = APPLICATION.replace("{sums}", sums)
-        path.write_text(f"import pyspark.sql.functions as F\n{text}")
+        path.write_text(application(sums))
         return path
 
     def root(self, name: str) -> str:

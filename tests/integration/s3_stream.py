@@ -12,24 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from project_scripts import script
+
 if TYPE_CHECKING:
     from services.s3 import S3Server
 
-APPLICATION = """
-from floodmark import pipeline
-
-@pipeline(checkpoint="{root}/checkpoint")
-def sales(spark, start, *, root, orders, sink):
-    rows = spark.readStream.schema("customer STRING, paid LONG").json(orders)
-    summed = rows.groupBy("customer").agg({sums})
-
-    def write(batch, number):
-        batch.coalesce(1).write.mode("overwrite").json(sink)
-
-    return summed.writeStream.outputMode("complete").foreachBatch(write)
-"""
-TOTAL = 'F.sum("paid").alias("total")'
-COUNTED = f'{TOTAL}, F.count("paid").alias("count")'
+_SUMMED = script("summed_orders")
+TOTAL, COUNTED, application = _SUMMED.TOTAL, _SUMMED.COUNTED, _SUMMED.application
 
 
 def feed(folder: Path, *numbers: int) -> None:
@@ -67,8 +56,7 @@ class Commands:
 
     def write(self, name: str, sums: str) -> str:
         path = self.folder / name
-        text = APPLICATION.replace("{sums}", sums)
-        path.write_text(f"import pyspark.sql.functions as F\n{text}")
+        path.write_text(application(sums))
         return str(path)
 
     def checkpoint(self, name: str) -> str:

@@ -163,6 +163,19 @@ def test_inspect_loads_nothing_that_it_does_not_need(empty: Path) -> None:
     assert done(empty / "python", "-c", code, TOTALS).splitlines()[-1] == "loaded"
 
 
+def _answer(empty: Path, arguments: list[str], folder: Path) -> tuple[int, str]:
+    """The exit status, and all that the command said."""
+    ended = subprocess.run(
+        [empty / "floodmark", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return ended.returncode, ended.stdout + ended.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "extra"),
     [
@@ -215,16 +228,8 @@ def test_inspect_loads_nothing_that_it_does_not_need(empty: Path) -> None:
 def test_a_verb_says_which_extra_it_needs(
     empty: Path, arguments: list[str], extra: str, tmp_path: Path
 ) -> None:
-    ended = subprocess.run(
-        [empty / "floodmark", *arguments],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    told = ended.stdout + ended.stderr
-    assert ended.returncode in (2, 3), told
+    status, told = _answer(empty, arguments, tmp_path)
+    assert status in (2, 3), told
     assert re.search(rf"pip install ['\"]?(floodmark)?{re.escape(extra)}", told), told
     assert "Traceback" not in told
     assert not list(tmp_path.iterdir())
@@ -242,16 +247,8 @@ def test_a_verb_says_which_extra_it_needs(
 def test_an_answer_in_part_says_what_gives_the_rest(
     empty: Path, arguments: list[str], extra: str, ends: int, tmp_path: Path
 ) -> None:
-    ended = subprocess.run(
-        [empty / "floodmark", *arguments],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    told = ended.stdout + ended.stderr
-    assert ended.returncode == ends, told
+    status, told = _answer(empty, arguments, tmp_path)
+    assert status == ends, told
     assert re.search(rf"pip install ['\"]?floodmark{re.escape(extra)}", told), told
 
 

@@ -12,15 +12,9 @@ import pytest
 from floodmark import api
 from floodmark.errors import WrongUse
 from floodmark.rules.registry import all_rules, rules_of
+from project_scripts import script
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def script(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_codes_and_names_are_unique_and_in_their_hundred():

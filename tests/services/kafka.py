@@ -76,9 +76,6 @@ class KafkaServer(Server):
             lambda: f"{topic} has no {partitions} partitions yet",
         )
 
-    def delete_topic(self, topic: str) -> None:
-        self._admin.delete_topics([topic])[topic].result(LIMIT)
-
     def produce(
         self, topic: str, values: Iterable[str | bytes], partition: int | None = None
     ) -> None:

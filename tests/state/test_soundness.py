@@ -8,10 +8,11 @@ import pytest
 
 from floodmark.errors import FloodmarkError, MalformedFile
 from floodmark.state.files.framing import compress, decompress
-from floodmark.state.files.hdfs import file_records, write_delta, write_snapshot
+from floodmark.state.files.hdfs import file_records, write_snapshot
 from floodmark.state.files.rocksdb import parse_changelog
 from floodmark.state.files.soundness import content_of, first_keys
 from rules.examples import golden
+from samples import write_delta
 
 KEYS = [bytes([n % 256, n // 256]) * 4 for n in range(9000)]
 VALUES: list[bytes | None] = [None if n % 7 == 0 else bytes([n % 251]) * 8 for n in range(9000)]

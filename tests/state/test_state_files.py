@@ -23,7 +23,6 @@ from floodmark.state.files.hdfs import (
     file_records,
     hdfs_source,
     live_records,
-    write_delta,
     write_snapshot,
 )
 from floodmark.state.files.javadata import encode_utf
@@ -31,6 +30,7 @@ from floodmark.state.files.records import Records, render_records, render_rows, 
 from floodmark.state.files.rocksdb import Base, parse_changelog, read_snapshot, replay
 from floodmark.state.keys.keyset import KeySet, hash_rows, last_of_each
 from floodmark.state.rows.rowbytes import as_bytes, row_bytes
+from samples import write_delta
 
 WORDS = st.binary(min_size=8, max_size=8)
 ROWS = st.lists(WORDS, min_size=1, max_size=3).map(b"".join)

@@ -25,7 +25,7 @@ from floodmark.errors import (
     UnknownProvider,
     WrongUse,
 )
-from floodmark.state.files.hdfs import write_delta, write_snapshot
+from floodmark.state.files.hdfs import write_snapshot
 from floodmark.state.keys.partitioning import partition_of
 from floodmark.state.rows.rowbytes import RowBytes
 from floodmark.state.rows.types import Struct, arrow_type, parse_struct
@@ -36,6 +36,7 @@ from floodmark.statestore.open import open_state
 from floodmark.statestore.view import KeyNotThere, StateView
 from floodmark.storage.files import Files, open_files
 from floodmark.storage.load import load
+from samples import write_delta
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 KEY = '{"type":"struct","fields":[{"name":"name","type":"string","nullable":true,"metadata":{}}]}'

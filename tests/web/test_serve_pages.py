@@ -15,8 +15,9 @@ import pytest
 
 import floodmark
 import samples
-from browsing import chromium, script
+from browsing import chromium
 from patience import wait_until
+from project_scripts import script
 from served import Server, serving
 
 if TYPE_CHECKING:

@@ -36,9 +36,7 @@ def _names(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
     callback=_names,
     help="Match rows by these columns. [default: what the query groups by, else whole rows]",
 )
-@click.option(
-    "--limit", type=click.IntRange(1), metavar="N", help="Show at most N differences. [default: 20]"
-)
+@options.limit("Show at most N differences. [default: 20]")
 @click.option(
     "--export", metavar="DIR", help="All differences as JSON lines, into an empty folder."
 )

@@ -62,14 +62,7 @@ def _names(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
     callback=_names,
     help="Columns that differ from run to run, such as the time of writing.",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    default=5,
-    show_default=True,
-    metavar="N",
-    help="Show at most N rows of each kind.",
-)
+@options.limit("Show at most N rows of each kind.", default=5)
 @click.option(
     "--fresh",
     is_flag=True,

@@ -92,6 +92,21 @@ def storage(function: _Function) -> _Function:
     )(function)
 
 
+def limit(help_text: str, default: int | None = None) -> Callable[[_Function], _Function]:
+    return click.option(
+        "--limit",
+        type=click.IntRange(1),
+        default=default,
+        show_default=default is not None,
+        metavar="N",
+        help=help_text,
+    )
+
+
+def key(help_text: str) -> Callable[[_Function], _Function]:
+    return click.option("--key", callback=json_key, metavar="JSON", help=help_text)
+
+
 def as_json(function: _Function) -> _Function:
     return click.option(
         "--json", "as_json", is_flag=True, help="One JSON document on stdout, nothing else."

@@ -27,18 +27,8 @@ if TYPE_CHECKING:
     "--app", metavar="APP.py[:NAME]", help="The code. [default: what the last start noted]"
 )
 @options.settings
-@click.option(
-    "--key",
-    callback=options.json_key,
-    metavar="JSON",
-    help='Show one key only, or some of its fields: {"customerId": "c1"}.',
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Show at most N rows and keys; 20 for people, 100 with --json.",
-)
+@options.key('Show one key only, or some of its fields: {"customerId": "c1"}.')
+@options.limit("Show at most N rows and keys; 20 for people, 100 with --json.")
 @click.option("--export", metavar="DIR", help="All rows put out, as Parquet, into an empty folder.")
 @click.option(
     "--call-foreach-batch",

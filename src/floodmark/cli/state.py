@@ -29,18 +29,8 @@ _NOT_PARQUET = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".xlsx", ".avro", ".o
 @click.option(
     "--batch", type=int, metavar="N", help="After this batch instead of the last committed one."
 )
-@click.option(
-    "--key",
-    callback=options.json_key,
-    metavar="JSON",
-    help='A key, or some of its fields: {"customerId": "c1"}.',
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    metavar="N",
-    help="At most N rows; 20 for people, all with --json.",
-)
+@options.key('A key, or some of its fields: {"customerId": "c1"}.')
+@options.limit("At most N rows; 20 for people, all with --json.")
 @click.option("--stats", is_flag=True, help="Keys and bytes by partition, and how skewed they are.")
 @click.option(
     "--changes",

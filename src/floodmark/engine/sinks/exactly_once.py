@@ -129,6 +129,58 @@ def _twice(words: str, name: str | None) -> WrongUse:
     )
 
 
+@dataclass(frozen=True)
+class _Table:
+    """A table whose own log holds which batches it has."""
+
+    format: str
+    target: str
+    """What Spark saves to."""
+    place: Callable[[], str]
+    """Its name among the tables of a batch."""
+    words: str
+    """How the user has called for it."""
+    newest: Callable[[Any, _Turn, bool], int]
+    """Batch, turn, whether it is the first sink of the batch there → the newest batch it has."""
+    marks: Callable[[_Turn, int], dict[str, Any]]
+    """Options of the writer that record the batch with its rows."""
+
+
+def _written_once(
+    table: _Table,
+    transform: Callable[[Any], Any] | None,
+    name: str | None,
+    mode: str,
+    options: dict[str, str],
+) -> BatchFunction:
+    _require_name(name)
+    begun: dict[str, tuple[str, int]] = {}
+    """query → its run, and the newest batch that the table had when the run began."""
+
+    def write(batch: Any, batch_id: int) -> None:
+        turn = _Turn.of(batch, batch_id)
+        first = _uses.note(turn, table.place(), name, table.words)
+        run, newest = begun.get(turn.query, ("", -1))
+        if run != turn.run:
+            # One that died after it was written; or several, after a rewind that kept the id.
+            newest = table.newest(batch, turn, first)
+            begun[turn.query] = turn.run, newest
+        if batch_id <= newest:
+            _compute_only(batch)
+            return
+        rows = batch if transform is None else transform(batch)
+        if turn.on_fork:
+            _compute_only(rows)
+            return
+        writer = rows.write.format(table.format).mode(mode).options(**options)
+        for key, value in table.marks(turn, batch_id).items():
+            writer = writer.option(key, value)
+        turn.require_lease()
+        writer.save(table.target)
+
+    return write
+
+
 def delta(
     path: str,
     transform: Callable[[Any], Any] | None = None,
@@ -142,32 +194,19 @@ def delta(
     The table's own log holds the query and the batch (`txn`), so one table can take part
     in several queries, and in one query several times with a `name` for each.
     """
-    _require_name(name)
-    begun: dict[str, tuple[str, int]] = {}
-    """query → its run, and the newest batch that the table had when the run began."""
 
-    def write(batch: Any, batch_id: int) -> None:
-        turn = _Turn.of(batch, batch_id)
-        first = _uses.note(turn, f"table {place_name(path)}", name, f'once.delta("{path}")')
-        run, newest = begun.get(turn.query, ("", -1))
-        if run != turn.run:
-            # One that died after it was written; or several, after a rewind that kept the id.
-            newest = _newest_in_table(batch, path, turn, name, first)
-            begun[turn.query] = turn.run, newest
-        if batch_id <= newest:
-            _compute_only(batch)
-            return
-        rows = batch if transform is None else transform(batch)
-        if turn.on_fork:
-            _compute_only(rows)
-            return
-        writer = rows.write.format("delta").mode(mode).options(**options)
-        writer = writer.option("txnAppId", _application(turn, name)).option("txnVersion", batch_id)
-        # From here Delta decides: of two commits with one txnAppId the later one fails.
-        turn.require_lease()
-        writer.save(path)
+    def newest(batch: Any, turn: _Turn, first: bool) -> int:
+        return _newest_in_table(batch, path, turn, name, first)
 
-    return write
+    def marks(turn: _Turn, batch_id: int) -> dict[str, Any]:
+        # Delta decides by them: of two commits with one txnAppId the later one fails.
+        return {"txnAppId": _application(turn, name), "txnVersion": batch_id}
+
+    def place() -> str:
+        return f"table {place_name(path)}"
+
+    table = _Table("delta", path, place, f'once.delta("{path}")', newest, marks)
+    return _written_once(table, transform, name, mode, options)
 
 
 def iceberg(
@@ -184,31 +223,17 @@ def iceberg(
     whose snapshot is expired is forgotten. Iceberg refuses no second writer: the lease of
     `floodmark run` does.
     """
-    _require_name(name)
-    begun: dict[str, tuple[str, int]] = {}
-    """query → its run, and the newest batch that the table had when the run began."""
 
-    def write(batch: Any, batch_id: int) -> None:
-        turn = _Turn.of(batch, batch_id)
-        _uses.note(turn, f"table {table}", name, f'once.iceberg("{table}")')
-        run, newest = begun.get(turn.query, ("", -1))
-        if run != turn.run:
-            newest = _newest_in_snapshots(batch.sparkSession, table, _application(turn, name))
-            begun[turn.query] = turn.run, newest
-        if batch_id <= newest:
-            _compute_only(batch)
-            return
-        rows = batch if transform is None else transform(batch)
-        if turn.on_fork:
-            _compute_only(rows)
-            return
-        writer = rows.write.format("iceberg").mode(mode).options(**options)
-        writer = writer.option(f"snapshot-property.{QUERY_ID}", _application(turn, name))
-        writer = writer.option(f"snapshot-property.{EPOCH}", batch_id)
-        turn.require_lease()
-        writer.save(table)
+    def newest(batch: Any, turn: _Turn, first: bool) -> int:
+        return _newest_in_snapshots(batch.sparkSession, table, _application(turn, name))
 
-    return write
+    def marks(turn: _Turn, batch_id: int) -> dict[str, Any]:
+        noted = {QUERY_ID: _application(turn, name), EPOCH: batch_id}
+        return {f"snapshot-property.{key}": value for key, value in noted.items()}
+
+    words = f'once.iceberg("{table}")'
+    written = _Table("iceberg", table, lambda: f"table {table}", words, newest, marks)
+    return _written_once(written, transform, name, mode, options)
 
 
 def _newest_in_snapshots(spark: Any, table: str, application: str) -> int:

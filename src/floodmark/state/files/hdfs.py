@@ -193,8 +193,3 @@ def _live_in(source: StateSource, seen: KeySet, oldest: bool) -> Iterator[Record
 
 def write_snapshot(keys: list[bytes], values: list[bytes], codec: str = "lz4") -> bytes:
     return compress(render_records(keys, list(values)), codec)
-
-
-def write_delta(keys: list[bytes], values: list[bytes | None], codec: str = "lz4") -> bytes:
-    """None removes its key."""
-    return compress(render_records(keys, values), codec)
