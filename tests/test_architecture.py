@@ -50,6 +50,16 @@ def modules() -> list[Path]:
     return sorted(SOURCE.rglob("*.py"))
 
 
+def test_the_first_line_of_every_module_says_what_it_does() -> None:
+    """A sentence that ends on that line: a search over first lines is a map of the house."""
+    firsts = {path: (ast.get_docstring(ast.parse(path.read_text())) or "") for path in modules()}
+    assert [
+        str(path.relative_to(SOURCE))
+        for path, text in firsts.items()
+        if not re.fullmatch(r".{20,}[.?]", (text.splitlines() or [""])[0])
+    ] == []
+
+
 def test_every_module_that_the_architecture_names_is_there() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", text))
