@@ -44,6 +44,14 @@ FOLDER_MODE = "folder_mode"
 """restore: the option that says who could read the folder of the snapshot."""
 
 
+def unchanged_and_idle(location: str, standing: str) -> tuple[Precondition, ...]:
+    """The place stands where the plan found it, in words, and no query runs on it."""
+    return (
+        Precondition(UNCHANGED, f"{location} still stands at {standing}"),
+        Precondition(NOT_IN_USE, f"no query runs on {location}"),
+    )
+
+
 @dataclass(frozen=True)
 class Consequence:
     """What the change means for one kind of sink."""

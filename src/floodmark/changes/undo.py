@@ -20,7 +20,14 @@ from floodmark.changes.execute import Outcome, PlanPlaces, kept_path, sweep, tol
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.in_use import Clock, refuse_in_use
 from floodmark.changes.journal import Record, Stage
-from floodmark.changes.plan import NOT_IN_USE, UNCHANGED, Consequence, Plan, Precondition, seal
+from floodmark.changes.plan import (
+    UNCHANGED,
+    Consequence,
+    Plan,
+    Precondition,
+    seal,
+    unchanged_and_idle,
+)
 from floodmark.changes.steps import SINK, TARGET, CopyFile, DeleteFile, RewriteState, Step
 from floodmark.checkpoint.layout import COMMITS, OFFSETS, batch_id
 from floodmark.checkpoint.relative_path import RelativePath
@@ -209,10 +216,7 @@ def _undo_plan(record: Record, location: str, steps: tuple[Step, ...], now: Fing
             location,
             location,
             steps,
-            (
-                Precondition(UNCHANGED, f"{location} still stands at {now.words}"),
-                Precondition(NOT_IN_USE, f"no query runs on {location}"),
-            ),
+            unchanged_and_idle(location, now.words),
             now.digest,
             now.words,
             plan.block,

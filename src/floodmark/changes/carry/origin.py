@@ -11,7 +11,11 @@ from floodmark.changes.consequences import Sink, sink_of, taken_back_alone
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.journal import Stage
 from floodmark.changes.named_places import not_named
-from floodmark.changes.plan import NOT_IN_USE, UNCHANGED, Consequence, Precondition
+from floodmark.changes.plan import (
+    Consequence,
+    Precondition,
+    unchanged_and_idle,
+)
 from floodmark.checkpoint.layout import (
     COMMITS,
     OFFSETS,
@@ -47,10 +51,7 @@ class Origin:
 
     @property
     def preconditions(self) -> tuple[Precondition, ...]:
-        return (
-            Precondition(UNCHANGED, f"{self.location} still stands at {self.standing.words}"),
-            Precondition(NOT_IN_USE, f"no query runs on {self.location}"),
-        )
+        return unchanged_and_idle(self.location, self.standing.words)
 
 
 def sink_left_ahead(origin: Origin) -> tuple[Consequence, ...]:

@@ -27,12 +27,11 @@ from floodmark.changes.plan import (
     EMPTY,
     FOLDER_MODE,
     NEEDED,
-    NOT_IN_USE,
     SAME_QUERY,
     SNAPSHOT_THERE,
-    UNCHANGED,
     Plan,
     Precondition,
+    unchanged_and_idle,
 )
 from floodmark.changes.sources.out_of_reach import ANOTHER_QUERY
 from floodmark.changes.steps import RestoreFile, Step, TakeSnapshot, delete, write
@@ -178,10 +177,7 @@ def plan_restore(
     after = "no batch" if snapshot.batch is None else f"batch {snapshot.batch}"
     standing = fingerprint(target)
     conditions = (
-        (
-            Precondition(UNCHANGED, f"{goal} still stands at {standing.words}"),
-            Precondition(NOT_IN_USE, f"no query runs on {goal}"),
-        )
+        unchanged_and_idle(goal, standing.words)
         if there
         else (Precondition(EMPTY, f"{goal} holds nothing yet"),)
     )

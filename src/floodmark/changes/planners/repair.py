@@ -12,7 +12,12 @@ from dataclasses import dataclass
 
 from floodmark.changes.consequences import goes_on
 from floodmark.changes.fingerprint import Fingerprint
-from floodmark.changes.plan import NEEDED, NOT_IN_USE, UNCHANGED, Consequence, Plan, Precondition
+from floodmark.changes.plan import (
+    NEEDED,
+    Consequence,
+    Plan,
+    unchanged_and_idle,
+)
 from floodmark.changes.repair import (
     descriptions,
     earlier_batch,
@@ -107,10 +112,7 @@ def plan_repair(
         backup or location,
         location,
         steps,
-        (
-            Precondition(UNCHANGED, f"{location} still stands at {standing.words}"),
-            Precondition(NOT_IN_USE, f"no query runs on {location}"),
-        ),
+        unchanged_and_idle(location, standing.words),
         standing.digest,
         standing.words,
         _block(work),

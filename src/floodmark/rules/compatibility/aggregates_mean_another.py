@@ -9,7 +9,7 @@ from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import AGGREGATIONS, Comparison, families
 from floodmark.rules.restarts.differences import DifferenceKind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import renamed, spark_accepts
+from floodmark.rules.restarts.schemas import renamed_words, spark_accepts
 
 RULE = Rule(
     "FM323",
@@ -35,9 +35,7 @@ def check(comparison: Comparison) -> Iterator[Reason]:
         return
     for held, new in comparison.pairs_of(AGGREGATIONS):
         for _, before, after in families(held, new):
-            others = renamed(before.value_json, after.value_json)
-            if others:
-                pairs = ", ".join(f"{old} becomes {now}" for old, now in others)
+            if pairs := renamed_words(before.value_json, after.value_json):
                 yield reason(
                     RULE,
                     Verdict.NEEDS_MIGRATION,

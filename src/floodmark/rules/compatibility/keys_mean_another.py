@@ -16,7 +16,7 @@ from floodmark.rules.restarts.comparison import (
 )
 from floodmark.rules.restarts.differences import DifferenceKind
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
-from floodmark.rules.restarts.schemas import renamed, spark_accepts
+from floodmark.rules.restarts.schemas import renamed, renamed_words, spark_accepts
 from floodmark.rules.restarts.windows import window_length
 
 RULE = Rule(
@@ -73,9 +73,7 @@ def _by_state(comparison: Comparison) -> Iterator[Reason]:
     """Without a note of the last start the state still tells names, and how long windows last."""
     for held, new in comparison.pairs_of(AGGREGATIONS | GROUP_STATES | TRANSFORMS):
         for _, before, after in families(held, new):
-            others = renamed(before.key_json, after.key_json)
-            if others:
-                pairs = ", ".join(f"{old} becomes {now}" for old, now in others)
+            if pairs := renamed_words(before.key_json, after.key_json):
                 yield reason(
                     RULE,
                     Verdict.NEEDS_MIGRATION,

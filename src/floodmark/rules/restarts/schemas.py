@@ -127,6 +127,11 @@ def renamed(held_json: str, new_json: str) -> list[tuple[str, str]]:
     return _renamed(_struct(held_json), _struct(new_json))
 
 
+def renamed_words(held_json: str, new_json: str) -> str | None:
+    """Those columns in words: `a becomes b, c becomes d`."""
+    return ", ".join(f"{old} becomes {now}" for old, now in renamed(held_json, new_json)) or None
+
+
 def is_same(held_json: str, new_json: str) -> bool:
     """Types that Spark accepts, under the same names."""
     return spark_accepts(held_json, new_json) and not renamed(held_json, new_json)
