@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from floodmark.checkpoint.sidefiles import side_file_of
 
 import samples
+from floodmark.checkpoint.checksums.sidefiles import side_file_of
 from floodmark.checkpoint.dstreams.folder import DStream, Graph
 from floodmark.cli.main import run
 from floodmark.storage.files import Files
