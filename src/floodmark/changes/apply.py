@@ -25,7 +25,6 @@ from floodmark.changes.named_places import (
     refuse_overlap,
 )
 from floodmark.changes.plan import FOLDER_MODE, Plan, plan_to_json, refuse_unaccepted, seal
-from floodmark.changes.plan_text import change_rows, change_text
 from floodmark.changes.same_change import recorded
 from floodmark.changes.steps import RewriteState
 from floodmark.screen import fitted, table_html
@@ -69,9 +68,13 @@ class Change:
         return {"plan": plan_to_json(self.plan), "executed": self.executed}
 
     def __repr__(self) -> str:
+        from floodmark.changes.plan_text import change_text  # commands print plans another way
+
         return fitted(change_text(self.plan, self.executed, self.words))
 
     def _repr_html_(self) -> str:
+        from floodmark.changes.plan_text import change_rows
+
         steps, after = change_rows(self.plan, self.executed, self.words)
         return table_html(self.plan.title, ("do", "path", "why"), steps, *after)
 
