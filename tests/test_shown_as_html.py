@@ -74,7 +74,7 @@ def test_a_long_list_is_cut_and_says_so() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "checkpoint.inspection.Inspection",
+        "checkpoint.views.inspection.Inspection",
         "connectors.behind.Lag",
         "engine.code.bisect.BisectReport",
         "engine.proof.compare.CodeComparison",
