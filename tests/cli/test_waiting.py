@@ -42,6 +42,6 @@ def test_elsewhere_nothing_is_written() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=300,
     )
     assert (done.stdout, done.stderr) == ("done\n", "")
