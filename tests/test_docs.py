@@ -166,6 +166,32 @@ def test_every_rule_before_a_start_is_on_its_page() -> None:
     assert [one.rule.name for one in rules_of("start") if f"`{one.rule.name}`" not in text] == []
 
 
+# Options of other programs, and of the scripts and tests that docs/reliability.md names.
+FOREIGN = {
+    *("--bootstrap-server", "--command-config", "--describe", "--group", "--previous", "--rm"),
+    *("--case", "--day", "--every", "--only", "--refresh", "--scripts"),
+    *("--help", "--yes"),
+}
+
+
+def test_every_option_that_a_page_names_is_one() -> None:
+    context = click.Context(floodmark)
+    verbs = [command for name in KNOWN if (command := floodmark.get_command(context, name))]
+    known = {
+        option
+        for command in (floodmark, *verbs)
+        for parameter in command.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
+    named = {
+        (str(page.relative_to(ROOT)), option)
+        for page in DOCUMENTS
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text())
+    }
+    assert [one for one in sorted(named) if one[1] not in known | FOREIGN] == []
+    assert {option for _, option in named} >= FOREIGN
+
+
 def test_pictures_fetch_nothing_from_elsewhere() -> None:
     pictures = sorted((ROOT / "docs" / "pictures").glob("*.svg"))
     assert pictures

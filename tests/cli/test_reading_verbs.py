@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,20 @@ def test_diff_of_two_checkpoints(tmp_path: Path, capsys: Capture) -> None:
     text = _text(capsys, 1, "diff", left, right)
     assert "committed batch" in text
     assert "2 differences." in text
+
+
+def test_topics_of_a_batch_are_told_apart(capsys: Capture) -> None:
+    golden = Path(__file__).parents[1] / "golden" / "4.2" / "kafka" / "checkpoint"
+    assert "clicks-2   0: 1, orders-1   0: 1   1: 1" in _text(capsys, 0, "batches", golden)
+
+
+def test_times_name_their_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TZ", "Asia/Kolkata")
+        time.tzset()
+        told = words.clock(1_794_725_940_976)
+    time.tzset()
+    assert told == "2026-11-15 12:29:00 IST"
 
 
 def test_diff_of_two_batches(tmp_path: Path, capsys: Capture) -> None:

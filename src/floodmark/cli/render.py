@@ -169,7 +169,7 @@ def _all_reach(batch: Batch, before: Batch | None) -> str:
     if before is not None and before.batch == batch.batch - 1:
         starts = {source.id: source for source in before.sources}
     reached = [
-        (source.id, " ".join(advance(source, starts.get(source.id)))) for source in batch.sources
+        (source.id, ", ".join(advance(source, starts.get(source.id)))) for source in batch.sources
     ]
     if len(reached) == 1:
         return reached[0][1]

@@ -116,7 +116,7 @@ class Lag:
     sources: tuple[SourceLag, ...]
     """Each source of the query."""
     committed_group: GroupCommit | None = None
-    """What was written into a consumer group; null unless `--commit-group` was given."""
+    """What was written into a consumer group; null unless `--commit-to-group` was given."""
 
     __repr__ = fields_text
     _repr_html_ = fields_html
