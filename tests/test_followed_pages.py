@@ -79,7 +79,8 @@ class Reader:
         assert command.startswith(start), command
         return self.goes_on(command, progress, batches)
 
-    def goes_on(self, command: str, progress: str, batches: int) -> str:
+    def goes_on(self, command: str, progress: str, batches: int, since: int = 0) -> str:
+        """`since`: a time in milliseconds; only batches of DStreams from then on count."""
         place = self.folder / progress
         before = len(_lines(place))
         with subprocess.Popen(
@@ -89,7 +90,7 @@ class Reader:
             text=True,
         ) as started:
             until = time.monotonic() + 300
-            while len(_lines(place)) - before < batches and started.poll() is None:
+            while _since(_lines(place)[before:], since) < batches and started.poll() is None:
                 assert time.monotonic() < until, "no batch in five minutes"
                 time.sleep(0.5)
             started.send_signal(signal.SIGTERM)
@@ -107,6 +108,10 @@ def _program() -> str:
 
 def _shell(command: str) -> str:
     return f'floodmark() {{ {_program()} "$@"; }}; {command}'
+
+
+def _since(lines: list[str], since: int) -> int:
+    return sum(json.loads(line)["batch"] >= since for line in lines) if since else len(lines)
 
 
 def _lines(place: Path) -> list[str]:
@@ -295,7 +300,7 @@ def test_dstreams_are_run_and_left(tmp_path: Path) -> None:
     progress = "data/dstreams/sales/_floodmark/progress.jsonl"
     reader.goes_on("floodmark run sales.py", progress, 2)
     (orders / "0.csv").write_text("1,c1,7,20.50\n")
-    reader.goes_on("floodmark run sales.py", progress, 14)
+    reader.goes_on("floodmark run sales.py", progress, 14, since=int(time.time() * 1000))
     reader.runs("floodmark inspect", "DStreams")
     reader.runs("floodmark state", "c1")
     (tmp_path / "sales.py").write_text(sales.replace("round(", "round(0.0 + "))
