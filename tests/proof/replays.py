@@ -1,4 +1,7 @@
-"""Queries of every stateful operator, run to their end, and each of their batches replayed."""
+"""Queries of every stateful operator, run to their end, and each of their batches replayed.
+
+They read files, a Delta table or a Kafka topic, of the same rows.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,21 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "continuity"))
 
-from continuity_matrix import SCHEMA, run_script, settings, write_app, write_half
+from continuity_matrix import KEPT, SCHEMA, run_script, settings, write_app, write_half
 from scenarios import Scenario, scenarios
 
 from floodmark import api
 
-__all__ = ["SCHEMA", "Replayed", "operators", "replay_all", "settings"]
+__all__ = ["KAFKA", "SCHEMA", "Replayed", "delta_source", "kafka_rows", "operators", "replay_all"]
+KAFKA = """(
+    spark.readStream.format("kafka").option("kafka.bootstrap.servers", {servers!r})
+    .option("subscribe", {topic!r}).option("startingOffsets", "earliest")
+    .option("maxOffsetsPerTrigger", 5).load()
+    .select(F.from_json(F.col("value").cast("string"), {schema!r}).alias("row")).select("row.*")
+)"""
+DELTA = """(
+    spark.readStream.format("delta").option("maxFilesPerTrigger", 1).load({table!r})
+)"""
 
 
 def operators() -> Iterator[Scenario]:
@@ -36,17 +48,40 @@ class Replayed:
     wrong: tuple[str, ...]
 
 
-def replay_all(spark: Any, one: Scenario, folder: Path) -> Replayed:
-    """Runs the old code as a plain script over both halves, then every batch again."""
+def delta_source(spark: Any, folder: Path) -> str:
+    """Code that reads the rows of both halves from a Delta table, a file of theirs a commit."""
+    for file in _files(folder / "rows"):
+        rows = spark.read.schema(SCHEMA).json(str(file)).coalesce(1)
+        rows.write.format("delta").mode("append").save(str(folder / "table"))
+    return DELTA.format(table=str(folder / "table"))
+
+
+def kafka_rows(folder: Path) -> list[str]:
+    return [line for file in _files(folder / "rows") for line in file.read_text().splitlines()]
+
+
+def _files(folder: Path) -> list[Path]:
+    write_half(folder, 1)
+    write_half(folder, 2)
+    return sorted(folder.glob("*.json"))
+
+
+def replay_all(spark: Any, one: Scenario, folder: Path, events: str | None = None) -> Replayed:
+    """Runs the old code as a plain script over both halves, then every batch again.
+
+    `events` is the code that reads them, if it is not files.
+    """
     folder.mkdir(parents=True)
     source, place = folder / "input", folder / "ck"
     app = write_app(folder / "app.py", one.old, one, source, place, script=True)
+    if events is not None:
+        text = Path(app).read_text()
+        (line,) = (line for line in text.splitlines() if line.startswith("events = "))
+        Path(app).write_text(text.replace(line, f"events = {events}"))
     wrong = []
     with settings(spark, one):
-        write_half(source, 1)
-        write_half(source, 2)
-        from continuity_matrix import KEPT
-
+        if events is None:
+            _files(source)
         run_script(app, place)
         emitted = list(KEPT[app])
         before = files_of(place)

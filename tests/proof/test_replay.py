@@ -13,7 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from replays import files_of, operators, replay_all
+from replays import KAFKA, SCHEMA, delta_source, files_of, kafka_rows, operators, replay_all
 
 import samples
 from floodmark import api
@@ -205,8 +205,15 @@ def test_input_or_state_that_is_gone_is_named(spark: Any, tmp_path: Path) -> Non
     made = Totals(tmp_path)
     made.run()
     (made.source / "1.json").rename(tmp_path / "away.json")
-    with pytest.raises(WouldLose, match=r"1\.json"):
+    with pytest.raises(WouldLose, match=r"1\.json") as raised:
         made.replay(1)
+    assert "or take batch 2: it is the oldest" in raised.value.do
+    (made.source / "2.json").rename(tmp_path / "away-too.json")
+    with pytest.raises(WouldLose, match=r"1\.json") as raised:
+        made.replay(1)
+    assert "no later batch has its input" in raised.value.do
+    (tmp_path / "away-too.json").rename(made.source / "2.json")
+    assert made.replay(0).matches_checkpoint
     for file in made.place.glob("state/0/*/1.delta"):
         file.unlink()
     with pytest.raises(BatchPurged, match="oldest batch that can be replayed is 0"):
@@ -260,13 +267,41 @@ def test_each_batch_of_an_operator(spark: Any, name: str, tmp_path: Path) -> Non
     assert found.stateful
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("one", list(operators()), ids=lambda one: one.name)
-def test_every_operator(spark: Any, one: Any, tmp_path: Path) -> None:
-    found = replay_all(spark, one, tmp_path / "run")
+def _require_the_same(one: Any, found: Any) -> None:
     assert found.wrong == ()
     assert found.stateful or one.operator == "no state"
     assert found.batches >= 3
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("one", list(operators()), ids=lambda one: one.name)
+def test_every_operator(spark: Any, one: Any, tmp_path: Path) -> None:
+    _require_the_same(one, replay_all(spark, one, tmp_path / "run"))
+
+
+@pytest.fixture(scope="module")
+def delta_events(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return delta_source(spark, tmp_path_factory.mktemp("delta"))
+
+
+@pytest.fixture(scope="module")
+def kafka_events(kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    topic = kafka.create_topic("replayed-operators", partitions=1)
+    kafka.produce(topic, kafka_rows(tmp_path_factory.mktemp("kafka")))
+    return KAFKA.format(servers=kafka.bootstrap, topic=topic, schema=SCHEMA)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("one", list(operators()), ids=lambda one: one.name)
+def test_every_operator_on_delta(spark: Any, delta_events: str, one: Any, tmp_path: Path) -> None:
+    _require_the_same(one, replay_all(spark, one, tmp_path / "run", delta_events))
+
+
+@pytest.mark.soak
+@pytest.mark.services
+@pytest.mark.parametrize("one", list(operators()), ids=lambda one: one.name)
+def test_every_operator_on_kafka(spark: Any, kafka_events: str, one: Any, tmp_path: Path) -> None:
+    _require_the_same(one, replay_all(spark, one, tmp_path / "run", kafka_events))
 
 
 SOURCES = """\

@@ -72,6 +72,26 @@ def test_functions_over_rows_do_not_connect_or_write(tmp_path: Path) -> None:
     refuse("import", ("os",))
 
 
+WRITING = """
+import sys
+from floodmark.engine.drill.doors.worker_daemon import refuse
+
+sys.addaudithook(refuse)
+try:
+    open(sys.argv[1], "w")
+except PermissionError as error:
+    print(error)
+"""
+
+
+def test_the_first_file_of_a_worker_is_refused_at_once(tmp_path: Path) -> None:
+    """tempfile has a lock, under which it writes: asked in the hook, it would wait for itself."""
+    ended = subprocess.run(
+        [sys.executable, "-c", WRITING, "/nowhere/sink"], capture_output=True, text=True, timeout=60
+    )
+    assert "does not carry this out: open /nowhere/sink" in ended.stdout
+
+
 @pytest.mark.parametrize(
     "statement",
     [

@@ -14,6 +14,8 @@ from floodmark.engine.app.files import REFUSED, WRITES, absolute_path
 from floodmark.engine.app.watch import is_users
 
 _REFUSED = {*REFUSED, "socket.connect", "socket.sendto"}
+# Asked before the hook is there: tempfile tries its folder by writing to it, under a lock.
+_FREE = (f"{tempfile.gettempdir()}/", "/dev/")
 
 
 def refuse(event: str, arguments: tuple[Any, ...]) -> None:
@@ -23,7 +25,7 @@ def refuse(event: str, arguments: tuple[Any, ...]) -> None:
         if not (isinstance(flags, int) and flags & WRITES) or isinstance(path, int):
             return
         place = absolute_path(path) or ""
-        if place.startswith((tempfile.gettempdir() + "/", "/dev/")):
+        if place.startswith(_FREE):
             return
     elif event not in _REFUSED:
         return
