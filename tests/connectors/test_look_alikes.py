@@ -211,3 +211,78 @@ def test_repair_makes_a_list_of_files_for_file_sources_alone(
     assert any(path.startswith("sources/0/") for path in written) is mended
     rules = {finding.rule for finding in floodmark.doctor(str(cp))}
     assert ("file-source-log-behind" in rules) is mended
+
+
+SAID = {"source_kinds": {"0": "eventhubs"}}
+
+
+def test_a_dispute_is_said_by_whatever_goes_by_the_kind(tmp_path: Path) -> None:
+    """The note says a kind that never wrote this offset: nobody but the user can tell."""
+    cp = str(stream(tmp_path, KAFKA, noted=[{"kind": "iceberg"}]))
+    asked = {"bootstrap_servers": "127.0.0.1:1"}  # nobody is there, and nobody is asked
+    [told] = [one for one in floodmark.doctor(cp) if one.rule == "source-kind-disputed"]
+    assert "The note of the last start says iceberg" in told.what
+    rules = {one.rule: one.what for one in floodmark.doctor(cp, **asked)}
+    assert "nothing tells which kind it is" in rules["source-not-asked"]
+    [source] = floodmark.lag(cp, **asked).sources
+    assert "The note of the last start says iceberg" in (source.error or "")
+    with pytest.raises(WrongUse, match="nothing tells which kind source 0 is"):
+        floodmark.lag(cp, commit_to_group="g", **asked)
+
+    given = tmp_path / "given.json"
+    given.write_text('{"orders":{"0":1}}')
+    back = floodmark.rewind(cp, to_batch=1, accept="out-of-reach").plan
+    assert any("Nothing tells which kind source 0 is" in note for note in back.notes)
+    for goal in ({"to_offsets": str(given)}, {"to_batch": 1, "kafka": "127.0.0.1:1"}):
+        with pytest.raises(WrongUse, match="nothing tells which kind source 0 is") as refused:
+            floodmark.rewind(cp, accept="out-of-reach", **goal)
+        assert "--source-kind 0=eventhubs" in refused.value.why
+
+
+def test_the_users_word_ends_a_dispute(tmp_path: Path) -> None:
+    cp = str(stream(tmp_path, KAFKA, noted=[{"kind": "iceberg"}]))
+    assert "source-kind-disputed" not in {one.rule for one in floodmark.doctor(cp, **SAID)}
+    assert {one.sources[0].kind for one in floodmark.batches(cp, **SAID)} == {"eventhubs"}
+    [source] = floodmark.lag(cp, **SAID).sources
+    assert (source.kind, source.error) == ("eventhubs", None)
+    back = floodmark.rewind(cp, to_batch=1, accept="out-of-reach", **SAID).plan
+    assert not any("Nothing tells" in note for note in back.notes)
+    assert any("Source 0 (eventhubs) was not asked" in note for note in back.notes)
+    given = tmp_path / "given.json"
+    given.write_text('{"orders":{"0":-1}}')  # before the first event, which Kafka never has
+    assert floodmark.rewind(cp, to_offsets=str(given), accept="skips", **SAID).plan.steps
+    with pytest.raises(WrongUse, match="orders partition 0 is -1"):
+        floodmark.rewind(cp, to_offsets=str(given), source_kinds={"0": "kafka"})
+    with pytest.raises(WrongUse, match="no source of this stream reads Kafka"):
+        floodmark.rewind(cp, to_batch=1, kafka="127.0.0.1:1", accept="out-of-reach", **SAID)
+
+
+def test_a_kind_that_was_said_counts_for_both_sides_of_a_difference(tmp_path: Path) -> None:
+    hub = stream(tmp_path / "a", '{"eh":{"0":11,"1":-1}}')
+    later = stream(tmp_path / "b", '{"eh":{"0":12,"1":3}}')
+    by_form = [one.where for one in floodmark.diff(str(hub), str(later))]
+    assert "source 0 kind" in by_form
+    said = [one.where for one in floodmark.diff(str(hub), str(later), **SAID)]
+    assert {"source 0 eh 0", "source 0 eh 1"} <= set(said)
+    assert "source 0 kind" not in said
+
+
+def test_a_new_checkpoint_does_not_keep_what_was_said_and_its_plan_says_so(tmp_path: Path) -> None:
+    cp, new = str(stream(tmp_path, KAFKA)), str(tmp_path / "new")
+    said = [
+        note
+        for note in floodmark.upgrade(cp, new, execute=True, **SAID).plan.notes
+        if "name it again, --source-kind 0=eventhubs" in note
+    ]
+    assert len(said) == 1
+    assert kinds(Path(new)) == ["kafka"]  # so it is true
+    for quiet in ({}, {"source_kinds": {"0": "kafka"}}):
+        notes = floodmark.upgrade(cp, str(tmp_path / "other"), **quiet).plan.notes
+        assert not any("--source-kind" in note for note in notes)
+    # A copy takes the notes along, and a number that only Event Hubs writes tells it anyway.
+    noted = stream(tmp_path / "noted", KAFKA, noted=[{"kind": "eventhubs"}])
+    floodmark.copy(str(noted), str(tmp_path / "copy"), execute=True)
+    assert kinds(tmp_path / "copy") == ["eventhubs"]
+    below = stream(tmp_path / "below", '{"eh":{"0":11,"1":-1}}')
+    notes = floodmark.upgrade(str(below), str(tmp_path / "x"), **SAID).plan.notes
+    assert not any("--source-kind" in note for note in notes)

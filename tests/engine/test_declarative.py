@@ -218,10 +218,13 @@ def test_settings_of_a_flow_are_its_own(spark: Any, place: Path) -> None:
 
 def in_its_folder(place: Path, *words: object) -> subprocess.CompletedProcess[str]:
     """A command in a process of its own, beside the pipeline's code."""
+    # Spark's scripts put a path before PYTHONPATH: an empty end is the runner's own folder.
+    path = f"{os.environ.get('PYTHONPATH', '')}{os.pathsep}".lstrip(os.pathsep)
+    here = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": path}
     return subprocess.run(
         [sys.executable, "-m", "floodmark", *map(str, words)],
         cwd=place / "code",
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        env={**os.environ, **here},
         capture_output=True,
         text=True,
         timeout=400,

@@ -39,17 +39,19 @@ def doctor(
     bootstrap_servers: str | None = None,
     table: str | None = None,
     sink: str | None = None,
+    source_kinds: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
     """What is wrong with a checkpoint.
 
     `read_data` reads every state file to its last byte, `read_data_subset` a part of them, 0.1 say.
 
     `sources` asks Kafka, the Delta table or the input folder as well, `sink` the sink: at the
-    places given, or at those that the notes of the last start name.
+    places given, or at those that the notes of the last start name. `source_kinds` names sources
+    whose offsets look like another kind's: `{"0": "eventhubs"}`.
     """
     share = float(read_data) if read_data else read_data_subset
     places = (sources, bootstrap_servers, table, sink)
-    return Shown(diagnose(path, share, storage, *places).findings)
+    return Shown(diagnose(path, share, storage, *places, source_kinds).findings)
 
 
 @dataclass(frozen=True)
@@ -69,13 +71,14 @@ def diagnose(
     bootstrap_servers: str | None = None,
     table: str | None = None,
     sink: str | None = None,
+    source_kinds: Mapping[str, str] | None = None,
 ) -> Diagnosis:
     """The doctor's findings, and what it did not look at."""
     from floodmark.checkpoint.live_answers import SourcePlaces
     from floodmark.rules.registry import examine
 
     places = SourcePlaces(sources, bootstrap_servers, table, sink)
-    evidence = _evidence(path, read_data, storage, places)
+    evidence = _evidence(path, read_data, storage, places, source_kinds)
     asked = evidence.outside.sink if evidence.outside else None
     found = tuple(_pasteable(one, str(path), table) for one in examine(evidence))
     return Diagnosis(found, evidence.left_open, asked)
@@ -91,14 +94,18 @@ def _pasteable(finding: Finding, path: str, table: str | None) -> Finding:
 
 
 def _evidence(
-    path: str, read_data: float | None, storage: Storage | None, places: SourcePlaces
+    path: str,
+    read_data: float | None,
+    storage: Storage | None,
+    places: SourcePlaces,
+    source_kinds: Mapping[str, str] | None = None,
 ) -> Evidence:
     from floodmark.diagnosis.gather import gather
 
     if read_data is not None:
         require_state_extra()
     files = open_files(str(path), storage)
-    found = gather(files, read_data)
+    found = gather(files, read_data, source_kinds)
     if places.asks:
         from floodmark.changes.sources.asking import ask
         from floodmark.storage.noted_places import opener

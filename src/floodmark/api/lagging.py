@@ -96,6 +96,7 @@ def _commit(
     config: Mapping[str, str],
     timeout: float,
 ) -> GroupCommit:
+    from floodmark.checkpoint.source_kinds import refuse_disputed
     from floodmark.connectors.kafka.admin import Admin
     from floodmark.connectors.kafka.group import (
         AdminGroups,
@@ -106,6 +107,7 @@ def _commit(
     from floodmark.connectors.lag import next_positions
 
     check_name(group)
+    refuse_disputed(checkpoint, "--commit-to-group")
     if bootstrap_servers is None:
         # Something is written there: a note, which anybody may have made, does not choose where.
         raise WrongUse(

@@ -35,9 +35,15 @@ if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of e
 
 
 def batches(
-    path: str, last: int | None = None, storage: Storage | None = None
+    path: str,
+    last: int | None = None,
+    storage: Storage | None = None,
+    source_kinds: Mapping[str, str] | None = None,
 ) -> tuple[Batch, ...]:
-    """Every batch that is still logged, oldest first."""
+    """Every batch that is still logged, oldest first.
+
+    `source_kinds` names sources whose offsets look like another kind's: `{"0": "eventhubs"}`.
+    """
     if last is not None and last < 1:
         raise WrongUse(
             f"--last {last}: at least one batch has to be asked for", do="Give 1 or more."
@@ -48,7 +54,7 @@ def batches(
             from floodmark.checkpoint.dstreams.batches import dstream_batches
 
             return Shown(dstream_batches(_readable(found), last))
-        return Shown(timeline(structured(found), last))
+        return Shown(timeline(with_kinds(structured(found), source_kinds), last))
 
 
 def _readable(found: Checkpoint) -> DStreamsCheckpoint:
@@ -173,8 +179,12 @@ def diff(
     right: str | None = None,
     batches: tuple[int, int] | None = None,
     storage: Storage | None = None,
+    source_kinds: Mapping[str, str] | None = None,
 ) -> tuple[Difference, ...]:
-    """What differs between two checkpoints, or between two batches of one."""
+    """What differs between two checkpoints, or between two batches of one.
+
+    `source_kinds` names sources whose offsets look like another kind's, in both of them.
+    """
     from floodmark.checkpoint.views.differences import diff_batches, diff_checkpoints
     from floodmark.checkpoint.views.position import choose_batch
 
@@ -182,10 +192,12 @@ def diff(
         raise _two_sides()
     if right is not None:
         opened = (open_files(str(place), storage) for place in (left, right))
-        one, other = (structured(loaded(files)) for files in opened)
+        sides = (structured(loaded(files)) for files in opened)
+        one, other = (with_kinds(side, source_kinds) for side in sides)
         return Shown(diff_checkpoints(one, other))
     assert batches is not None
     checkpoint = structured(load(open_files(str(left), storage), batches=batches))
+    checkpoint = with_kinds(checkpoint, source_kinds)
     for batch in batches:
         choose_batch(checkpoint, batch, None)
     return Shown(diff_batches(checkpoint, *batches))

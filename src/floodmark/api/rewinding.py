@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from floodmark.api.arguments import Storage, carrying_of, kept, milliseconds, several_of
+from floodmark.api.looking import with_kinds
 
 if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of every answer
     from floodmark.changes.apply import Carrying, Change
@@ -26,6 +27,7 @@ def rewind(
     kafka: str | None = None,
     table: str | None = None,
     accept: str | Iterable[str] = (),
+    source_kinds: Mapping[str, str] | None = None,
     watch: float | str | None = None,
     read_data: bool = False,
     execute: bool = False,
@@ -34,7 +36,10 @@ def rewind(
     out: str | None = None,
     carrying: Carrying | None = None,
 ) -> Change:
-    """The same checkpoint, back at the end of an earlier batch, at a time or at given offsets."""
+    """The same checkpoint, back at the end of an earlier batch, at a time or at given offsets.
+
+    `source_kinds` names sources whose offsets look like another kind's: `{"0": "eventhubs"}`.
+    """
     from floodmark.api.pipelines import applied_beside
     from floodmark.changes.named_places import absolute
     from floodmark.changes.planners.rewind import RewindOptions
@@ -52,12 +57,14 @@ def rewind(
         accepted(several_of(accept)),
     )
     how = carrying_of(carrying, execute, wait, storage, read_data=read_data, watch=watch)
-    plan = _plan(absolute(path), options, how)
+    plan = _plan(absolute(path), options, how, source_kinds or {})
     files = open_files(absolute(path), how.storage)
     return kept(applied_beside(plan, files, how), how, out)
 
 
-def _plan(location: str, options: RewindOptions, how: Carrying) -> Plan:
+def _plan(
+    location: str, options: RewindOptions, how: Carrying, source_kinds: Mapping[str, str]
+) -> Plan:
     from floodmark.changes.apply import open_sink
     from floodmark.changes.carry.origin import open_origin
     from floodmark.changes.plan import seal
@@ -86,6 +93,7 @@ def _plan(location: str, options: RewindOptions, how: Carrying) -> Plan:
             return again
     batches = None if options.at_ms is not None else ()
     origin = open_origin(files, location, batches if options.batch is None else (options.batch,))
+    origin = replace(origin, checkpoint=with_kinds(origin.checkpoint, source_kinds))
     place = open_sink(options.sink, how)
     sources = SourcesToAsk(options.kafka, options.table, how.storage)
     target = rewind_target(origin, options, sources, sink_is_ahead(origin, place))

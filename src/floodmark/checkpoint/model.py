@@ -191,7 +191,7 @@ class Checkpoint:
         entry = self.offsets.get(batch)
         if entry is None:
             return ()
-        return tuple(self._source(source, text) for source, text in entry.offsets)
+        return tuple(self.understood(source, text) for source, text in entry.offsets)
 
     def twin_of(self, source: str) -> str | None:
         """The source that keeps files for this one too, where that can be.
@@ -212,7 +212,8 @@ class Checkpoint:
             None,
         )
 
-    def _source(self, source: str, text: str | None) -> SourceOffset:
+    def understood(self, source: str, text: str | None) -> SourceOffset:
+        """An offset of a source, with all that is known of its kind."""
         try:
             found = read_source_offset(source, text, self.initial.get(source))
             kind = self.said_kinds.get(source) or self._kind_in_other_batches(source, found.kind)

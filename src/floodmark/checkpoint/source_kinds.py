@@ -7,7 +7,7 @@ other, nobody but the user can tell.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -86,6 +86,26 @@ def with_code_kinds(checkpoint: Checkpoint, kinds: Sequence[str]) -> Checkpoint:
         and (said := said_kind(kind)) is not None
     }
     return replace(checkpoint, said_kinds={**checkpoint.said_kinds, **told}) if told else checkpoint
+
+
+def refuse_disputed(checkpoint: Checkpoint, verb: str) -> None:
+    """Where the two kinds would give different answers, the user is asked."""
+    for source, why in checkpoint.disputed.items():
+        raise WrongUse(
+            f"{verb}: nothing tells which kind source {source} is", why, "Name its kind."
+        )
+
+
+def unkept_kinds(checkpoint: Checkpoint) -> Iterator[str]:
+    """Of a new checkpoint: what is said of a source, and neither its offset nor a note tells."""
+    own = {one.id: one.kind for one in replace(checkpoint, said_kinds={}).sources}
+    for source, kind in checkpoint.said_kinds.items():
+        if source in own and own[source] != kind:
+            yield (
+                f"Source {source} is {kind}, as somebody has said; its offset has the form of "
+                f"{own[source]}. The new checkpoint does not keep that until `floodmark run` has "
+                f"noted a start there: name it again, --source-kind {source}={kind}."
+            )
 
 
 def settled_kinds(checkpoint: Checkpoint, noted: Mapping[str, str]) -> Checkpoint:

@@ -15,11 +15,18 @@ from floodmark.cli.words import echo
 @click.command("batches")
 @click.argument("checkpoint", metavar="CP")
 @click.option("--last", type=int, metavar="N", help="Only the newest N.")
+@options.source_kinds
 @options.storage
 @options.as_json
-def command(checkpoint: str, last: int | None, storage: dict[str, Any], as_json: bool) -> None:
+def command(
+    checkpoint: str,
+    last: int | None,
+    source_kinds: dict[str, str],
+    storage: dict[str, Any],
+    as_json: bool,
+) -> None:
     """List the batches that are still logged, oldest first, and what became of each."""
-    found = api.batches(checkpoint, last, storage)
+    found = api.batches(checkpoint, last, storage, source_kinds)
     if as_json:
         options.show_json({"batches": summarize_batches(found)})
         return

@@ -23,6 +23,7 @@ from floodmark.cli.words import echo
     default=None,
     help="Compare the state key by key, or leave it out. [default: where its extra is there]",
 )
+@options.source_kinds
 @options.storage
 @options.as_json
 def command(
@@ -30,11 +31,12 @@ def command(
     right: str | None,
     batches: tuple[int, int] | None,
     with_state: bool | None,
+    source_kinds: dict[str, str],
     storage: dict[str, Any],
     as_json: bool,
 ) -> int:
     """Compare two checkpoints, or with --batches two batches of one. Exits 1 if they differ."""
-    found = api.diff(left, right, batches, storage)
+    found = api.diff(left, right, batches, storage, source_kinds)
     if with_state is None and (missing := api.missing_for_state()):
         with_state = False
         echo(

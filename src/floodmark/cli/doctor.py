@@ -56,6 +56,7 @@ def _share(_ctx: click.Context, _option: click.Parameter, value: str | None) -> 
     "--sink", metavar="PATH|NAME", help="Compare with the sink's Delta or Iceberg table or folder."
 )
 @ci_reports.option()
+@options.source_kinds
 @options.storage
 @options.as_json
 def command(
@@ -67,6 +68,7 @@ def command(
     table: str | None,
     sink: str | None,
     form: str | None,
+    source_kinds: dict[str, str],
     storage: dict[str, Any],
     as_json: bool,
 ) -> int:
@@ -80,7 +82,7 @@ def command(
     share = 1.0 if read_data else read_data_subset
     place = public_url(checkpoint)
     places = (sources, bootstrap_servers, table, sink)
-    diagnosis = judging.diagnose(checkpoint, share, storage, *places)
+    diagnosis = judging.diagnose(checkpoint, share, storage, *places, source_kinds)
     found = diagnosis.findings
     if as_json:
         options.show_json({"findings": found, "sink": diagnosis.sink})

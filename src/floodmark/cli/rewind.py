@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from floodmark import api
-from floodmark.cli import changing
+from floodmark.cli import changing, options
 
 
 @click.command("rewind")
@@ -32,6 +32,7 @@ from floodmark.cli import changing
     help="The Delta or Iceberg table to ask, for a time beyond the log.",
 )
 @changing.accept("out-of-reach", "skips", "maybe-running")
+@options.source_kinds
 @changing.read_data
 @changing.watch
 @changing.changing

@@ -82,6 +82,9 @@ def tell_lags(questions: Iterable[LagQuestion]) -> tuple[SourceLag, ...]:
 
 def _told(question: LagQuestion) -> SourceLag:
     source = question.source.position
+    disputed = question.checkpoint.disputed.get(source.id)
+    if disputed is not None:
+        return SourceLag(source.id, source.kind, error=disputed)
     tell = lag_of(source.kind)
     if tell is None:
         name = about(source).shown_as or source.kind

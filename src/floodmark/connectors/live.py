@@ -108,6 +108,11 @@ def ask_sources(
     silent: dict[str, str] = {}
     remedies: dict[str, str] = {}
     for source in sources:
+        if source.position.id in checkpoint.disputed:
+            # Found by a rule of its own: to ask the wrong thing would give a wrong answer.
+            silent[source.position.id] = "nothing tells which kind it is"
+            remedies[source.position.id] = f"Name it: --source-kind {source.position.id}=KIND."
+            continue
         live = live_of(source.position.kind)
         if live is None:
             continue

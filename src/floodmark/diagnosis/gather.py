@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,7 @@ from floodmark.checkpoint.metadata import parse_metadata, parse_operator_metadat
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.checkpoint.source_kinds import with_said_kinds
 from floodmark.checkpoint.state_chain import StateIndex, Steps, StoreChain, next_batch
 from floodmark.connectors.files.file_log import (
     COMPACT,
@@ -84,10 +85,16 @@ def glance(files: Files) -> Evidence:
     return found.evidence(False)
 
 
-def gather(files: Files, share: float | None = None) -> Evidence:
-    """The evidence on one checkpoint. `share`: how much of the state to read, 1.0 for all."""
+def gather(
+    files: Files, share: float | None = None, said: Mapping[str, str] | None = None
+) -> Evidence:
+    """The evidence on one checkpoint. `share`: how much of the state to read, 1.0 for all. `said`:
+    the kinds of sources, as the user names them.
+    """
     kept = _Kept(files)
     checkpoint = load(kept, Entries.ALL)
+    if said:
+        checkpoint = with_said_kinds(checkpoint, said)
     found = Gathering(kept, checkpoint)
     if checkpoint.kind is Kind.DSTREAMS:
         found.dstreams()

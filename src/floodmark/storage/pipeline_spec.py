@@ -74,7 +74,11 @@ def definition_files(spec: PipelineSpec) -> list[Path]:
             found += [one for one in sorted(root.glob(pattern)) if one.is_file()]
         except (OSError, ValueError, IndexError, AttributeError) as error:
             raise MalformedFile(f"{spec.path}: {include!r} cannot be looked for: {error}") from None
-    files = [one for one in dict.fromkeys(found) if one.suffix in (".py", ".sql")]
+    files = [
+        one
+        for one in dict.fromkeys(found)
+        if one.suffix in (".py", ".sql") and "__pycache__" not in one.parts
+    ]
     for one in files:
         _refuse_elsewhere(spec, one, root)
     return files

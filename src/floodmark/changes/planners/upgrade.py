@@ -31,6 +31,7 @@ from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition
 from floodmark.changes.steps import Step, copy, write
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, START_FILE
 from floodmark.checkpoint.offsets import render_offsets, with_offset
+from floodmark.checkpoint.source_kinds import refuse_disputed, unkept_kinds
 from floodmark.checkpoint.start_note import last_start
 from floodmark.errors import WouldLose, WrongUse
 from floodmark.redaction import shown_servers
@@ -52,7 +53,8 @@ def plan_upgrade(origin: Origin, new: str, options: UpgradeOptions) -> Plan:
         *carry_sources(origin, course, dict(options.map_topic), new),
         *_state(origin, course, new),
     )
-    return _plan(origin, new, options, course, steps, course.top + 1, _notes(course))
+    notes = (*_notes(course), *unkept_kinds(origin.checkpoint))
+    return _plan(origin, new, options, course, steps, course.top + 1, notes)
 
 
 def _plan(
@@ -225,12 +227,7 @@ def _begin_anew(origin: Origin, new: str, options: UpgradeOptions, course: Resum
             "--without-state: no batch is committed, so there is no place to begin after",
             do="Start the new stream with an empty checkpoint.",
         )
-    for source, why in origin.checkpoint.disputed.items():
-        raise WrongUse(
-            f"--without-state: nothing tells which kind source {source} is",
-            why,
-            "Name its kind, or keep the state.",
-        )
+    refuse_disputed(origin.checkpoint, "--without-state")
     placed = Placed(course.after, dict(options.map_topic), dict(options.moved_offsets))
     refuse_first_snapshot(origin, placed)
     steps = (

@@ -21,8 +21,8 @@ from floodmark.changes.saved_plan import bytes_of
 from floodmark.changes.sources.earlier_positions import SourcesToAsk, offsets_at
 from floodmark.changes.sources.kafka_cluster import ask_reach
 from floodmark.changes.sources.out_of_reach import require_reach
+from floodmark.checkpoint.source_kinds import refuse_disputed
 from floodmark.checkpoint.views.position import choose_batch
-from floodmark.connectors.registry import read_source_offset
 from floodmark.errors import BatchPurged, WrongUse
 
 
@@ -41,10 +41,15 @@ def rewind_target(
     origin: Origin, options: RewindOptions, sources: SourcesToAsk, sink_ahead: bool
 ) -> RewindTarget:
     """`sink_ahead`: the file sink's log has batches that the checkpoint does not have."""
+    if options.batch is None or options.kafka is not None:
+        # By time and by offsets the kind decides whom to ask, and what is skipped or repeated.
+        refuse_disputed(origin.checkpoint, "rewind")
     target = _target(origin, options, sources, sink_ahead)
     if options.kafka is None:
-        return target
-    offsets = [read_source_offset(name, text) for name, text in target.entry.offsets]
+        disputed = origin.checkpoint.disputed.items()
+        said = (f"Nothing tells which kind source {one} is. {why}" for one, why in disputed)
+        return replace(target, notes=(*target.notes, *said))
+    offsets = [origin.checkpoint.understood(*one) for one in target.entry.offsets]
     left = ask_reach(offsets, options.kafka, options.accept)
     return replace(target, notes=(*target.notes, *left))
 
