@@ -286,3 +286,23 @@ def test_a_new_checkpoint_does_not_keep_what_was_said_and_its_plan_says_so(tmp_p
     below = stream(tmp_path / "below", '{"eh":{"0":11,"1":-1}}')
     notes = floodmark.upgrade(str(below), str(tmp_path / "x"), **SAID).plan.notes
     assert not any("--source-kind" in note for note in notes)
+
+
+@pytest.mark.parametrize("kind", ["kafka", "eventhubs", "python"])
+def test_kafkas_form_with_pythons_spaces_beside_kafkas_start(kind: str, tmp_path: Path) -> None:
+    """Somebody has edited it, or the source is another now: even evidence, so the user is asked."""
+    spaced = json.dumps(json.loads(KAFKA))
+    cp = stream(tmp_path, spaced, **{"0__0": b'\0v1\n{"orders":{"0":0,"1":0}}'})
+    assert options(cp) == [None]
+    assert "source-kind-disputed" in {one.rule for one in floodmark.doctor(str(cp))}
+    with pytest.raises(WrongUse, match="nothing tells which kind source 0 is") as refused:
+        floodmark.upgrade(str(cp), str(tmp_path / "new"), without_state=True)
+    assert f"--source-kind 0={kind}" in refused.value.why
+    said = {"source_kinds": {"0": kind}}
+    [source] = floodmark.offsets(str(cp), **said).sources
+    name = source.option.name if source.option else None
+    wanted = {"kafka": "startingOffsets", "eventhubs": HUBS, "python": None}
+    assert (source.kind, name) == (kind, wanted[kind])
+    noted = stream(tmp_path / "noted", spaced, noted=[{"kind": "kafka"}], **{"0__0": b"\0v1\n{}"})
+    assert kinds(noted) == ["kafka"]  # the note decides
+    assert options(noted) == ["startingOffsets"]

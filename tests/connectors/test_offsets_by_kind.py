@@ -51,7 +51,7 @@ KINESIS_DATABRICKS = (
         ('["a", "b"]', "python"),
         ('{"offset":"five","timestamp":3}', "unknown"),
         # By hand or by a script: fields that are nobody else's stay what they are.
-        ('{"logOffset": 12}', "file"),
+        ('{"logOffset": 12}', "python"),  # but for this one, which `repair` would make a list for
         ('{"seqNum":234,"sourceVersion":1,"lastBackfillStartTimeMs":1}', "auto-loader"),
         (
             '{"seqNum":234,"sourceVersion":3,"lastInputPath":"abfss://x@y/z"}',

@@ -27,7 +27,9 @@ def file_sources(evidence: Evidence, batch: int) -> Iterator[SourceOffset]:
         )
         if found is None or found.sureness is not Sureness.CERTAIN:
             continue
-        if has_list or not _is_of_others(_noted_kind(evidence, source.id, at)):
+        # A bare number is an entry only by the list beside it, which may be an earlier source's.
+        tells = has_list and type(source.offset) is not int
+        if tells or not _is_of_others(_noted_kind(evidence, source.id, at)):
             yield source
 
 

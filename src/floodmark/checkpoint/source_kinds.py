@@ -16,6 +16,8 @@ from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.text import shorten
 from floodmark.connectors.registry import (
+    has_form_of_several,
+    in_form_of,
     is_alike,
     kind_named,
     kind_of_format,
@@ -23,8 +25,14 @@ from floodmark.connectors.registry import (
     read_source_offset,
     said_kind,
 )
-from floodmark.connectors.source import UNKNOWN
+from floodmark.connectors.source import UNKNOWN, SourceOffset, Traces
 from floodmark.errors import MalformedFile, WrongUse
+
+_EDITED = (
+    "The offset has spaces, as a source written in Python puts them and Kafka never does, and "
+    "sources/{0}/0 begins as Kafka's. If somebody has edited it: --source-kind {0}=kafka, or "
+    "--source-kind {0}=eventhubs; else --source-kind {0}=python."
+)
 
 
 def noted_kinds(entry: OffsetEntry, note: Mapping[str, Any]) -> dict[str, str]:
@@ -40,8 +48,11 @@ def noted_kinds(entry: OffsetEntry, note: Mapping[str, Any]) -> dict[str, str]:
         one = named.get(source, {}) if named else listed[at]
         said = str(one.get("kind") or "").strip().lower()
         with suppress(MalformedFile):
-            own = read_source_offset(source, text).kind
-            if said and is_alike(own):
+            read = read_source_offset(source, text)
+            own = read.kind
+            # With spaces it looks like Python's, and may be one that somebody has edited.
+            edited = said_kind(said) is not None and in_form_of(read.offset, said)
+            if said and (is_alike(own) or edited):
                 found[source] = said
             elif kind_of_format(said) is not None and not kind_named(own).reads_as(said):
                 return {}  # the note of other code: no kind writes another's offsets
@@ -56,8 +67,8 @@ def with_said_kinds(checkpoint: Checkpoint, said: Mapping[str, str]) -> Checkpoi
         kind = said_kind(name)
         if kind is None:
             raise WrongUse(
-                f"--source-kind {source}={name}: only kafka and eventhubs look alike",
-                do="Name one of these two; every other kind is told by its offsets.",
+                f"--source-kind {source}={name}: only kafka, eventhubs and python look alike",
+                do="Name one of these three; every other kind is told by its offsets.",
             )
         if source not in ids:
             raise WrongUse(
@@ -96,6 +107,22 @@ def refuse_disputed(checkpoint: Checkpoint, verb: str) -> None:
         )
 
 
+def with_disputes(checkpoint: Checkpoint, noted: Mapping[str, str]) -> Checkpoint:
+    """With sources of which a note, the offset and `sources/<id>/0` say different things."""
+    settled = settled_kinds(checkpoint, noted) if noted else checkpoint
+    edited = {
+        one.id: _EDITED.format(one.id)
+        for one in checkpoint.sources
+        if one.id not in settled.said_kinds and _may_be_edited(one, checkpoint.initial.get(one.id))
+    }
+    return replace(settled, disputed={**edited, **settled.disputed}) if edited else settled
+
+
+def _may_be_edited(source: SourceOffset, initial: bytes | None) -> bool:
+    traces = Traces(source.offset, source.text, initial)
+    return traces.may_be_pythons and traces.has_lead_byte and has_form_of_several(source.offset)
+
+
 def unkept_kinds(checkpoint: Checkpoint) -> Iterator[str]:
     """Of a new checkpoint: what is said of a source, and neither its offset nor a note tells."""
     own = {one.id: one.kind for one in replace(checkpoint, said_kinds={}).sources}
@@ -113,7 +140,8 @@ def settled_kinds(checkpoint: Checkpoint, noted: Mapping[str, str]) -> Checkpoin
     said, disputed = {}, {}
     own = {source.id: source.kind for source in checkpoint.sources}
     for source, kind in noted.items():
-        if own.get(source) == kind or kind in look_alikes(own.get(source, "")):
+        mine = own.get(source, UNKNOWN)
+        if mine == kind or kind in look_alikes(mine) or kind_named(mine).any_form:
             said[source] = kind
         else:
             disputed[source] = _dispute(source, own.get(source, UNKNOWN), kind)

@@ -120,7 +120,7 @@ def source_kinds(function: _Function) -> _Function:
         multiple=True,
         metavar="ID=KIND",
         callback=_kind_pairs,
-        help="The kind of a source whose offsets do not show it: 0=eventhubs, 0=kafka.",
+        help="The kind of a source whose offsets do not show it: 0=eventhubs, 0=kafka, 0=python.",
     )(function)
 
 

@@ -125,11 +125,28 @@ def is_alike(kind: str) -> bool:
     return bool(look_alikes(kind)) or any(kind in one.looks_like for one in common)
 
 
+def in_form_of(offset: Any, kind: str) -> bool:
+    """Another source may have written it; by its form alone this kind can have, too."""
+    return kind_named(kind).recognise(Traces(offset)) is not None
+
+
+def has_form_of_several(offset: Any) -> bool:
+    """In the form of a kind that has look-alikes, whoever wrote it."""
+    common = map(_loaded, _COMMON.values())
+    return any(
+        one.recognise(Traces(offset)) is not None
+        or any(in_form_of(offset, other) for other in one.looks_like)
+        for one in common
+        if one.looks_like
+    )
+
+
 def said_kind(name: str) -> str | None:
     """The kind that a format() or a user names, where it can stand for one that looks alike."""
     named = name.strip().lower()
     alike = any(kind.looks_like and named in (kind.name, *kind.looks_like) for kind in _each())
-    return named if alike else None
+    # JSON of any form can be that of a source written in Python.
+    return named if alike or (named != UNKNOWN and kind_named(named).any_form) else None
 
 
 def about(source: SourceOffset) -> SourceKind:

@@ -28,7 +28,8 @@ from floodmark.checkpoint.metadata import parse_metadata, parse_operator_metadat
 from floodmark.checkpoint.model import Checkpoint, Kind, Unreadable
 from floodmark.checkpoint.offsets import OffsetEntry, parse_offsets
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.connectors.registry import is_alike, read_source_offset
+from floodmark.connectors.registry import has_form_of_several, read_source_offset
+from floodmark.connectors.source import Traces, parse_offset_text
 from floodmark.errors import (
     CannotRead,
     FileGone,
@@ -172,11 +173,12 @@ def load_listed(
         operator_folders=operators,
         not_read=reading.not_read(),
     )
-    if not noted:
+    edited = any(Traces(None, None, data).has_lead_byte for data in initial.values())
+    if not noted and not edited:
         return checkpoint
-    from floodmark.checkpoint.source_kinds import settled_kinds
+    from floodmark.checkpoint.source_kinds import with_disputes
 
-    return settled_kinds(checkpoint, noted)
+    return with_disputes(checkpoint, noted)
 
 
 def _noted_kinds(
@@ -198,7 +200,7 @@ def _noted_kinds(
 
 def _is_alike(text: str | None) -> bool:
     with suppress(MalformedFile):
-        return is_alike(read_source_offset("", text).kind)
+        return text is not None and has_form_of_several(parse_offset_text(text))
     return False
 
 

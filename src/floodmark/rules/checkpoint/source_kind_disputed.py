@@ -13,7 +13,8 @@ RULE = Rule(
     "source-kind-disputed",
     Severity.WARNING,
     finds="A source whose offset has the form of Kafka and of Event Hubs, where the note of the "
-    "last start says a kind that cannot have written it.",
+    "last start says a kind that cannot have written it; or with spaces, as sources written in "
+    "Python put them, beside a start as Kafka writes it.",
     matters="The offset is read by the kind: which option begins a new stream there, and whom to "
     "ask what is still there. Other code may have been started on this checkpoint.",
     restart="Nothing changes: Spark gives the offset to whatever source the code has in its place, "
