@@ -195,7 +195,7 @@ def test_no_verb_takes_a_source_for_another_kind(kind: str, tmp_path: Path) -> N
         for told in wrong(case, tmp_path / str(number))
     ]
     assert found == []
-    assert len(mine) >= 3
+    assert mine
 
 
 @pytest.mark.soak
