@@ -19,8 +19,8 @@ RULE = Rule(
     matters="Only the source that wrote an offset can read it.",
     restart="The new source fails to parse the offset, or misreads it where the shapes agree. A "
     "name (Spark 4.3) changes nothing of that: Spark keeps no kind beside it, and gives the offset "
-    "to whatever source has the name now. Tried with 4.3 between files, rate, rate-micro-batch and "
-    "socket: each failed on the other's offset or on its files.",
+    "to whatever source has the name now. Tried with 4.3 between files, rate and rate-micro-batch, "
+    "and from files to a socket: each failed on the other's offset or on its files.",
     instead="`floodmark migrate` drops the old source and lets the new one begin where --start "
     "says; state and the other sources go on.",
 )
