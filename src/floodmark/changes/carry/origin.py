@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from floodmark.changes import journal
+from floodmark.changes import consequences, journal
 from floodmark.changes.consequences import Sink, sink_of, taken_back_alone
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.journal import Stage
@@ -42,6 +42,8 @@ class Origin:
     standing: Fingerprint
     sink: Sink | None
     sizes: Mapping[str, int]
+    sink_newest: int | None = None
+    """The newest batch of this query in the sink's own log; None: nobody has asked it."""
 
     def read(self, path: str) -> bytes:
         return self.files.read(RelativePath(path))
@@ -69,6 +71,13 @@ def sink_left_ahead(origin: Origin) -> tuple[Consequence, ...]:
     if back is None or back.block - 1 <= newest:
         return ()
     return (taken_back_alone(back.verb, newest + 1, back.block - 1),)
+
+
+def other_copies(origin: Origin, top: int, in_flight: int | None) -> tuple[Consequence, ...]:
+    """What the sink has of a copy of this checkpoint that ran on, beyond batch `top`."""
+    stateful = bool(origin.checkpoint.state_operators)
+    newest, sink = origin.sink_newest, origin.sink
+    return consequences.other_copies(newest, top, in_flight, sink, stateful)
 
 
 def unnamed_sink(origin: Origin) -> tuple[str, ...]:
