@@ -291,3 +291,15 @@ def test_a_kept_identity_makes_delta_skip(tmp_path: Path) -> None:
 def test_what_is_not_known_by_name_is_not_accepted(tmp_path: Path) -> None:
     with pytest.raises(FloodmarkError, match="there is no such name"):
         api.restore(str(tmp_path), str(tmp_path / "x"), accept=["everything"])
+
+
+def test_a_file_sinks_log_that_stayed_ahead_is_not_forgotten(tmp_path: Path) -> None:
+    """Batch 3 is in its log through a rewind, an upgrade, and whatever comes then."""
+    cp = samples.write(tmp_path / "cp", samples.logs(range(4), range(4)))
+    quiet = ("maybe-running",)
+    api.rewind(str(cp), to_batch=2, accept=quiet, carrying=GO)
+    assert by_sink(api.rewind(str(cp), to_batch=1, accept=quiet).plan)[FILES].skips == (2, 3)
+    api.upgrade(str(cp), str(tmp_path / "second"), carrying=GO)
+    second = str(tmp_path / "second")
+    assert by_sink(api.rewind(second, to_batch=1, accept=quiet).plan)[FILES].skips == (2, 3)
+    assert by_sink(api.upgrade(second, str(tmp_path / "third")).plan)[FILES].skips == (3, 3)

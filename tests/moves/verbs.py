@@ -196,6 +196,7 @@ CHAINS = (
     "upgrade --new-identity then upgrade of the first",
     "rewind then upgrade then rewind",
     "upgrade then rewind then upgrade",
+    "rewind without --sink and upgrade then upgrade",
 )
 
 

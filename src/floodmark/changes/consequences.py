@@ -229,6 +229,8 @@ class Again:
     stateful: bool = False
     other_query: str | None = None
     """A query that stands in the checkpoint's place, and has read on from there."""
+    left_at: int = -1
+    """The last batch in the file sink's log, where an earlier change has not taken it back."""
 
     @property
     def range(self) -> tuple[int, int] | None:
@@ -269,7 +271,7 @@ def _file_sink(again: Again, sink: Sink | None) -> Consequence:
     spent = again.range
     if spent and not again.trimmed:
         unless = ", unless its log is trimmed too (--sink FOLDER) or its output folder is new"
-        return _skips(again, FILES, spent, unless, sink)
+        return _skips(again, FILES, (spent[0], max(spent[1], again.left_at)), unless, sink)
     words = "its log has none of the numbers that come"
     if spent:
         words = (
