@@ -169,6 +169,8 @@ def test_an_upgrade_says_that_no_sink_was_asked(tmp_path: Path) -> None:
     plan = api.upgrade(str(cp), str(tmp_path / "new")).plan
     assert "NOT ASKED" in plan.consequences[-1].words
     assert plan.unaccepted == ()
+    copied = api.copy(str(cp), str(tmp_path / "copy")).plan
+    assert "NOT ASKED" in copied.consequences[-1].words
 
 
 def test_in_complete_mode_delta_has_nothing_twice(tmp_path: Path) -> None:

@@ -90,9 +90,10 @@ def _notes(sink: SinkPlace, led: tuple[Step, ...]) -> tuple[str, ...]:
 
 def _consequences(origin: Origin, new_identity: bool) -> tuple[Consequence, ...]:
     latest, in_flight = origin.checkpoint.latest_batch, origin.checkpoint.in_flight_batch
-    ahead = origin.sink_newest is not None and latest is not None and not new_identity
-    copies = other_copies(origin, latest or 0, in_flight) if ahead else ()
-    return (*sink_left_ahead(origin), *copies, *_for_each_sink(origin, new_identity))
+    told = _for_each_sink(origin, new_identity)
+    if latest is not None and not new_identity:
+        told = consequences.with_copies(other_copies(origin, latest, in_flight), told)
+    return (*sink_left_ahead(origin), *told)
 
 
 def _for_each_sink(origin: Origin, new_identity: bool) -> tuple[Consequence, ...]:
