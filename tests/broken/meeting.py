@@ -24,6 +24,7 @@ from plan_trees import plan
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 CONF = {
+    "spark.sql.streaming.stateStore.encodingFormat": "unsaferow",
     PARTITIONS: "2",
     "spark.sql.streaming.stateStore.providerClass": "a.b.HDFSBackedStateStoreProvider",
     "spark.sql.streaming.aggregation.stateFormatVersion": "2",

@@ -10,7 +10,7 @@ import pytest
 import samples
 from carried import GO
 from floodmark import api
-from floodmark.changes.consequences import DELTA, FILES, REST
+from floodmark.changes.consequences import DELTA, EVERY, FILES, REST
 from floodmark.changes.plan import Consequence, Plan, render_plan
 from floodmark.changes.plan_parsing import parse_plan
 from floodmark.errors import FloodmarkError, WouldLose
@@ -55,6 +55,7 @@ def test_restore_over_a_stream_that_ran_on(tmp_path: Path, place: str) -> None:
         DELTA: ((2, 3), None),
         FILES: (None, (2, 3)),
         REST: ((2, 3), None),
+        EVERY: (None, None),  # no sink was asked
     }
     assert plan.unaccepted == ("repeats", "skips")
     with pytest.raises(WouldLose, match="--accept repeats --accept skips") as refused:
@@ -68,15 +69,17 @@ def test_nothing_ran_since_the_snapshot(tmp_path: Path) -> None:
     cp = backed_up(tmp_path, {}, 2)
     plan = api.restore(str(tmp_path / "repo"), str(cp)).plan
     assert plan.unaccepted == ()
-    assert [item.words for item in plan.consequences] == [
-        "goes on with the next batch: no batch is repeated"
-    ]
+    goes_on, unasked = plan.consequences
+    assert goes_on.words == "goes on with the next batch: no batch is repeated"
+    assert unasked.words.startswith("was NOT ASKED whether another copy of this checkpoint has run")
+    assert not unasked.certain
 
 
 def test_the_batch_in_flight_of_a_snapshot_keeps_its_number(tmp_path: Path) -> None:
     cp = backed_up(tmp_path, noted("kafka"), 3, in_flight=True)
     plan = api.restore(str(tmp_path / "repo"), str(cp), carrying=GO).plan
-    (kafka,) = plan.consequences
+    kafka, unasked = plan.consequences
+    assert "NOT ASKED" in unasked.words
     assert (kafka.again, kafka.certain) == ((2, 2), False)
     assert query_id(cp) == samples.QUERY_ID
 
@@ -118,6 +121,56 @@ def test_a_delta_table_knows_how_far_the_query_ran(
     plan = api.restore(str(tmp_path / "repo"), str(cp)).plan
     assert plan.unaccepted == needs
     assert any(f"has batches up to {has - 1} of this query" in note for note in plan.notes)
+
+
+def test_a_table_that_was_asked_leaves_nothing_open(tmp_path: Path) -> None:
+    table = delta_table(tmp_path / "table", 2)
+    cp = backed_up(tmp_path, noted("delta", table), 2)
+    plan = api.restore(str(tmp_path / "repo"), str(cp)).plan
+    assert [item.words for item in plan.consequences] == [
+        "goes on with the next batch: no batch is repeated"
+    ]
+    other = {"txn": {"appId": "another", "version": 9}}
+    samples.write(table, {f"_delta_log/{2:020d}.json": json.dumps(other).encode()})
+    plan = api.restore(str(tmp_path / "repo"), str(cp)).plan
+    assert any("highest is 9 of another" in note for note in plan.notes)
+
+
+@pytest.mark.parametrize("sink", ["delta", "parquet"])
+def test_a_sink_that_another_copy_has_fed_is_ahead_of_an_upgrade(tmp_path: Path, sink: str) -> None:
+    """The upgraded copy ran on to batch 4; then the first checkpoint is upgraded again."""
+    out = tmp_path / "out"
+    if sink == "delta":
+        delta_table(out, 2)
+    else:
+        samples.write(out, sink_log(2))
+    cp = samples.write(tmp_path / "cp", samples.logs(range(2), range(2)) | noted(sink, out))
+    first = api.upgrade(str(cp), str(tmp_path / "first"), carrying=GO).plan
+    assert not any(
+        "SKIPS" in item.words or "NOT ASKED" in item.words for item in first.consequences
+    )
+    if sink == "delta":
+        delta_table(out, 5)
+    else:
+        samples.write(out, sink_log(5))
+    again = api.upgrade(str(cp), str(tmp_path / "again")).plan
+    ahead = again.consequences[0]
+    assert (ahead.sink, ahead.skips) == (DELTA if sink == "delta" else FILES, (2, 4))
+    assert again.unaccepted == ("skips",)
+    with pytest.raises(WouldLose, match="--accept skips"):
+        api.upgrade(str(cp), str(tmp_path / "again"), carrying=GO)
+    assert api.copy(str(cp), str(tmp_path / "copy")).plan.consequences[0].words == ahead.words
+    anew = api.upgrade(str(cp), str(tmp_path / "again"), new_identity=True).plan
+    assert bool(anew.unaccepted) is (sink == "parquet")
+
+
+def test_an_upgrade_says_that_no_sink_was_asked(tmp_path: Path) -> None:
+    cp = samples.write(tmp_path / "cp", samples.logs(range(2), range(2)))
+    plan = api.upgrade(str(cp), str(tmp_path / "new")).plan
+    assert "NOT ASKED" in plan.consequences[-1].words
+    assert plan.unaccepted == ()
+    copied = api.copy(str(cp), str(tmp_path / "copy")).plan
+    assert "NOT ASKED" in copied.consequences[-1].words
 
 
 def test_in_complete_mode_delta_has_nothing_twice(tmp_path: Path) -> None:
@@ -240,3 +293,15 @@ def test_a_kept_identity_makes_delta_skip(tmp_path: Path) -> None:
 def test_what_is_not_known_by_name_is_not_accepted(tmp_path: Path) -> None:
     with pytest.raises(FloodmarkError, match="there is no such name"):
         api.restore(str(tmp_path), str(tmp_path / "x"), accept=["everything"])
+
+
+def test_a_file_sinks_log_that_stayed_ahead_is_not_forgotten(tmp_path: Path) -> None:
+    """Batch 3 is in its log through a rewind, an upgrade, and whatever comes then."""
+    cp = samples.write(tmp_path / "cp", samples.logs(range(4), range(4)))
+    quiet = ("maybe-running",)
+    api.rewind(str(cp), to_batch=2, accept=quiet, carrying=GO)
+    assert by_sink(api.rewind(str(cp), to_batch=1, accept=quiet).plan)[FILES].skips == (2, 3)
+    api.upgrade(str(cp), str(tmp_path / "second"), carrying=GO)
+    second = str(tmp_path / "second")
+    assert by_sink(api.rewind(second, to_batch=1, accept=quiet).plan)[FILES].skips == (2, 3)
+    assert by_sink(api.upgrade(second, str(tmp_path / "third")).plan)[FILES].skips == (3, 3)

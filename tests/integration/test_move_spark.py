@@ -15,7 +15,7 @@ from carried import GO
 from chaos.sinks import DeltaSink
 from floodmark import api
 from floodmark.changes.apply import Carrying
-from floodmark.errors import WouldLose, WrongUse
+from floodmark.errors import Refused, WouldLose, WrongUse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -294,6 +294,46 @@ def test_a_stream_that_was_led_to_its_moved_input_starts(stream: Stream) -> None
     assert stream.found() == stream.expected()
 
 
+def test_the_old_checkpoint_is_no_way_back_once_the_new_one_has_run(stream: Stream) -> None:
+    """Delta skips its batches without a word; floodmark refuses, and has another way."""
+    stream.feed(2)
+    stream.run(stream.cp)
+    before = stream.spark.sql(f"DESCRIBE HISTORY delta.`{stream.out}`").first()
+    assert before is not None
+    back, new = stream.folder / "back", stream.folder / "new"
+    api.upgrade(str(stream.cp), str(new), carrying=GO)
+    stream.feed(2)
+    stream.run(new)
+    stream.feed(1)
+    whole = stream.spark.readStream.schema(SCHEMA).json(str(stream.input))
+
+    with pytest.raises(Refused, match=r"has batch 3, and the newest planned is 1") as refused:
+        floodmark.start(
+            whole.writeStream.format("delta").option("path", str(stream.out)),
+            checkpoint=str(stream.cp),
+        )
+    assert "sink-ahead-of-commits" in str(refused.value.do)
+    code = app(stream.folder, f'first.writeStream.format("delta").option("path", "{stream.out}")')
+    Path(code).write_text(Path(code).read_text().replace('.writeStream.format("noop")', ""))
+    judged = floodmark.check(str(stream.cp), code)
+    assert any("The sink has batch 3" in one.what for one in judged.reasons), judged
+    assert "NOT ASKED" in api.upgrade(str(stream.cp), str(back)).plan.consequences[-1].words
+    told = api.upgrade(str(stream.cp), str(back), app=code).plan
+    assert (told.consequences[0].skips, told.unaccepted) == ((2, 3), ("skips",))
+
+    stream.spark.sql(f"RESTORE TABLE delta.`{stream.out}` TO VERSION AS OF {before['version']}")
+    stream.run(stream.cp, source=whole)
+    assert len(stream.found()) < len(stream.expected()), "Delta takes what it has skipped before"
+    lost = {str(path) for path in (stream.cp / "offsets").glob("[2-9]*")}
+    for path in (*lost, *(one.replace("offsets", "commits") for one in lost)):
+        Path(path).unlink()
+    for path in (stream.cp / "sources/0").glob("[2-9]*"):
+        path.unlink()
+    api.upgrade(str(stream.cp), str(back), new_identity=True, carrying=GO)
+    stream.run(back, source=whole)
+    assert stream.found() == stream.expected()
+
+
 def test_a_restored_checkpoint_goes_on(stream: Stream) -> None:
     stream.feed(2)
     stream.run(stream.cp, totals, "complete")
@@ -320,18 +360,47 @@ def app(folder: Path, frame: str) -> str:
     return str(path)
 
 
-def test_the_new_codes_sources_are_checked(stream: Stream) -> None:
+def test_the_new_codes_sources_are_judged(stream: Stream) -> None:
     stream.feed(1)
     stream.run(stream.cp)
     fitting = app(stream.folder, "first")
     change = api.upgrade(str(stream.cp), str(stream.folder / "new"), app=fitting)
-    assert any("reads json, as the checkpoint does" in note for note in change.plan.notes)
+    assert any("as the checkpoint does" in note for note in change.plan.notes)
+    assert any("Only the sources" in note for note in change.plan.notes)
     two = app(stream.folder, 'first.unionByName(spark.readStream.format("rate").load(), True)')
-    with pytest.raises(WouldLose, match="has 2 sources, the checkpoint 1"):
+    with pytest.raises(WouldLose, match=r"Source 1 \(rate\) is new.*FM301"):
         api.upgrade(str(stream.cp), str(stream.folder / "new"), app=two)
     other = app(stream.folder, 'spark.readStream.format("rate").load()')
-    with pytest.raises(WouldLose, match="was file, and is rate now"):
+    with pytest.raises(WouldLose, match="Source 0 is rate in the new code"):
         api.upgrade(str(stream.cp), str(stream.folder / "new"), app=other)
+
+
+def test_exchanged_folders_of_the_new_code_are_refused(stream: Stream) -> None:
+    stream.feed(1)
+    second = stream.folder / "second"
+    second.mkdir()
+    (second / "1.json").write_text('{"customer": "c9", "amount": 1}\n')
+    frame = f'first.unionByName(spark.readStream.schema(first.schema).json("{second}"))'
+    before = app(stream.folder, frame)
+    stream.run(stream.cp, lambda one: _beside(one, second))
+    new = str(stream.folder / "new")
+    agreed = api.upgrade(str(stream.cp), new, app=before).plan.notes
+    assert sum("as the checkpoint does" in note for note in agreed) == 2
+    Path(before).write_text(
+        Path(before)
+        .read_text()
+        .replace(str(stream.folder / "in"), "FIRST")
+        .replace(str(second), str(stream.folder / "in"))
+        .replace("FIRST", str(second))
+    )
+    with pytest.raises(WouldLose, match=r"that is source 1.*FM303 sources-reordered") as refused:
+        api.upgrade(str(stream.cp), new, app=before)
+    assert "Kafka" not in str(refused.value.why)
+    assert f"floodmark migrate {stream.cp} {new} --app {before}" in str(refused.value.do)
+
+
+def _beside(frame: Any, folder: Path) -> Any:
+    return frame.unionByName(frame.sparkSession.readStream.schema(frame.schema).json(str(folder)))
 
 
 def test_the_new_codes_parameters_are_given(stream: Stream) -> None:
@@ -344,6 +413,6 @@ def test_the_new_codes_parameters_are_given(stream: Stream) -> None:
     change = api.upgrade(
         str(stream.cp), str(stream.folder / "new"), app=str(path), settings={"region": "north"}
     )
-    assert any("reads json, as the checkpoint does" in note for note in change.plan.notes)
+    assert any("as the checkpoint does" in note for note in change.plan.notes)
     with pytest.raises(WrongUse, match="no application whose parameter it is"):
         api.upgrade(str(stream.cp), str(stream.folder / "new"), settings={"region": "north"})

@@ -13,19 +13,30 @@ import json
 import re
 import shutil
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from carried import GO
 from floodmark import api
-from floodmark.changes.consequences import REST
+from floodmark.changes.consequences import EVERY, REST
 from floodmark.changes.plan import Consequence, Plan
+from floodmark.changes.sources.out_of_reach import SKIPS
 from floodmark.errors import WouldLose
 from moves.inputs import INPUTS, KafkaInput, Pieces, put_back
 from moves.outputs import OUTPUTS, KafkaOutput, OnceSql, Output, Recorded, Rows
 from moves.streams import BATCHES, Stream
-from moves.verbs import PLANNED, VERBS, Move, Moved, Options, committed, parted, planned
+from moves.verbs import (
+    OF_THE_FIRST,
+    PLANNED,
+    VERBS,
+    Move,
+    Moved,
+    Options,
+    committed,
+    parted,
+    planned,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -173,7 +184,8 @@ class Campaign:
                     raise _failed(_said(plan, self.output.kind))
                 self.ever |= _names(had, set(had))
                 had = {**had, **self.input.pieces(moved.place)}
-        shutil.copytree(moved.place, self.base / "before")
+        left = moved.first if last.endswith(OF_THE_FIRST) else moved
+        shutil.copytree(left.place, self.base / "before")
         return self._judge(self._move(moved, last), had)
 
     def _runs_on(self, place: Path, output: Output) -> bool:
@@ -196,6 +208,8 @@ class Campaign:
         recorded = self._recorded(place)
         runs_on = self._runs_on(place, self.output)
         said = _said(plan, self.output.kind)
+        if self.verb.endswith(OF_THE_FIRST):
+            said = _of_another_copy(plan, self.output.kind) or said
         emitted = {batch: rows for batch, rows in recorded.items() if batch not in done}
         skipped = self._skipped(said, emitted, plan, kept)
         fails_at = said.fails_at if said is not None and self._own_sink() else None
@@ -393,6 +407,14 @@ def _said(plan: Plan, kind: str) -> Consequence | None:
             return next((item for item in plan.consequences if item.sink == kind), None)
         return Consequence(kind, "", True, again=(min(batches), max(batches)))
     return next((item for item in plan.consequences if item.sink == kind), None)
+
+
+def _of_another_copy(plan: Plan, kind: str) -> Consequence | None:
+    """Nobody asked the sink what another copy of the checkpoint has written: it may be anything."""
+    found = next((i for i in plan.consequences if i.sink == EVERY and not i.certain), None)
+    if found is None:
+        return None
+    return replace(found, sink=kind, loses_or_repeats=True, accept=SKIPS)
 
 
 def _told(plan: Plan) -> list[tuple[str, str]]:

@@ -74,6 +74,21 @@ class Moved:
     def upgrade(self, options: Options, how: Carrying) -> Change:
         return api.upgrade(str(self.place), str(self.new), carrying=how, **options)
 
+    @property
+    def first(self) -> Moved:
+        """Where the stream was before any verb moved it."""
+        return replace(self, place=self.base / "cp")
+
+    def upgrade_of_the_first(self, options: Options, how: Carrying) -> Change:
+        """Again from the old checkpoint, which the moved stream has left behind."""
+        return self.first.upgrade(options, how)
+
+    def copy_of_the_first(self, options: Options, how: Carrying) -> Change:
+        return self.first.copy(options, how)
+
+    def restore_of_the_first(self, options: Options, how: Carrying) -> Change:
+        return self.first.restore({**options, "in_place": True}, how)
+
     def repair(self, options: Options, how: Carrying) -> Change:
         """Falls back to an earlier batch: the newest state, or entry, is lost."""
         _lose_newest(self.place, self.stream)
@@ -152,7 +167,13 @@ VERBS: dict[str, Verb] = {
     "repartition": Verb(Moved.repartition, only=_stateful),
     "convert": Verb(Moved.convert, only=_stateful),
     "undo": Verb(Moved.undo),
+    "upgrade of the first": Verb(Moved.upgrade_of_the_first),
+    "copy of the first": Verb(Moved.copy_of_the_first),
+    "restore of the first": Verb(Moved.restore_of_the_first),
 }
+OF_THE_FIRST = " of the first"
+OF_CHAINS = ("undo", *(name for name in VERBS if name.endswith(OF_THE_FIRST)))
+"""Verbs that need another before them."""
 CHAINS = (
     "rewind and undo",
     "restore in place and undo",
@@ -166,6 +187,16 @@ CHAINS = (
     "upgrade then rewind",
     "upgrade --without-state then rewind",
     "repair then restore in place",
+    "upgrade then upgrade",
+    "upgrade then upgrade of the first",
+    "upgrade then copy of the first",
+    "upgrade then restore of the first",
+    "copy then upgrade of the first",
+    "copy then copy",
+    "upgrade --new-identity then upgrade of the first",
+    "rewind then upgrade then rewind",
+    "upgrade then rewind then upgrade",
+    "rewind without --sink and upgrade then upgrade",
 )
 
 
@@ -180,7 +211,7 @@ def verbs_for(stream: Stream) -> Iterator[str]:
     chains = CHAINS if few and stream.sink in ("file", "delta", "append") else CHAINS[:2]
     for name in (*VERBS, *chains):
         steps = parted(name)
-        if steps != ["undo"] and all(VERBS[step].only(stream) for step in steps):
+        if steps[0] not in OF_CHAINS and all(VERBS[step].only(stream) for step in steps):
             yield name
 
 

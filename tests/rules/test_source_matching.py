@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from broken.meeting import meeting, source
+from floodmark.changes.sources.out_of_reach import OTHER_SOURCES
 from floodmark.checkpoint.plan.tree import (
     COLUMN,
     OUTPUT,
@@ -17,11 +19,12 @@ from floodmark.checkpoint.plan.tree import (
     PlanTree,
     Watermark,
 )
+from floodmark.rules.registry import rules_of
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.kept_branches import without_branches
 from floodmark.rules.restarts.reason import Verdict
 from floodmark.rules.restarts.source_matching import SourceMatching
-from floodmark.rules.restarts.verdict import judge_restart
+from floodmark.rules.restarts.verdict import judge_restart, judge_sources
 
 NAMED = {
     "spark.sql.shuffle.partitions": "2",
@@ -281,3 +284,63 @@ def test_a_join_with_a_new_source_is_no_branch() -> None:
 def test_a_plan_whose_numbers_cannot_be_told_is_left_as_it_is() -> None:
     strange = total(read(0), output("Union 7 column 0"))
     assert without_branches(strange, {1}) is strange
+
+
+DELTA = (
+    '{"sourceVersion":1,"reservoirId":"t-1","reservoirVersion":3,"index":-1,'
+    '"isStartingVersion":false}'
+)
+
+
+@pytest.mark.parametrize(
+    ("offset", "old", "new", "word", "others"),
+    [
+        (A, kafka("a"), kafka("z"), "Kafka|topic", "Wrong basePath|Delta|folder"),
+        (C, source("json", "/one"), source("json", "/two"), "Wrong basePath", "Kafka|Delta"),
+        (DELTA, source("delta", "/one"), source("delta", "/two"), "table", "Kafka|basePath"),
+    ],
+    ids=["kafka", "files", "delta"],
+)
+def test_a_changed_place_is_told_in_the_words_of_its_kind_alone(
+    offset: str, old: Any, new: Any, word: str, others: str
+) -> None:
+    judged = judge_restart(met((offset,), (old,), (new,)))
+    (found,) = (one for one in judged.reasons if one.rule == "source-place-changed")
+    assert re.search(word, found.why)
+    assert not re.search(others, found.why)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "made", "others"),
+    [
+        ((A, B), kafka, "basePath|Delta"),
+        ((C, C), lambda name: source("json", f"/{name}"), "Kafka|Delta|table"),
+    ],
+    ids=["kafka", "files"],
+)
+def test_exchanged_places_are_told_in_the_words_of_their_kind_alone(
+    offsets: tuple[str, ...], made: Any, others: str
+) -> None:
+    found = met(offsets, (made("a"), made("b")), (made("b"), made("a")))
+    reasons = [one for one in judge_sources(found).reasons if one.rule == "sources-reordered"]
+    assert len(reasons) == 2
+    assert not any(re.search(others, one.why) for one in reasons)
+
+
+def test_a_source_that_only_its_kind_tells_is_assumed() -> None:
+    known = met((C,), (source("json", "/one"),), (source("json", "/one"),))
+    assert not known.sources.assumed
+    assert met((C,), None, (source("json", "/one"),)).sources.assumed == {0}
+    assert not met((A,), None, (kafka("a"),)).sources.assumed
+
+
+def test_a_kind_that_the_user_has_said_is_no_look_alike() -> None:
+    hubs = source("eventhubs", "x")
+    unsaid = met((A,), None, (hubs,))
+    assert unsaid.sources.is_same
+    said = replace(unsaid, said_kinds=frozenset({"0"}))
+    assert "source-kind-changed" in {one.rule for one in judge_sources(said).reasons}
+
+
+def test_the_names_that_upgrade_accepts_are_rules_of_sources() -> None:
+    assert set(OTHER_SOURCES) <= {rule.rule.name for rule in rules_of("compatibility")}

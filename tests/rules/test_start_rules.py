@@ -8,7 +8,7 @@ import pytest
 
 from broken.starting import KAFKA, SOUND, outside, situation
 from floodmark import api
-from floodmark.checkpoint.live_answers import Bounds, TableLog
+from floodmark.checkpoint.live_answers import Bounds, SinkLog, TableLog
 from floodmark.connectors.source import SourceOffset
 from floodmark.engine.start.before_start import allowed_rules, refuse
 from floodmark.errors import NotReachable, Refused, WrongUse
@@ -56,6 +56,7 @@ def test_every_example_belongs_to_a_rule() -> None:
         ("delta-version-gone", outside(tables={"1": TableLog("/lake/orders", "a1b2", 8, 9)})),
         ("delta-table-replaced", outside(tables={"1": TableLog("/lake/orders", "a1b2", 0, 2)})),
         ("input-file-gone", outside(inputs={"2": ("/in/a.csv",)})),
+        ("sink-ahead-of-commits", outside(sink=SinkLog("/out", "delta", 40))),
         ("kafka-topic-missing", outside(kafka={"0": {"orders": {0: Bounds(0, 20)}}})),
     ],
 )
@@ -115,3 +116,11 @@ def test_only_what_time_may_mend_is_worth_another_try() -> None:
     assert "--allow second-checkpoint" in lasting.value.do
     assert "--allow kafka-unreachable" in lasting.value.do
     assert "FLOODMARK_ALLOW=second-checkpoint,kafka-unreachable" in lasting.value.do
+
+
+def test_a_new_checkpoint_on_an_old_output_is_refused() -> None:
+    """Its first batches have numbers that the folder has."""
+    old = replace(outside(sink=SinkLog("/out", "files", 3)), checkpoint=None)
+    assert "sink-ahead-of-commits" in said(old)
+    new = replace(outside(sink=SinkLog("/out", "files", None)), checkpoint=None)
+    assert "sink-ahead-of-commits" not in said(new)

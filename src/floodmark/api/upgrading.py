@@ -20,8 +20,7 @@ if TYPE_CHECKING:  # each verb imports what only it needs: start-up is part of e
     from floodmark.changes.apply import Carrying, Change
     from floodmark.changes.carry.origin import Origin
     from floodmark.changes.plan import Plan
-    from floodmark.changes.sources.same_sources import Declared
-    from floodmark.engine.app.options import ScriptOptions
+    from floodmark.engine.code.code_sources import CodeSources
 
 
 def upgrade(
@@ -64,8 +63,8 @@ def upgrade(
     from floodmark.changes.named_places import absolute
     from floodmark.changes.planners.upgrade import plan_upgrade
     from floodmark.changes.sources.gone_input import require_input
-    from floodmark.changes.sources.out_of_reach import accepted
-    from floodmark.checkpoint.source_kinds import with_code_kinds, with_said_kinds
+    from floodmark.changes.sources.out_of_reach import OTHER_SOURCES, accepted
+    from floodmark.checkpoint.source_kinds import with_said_kinds
     from floodmark.storage.noted_places import opener
 
     request = UpgradeOptions(
@@ -77,7 +76,7 @@ def upgrade(
         parse_topics(several_of(map_topic)),
         kafka,
         by_time,
-        accepted(several_of(accept)),
+        accepted(several_of(accept), OTHER_SOURCES),
         old_kafka,
     )
     if settings and app is None:
@@ -95,14 +94,17 @@ def upgrade(
         told = with_said_kinds(origin.checkpoint, source_kinds or {})
         origin = replace(origin, checkpoint=told)
         if app is not None:
-            from floodmark.changes.sources.same_sources import check_sources
+            from floodmark.engine.code.code_sources import require_sources
+            from floodmark.engine.code.drawing import ApplicationCode
 
             script = script_options(arguments, query, py_files, script_limit)
-            places = (absolute(new), origin.location)
-            declared = _declared_sources(app, settings or {}, script, places)
-            notes = check_sources(origin.checkpoint, declared, app, dict(request.map_topic))
-            told = with_code_kinds(origin.checkpoint, [one.kind for one in declared])
-            origin = replace(origin, checkpoint=told)
+            goal, topics = absolute(new), dict(request.map_topic)
+            code = ApplicationCode(
+                app, settings or {}, {}, script=script, checkpoints=(goal, origin.location)
+            )
+            said = tuple(source_kinds or ())
+            judged = require_sources(code, origin, goal, topics, said, request.accept)
+            origin, notes = _with_code(origin, judged), judged.notes
         if kafka is not None or by_time:
             from floodmark.changes.sources.kafka_cluster import ask_for_upgrade
 
@@ -123,24 +125,11 @@ def upgrade(
     return kept(begin_new_place(made, how), how, out)
 
 
-def _declared_sources(
-    app: str,
-    settings: Mapping[str, str],
-    script: ScriptOptions,
-    places: tuple[str, ...],
-) -> list[Declared]:
-    """The sources of an application's one query, as Spark's analyser sees them."""
-    from floodmark.changes.sources.same_sources import Declared
-    from floodmark.engine.code.drawing import ApplicationCode
-    from floodmark.engine.code.query import read_query
-
-    with ApplicationCode(app, settings, {}, script=script, checkpoints=places).built() as found:
-        return [
-            Declared(source.kind, tuple(source.options.get("subscribe", "").split(",")))
-            if source.options.get("subscribe")
-            else Declared(source.kind)
-            for source in read_query(found.writer).sources
-        ]
+def _with_code(origin: Origin, judged: CodeSources) -> Origin:
+    """What no note tells of the sink, the code does."""
+    newest = judged.sink_newest if origin.sink_newest is None else origin.sink_newest
+    sink = origin.sink or judged.sink
+    return replace(origin, checkpoint=judged.checkpoint, sink=sink, sink_newest=newest)
 
 
 def copy(

@@ -30,6 +30,7 @@ from floodmark.changes.steps import RewriteState
 from floodmark.screen import fitted, table_html
 from floodmark.storage.copying import with_folder_mode, with_modes_of
 from floodmark.storage.files import Files, WritableFiles, open_files
+from floodmark.storage.start_notes import latest_note
 
 Storage = Mapping[str, Any]
 _DONE = "This was carried out already, and stands as it was left: there is nothing to do."
@@ -105,7 +106,19 @@ def plan_new_place(
     """`make` plans a new checkpoint from the one at `path`; `batches` are what it wants of it."""
     refuse_overlap(path, new)
     origin_files = open_files(absolute(path), carrying.storage)
-    return make(open_origin(origin_files, absolute(path), batches))
+    return make(_with_sink(open_origin(origin_files, absolute(path), batches), carrying))
+
+
+def _with_sink(origin: Origin, carrying: Carrying) -> Origin:
+    """Asks the sink that the notes name how far it is; another copy may have run on."""
+    if origin.sink is None or origin.sink.path is None:
+        return origin
+    from floodmark.changes.repair.sink import known_sink
+    from floodmark.storage.noted_places import opener
+
+    opened = opener([origin.location], carrying.storage)
+    known = known_sink(latest_note(origin.files), None, opened)
+    return replace(origin, sink_newest=known.newest_of(origin.checkpoint.query_id))
 
 
 def begin_new_place(plan: Plan, carrying: Carrying) -> Change:

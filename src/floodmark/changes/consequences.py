@@ -19,6 +19,7 @@ from floodmark.connectors.sinks import forgets, goes_by_number, goes_by_query
 DELTA = "Delta, Iceberg, or a ledger of (query, batch)"
 FILES = "files (csv, json, parquet, orc, text)"
 REST = "Kafka, foreach and others that remember nothing"
+EVERY = "every sink"
 Consequences = tuple[Consequence, ...]
 _REPLACED = "is in complete mode: each batch replaces the content, so nothing is stored twice"
 
@@ -76,7 +77,7 @@ def _said_of(sink: Sink | None, item: Consequence) -> Consequence:
 def goes_on(in_flight: int | None, sink: Sink | None) -> Consequences:
     """Same id, numbers go on, and the in-flight batch is run again over its range."""
     if in_flight is None:
-        return (Consequence("every sink", "goes on with the next batch: no batch is repeated"),)
+        return (Consequence(EVERY, "goes on with the next batch: no batch is repeated"),)
     return _chosen(
         sink,
         (
@@ -89,6 +90,41 @@ def goes_on(in_flight: int | None, sink: Sink | None) -> Consequences:
             ),
         ),
     )
+
+
+def other_copies(
+    newest: int | None, top: int, in_flight: int | None, sink: Sink | None, stateful: bool
+) -> Consequences:
+    """What sinks have of another copy of the checkpoint, under the numbers that come.
+
+    `newest` is the last batch in the sink's own log; None: nobody has asked it. `top` is the last
+    that this checkpoint has planned.
+    """
+    if newest is None:
+        return (
+            Consequence(
+                EVERY,
+                "was NOT ASKED whether another copy of this checkpoint has run on (after an "
+                "upgrade, a copy or a restore): if one has, sinks that remember batches skip the "
+                "coming ones, and others get their records a second time",
+                certain=False,
+            ),
+        )
+    if newest <= top:
+        return ()
+    kind = FILES if sink is not None and goes_by_number(sink.kind) else DELTA
+    words = (
+        f"has batches up to {newest}, and this checkpoint has planned none after {top}, so another "
+        f"copy of it ran on: SKIPS new batches up to {newest}, whatever is in them"
+    )
+    first = top + 1 if in_flight is None else top
+    skips = Consequence(kind, words, True, skips=(first, newest), accept=SKIPS)
+    return (_failing(skips, sink, newest + 1) if stateful else skips,)
+
+
+def with_copies(copies: Consequences, told: Consequences) -> Consequences:
+    """What is known of another copy comes first, and what nobody asked last."""
+    return (*copies, *told) if any(one.skips for one in copies) else (*told, *copies)
 
 
 def _maybe_again(kind: str, batch: int, words: str) -> Consequence:
@@ -193,6 +229,8 @@ class Again:
     stateful: bool = False
     other_query: str | None = None
     """A query that stands in the checkpoint's place, and has read on from there."""
+    left_at: int = -1
+    """The last batch in the file sink's log, where an earlier change has not taken it back."""
 
     @property
     def range(self) -> tuple[int, int] | None:
@@ -233,7 +271,7 @@ def _file_sink(again: Again, sink: Sink | None) -> Consequence:
     spent = again.range
     if spent and not again.trimmed:
         unless = ", unless its log is trimmed too (--sink FOLDER) or its output folder is new"
-        return _skips(again, FILES, spent, unless, sink)
+        return _skips(again, FILES, (spent[0], max(spent[1], again.left_at)), unless, sink)
     words = "its log has none of the numbers that come"
     if spent:
         words = (
@@ -320,7 +358,7 @@ def _to_accept(item: Consequence) -> Consequence:
 def by_time() -> Consequence:
     """Another cluster's offsets, found by the times of records."""
     words = "may get records a second time whose time is the one at which the new cluster starts"
-    return Consequence("every sink", words, True, certain=False)
+    return Consequence(EVERY, words, True, certain=False)
 
 
 def never_read(words: str) -> Consequence:

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from floodmark.checkpoint.plan.tree import PlanTree
 
+ANSI = "spark.sql.ansi.enabled"
+TIME_ZONE = "spark.sql.session.timeZone"
 EVALUATING = (
-    "spark.sql.session.timeZone",
-    "spark.sql.ansi.enabled",
+    TIME_ZONE,
+    ANSI,
     "spark.sql.caseSensitive",
     "spark.sql.mapKeyDedupPolicy",
     "spark.sql.timestampType",

@@ -13,14 +13,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from floodmark.checkpoint.layout import NOTES, batch_id
+from floodmark.checkpoint.layout import batch_id
 from floodmark.redaction import Redaction, noted_conf, noted_options
 
 if TYPE_CHECKING:  # a checkpoint without notes needs none of it
     from floodmark.checkpoint.outline import SourceOutline
     from floodmark.checkpoint.plan.tree import PlanTree
 
-STARTS = f"{NOTES}/starts"
 KIND = "start-note"
 _PLAIN_AT_MOST = 16_384
 _UNPACKED_AT_MOST = 64 << 20
@@ -43,6 +42,8 @@ class LastStart:
     """None in the notes of releases that kept no tree."""
     redaction: Redaction = field(default_factory=Redaction.fresh)
     """What the note's values were hidden with: new ones are compared when hidden likewise."""
+    is_drawn: bool = False
+    """Old code that is at hand, drawn by this Spark: it does not tell which Spark ran it."""
 
 
 def acting(notes: Iterable[Mapping[str, Any]], committed: int | None) -> Mapping[str, Any] | None:

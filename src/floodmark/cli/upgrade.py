@@ -13,7 +13,7 @@ from floodmark.cli import changing, options
 @click.command("upgrade", cls=options.TakesScript)
 @click.argument("checkpoint", metavar="CP")
 @click.argument("new", metavar="NEW", required=False)
-@click.option("--app", metavar="APP.py[:P]", help="Check the new code's sources against it.")
+@click.option("--app", metavar="APP.py[:P]", help="Judge the new code's sources as check does.")
 @click.option("--from-batch", type=int, metavar="N", help="Begin after batch N, not the last.")
 @click.option("--new-identity", is_flag=True, help="A new query id, for a new sink.")
 @click.option("--restart-numbering", is_flag=True, help="Number batches from 0, for a new sink.")
@@ -38,7 +38,9 @@ from floodmark.cli import changing, options
 @options.source_kinds
 @options.settings
 @options.script
-@changing.accept("out-of-reach", "skips")
+@changing.accept(
+    "out-of-reach", "skips", "source-count-changed", "source-place-changed", "sources-reordered"
+)
 @changing.read_data
 @changing.changing
 def command(checkpoint: str, new: str | None, storage: dict[str, Any], **named: Any) -> None:

@@ -28,9 +28,9 @@ from floodmark.checkpoint.evidence import (
 )
 from floodmark.checkpoint.layout import (
     METADATA,
-    NOTES,
     OFFSETS,
     SOURCES,
+    STARTS,
     FileInfo,
     batch_id,
     names_in,
@@ -66,7 +66,6 @@ from floodmark.storage.load import Entries, load, load_glance
 
 # A file source's compaction may reach hundreds of megabytes: it is parsed on --read-data.
 _PARSED_AT_ONCE = 16 << 20
-_STARTS = f"{NOTES}/starts/"
 # As lenient as Java's, which Spark reads it with.
 _UUID = re.compile("[0-9a-fA-F]{1,8}(-[0-9a-fA-F]{1,4}){3}-[0-9a-fA-F]{1,12}")
 _Parser = Callable[[bytes], Any]
@@ -411,8 +410,8 @@ class Gathering:
         paths = [
             (number, path)
             for path in self.sizes
-            if path.startswith(_STARTS)
-            and (number := batch_id(path[len(_STARTS) :].removesuffix(".json"))) is not None
+            if path.startswith(f"{STARTS}/")
+            and (number := batch_id(path[len(STARTS) + 1 :].removesuffix(".json"))) is not None
         ]
         found = []
         chosen = sorted(paths)[-newest:] if newest else sorted(paths)

@@ -17,6 +17,7 @@ from floodmark.checkpoint.layout import (
     OFFSETS,
     SIZE_UNKNOWN,
     SOURCES,
+    STARTS,
     STATE,
     FileInfo,
     batch_id,
@@ -189,7 +190,7 @@ def _noted_kinds(
 ) -> Mapping[str, str]:
     """What the last start's note says of sources whose offsets look like another kind's."""
     entry = offsets.get(max(offsets, default=-1))
-    if entry is None or not any(file.path.startswith(f"{NOTES}/starts/") for file in listed):
+    if entry is None or not any(file.path.startswith(f"{STARTS}/") for file in listed):
         return {}
     if not any(_is_alike(text) for _, text in entry.offsets):
         return {}

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from floodmark.checkpoint.layout import COMMITS, FileInfo, batch_id, names_in
+from floodmark.checkpoint.layout import COMMITS, STARTS, FileInfo, batch_id, names_in
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.start_note import STARTS, acting, is_note
+from floodmark.checkpoint.start_note import acting, is_note
 from floodmark.errors import CannotRead, FloodmarkError
 from floodmark.storage.files import Files
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from floodmark.checkpoint.dstreams.batches import input_of
-from floodmark.checkpoint.layout import names_in
+from floodmark.checkpoint.layout import STARTS, names_in
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.places.flow import flow_place
-from floodmark.checkpoint.start_note import STARTS
 from floodmark.checkpoint.timeline import Action, restart
 from floodmark.connectors.source import SourceOffset
 from floodmark.diagnosis.gather import glance

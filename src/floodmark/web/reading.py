@@ -14,9 +14,9 @@ from floodmark.changes import journal
 from floodmark.changes.plan import Plan
 from floodmark.changes.steps import DeleteFile
 from floodmark.checkpoint.evidence import Evidence
-from floodmark.checkpoint.layout import COMMITS, NOTES, OFFSETS, batch_id
+from floodmark.checkpoint.layout import COMMITS, NOTES, OFFSETS, STARTS, batch_id
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.start_note import STARTS, is_note
+from floodmark.checkpoint.start_note import is_note
 from floodmark.diagnosis.gather import gather
 from floodmark.errors import FloodmarkError
 from floodmark.fleet.anatomy import Anatomy, anatomy

@@ -15,12 +15,12 @@ from floodmark.checkpoint.layout import (
     OFFSETS,
     SOURCES,
     START_FILE,
+    STARTS,
     STATE,
     FileInfo,
     batch_id,
     is_temporary,
 )
-from floodmark.checkpoint.start_note import STARTS
 from floodmark.connectors.delta.offset import is_schema_log
 
 _LOGS = (OFFSETS, COMMITS)

@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from floodmark.changes import journal
-from floodmark.changes.consequences import Sink, sink_of, taken_back_alone
+from floodmark.changes import consequences, journal
+from floodmark.changes.consequences import FILES, Sink, sink_of, taken_back_alone
 from floodmark.changes.fingerprint import Fingerprint, fingerprint
 from floodmark.changes.journal import Stage
 from floodmark.changes.named_places import not_named
@@ -42,6 +42,8 @@ class Origin:
     standing: Fingerprint
     sink: Sink | None
     sizes: Mapping[str, int]
+    sink_newest: int | None = None
+    """The newest batch of this query in the sink's own log; None: nobody has asked it."""
 
     def read(self, path: str) -> bytes:
         return self.files.read(RelativePath(path))
@@ -60,15 +62,33 @@ def sink_left_ahead(origin: Origin) -> tuple[Consequence, ...]:
         return ()
     checkpoint = origin.checkpoint
     newest = max((*checkpoint.offset_ids, *checkpoint.commit_ids), default=-1)
-    changes = [
-        record.plan
-        for record in journal.read_records(origin.files)
-        if record.stage is Stage.FINISHED and record.plan.in_place and record.plan.sink is None
-    ]
-    back = max(changes, key=lambda plan: plan.block, default=None)
-    if back is None or back.block - 1 <= newest:
-        return ()
-    return (taken_back_alone(back.verb, newest + 1, back.block - 1),)
+    verb, until = file_sink_left_at(origin)
+    return () if until <= newest else (taken_back_alone(verb, newest + 1, until),)
+
+
+def file_sink_left_at(origin: Origin) -> tuple[str, int]:
+    """The change that left a file sink's log the furthest, and the highest batch in it; -1: none.
+
+    A new checkpoint is told by the plan that made it what was so where it came from.
+    """
+    found = [("", -1)]
+    for record in journal.read_records(origin.files):
+        plan = record.plan
+        if record.stage is not Stage.FINISHED or plan.sink is not None:
+            continue
+        if plan.in_place:
+            found.append((plan.verb, plan.block - 1))
+        for item in plan.consequences:
+            if not plan.in_place and item.sink == FILES and item.skips is not None:
+                found.append((plan.verb, item.skips[1]))
+    return max(found, key=lambda one: one[1])
+
+
+def other_copies(origin: Origin, top: int, in_flight: int | None) -> tuple[Consequence, ...]:
+    """What the sink has of a copy of this checkpoint that ran on, beyond batch `top`."""
+    stateful = bool(origin.checkpoint.state_operators)
+    newest, sink = origin.sink_newest, origin.sink
+    return consequences.other_copies(newest, top, in_flight, sink, stateful)
 
 
 def unnamed_sink(origin: Origin) -> tuple[str, ...]:

@@ -21,13 +21,11 @@ from floodmark.changes.repair.sink import KnownSink, known_sink
 from floodmark.changes.sources.gone_input import gone_input
 from floodmark.changes.sources.out_of_reach import Reach, require_reach
 from floodmark.changes.steps import Step
-from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, STATE, batch_id
+from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, STARTS, STATE, batch_id
 from floodmark.checkpoint.metadata import parse_metadata
 from floodmark.checkpoint.offsets import parse_offsets
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.start_note import STARTS
 from floodmark.connectors.files.offset import FILE_SINKS
-from floodmark.connectors.sinks import forgets
 from floodmark.errors import FloodmarkError
 from floodmark.storage.files import Files
 from floodmark.storage.load import Entries, load
@@ -91,7 +89,7 @@ def look_since(
         sink = Sink("parquet", options.sink)
     found = _ran_on(snapshot, target, goal, known, opened)
     found = replace(found, other_query=_other_query(target, snapshot))
-    since = _settled(found, sink, known, options)
+    since = _settled(found, sink, known, options, snapshot.query_id)
     if not since.ran_on:
         return since
     gone = _gone_input(repository, snapshot, (goal, snapshot.location), opened)
@@ -123,10 +121,20 @@ def _other_query(target: Files, snapshot: Snapshot) -> str | None:
     return there if there != snapshot.query_id else None
 
 
-def _settled(since: Since, sink: Sink | None, known: KnownSink, options: RestoreOptions) -> Since:
+def _settled(
+    since: Since,
+    sink: Sink | None,
+    known: KnownSink,
+    options: RestoreOptions,
+    query_id: str | None,
+) -> Since:
     lost = tuple(_lost(since, known))
     if not since.ran_on:
-        return replace(since, consequences=(*lost, *consequences.goes_on(since.in_flight, sink)))
+        top = since.after if since.in_flight is None else since.in_flight
+        asked = known.newest_of(query_id)
+        copies = consequences.other_copies(asked, top, since.in_flight, sink, since.stateful)
+        told = consequences.goes_on(since.in_flight, sink)
+        return replace(since, consequences=(*lost, *consequences.with_copies(copies, told)))
     place: SinkPlace | None = None
     unnamed: tuple[str, ...] = ()
     if known.by_number and known.files is not None and known.place is not None:
@@ -148,6 +156,9 @@ def _settled(since: Since, sink: Sink | None, known: KnownSink, options: Restore
         ),
         sink,
     )
+    if since.highest is not None and known.newest_of(query_id) is None:
+        # The checkpoints that were found tell of their own batches alone.
+        told = (*told, *consequences.other_copies(None, since.highest, None, sink, since.stateful))
     notes = [*since.notes, *unnamed]
     if trim is not None and trim.words:
         notes.append(f"The file sink's log stays as it is: {trim.words}.")
@@ -175,17 +186,18 @@ def _ran_on(
     top = max(numbers, default=-1)
     stateful = any(file.path.startswith(f"{STATE}/") for file in snapshot.files)
     since = Since(after, top if top > after else None, None, stateful=stateful)
-    recorded = _recorded(known, snapshot.query_id)
+    recorded = known.newest_of(snapshot.query_id)
     if recorded is not None:
         highest = max(recorded, after)
         words = f"The sink's own log has batches up to {recorded} of this query."
         if known.by_number:
             words = f"The sink's own log ends at batch {recorded}."
+        others = _other_queries(known, snapshot.query_id)
         replanned = recorded >= top > after and any(
             _replanned(files, snapshot, top)
             for files in _places(target, goal, snapshot.location, opened)
         )
-        return replace(since, highest=highest, replanned=replanned, notes=(words,))
+        return replace(since, highest=highest, replanned=replanned, notes=(words, *others))
     heights = {goal: _height(target, snapshot, top)}
     if goal != snapshot.location:
         try:
@@ -212,15 +224,16 @@ def _unknown(snapshot: Snapshot, places: dict[str, int | None]) -> str:
     )
 
 
-def _recorded(known: KnownSink, query_id: str | None) -> int | None:
-    """The newest batch that the sink's own log has of the query; None: it cannot be asked."""
-    if known.by_number and known.newest:
-        return known.newest[""]
-    if forgets(known.kind):
-        return known.newest.get(query_id or "")
-    if known.by_query and known.files is not None and query_id is not None:
-        return known.newest.get(query_id, -1)
-    return None
+def _other_queries(known: KnownSink, query_id: str | None) -> Iterator[str]:
+    """A rewind or `upgrade --new-identity` goes on under a new id: the sink cannot tell whose."""
+    others = {name: newest for name, newest in known.newest.items() if name != query_id}
+    if known.by_query and others:
+        name = max(others, key=lambda one: others[one])
+        yield (
+            f"The sink has batches of other queries as well, the highest is {others[name]} of "
+            f"{name}. If one of them went on from this stream under a new id, the sink gets the "
+            "records of its batches a second time."
+        )
 
 
 def _height(files: Files, snapshot: Snapshot, top: int) -> int | None:

@@ -39,13 +39,13 @@ from floodmark.checkpoint.layout import (
     COMMITS,
     METADATA,
     OFFSETS,
+    STARTS,
     FileInfo,
     batch_id,
     is_dstreams_checkpoint,
 )
 from floodmark.checkpoint.metadata import parse_metadata
 from floodmark.checkpoint.model import Checkpoint
-from floodmark.checkpoint.start_note import STARTS
 from floodmark.connectors.delta.offset import is_schema_log
 from floodmark.errors import (
     FileGone,

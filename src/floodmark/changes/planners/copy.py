@@ -6,7 +6,12 @@ from collections.abc import Iterator
 
 from floodmark.changes import consequences
 from floodmark.changes.carry.checkpoint_files import belonging
-from floodmark.changes.carry.origin import Origin, fresh_identity, sink_left_ahead
+from floodmark.changes.carry.origin import (
+    Origin,
+    fresh_identity,
+    other_copies,
+    sink_left_ahead,
+)
 from floodmark.changes.carry.rehome import (
     Moves,
     is_operator_metadata,
@@ -20,8 +25,7 @@ from floodmark.changes.carry.sink_log import SinkPlace, rehome_sink_log
 from floodmark.changes.named_places import not_named
 from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition
 from floodmark.changes.steps import Step, copy, write
-from floodmark.checkpoint.layout import METADATA, SOURCES
-from floodmark.checkpoint.start_note import STARTS
+from floodmark.checkpoint.layout import METADATA, SOURCES, STARTS
 from floodmark.connectors.delta.offset import is_schema_log
 from floodmark.connectors.files.input_files import file_sources
 from floodmark.connectors.files.offset import FILE_SINKS
@@ -85,7 +89,11 @@ def _notes(sink: SinkPlace, led: tuple[Step, ...]) -> tuple[str, ...]:
 
 
 def _consequences(origin: Origin, new_identity: bool) -> tuple[Consequence, ...]:
-    return (*sink_left_ahead(origin), *_for_each_sink(origin, new_identity))
+    latest, in_flight = origin.checkpoint.latest_batch, origin.checkpoint.in_flight_batch
+    told = _for_each_sink(origin, new_identity)
+    if latest is not None and not new_identity:
+        told = consequences.with_copies(other_copies(origin, latest, in_flight), told)
+    return (*sink_left_ahead(origin), *told)
 
 
 def _for_each_sink(origin: Origin, new_identity: bool) -> tuple[Consequence, ...]:

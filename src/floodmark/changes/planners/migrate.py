@@ -19,7 +19,7 @@ from floodmark.changes.carry.resume_point import ResumePoint, UpgradeOptions, ch
 from floodmark.changes.matching.aggregates import aggregations, with_columns
 from floodmark.changes.matching.operators import Matching, MatchOptions, OperatorMatch, match
 from floodmark.changes.matching.shapes import Aggregate, OperatorShape, StoreShape
-from floodmark.changes.plan import Plan
+from floodmark.changes.plan import NEEDED, Plan
 from floodmark.changes.planners.rewritten_state import log_step
 from floodmark.changes.planners.state_layout import StateLayout, provider_of
 from floodmark.changes.planners.upgrade import plan_upgrade
@@ -31,13 +31,12 @@ from floodmark.checkpoint.conf_keys import (
     STATE_CODEC,
     STATE_ENCODING,
 )
-from floodmark.checkpoint.layout import JOIN_STORES, STATE
+from floodmark.checkpoint.layout import JOIN_STORES, STARTS, STATE
 from floodmark.checkpoint.metadata import with_partitions
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.operator_kinds import AGGREGATION, SESSION
 from floodmark.checkpoint.plan.tree import Expression, PlanTree, words
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.start_note import STARTS
 from floodmark.errors import NotCarried, WrongUse
 from floodmark.state.keys.grouping import grouping_of
 from floodmark.state.shapes.operators import Reading
@@ -237,7 +236,9 @@ def plan_migrate(
             "A new checkpoint", f"A checkpoint for the new code{migration.layout.words}"
         ),
         steps=tuple(steps),
-        options={**base.options, **migration.options},
+        # What `upgrade` asks to be accepted is told here: `migrate` has names of its own.
+        options={key: one for key, one in base.options.items() if key != NEEDED}
+        | dict(migration.options),
         notes=(
             *matching.notes,
             *migration.layout.notes(conf, has_ids, had_ids),

@@ -16,7 +16,7 @@ from floodmark.changes.carry.checkpoint_files import sidecar, with_checksums
 from floodmark.changes.carry.given_offsets import compare
 from floodmark.changes.carry.going_back import later_batches, later_starts, later_state
 from floodmark.changes.carry.needed_state import needed_state
-from floodmark.changes.carry.origin import Origin, fresh_identity, unnamed_sink
+from floodmark.changes.carry.origin import Origin, file_sink_left_at, fresh_identity, unnamed_sink
 from floodmark.changes.carry.resume_point import require_committed
 from floodmark.changes.carry.sink_log import SinkPlace, Trim, trim_sink_log
 from floodmark.changes.consequences import Again
@@ -207,7 +207,16 @@ def _consequences(
     origin: Origin, goal: RewindTarget, highest: int, keep_identity: bool, trimmed: bool
 ) -> consequences.Consequences:
     stateful = bool(origin.checkpoint.state_operators)
-    again = Again(goal.batch, highest, trimmed, keep_identity, goal.back, stateful=stateful)
+    _, left_at = file_sink_left_at(origin)
+    again = Again(
+        goal.batch,
+        highest,
+        trimmed,
+        keep_identity,
+        goal.back,
+        stateful=stateful,
+        left_at=left_at,
+    )
     told = consequences.reads_again(again, origin.sink)
     told = (*(consequences.never_read(words) for words in goal.forward), *told)
     if goal.sink_only:

@@ -14,7 +14,12 @@ from floodmark.changes.carry.carried_state import (
     carry_state,
     describing_files,
 )
-from floodmark.changes.carry.origin import Origin, fresh_identity, sink_left_ahead
+from floodmark.changes.carry.origin import (
+    Origin,
+    fresh_identity,
+    other_copies,
+    sink_left_ahead,
+)
 from floodmark.changes.carry.resume_point import ResumePoint, UpgradeOptions, choose_resume_point
 from floodmark.changes.carry.source_files import (
     Placed,
@@ -27,12 +32,13 @@ from floodmark.changes.carry.source_files import (
 )
 from floodmark.changes.carry.topics import map_entry, require_topics
 from floodmark.changes.consequences import Renumbering
-from floodmark.changes.plan import EMPTY, Consequence, Plan, Precondition
+from floodmark.changes.plan import EMPTY, NEEDED, Consequence, Plan, Precondition
 from floodmark.changes.steps import Step, copy, write
 from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, START_FILE
 from floodmark.checkpoint.offsets import render_offsets, with_offset
 from floodmark.checkpoint.source_kinds import refuse_disputed, unkept_kinds
 from floodmark.checkpoint.start_note import last_start
+from floodmark.connectors.sinks import goes_by_number
 from floodmark.errors import WouldLose, WrongUse
 from floodmark.redaction import shown_servers
 from floodmark.storage.start_notes import latest_note
@@ -67,6 +73,8 @@ def _plan(
     notes: tuple[str, ...],
 ) -> Plan:
     after = "at the beginning" if course.after is None else f"after batch {course.after}"
+    told = _consequences(origin, options, course)
+    needed = {NEEDED: sorted({one.accept for one in told if one.accept})}
     return Plan(
         "upgrade",
         f"A new checkpoint that goes on {after}",
@@ -77,9 +85,9 @@ def _plan(
         origin.standing.digest,
         origin.standing.words,
         block,
-        _options(options),
+        {**_options(options), **(needed if needed[NEEDED] else {})},
         notes,
-        _consequences(origin, options, course),
+        told,
     )
 
 
@@ -252,8 +260,20 @@ def _consequences(
 ) -> tuple[Consequence, ...]:
     told = _numbered(origin, options, course)
     if not (options.without_state or options.restart_numbering):
-        told = (*sink_left_ahead(origin), *told)
+        copies = _other_copies(origin, options, course)
+        told = (*sink_left_ahead(origin), *consequences.with_copies(copies, told))
     return (consequences.by_time(), *told) if options.moved_offsets else told
+
+
+def _other_copies(
+    origin: Origin, options: UpgradeOptions, course: ResumePoint
+) -> tuple[Consequence, ...]:
+    """A new query id is no copy's: only a sink that goes by numbers alone confuses them."""
+    new_id = options.new_identity or origin.checkpoint.metadata is None
+    by_number = origin.sink is None or goes_by_number(origin.sink.kind)
+    if new_id and not (by_number and origin.sink_newest is not None):
+        return ()
+    return other_copies(origin, course.top, course.in_flight)
 
 
 def _numbered(

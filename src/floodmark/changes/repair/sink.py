@@ -18,6 +18,7 @@ from floodmark.connectors.sinks import (
     DELTA_SINK,
     FILE_SINK,
     ICEBERG_SINK,
+    forgets,
     goes_by_number,
     goes_by_query,
 )
@@ -70,6 +71,16 @@ class KnownSink:
         if self.by_number:
             return self.newest.get("", -1) >= batch
         return query_id is None or self.newest.get(query_id, -1) >= batch
+
+    def newest_of(self, query_id: str | None) -> int | None:
+        """The newest batch that the sink's own log has of the query; None: it cannot be asked."""
+        if not self.log_is_read:
+            return None
+        if self.by_number:
+            return self.newest.get("", -1)
+        if forgets(self.kind):
+            return self.newest.get(query_id or "")
+        return None if query_id is None else self.newest.get(query_id, -1)
 
     def id_of(self, batch: int | None) -> str | None:
         """The query that wrote the last batches, where only one can have."""

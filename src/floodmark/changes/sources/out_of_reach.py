@@ -12,6 +12,8 @@ OUT_OF_REACH = "out-of-reach"
 ANOTHER_QUERY = "another-query"
 REPEATS, SKIPS, LOSES = "repeats", "skips", "loses"
 NAMES = (OUT_OF_REACH, ANOTHER_QUERY, REPEATS, SKIPS, LOSES, MAYBE_RUNNING)
+OTHER_SOURCES = ("source-count-changed", "source-place-changed", "sources-reordered")
+"""Rules of `check` whose silent changes `upgrade --app` takes where they are accepted."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,13 @@ class Reach:
     """False: nobody has looked whether the source still has them."""
 
 
-def accepted(names: Sequence[str]) -> tuple[str, ...]:
+def accepted(names: Sequence[str], more: Sequence[str] = ()) -> tuple[str, ...]:
     """The accepted names. An unknown name is refused: it would accept nothing."""
-    unknown = [name for name in names if name not in NAMES]
+    known = (*NAMES, *more)
+    unknown = [name for name in names if name not in known]
     if unknown:
         raise WrongUse(
-            f"--accept {unknown[0]}: there is no such name", do=f"Known: {', '.join(NAMES)}."
+            f"--accept {unknown[0]}: there is no such name", do=f"Known: {', '.join(known)}."
         )
     return tuple(sorted(set(names)))
 

@@ -6,10 +6,8 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from floodmark.checkpoint.conf_keys import DEFAULT_CHECKPOINT_LOCATION
+from floodmark.checkpoint.conf_keys import CHECKPOINT_OPTION, DEFAULT_CHECKPOINT_LOCATION
 from floodmark.engine.spark.scala import jvm_field, scala_map
-
-_CHECKPOINT = "checkpointlocation"
 
 
 class NotStarted:
@@ -77,7 +75,7 @@ def location_of(writer: Any) -> tuple[str | None, str | None]:
     """A writer's query name and checkpoint, where it has them."""
     options = scala_map(jvm_field(writer._jwrite, "extraOptions"))
     name = options.get("queryname")
-    return name, options.get(_CHECKPOINT) or _default(writer, name)
+    return name, options.get(CHECKPOINT_OPTION) or _default(writer, name)
 
 
 _GIVEN = ("format", "outputMode", "partitionBy", "queryName")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from floodmark.checkpoint.conf_keys import CHECKPOINT_LOCATION
 from floodmark.engine.app.caught import Caught, NotStarted, caught, given_to_start
 from floodmark.engine.app.limit import ScriptEnded
 from floodmark.engine.app.patching import Patches
@@ -120,7 +121,7 @@ def _catch_our_own(patches: Patches, watch: Watch, starts: Starts) -> None:
             if not watch.applies():
                 return original(writer, checkpoint, name=name, allow=allow)
             named = writer if name is None else writer.queryName(name)
-            return starts.add(named.option("checkpointLocation", str(checkpoint)))
+            return starts.add(named.option(CHECKPOINT_LOCATION, str(checkpoint)))
 
         return start
 

@@ -14,13 +14,10 @@ from floodmark.checkpoint.conf_keys import (
     SOURCE_EVOLUTION,
     STATE_FORMAT,
 )
-from floodmark.checkpoint.layout import batch_id
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outline import Outline
 from floodmark.checkpoint.source_kinds import with_code_kinds
 from floodmark.checkpoint.start_note import LastStart
-from floodmark.connectors.files.file_log import COMPACT, SINK_LOG
-from floodmark.connectors.files.offset import FILE_SINKS
 from floodmark.diagnosis.held import gather_held
 from floodmark.engine.app.built import Built
 from floodmark.engine.app.choosing import place_of
@@ -29,6 +26,7 @@ from floodmark.engine.app.options import ScriptOptions
 from floodmark.engine.code.outline import described, outline
 from floodmark.engine.code.query import read_query, read_sources
 from floodmark.engine.code.rehearse import DEFAULT_CAP, capped, rehearse
+from floodmark.engine.code.sink_log import newest_in_sink
 from floodmark.engine.code.skeleton_checkpoint import skeleton_checkpoint
 from floodmark.engine.code.source_tables import read_tables
 from floodmark.engine.pipelines.building import built
@@ -199,6 +197,7 @@ class OldCode:
             drawn.conf,
             tree=drawn.tree,
             redaction=self.redaction,
+            is_drawn=True,
         )
 
 
@@ -218,7 +217,8 @@ def described_code(
             target, settings, checkpoints=checkpoints, conf=conf, script=script, all_settings=False
         ) as one:
             query = read_query(one.writer)
-            return OldCode(described(one.writer._spark, query, redaction=redaction), redaction)
+            made = described(one.writer._spark, query, redaction=redaction, of_old_code=True)
+            return OldCode(made, redaction)
 
     try:
         return drawn(conf)
@@ -294,23 +294,12 @@ def compare_held(
         last,
         fingerprint,
         # An outline is of an earlier time: by now the sink may well be further.
-        None if held.is_outline else sink_batch(writer._spark, drawn),
+        None
+        if held.is_outline
+        else newest_in_sink(writer._spark, drawn.sink, drawn.sink_options, checkpoint.query_id),
         places=held.places,
         seen=held.seen,
         # A plan tells more of windows than a key does.
         windows={} if last and last.tree else held.windows,
         tables=read_tables(writer._spark, read_sources(writer), last),
     )
-
-
-def sink_batch(spark: Any, drawn: Outline) -> int | None:
-    """The newest batch in a file sink's own log."""
-    path = drawn.sink_options.get("path")
-    if drawn.sink not in FILE_SINKS or path is None:
-        return None
-    try:
-        names = checkpoint_files(spark, f"{path.rstrip('/')}/{SINK_LOG}").level().files
-    except FloodmarkError:  # there is no output yet
-        return None
-    numbers = (batch_id(name.removesuffix(COMPACT)) for name in names)
-    return max((number for number in numbers if number is not None), default=None)

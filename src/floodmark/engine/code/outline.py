@@ -13,7 +13,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from floodmark.checkpoint.conf_keys import SHUFFLE_PARTITIONS, SOURCE_EVOLUTION, STATE_FORMAT
+from floodmark.checkpoint.conf_keys import (
+    CHECKPOINT_LOCATION,
+    SHUFFLE_PARTITIONS,
+    SOURCE_EVOLUTION,
+    STATE_FORMAT,
+)
 from floodmark.checkpoint.outline import OperatorOutline, Outline, SourceOutline
 from floodmark.engine.code.empty_leaves import EmptyLeaves, frame_of, replace_leaves
 from floodmark.engine.code.query import Query, read_query, sql_conf
@@ -80,6 +85,7 @@ def described(
     operators: tuple[OperatorOutline, ...] = (),
     pinned: Mapping[str, str] | None = None,
     redaction: Redaction | None = None,
+    of_old_code: bool = False,
 ) -> Outline:
     """What the plan alone tells; nothing is run for it, and secrets are hidden as in notes."""
     redaction = redaction or Redaction.fresh()
@@ -97,7 +103,7 @@ def described(
         query.schema_json,
         query.tree,
         operators,
-        redaction.conf(sql_conf(spark)),
+        redaction.conf(sql_conf(spark, of_old_code)),
         pinned or {},
         str(spark.version),
     )
@@ -130,7 +136,7 @@ def _run(frame: Any, query: Query, checkpoint: Path) -> None:
     from pyspark.errors import AnalysisException, PySparkException
 
     writer = frame.writeStream.format("noop").outputMode(query.output_mode.lower())
-    writer = writer.option("checkpointLocation", f"file://{checkpoint}").trigger(once=True)
+    writer = writer.option(CHECKPOINT_LOCATION, f"file://{checkpoint}").trigger(once=True)
     try:
         started = writer.start()
         ended = started.awaitTermination(_ENOUGH_SECONDS)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from floodmark.checkpoint.outline import EVALUATING
+from floodmark.checkpoint.outline import ANSI, EVALUATING, TIME_ZONE
 from floodmark.checkpoint.plan.tree import PlanTree
 from floodmark.connectors.files.offset import FILE_SOURCES
 from floodmark.engine.code.plan import read_tree
@@ -47,10 +47,6 @@ class Query:
     trigger: str
     schema_json: str
     tree: PlanTree
-
-
-CHECKPOINT_OPTION = "checkpointlocation"
-"""As a writer's options hold it: in lower case."""
 
 
 def is_writer(value: Any) -> bool:
@@ -181,8 +177,12 @@ def _short_name(name: str) -> str:
     return lowered
 
 
-def sql_conf(spark: Any) -> dict[str, str]:
-    """What was set of spark.sql.*, and what expressions are evaluated with."""
+def sql_conf(spark: Any, of_old_code: bool = False) -> dict[str, str]:
+    """What was set of spark.sql.*, and what expressions are evaluated with.
+
+    The time zone and ANSI mode count where nobody sets them: the machine and the Spark decide.
+    `of_old_code`: this Spark runs it now, and says nothing of the Spark that ran it then.
+    """
     pairs = spark._jsparkSession.sessionState().conf().getAllConfs().iterator()
     found: dict[str, str] = {}
     while pairs.hasNext():
@@ -194,4 +194,6 @@ def sql_conf(spark: Any) -> dict[str, str]:
         value = spark.conf.get(key, None)
         if value is not None:
             found[key] = str(value)
+    for key in (TIME_ZONE,) if of_old_code else (TIME_ZONE, ANSI):
+        found[key] = str(spark.conf.get(key))
     return found

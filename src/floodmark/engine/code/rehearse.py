@@ -21,6 +21,7 @@ from floodmark.changes.carry.rehome import (
     moved_operator_metadata,
     moved_schema_log,
 )
+from floodmark.checkpoint.conf_keys import CHECKPOINT_LOCATION
 from floodmark.checkpoint.layout import COMMITS, METADATA, NOTES, OFFSETS, SOURCES, STATE
 from floodmark.checkpoint.metadata import parse_operator_metadata
 from floodmark.checkpoint.model import Checkpoint
@@ -301,7 +302,7 @@ def run_batch(
     for key, value in query.sink_options.items():
         if key.startswith("asyncprogress"):  # it decides which entries of the logs are needed
             writer = writer.option(key, value)
-    writer = writer.option("checkpointLocation", f"file://{fork}")
+    writer = writer.option(CHECKPOINT_LOCATION, f"file://{fork}")
     try:
         # Not once=True, which knows no limits: the first batch of a trigger that has no second.
         started = writer.trigger(processingTime="10000 days").start()

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.addresses import public_url
+from floodmark.checkpoint.conf_keys import CHECKPOINT_LOCATION
 from floodmark.engine.app.files import let_write_below
 from floodmark.engine.app.jvm_calls import leave_out_jvm_calls
 from floodmark.engine.app.patching import Patches
@@ -251,7 +252,7 @@ def _drill(
     for key, value in SMALL_JVM.items():
         if key.startswith("spark.sql.") and key not in spec.conf:
             spark.conf.set(key, value)
-    writer = writer.option("checkpointLocation", f"file://{folder / CHECKPOINT}")
+    writer = writer.option(CHECKPOINT_LOCATION, f"file://{folder / CHECKPOINT}")
     refused: list[FloodmarkError] = []
     if query.sink == "foreachBatch":
         function = remembered_function(writer)

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
+from floodmark.checkpoint.layout import STARTS
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.start_note import STARTS
 from floodmark.engine.code.python_code import function_digest
 from floodmark.engine.dstreams.declaration import DStreamPipeline
 from floodmark.engine.start.notes import add_note

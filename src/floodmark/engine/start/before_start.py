@@ -7,15 +7,16 @@ have a `check_start`. `--allow NAME` starts in spite of a rule.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TypeVar
 
-from floodmark.checkpoint.conf_keys import FILE_MANAGER_CLASS
+from floodmark.checkpoint.conf_keys import CHECKPOINT_OPTION, FILE_MANAGER_CLASS
 from floodmark.checkpoint.layout import NOTES, START_FILE
-from floodmark.checkpoint.live_answers import LiveAnswers
+from floodmark.checkpoint.live_answers import LiveAnswers, SinkLog
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.connectors.registry import about
 from floodmark.connectors.source import SourceOffset
-from floodmark.engine.code.query import CHECKPOINT_OPTION
+from floodmark.engine.code.sink_log import ask_sink
 from floodmark.engine.pipelines.start_positions import DeltaStart, parse_start
 from floodmark.engine.spark.hadoop import qualified
 from floodmark.engine.start.asking_sources import ask_before_start, positions
@@ -74,6 +75,9 @@ def _situation(start: QueryToStart, allowed: frozenset[str], warnings: list[str]
         names = about(position).start_rules if position else ()
         if names and "kafka-unreachable" not in names:
             warnings.append(f"not looked for {list_of(names)}: {why}")
+    outside = replace(
+        outside, sink=_gathered(lambda: _sink(start), None, "what the sink has", warnings)
+    )
     named = query.sink_options.get(CHECKPOINT_OPTION)
     return Situation(
         start.pipeline,
@@ -117,6 +121,12 @@ def _chosen_conf(start: QueryToStart) -> dict[str, str]:
     return {
         key: str(session.getConfString(key)) for key in checkpoint.conf if session.contains(key)
     }
+
+
+def _sink(start: QueryToStart) -> SinkLog | None:
+    checkpoint, query = start.saved.checkpoint, start.query
+    query_id = None if checkpoint is None else checkpoint.query_id
+    return ask_sink(start.spark, query.sink, query.sink_options, query_id)
 
 
 def _holder(start: QueryToStart) -> LeaseHolder | None:

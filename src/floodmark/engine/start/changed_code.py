@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from floodmark.checkpoint.conf_keys import CHECKPOINT_OPTION
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.outline import evaluating
 from floodmark.checkpoint.plan.tree import PlanTree
 from floodmark.checkpoint.start_note import LastStart, last_start
 from floodmark.engine.code.checking import compare
-from floodmark.engine.code.query import CHECKPOINT_OPTION, sql_conf
+from floodmark.engine.code.query import sql_conf
 from floodmark.engine.start.query_to_start import QueryToStart
 from floodmark.errors import FloodmarkError
 from floodmark.rules.finding import Finding, Severity

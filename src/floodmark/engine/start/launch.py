@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from floodmark.checkpoint.conf_keys import CHECKPOINT_LOCATION
 from floodmark.checkpoint.layout import COMMITS, OFFSETS
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.relative_path import RelativePath
@@ -182,7 +183,7 @@ def _stop_superseded(query: Any, pipeline: str) -> None:
 def _start(writer: Any, location: str, name: str | None, starts: Callable[[Any], Any]) -> Any:
     from pyspark.errors import AnalysisException, PySparkException
 
-    writer = writer.option("checkpointLocation", location)
+    writer = writer.option(CHECKPOINT_LOCATION, location)
     if name is not None:
         writer = writer.queryName(name)
     try:

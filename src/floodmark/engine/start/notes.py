@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from floodmark.checkpoint.layout import STARTS
 from floodmark.checkpoint.outline import Outline
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.start_note import KIND, STARTS, packed_tree
+from floodmark.checkpoint.start_note import KIND, packed_tree
 from floodmark.redaction import Redaction
 from floodmark.storage.files import WritableFiles
 from floodmark.storage.start_notes import note_numbers

@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from floodmark.addresses import public_url
-from floodmark.checkpoint.conf_keys import FILE_MANAGER_CLASS
+from floodmark.checkpoint.conf_keys import (
+    CHECKPOINT_LOCATION,
+    CHECKPOINT_OPTION,
+    FILE_MANAGER_CLASS,
+)
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.start_note import last_start
-from floodmark.engine.code.query import CHECKPOINT_OPTION
 from floodmark.engine.run.failure import sentence_of
 from floodmark.engine.start.before_start import IN_USE, allowed_rules, refuse
 from floodmark.engine.start.launch import (
@@ -177,7 +180,7 @@ def _lease(files: WritableFiles, pipeline: str, force: bool) -> Lease | NoLease:
 def _started(writer: Any, location: str, name: str | None) -> Any:
     from pyspark.errors import AnalysisException, PySparkException
 
-    writer = writer.option("checkpointLocation", location)
+    writer = writer.option(CHECKPOINT_LOCATION, location)
     if name is not None:
         writer = writer.queryName(name)
     try:

@@ -6,28 +6,42 @@ from collections.abc import Iterator
 
 from floodmark.checkpoint.evidence import Evidence
 from floodmark.checkpoint.layout import OFFSETS
+from floodmark.checkpoint.live_answers import SinkLog
 from floodmark.rules.finding import Finding, Rule, Severity
+from floodmark.rules.start_inputs.situation import Situation
 
 RULE = Rule(
     "FM150",
     "sink-ahead-of-commits",
     Severity.ERROR,
-    finds="With --sink: a Delta or Iceberg table or a file sink's `_spark_metadata` that has "
-    "batches beyond the newest offset entry.",
-    matters="The checkpoint was taken back or restored, or it is a new one on an old output: the "
-    "sink remembers numbers that this checkpoint is yet to use.",
+    finds="With --sink, and at each start of `floodmark run` (Delta, file sinks): a Delta or "
+    "Iceberg table or a file sink's `_spark_metadata` that has batches beyond the newest offset "
+    "entry.",
+    matters="The checkpoint was taken back or restored, another copy of it has run on (after an "
+    "`upgrade`, say), or it is a new one on an old output: the sink remembers numbers that this "
+    "checkpoint is yet to use.",
     restart="The sink takes those batches for done and skips them, silently, until the numbers "
     "pass its newest: their records are lost.",
-    instead="Restore the newer checkpoint. Or go on under a new query id (`floodmark upgrade "
-    "--new-identity`; a file sink needs a new output folder).",
+    instead="Go on with the checkpoint that ran on. Or go on from this one under a new query id: "
+    "`floodmark upgrade CP NEW --new-identity` (a file sink needs a new output folder). A Delta "
+    "table then gets the records since a second time, so take them out of it first.",
 )
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    sink = evidence.outside.sink if evidence.outside else None
+    if evidence.outside is not None:
+        yield from _judge(evidence.checkpoint.latest_batch, evidence.outside.sink)
+
+
+def check_start(situation: Situation) -> Iterator[Finding]:
+    checkpoint = situation.checkpoint
+    latest = None if checkpoint is None else checkpoint.latest_batch
+    yield from _judge(latest, situation.outside.sink)
+
+
+def _judge(latest: int | None, sink: SinkLog | None) -> Iterator[Finding]:
     if sink is None or sink.newest is None:
         return
-    latest = evidence.checkpoint.latest_batch
     planned = -1 if latest is None else latest
     if sink.newest > planned:
         has = "none is planned" if latest is None else f"the newest planned is {latest}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from floodmark.checkpoint.conf_keys import CHECKPOINT_LOCATION
 from floodmark.rules.code.spelling import is_misspelt
 
 
@@ -122,7 +123,7 @@ class Stream:
 
     @property
     def checkpoint(self) -> Option | None:
-        return self.option("checkpointLocation")
+        return self.option(CHECKPOINT_LOCATION)
 
     @property
     def keeps_output(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-_RIGHT = "checkpointlocation"
+from floodmark.checkpoint.conf_keys import CHECKPOINT_OPTION
+
 _WRONG = frozenset(
     {
         "checkpoint",
@@ -22,17 +23,17 @@ _FEW = 3
 def is_misspelt(key: str) -> bool:
     """`checkPoint`, `checkpoint_location`, `checkpointLocaton`… but not the name itself."""
     plain = "".join(letter for letter in key.lower() if letter.isalnum())
-    return key.lower() != _RIGHT and (plain in _WRONG or _distance(plain) <= _FEW)
+    return key.lower() != CHECKPOINT_OPTION and (plain in _WRONG or _distance(plain) <= _FEW)
 
 
 def _distance(word: str) -> int:
     """How many letters have to be changed, added or left out to make it right."""
-    if abs(len(word) - len(_RIGHT)) > _FEW:
+    if abs(len(word) - len(CHECKPOINT_OPTION)) > _FEW:
         return _FEW + 1
-    before = list(range(len(_RIGHT) + 1))
+    before = list(range(len(CHECKPOINT_OPTION) + 1))
     for at, letter in enumerate(word, 1):
         row = [at]
-        for other, right in enumerate(_RIGHT, 1):
+        for other, right in enumerate(CHECKPOINT_OPTION, 1):
             row.append(min(row[-1] + 1, before[other] + 1, before[other - 1] + (letter != right)))
         before = row
     return before[-1]

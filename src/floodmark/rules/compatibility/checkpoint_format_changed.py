@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from floodmark.checkpoint.conf_keys import STATE_FORMAT
 from floodmark.checkpoint.layout import COMMITS
 from floodmark.rules.finding import Rule, Severity
-from floodmark.rules.restarts.comparison import Comparison, version_of
+from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
+from floodmark.rules.restarts.spark_defaults import version_of
 
 RULE = Rule(
     "FM344",

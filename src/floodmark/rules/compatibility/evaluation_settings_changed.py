@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.checkpoint.outline import evaluating
+from floodmark.checkpoint.outline import ANSI, evaluating
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison, change_words
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
+from floodmark.rules.restarts.spark_defaults import ansi_mode, version_of, version_words
 
 RULE = Rule(
     "FM355",
     "evaluation-settings-changed",
     Severity.WARNING,
     finds="Another time zone, ANSI mode, case sensitivity or legacy flag of the session than "
-    "at the last start.",
+    "at the last start. ANSI mode is off by default in Spark 3 and on in Spark 4: an offset log "
+    "that Spark 3 wrote is enough to tell.",
     matters="The same code then parses dates in another zone, overflows in another way, or "
     "finds other columns: keys and sums mean something else.",
     restart="It starts without a warning. The checkpoint pins none of these settings.",
@@ -24,21 +26,46 @@ RULE = Rule(
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:
+    yield from _ansi(comparison)
     if comparison.last is None:
         return
     before, after = comparison.last.conf, comparison.new.conf
-    for key in sorted(evaluating({**before, **after})):
-        if before.get(key) == after.get(key):
-            continue
-        what = f"{change_words(key, before.get(key), after.get(key))}."
-        if not comparison.is_stateful:
-            yield reason(
-                RULE,
-                Verdict.COMPATIBLE,
-                what,
-                "the session",
-                why="It starts; the new value counts from the next batch on.",
-                do="Nothing, if that is meant.",
-            )
-            continue
-        yield reason(RULE, Verdict.UNKNOWN, what, "the session", silent=True)
+    for key in sorted(evaluating({**before, **after}) - {ANSI}):
+        if before.get(key) != after.get(key):
+            yield _changed(comparison, f"{change_words(key, before.get(key), after.get(key))}.")
+
+
+def _ansi(comparison: Comparison) -> Iterator[Reason]:
+    """Whoever sets nothing has what the Spark takes by default."""
+    noted = comparison.last.conf if comparison.last is not None else {}
+    planned, now = comparison.planned_by, version_of(comparison.new.spark_version)
+    before, after = ansi_mode(noted, planned), ansi_mode(comparison.new.conf, now)
+    if before is None or before == after:
+        return
+    what = change_words(ANSI, before, after)
+    if ANSI not in noted and planned is not None:
+        what += f", the default of the Spark that planned the last batch ({version_words(planned)})"
+    yield _changed(
+        comparison,
+        f"{what}.",
+        "With it, an overflow, a cast that fails and a division by zero end the query; without, "
+        "they give null or a wrapped number. It starts without a warning.",
+        f'Keep it as it was: spark.conf.set("{ANSI}", "{before}"), or --conf {ANSI}={before}. If '
+        "the new value is meant: --accept evaluation-settings-changed (`check`), --allow "
+        "evaluation-settings-changed (`run`).",
+    )
+
+
+def _changed(
+    comparison: Comparison, what: str, why: str | None = None, do: str | None = None
+) -> Reason:
+    if comparison.is_stateful:
+        return reason(RULE, Verdict.UNKNOWN, what, "the session", why=why, do=do, silent=True)
+    return reason(
+        RULE,
+        Verdict.COMPATIBLE,
+        what,
+        "the session",
+        why=why or "It starts; the new value counts from the next batch on.",
+        do=do or "Nothing, if that is meant.",
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.conf_keys import CHECKPOINT_OPTION
 from floodmark.connectors.files.offset import FILE_SINKS
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison, change_words, option_changes
@@ -20,7 +21,7 @@ RULE = Rule(
 )
 
 
-_IGNORED = frozenset({"checkpointlocation", "queryname"})
+_IGNORED = frozenset({CHECKPOINT_OPTION, "queryname"})
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:

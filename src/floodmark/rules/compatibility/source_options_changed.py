@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.conf_keys import CHECKPOINT_OPTION
 from floodmark.checkpoint.layout import SOURCES
 from floodmark.connectors.files.offset import FILE_SOURCES
 from floodmark.rules.finding import Rule, Severity
@@ -46,7 +47,7 @@ _WHICH_FILES = frozenset(
 _BEGINNING = ("starting", "ending")
 # How records are fetched, and not what they are.
 _FETCHING = ("kafka.", "kafkaconsumer.", "fetchoffset.", "groupidprefix", "failondataloss")
-_HOUSEKEEPING = ("cleansource", "sourcearchivedir", "checkpointlocation")
+_HOUSEKEEPING = ("cleansource", "sourcearchivedir", CHECKPOINT_OPTION)
 
 
 def check(comparison: Comparison) -> Iterator[Reason]:

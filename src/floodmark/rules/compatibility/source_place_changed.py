@@ -58,6 +58,7 @@ def _elsewhere(comparison: Comparison, at: int, held: HeldSource) -> Reason:
         Verdict.NEEDS_MIGRATION,
         f"Source {at} ({now.kind}) reads {now.place}; {before or held.words}.",
         f"{SOURCES}/{held.position.id}",
+        why=_restart(now, not silent),
         do=f"{what_to_do(comparison)} If it is the same data in a new place, with nothing in it "
         "that is not read twice, the old position can be kept: --start "
         f"{at}=source:{held.position.id}.",
@@ -73,6 +74,30 @@ def _is_refused(now: SourceOutline, held: HeldSource) -> bool:
     return known.names_table or refuses_other_files(now, held.noted)
 
 
+def _restart(now: SourceOutline, refused: bool) -> str:
+    """What Spark does at the start, of this kind of source alone."""
+    known = kind_named(family(now.kind))
+    if known.has_topics:
+        if refused:
+            return (
+                "The query fails: partitions of the old topic are gone, and failOnDataLoss is true."
+            )
+        return (
+            "failOnDataLoss is false: it starts without a warning, drops the old topic and reads "
+            "the new one from its beginning."
+        )
+    if known.lists_files:
+        if refused:
+            return (
+                "The query fails with 'Wrong basePath' if the last batch had files; otherwise "
+                "it reads every file of the new place."
+            )
+        return "It starts without a warning, and reads every file of the new place."
+    if known.names_table:
+        return "The query fails: the checkpoint's offset names the id of another table."
+    return "Whether it starts is for the source to say: nothing is known of this kind."
+
+
 def _written_otherwise(at: int, before: SourceOutline, now: SourceOutline) -> Reason:
     refused = refuses_other_files(now, before)
     return reason(
@@ -80,6 +105,7 @@ def _written_otherwise(at: int, before: SourceOutline, now: SourceOutline) -> Re
         Verdict.NEEDS_NEW_CHECKPOINT if refused else Verdict.UNKNOWN,
         f"Source {at} ({now.kind}) reads {now.place}; at the last start it was {before.place}.",
         f"{SOURCES}/{at}",
+        why=_restart(now, refused),
         do="Go back to the old place, or begin with a new checkpoint in the new one."
         if refused
         else "Make sure that the new place holds nothing that was read already, or go back to the "
@@ -101,6 +127,7 @@ def _topics(at: int, offset: object, now: SourceOutline) -> Iterator[Reason]:
             Verdict.NEEDS_MIGRATION,
             f"Source {at} reads {asked}; the checkpoint stands in {', '.join(gone)}.",
             f"{SOURCES}/{at}",
+            why=_restart(now, not silent),
             do="`floodmark migrate` leaves the topic out. If it has another name now: `floodmark "
             "upgrade CP NEW --map-topic OLD=NEW`.",
             silent=silent,
@@ -112,5 +139,6 @@ def _topics(at: int, offset: object, now: SourceOutline) -> Iterator[Reason]:
             Verdict.COMPATIBLE,
             f"Source {at} reads {', '.join(come)} as well, from the beginning.",
             f"{SOURCES}/{at}",
+            why="It starts. Kafka's new partitions are read from their beginning.",
             do="Nothing, if all of it is wanted.",
         )

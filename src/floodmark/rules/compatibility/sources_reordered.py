@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from floodmark.checkpoint.layout import SOURCES
-from floodmark.connectors.registry import kind_named
+from floodmark.checkpoint.outline import SourceOutline
+from floodmark.connectors.registry import family, kind_named
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison, refuses_other_files
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -39,11 +40,33 @@ def check(comparison: Comparison) -> Iterator[Reason]:
             f"Source {at} reads {source_words(new[at])} in the new code; in the checkpoint that is "
             f"source {old}.",
             f"{SOURCES}/{at}",
+            why=_restart(new[at], _is_silent(comparison, at)),
             do="Put the sources back into their order, or let `floodmark migrate` give each its "
             "own offsets.",
             migrate=migrate_options(comparison),
             silent=_is_silent(comparison, at),
         )
+
+
+def _restart(now: SourceOutline, silent: bool) -> str:
+    """What Spark does at the start, of this kind of source alone."""
+    known = kind_named(family(now.kind))
+    skipped = "records are skipped and others repeated"
+    if silent:
+        return f"It starts without a warning, from the other source's offset: {skipped}."
+    if known.has_topics:
+        return (
+            "The query fails: partitions of the other topic are gone for it, as failOnDataLoss "
+            "is true."
+        )
+    if known.lists_files:
+        return (
+            "The query fails with 'Wrong basePath' if the last batch had files; otherwise it "
+            f"starts without a warning, and {skipped}."
+        )
+    if known.names_table:
+        return "The query fails: the checkpoint's offset names the id of another table."
+    return "Whether it starts is for the sources to say: each finds the other's offset."
 
 
 def _is_silent(comparison: Comparison, at: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from floodmark.checkpoint.conf_keys import CHECKPOINT_LOCATION
 from floodmark.rules.code.facts import Code
 from floodmark.rules.finding import Finding, Rule, Severity
 
@@ -20,7 +21,7 @@ RULE = Rule(
 
 def check(code: Code) -> Iterator[Finding]:
     for read in code.reads:
-        option = read.option("checkpointLocation")
+        option = read.option(CHECKPOINT_LOCATION)
         if option is not None:
             yield RULE.finding(
                 code.path,

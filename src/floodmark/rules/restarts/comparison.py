@@ -29,6 +29,7 @@ from floodmark.rules.restarts.source_matching import (
     match_sources,
     plain_path,
 )
+from floodmark.rules.restarts.spark_defaults import Version, planned_by, version_of
 
 SCHEMA_CHECK = "spark.sql.streaming.stateStore.stateSchemaCheck"
 AGGREGATIONS = frozenset(
@@ -44,7 +45,13 @@ TRANSFORMS = frozenset(
         "transformWithStateInPySparkExec",
     }
 )
-_UNTOLD = ("filters and projections", "Python functions", "the sink", "the output mode")
+_UNTOLD = (
+    "filters and projections",
+    "Python functions",
+    "the sink",
+    "the output mode",
+    "the session's settings",
+)
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,8 @@ class Comparison:
     """The id of the Delta table that a source of the new code reads."""
     told_sources: Mapping[int, int] = field(default_factory=dict)
     """Source of the new code → source of the checkpoint, as the user says."""
+    said_kinds: frozenset[str] = frozenset()
+    """Sources of the checkpoint whose kind the user has said: it is no look-alike's."""
 
     @property
     def without_sink(self) -> Comparison:
@@ -106,7 +115,8 @@ class Comparison:
             number = numbers.get(one.id)
             outline = None if number is None else noted[number]
             plan = at if number is None else number
-            found.append(HeldSource(one, outline, self.seen.get(at), by_name, plan))
+            said = one.id in self.said_kinds
+            found.append(HeldSource(one, outline, self.seen.get(at), by_name, plan, said))
         return tuple(found)
 
     @cached_property
@@ -169,6 +179,11 @@ class Comparison:
         gone = {self.held_sources[old].number for old in matching.removed}
         tree = last.tree and without_branches(last.tree, gone, self.kept_numbers)
         return replace(last, sources=sources if last.sources else (), tree=tree)
+
+    @property
+    def planned_by(self) -> Version | None:
+        """The Spark that planned the newest batch, as far as anything tells."""
+        return planned_by(self.checkpoint, self.last)
 
     def noted_sources(self) -> Iterator[tuple[int, SourceOutline, SourceOutline]]:
         """(number, at the last start, in the new code) of each source; none if others came."""
@@ -329,11 +344,6 @@ def refuses_other_files(source: SourceOutline, before: SourceOutline | None) -> 
         return False
     inside = plain_path(earlier) + "/"
     return not inside.startswith(plain_path(path).rstrip("/") + "/")
-
-
-def version_of(text: str) -> tuple[int, int]:
-    parts = [part for part in text.split(".")[:2] if part.isdecimal()]
-    return (int(parts[0]), int(parts[1])) if len(parts) == 2 else (0, 0)
 
 
 def option_changes(

@@ -36,6 +36,8 @@ class HeldSource:
     """Its id is the name that the code gave it."""
     number: int = 0
     """What the old code's plan calls it: lines of names have an order of their own."""
+    is_said: bool = False
+    """The user has said its kind, which another kind's offsets look like."""
 
     @property
     def name(self) -> str | None:
@@ -92,6 +94,9 @@ class SourceMatching:
     """Places in the checkpoint that the new code has no source for."""
     unclear: tuple[str, ...] = ()
     """Sentences: which sources nobody can tell apart."""
+    assumed: frozenset[int] = frozenset()
+    """Sources of the new code that are taken for one of the checkpoint by kind and place alone:
+    nothing tells what that one read."""
 
     @cached_property
     def added(self) -> tuple[int, ...]:
@@ -124,6 +129,11 @@ class _Pairing:
     unclear: list[str] = field(default_factory=list)
     settled: set[int] = field(default_factory=set)
     """New places that no weaker likeness may decide."""
+
+    @property
+    def assumed(self) -> frozenset[int]:
+        found = self.pairs.items()
+        return frozenset(at for at, old in found if self.likeness(at, old) == _PERHAPS)
 
     def run(self) -> None:
         for level in (_EXACTLY, _SAME, _IN_PART, _PERHAPS):
@@ -191,7 +201,8 @@ def match_sources(
     if pairing.unclear:
         return SourceMatching(unclear=tuple(pairing.unclear))
     pairs = tuple(pairing.pairs.get(at) for at in range(len(new)))
-    return SourceMatching(pairs, tuple(pairing._open_old()))
+    assumed = pairing.assumed - set(told)
+    return SourceMatching(pairs, tuple(pairing._open_old()), assumed=assumed)
 
 
 def _places(found: Sequence[int]) -> str:
@@ -228,7 +239,8 @@ def _by_kind(held: HeldSource, new: SourceOutline) -> int:
         return _PERHAPS
     if family(held.kind) == family(new.kind):
         return _SAME
-    is_alike = held.noted is None and new.kind in look_alikes(held.position.kind)
+    is_unsaid = held.noted is None and not held.is_said
+    is_alike = is_unsaid and new.kind in look_alikes(held.position.kind)
     return _PERHAPS if is_alike else _OTHER
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from floodmark.checkpoint.places.flow import flow_place
 from floodmark.rules.pasteable import with_places
-from floodmark.rules.registry import rules_of
+from floodmark.rules.registry import Known, rules_of
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import (
     Judgement,
@@ -32,11 +32,30 @@ _OF_SOURCES = (
 _OF_ALL_SOURCES = (*_OF_SOURCES, "source-count-changed")
 
 
+# Rules that need neither the state nor the meaning of the new code.
+_BEFORE_STATE = (*_OF_ALL_SOURCES, "evaluation-settings-changed", "spark-upgraded")
+
+
 def judge_restart(comparison: Comparison, accept: frozenset[str] = frozenset()) -> Judgement:
     """`accept` names rules whose silent changes are meant."""
+    return _judged(comparison, rules_of("compatibility"), accept)
+
+
+def judge_sources(comparison: Comparison, accept: frozenset[str] = frozenset()) -> Judgement:
+    """The same by the sources and the session alone: of the new code's state nothing is known."""
+    known = (one for one in rules_of("compatibility") if one.rule.name in _BEFORE_STATE)
+    return _judged(comparison, known, accept)
+
+
+def is_of_sources(found: Reason) -> bool:
+    """Whether it says which sources there are, and where each reads."""
+    return found.rule in _OF_ALL_SOURCES
+
+
+def _judged(comparison: Comparison, rules: Iterable[Known], accept: frozenset[str]) -> Judgement:
     found: list[Reason] = []
     if comparison.checkpoint.latest_batch is not None:  # a checkpoint without a batch binds nobody
-        for known in rules_of("compatibility"):
+        for known in rules:
             whole = known.rule.name in _OF_ALL_SOURCES
             found.extend(known.check(comparison if whole else comparison.aligned))
     found = [accepted(one) if one.rule in accept else one for one in found]

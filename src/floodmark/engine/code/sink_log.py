@@ -1,0 +1,45 @@
+"""What a query's sink remembers of its batches, asked through Spark's own file systems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from floodmark.checkpoint.live_answers import SinkLog
+from floodmark.connectors.delta import sink as delta_sink
+from floodmark.connectors.files import sink as file_sink
+from floodmark.connectors.sinks import DELTA_SINK, FILE_SINK, goes_by_number
+from floodmark.engine.spark.hadoop import checkpoint_files
+from floodmark.errors import FloodmarkError, NotThere
+
+
+def ask_sink(
+    spark: Any, kind: str, options: Mapping[str, str], query_id: str | None
+) -> SinkLog | None:
+    """None for a sink that remembers nothing, or that has no path, as a table of a catalog.
+
+    `options` are the writer's, with keys in lower case. A log that is there and cannot be read is
+    an error.
+    """
+    path = options.get("path")
+    if path is None or not (kind == DELTA_SINK or goes_by_number(kind)):
+        return None
+    remembers = delta_sink if kind == DELTA_SINK else file_sink
+    try:
+        newest = remembers.remembered(checkpoint_files(spark, path)) or {}
+    except NotThere:  # there is no output yet
+        newest = {}
+    if kind == DELTA_SINK:
+        return SinkLog(path, DELTA_SINK, newest.get(query_id or ""))
+    return SinkLog(path, FILE_SINK, newest.get(""))
+
+
+def newest_in_sink(
+    spark: Any, kind: str, options: Mapping[str, str], query_id: str | None
+) -> int | None:
+    """The newest batch that the sink has; None where it has none, or cannot be asked."""
+    try:
+        found = ask_sink(spark, kind, options, query_id)
+    except FloodmarkError:
+        return None
+    return found.newest if found is not None else None
