@@ -247,7 +247,7 @@ from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.appName("drilled").getOrCreate()
 rows = spark.readStream.format("delta").option("startingVersion", 7).load("{base}/real")
-writer = rows.writeStream.format("parquet").partitionBy("k")
+writer = rows.writeStream.format("parquet").partitionBy("key")
 query = writer.start("{base}/out", checkpointLocation="{base}/ck")
 query.awaitTermination()
 """

@@ -9,6 +9,7 @@ import pytest
 
 from floodmark import api
 from floodmark.cli.main import run
+from floodmark.engine.drill.child import _started
 from floodmark.engine.drill.drill import DrillOptions, _Drilling
 from floodmark.engine.drill.run_spec import InputSample, RunSpec, SinkNote, read_spec
 from floodmark.engine.drill.sink_rows import rows_of
@@ -109,3 +110,12 @@ def test_a_drill_that_killed_nobody_is_no_yes(
     with pytest.raises(NoAnswer, match="no driver was killed") as raised:
         _Drilling(request, None, None).run(request.points)  # type: ignore[arg-type]
     assert "during-state: the query keeps no state" in raised.value.why
+
+
+def test_a_query_that_does_not_start_is_said_in_a_sentence() -> None:
+    def start() -> None:
+        raise ValueError("[NO_COLUMN] Partition column k not found\n\nJVM stacktrace:\n  at a.b.C")
+
+    with pytest.raises(NoAnswer, match="the query does not start") as raised:
+        _started(start)
+    assert raised.value.why == "[NO_COLUMN] Partition column k not found"

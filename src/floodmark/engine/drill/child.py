@@ -275,7 +275,7 @@ def _drill(
     trigger = {"processingTime": "200 milliseconds"} if has_socket else {"availableNow": True}
     start = writer.trigger(**trigger).start
     doors.spark.refuse_starts(patches)
-    started = start()
+    started = _started(start)
     doors.marks.started()
     try:
         if has_socket:
@@ -293,6 +293,17 @@ def _drill(
     write_rows(spark, folder, doors.places.notes, spec.database)
     facts["wrote"] = any(_has_changed(spark, folder, one, copies) for one in doors.places.notes)
     _write_facts(folder, facts)
+
+
+def _started(start: Callable[[], Any]) -> Any:
+    """Spark looks at columns and sinks when a query is started, and not before."""
+    try:
+        return start()
+    except FloodmarkError:
+        raise
+    except Exception as error:
+        words = str(error).partition("JVM stacktrace")[0].strip()
+        raise NoAnswer("the query does not start", words) from error
 
 
 def _write_facts(folder: Path, facts: Mapping[str, Any]) -> None:
