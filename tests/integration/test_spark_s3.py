@@ -151,7 +151,9 @@ def _bootstrap(commands: Commands, app: str) -> None:
     table.write_text("".join(json.dumps(row) + "\n" for row in rows))
     commands.orders = commands.folder / "later"
     commands.orders.mkdir()
-    code = [*commands.settings("d"), *commands.conf, *commands.storage]
+    # A checkpoint keeps the number of partitions that it is made with.
+    few = ["--conf", "spark.sql.shuffle.partitions=2"]
+    code = [*commands.settings("d"), *commands.conf, *few, *commands.storage]
     made = commands.checkpoint("d")
     commands.run("bootstrap", made, "--app", app, "--state", str(table), "--execute", *code)
     feed(commands.orders, 11)

@@ -7,7 +7,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from services.server import Server, answers, free_port
+from ports import free_port
+from services.server import Server, answers
 
 
 class Emulator(Server):
