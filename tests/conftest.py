@@ -83,6 +83,8 @@ def azurite(fetched: ModuleType) -> Iterator[Azurite]:
 
 @pytest.fixture(scope="session")
 def gcs(fetched: ModuleType) -> Iterator[FakeGcs]:
+    # Without this gcsfs asks Google itself about the bucket, whatever the endpoint.
+    os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
     pytest.importorskip("gcsfs", reason="pip install gcsfs, which reads Google's storage")
     from services.emulators import FakeGcs
 
