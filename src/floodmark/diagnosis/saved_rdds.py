@@ -6,7 +6,7 @@ nothing is run: a pickle of more than plain data is followed operation by operat
 
 from __future__ import annotations
 
-import pickletools
+import pickletools  # nosec B403: it walks through a pickle, and runs nothing of it
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
