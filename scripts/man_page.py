@@ -83,6 +83,7 @@ def _options(command: click.Command, context: click.Context) -> Iterator[str]:
 def _text(words: str) -> str:
     """As roff takes it: hyphens are hyphens, and no line begins with a request."""
     escaped = words.replace("\\", "\\e").replace("-", "\\-")
+    escaped = escaped.replace("|", "|\\:")  # a long choice may be broken there
     escaped = "".join(c if c.isascii() else f"\\[u{ord(c):04X}]" for c in escaped)
     return f"\\&{escaped}" if escaped[:1] in ".'" else escaped
 

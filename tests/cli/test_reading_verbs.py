@@ -476,7 +476,7 @@ def test_a_source_is_what_the_user_or_a_note_says_where_two_look_alike(
     assert said["recognised"]["0"]["sureness"] == "certain"
     for wrong in ("0=pulsar", "7=kafka", "kafka"):
         assert run(["inspect", str(sales), "--source-kind", wrong]) == 2
-    assert "only kafka and eventhubs look alike" in capsys.readouterr().err
+    assert "only kafka, eventhubs and python look alike" in capsys.readouterr().err
     note = {"sources": [{"kind": "eventhubs", "options": {}}], "next_batch": 0}
     samples.write(sales, {"_floodmark/starts/1.json": json.dumps(note).encode()})
     noted = _json(capsys, 0, "offsets", sales)["sources"][0]

@@ -210,9 +210,10 @@ def test_what_expiry_forgets_is_in_the_plan(copied: Path) -> None:
     note = {"sink": "iceberg", "sink_options": {"path": "lake.db.copy"}, "output_mode": "append"}
     samples.write(copied, {"_floodmark/starts/0.json": json.dumps(note).encode()})
     new = copied.parent / "new"
-    [told] = floodmark.upgrade(str(copied), str(new)).plan.consequences
+    told, unasked = floodmark.upgrade(str(copied), str(new)).plan.consequences
     assert "skips batch 2 if it already stored it" in told.words
     assert "forgotten a batch whose snapshot is expired" in told.words
+    assert "NOT ASKED" in unasked.words
 
 
 def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -29,8 +29,8 @@ def only(place: Path | str, **options: Any) -> SourceLag:
     return source
 
 
-def noted(place: Path, **options: str) -> None:
-    note = {"floodmark": "start-note", "sources": [{"kind": "x", "options": options}]}
+def noted(place: Path, kind: str = "x", **options: str) -> None:
+    note = {"floodmark": "start-note", "sources": [{"kind": kind, "options": options}]}
     samples.write(place, {"_floodmark/starts/0.json": json.dumps(note).encode()})
 
 
@@ -40,7 +40,7 @@ def noted(place: Path, **options: str) -> None:
 def test_a_broker_that_only_a_note_names_is_not_asked(tmp_path: Path) -> None:
     place = samples.write(tmp_path / "cp", samples.sales())
     assert "nothing says where its brokers are" in (only(place).error or "")
-    noted(place, **{"kafka.bootstrap.servers": "127.0.0.1:1"})
+    noted(place, "kafka", **{"kafka.bootstrap.servers": "127.0.0.1:1"})
     source = only(place)
     assert "--kafka 127.0.0.1:1" in (source.error or "")
     assert "--sources" in (source.error or "")

@@ -44,7 +44,7 @@ def test_what_is_out_of_reach_is_counted() -> None:
     )
     assert len(found.lost) == 3
     assert "3 records from offset 5 on are out of reach" in found.lost[0]
-    assert "ends at 3, before offset 9" in found.lost[1]
+    assert "ends at 3 (with open transactions), before offset 9" in found.lost[1]
     assert "partition 2 is gone" in found.lost[2]
     assert "new partitions (4)" in found.notes[0]
 
