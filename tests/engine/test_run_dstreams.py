@@ -445,6 +445,52 @@ def test_a_loop_keeps_its_lineage_short(spark: Any, tmp_path: Path) -> None:
         floodmark.truncate_lineage(every=0)
 
 
+class _Rdd:
+    """What a cut asks of an RDD."""
+
+    def __init__(self, saved: list[str]) -> None:
+        self._saved = saved
+        self._jrdd = self
+        self.context = SimpleNamespace(getCheckpointDir=lambda: "/saved")
+
+    def rdd(self) -> Any:
+        return self
+
+    def toDebugString(self) -> str:  # noqa: N802
+        return "(2) PythonRDD[1]"
+
+    def getStorageLevel(self) -> Any:  # noqa: N802
+        return SimpleNamespace(useMemory=True, useDisk=False)
+
+    def checkpoint(self) -> None:
+        self._saved.append(threading.current_thread().name)
+
+    def count(self) -> None: ...
+
+    def getCheckpointFile(self) -> str:  # noqa: N802
+        return "/saved/rdd-1"
+
+
+def test_threads_that_run_one_loop_are_each_cut() -> None:
+    """In turn, every second call is the other thread's: its data alone would be cut."""
+    cut = floodmark.truncate_lineage(every=2, keep=9)
+    saved: list[str] = []
+    turns = [threading.Semaphore(1), threading.Semaphore(0)]
+
+    def loop(own: int) -> None:
+        for _ in range(4):
+            assert turns[own].acquire(timeout=60)
+            cut(_Rdd(saved))
+            turns[1 - own].release()
+
+    threads = [threading.Thread(target=loop, args=(at,), name=f"loop {at}") for at in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(saved) == ["loop 0", "loop 0", "loop 1", "loop 1"]
+
+
 def _computed_once(spark: Any) -> None:
     """Neither the look at a frame's lineage nor the cut runs what the other has run."""
     from pyspark.sql.functions import udf
