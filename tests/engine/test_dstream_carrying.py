@@ -140,7 +140,9 @@ def test_batches_that_the_input_has_forgotten_are_not_taken_for_read() -> None:
         ("late.csv", 8 * 86_400_000, {}, "maxFileAge"),
         ("late.csv", 0, {"pathglobfilter": "*.json"}, "pathGlobFilter"),
         ("late.csv", 8 * 86_400_000, {"maxfileage": "90d"}, None),
-        ("late.csv", 8 * 86_400_000, {"latestfirst": "true"}, None),
+        ("late.csv", 8 * 86_400_000, {"latestfirst": "true"}, "maxFileAge"),
+        ("late.csv", 8 * 86_400_000, {"latestfirst": "true", "maxfilespertrigger": "9"}, None),
+        ("late.csv", 0, {"pathglobfilter": "*.{json,csv}"}, None),
         ("late.csv", 0, {"pathglobfilter": "*.csv"}, None),
     ],
 )
