@@ -185,7 +185,7 @@ def test_an_application_that_writes_is_not_left(tmp_path: Path) -> None:
     files = open_files(str(place))
     newest = place / f"checkpoint-{int(time.time() * 1000)}"
     newest.write_bytes(tree["checkpoint-1794737452000"])
-    with pytest.raises(InUse, match="its newest file is 0 s old") as refused:
+    with pytest.raises(InUse, match=r"its newest file is \d s old") as refused:
         require_stopped(files, load(files))
     assert "10 s after its last file: in " in str(refused.value.do)
     newest.unlink()
@@ -211,9 +211,9 @@ def test_an_application_that_writes_is_not_left(tmp_path: Path) -> None:
     for path in place.glob("checkpoint-*"):
         os.utime(path, (0, 0))
     require_stopped(files, load(files))
-    ahead = place / f"checkpoint-{int(time.time() * 1000) + 5_000}"
+    ahead = place / f"checkpoint-{int(time.time() * 1000) + 9_000}"
     ahead.write_bytes(tree["checkpoint-1794737452000"])
-    with pytest.raises(InUse, match="its newest file is 0 s old"):
+    with pytest.raises(InUse, match=r"its newest file is \d s old"):
         require_stopped(files, load(files))
 
 
