@@ -2,9 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 import samples
 from floodmark.connectors.files.file_log import SourceFile, parse_source_log
 from floodmark.connectors.files.input_files import Taken, file_sources, input_files
+from floodmark.connectors.files.input_folder import passes_filter
 
 
 def _seen(ids: Sequence[int]) -> tuple[SourceFile, ...]:
@@ -54,3 +57,22 @@ def test_what_is_told_of_a_file() -> None:
 def test_only_file_sources_have_files() -> None:
     tree = samples.logs([0], [0], offset=lambda _: '{"t":{"0":1}}\n{"logOffset":1}\n12')
     assert file_sources(samples.checkpoint(tree)) == ("1",)
+
+
+@pytest.mark.parametrize(
+    ("glob", "takes", "leaves"),
+    [
+        ("*.{csv,txt}", "a.csv", "a.json"),
+        ("{p-[0-9],q?}.csv", "p-2.csv", "p-x.csv"),
+        ("[^a]*", "b1", "a1"),
+        ("[!a]*", "b1", "a1"),
+        ("a,b.c", "a,b.c", "axb.c"),
+        ("a\\*", "a*", "ab"),
+        ("{a", "{a", "a"),
+        ("[z-a]", "[z-a]", "z"),
+    ],
+)
+def test_a_filter_of_names_is_hadoops(glob: str, takes: str, leaves: str) -> None:
+    assert passes_filter(takes, {"pathglobfilter": glob})
+    assert not passes_filter(leaves, {"pathglobfilter": glob})
+    assert passes_filter(leaves, {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -9,9 +10,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,7 +27,11 @@ from floodmark.engine.dstreams.carrying import require_whole_state
 from floodmark.engine.dstreams.declaration import dstream
 from floodmark.engine.dstreams.founding import _zero_after
 from floodmark.engine.dstreams.intervals import milliseconds_of, state_interval
+from floodmark.engine.dstreams.runtime import _Run
+from floodmark.engine.dstreams.standstill import SchedulerDied, Standstill
 from floodmark.engine.dstreams.starting import Starting
+from floodmark.engine.run.failure import is_outage, sentence_of
+from floodmark.engine.run.signals import StopSignals
 from floodmark.errors import CannotRead, FloodmarkError, InUse, Refused, WouldLose, WrongUse
 
 APP = """
@@ -249,6 +256,97 @@ def test_a_start_that_takes_long_is_not_waited_for() -> None:
         Starting(fail).is_over(60)
 
 
+def test_a_start_that_fails_between_two_looks_is_no_good_start() -> None:
+    starting = Starting(lambda: None)
+
+    class Thread:
+        def join(self, seconds: float) -> None: ...
+
+        def is_alive(self) -> bool:
+            starting._error = ValueError("no such folder")
+            return False
+
+    starting._thread = Thread()  # type: ignore[assignment]
+    with pytest.raises(ValueError, match="no such folder"):
+        starting.is_over(0)
+
+
+def test_a_context_that_does_not_end_without_grace_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A start that still plans holds the lock that Spark's stop waits for."""
+    planned = threading.Event()
+    monkeypatch.setattr("floodmark.engine.dstreams.runtime._END_SECONDS", 0.05)
+    run = _Run.__new__(_Run)
+    run._stop, run.held = StopSignals(), False
+    context = SimpleNamespace(stop=lambda **_: planned.wait())
+    ending = threading.Thread(target=run._end, args=(context, False), daemon=True)
+    ending.start()
+    ending.join(10)
+    waits = ending.is_alive()
+    planned.set()
+    assert not waits
+    assert run.held
+
+
+class _Spark:
+    """What a run asks of Spark while it waits for batches."""
+
+    def __init__(self) -> None:
+        self.jobs, self.tasks, self.done, self.alive = [7], 0, 3, True
+        loop = SimpleNamespace(isActive=lambda: self.alive)
+        scheduler = SimpleNamespace(eventProcessLoop=lambda: loop)
+        java = SimpleNamespace(dagScheduler=lambda: scheduler)
+        tracker = SimpleNamespace(
+            getActiveJobsIds=lambda: self.jobs,
+            getActiveStageIds=lambda: [11, 12],
+            getStageInfo=lambda stage: self._stage() if stage == 11 else None,
+        )
+        self.sparkContext = SimpleNamespace(
+            _jsc=SimpleNamespace(sc=lambda: java), statusTracker=lambda: tracker
+        )
+
+    def _stage(self) -> Any:
+        return SimpleNamespace(stageId=11, numCompletedTasks=self.done, numActiveTasks=self.tasks)
+
+
+def _said_of(spark: _Spark, clock: Iterator[float], looks: int) -> list[str]:
+    standstill = Standstill(spark, lambda: next(clock))
+    return [words for _ in range(looks) if (words := standstill.words())]
+
+
+def test_a_batch_that_waits_for_tasks_that_never_run_is_said_once() -> None:
+    spark = _Spark()
+    [words] = _said_of(spark, itertools.count(0, 5), 60)
+    assert words.startswith("no task has run for 60 s, though a batch's job waits for one")
+    assert "--conf spark.driver.extraJavaOptions=-Xss64m" in words
+    spark.tasks = 1
+    assert _said_of(spark, itertools.count(0, 5), 60) == []
+    spark.tasks, spark.jobs = 0, []  # a function that waits for something else than Spark
+    assert _said_of(spark, itertools.count(0, 5), 60) == []
+
+    def going_on() -> Iterator[float]:
+        for now in range(0, 300, 5):
+            spark.done = now // 50
+            yield now
+
+    spark.jobs = [7]
+    assert _said_of(spark, going_on(), 55) == []
+    assert _said_of(SimpleNamespace(), itertools.count(0, 5), 60) == []  # type: ignore[arg-type]
+
+
+def test_a_scheduler_that_has_died_ends_the_run() -> None:
+    spark = _Spark()
+    standstill = Standstill(spark, partial(next, itertools.count(0, 10)))
+    assert standstill.words() is None
+    spark.alive = False
+    assert standstill.words() is None
+    with pytest.raises(SchedulerDied, match="no job can run any more") as died:
+        standstill.words()
+    assert sentence_of(died.value) == str(died.value)
+    assert not is_outage(str(died.value))
+
+
 @pytest.mark.parametrize(
     ("batch", "interval"), [(500, 10_000), (1_000, 10_000), (2_000, 10_000), (5_000, 25_000)]
 )
@@ -345,6 +443,52 @@ def test_a_loop_keeps_its_lineage_short(spark: Any, tmp_path: Path) -> None:
         cut(3)
     with pytest.raises(WrongUse, match="numbers from 1 on"):
         floodmark.truncate_lineage(every=0)
+
+
+class _Rdd:
+    """What a cut asks of an RDD."""
+
+    def __init__(self, saved: list[str]) -> None:
+        self._saved = saved
+        self._jrdd = self
+        self.context = SimpleNamespace(getCheckpointDir=lambda: "/saved")
+
+    def rdd(self) -> Any:
+        return self
+
+    def toDebugString(self) -> str:  # noqa: N802
+        return "(2) PythonRDD[1]"
+
+    def getStorageLevel(self) -> Any:  # noqa: N802
+        return SimpleNamespace(useMemory=True, useDisk=False)
+
+    def checkpoint(self) -> None:
+        self._saved.append(threading.current_thread().name)
+
+    def count(self) -> None: ...
+
+    def getCheckpointFile(self) -> str:  # noqa: N802
+        return "/saved/rdd-1"
+
+
+def test_threads_that_run_one_loop_are_each_cut() -> None:
+    """In turn, every second call is the other thread's: its data alone would be cut."""
+    cut = floodmark.truncate_lineage(every=2, keep=9)
+    saved: list[str] = []
+    turns = [threading.Semaphore(1), threading.Semaphore(0)]
+
+    def loop(own: int) -> None:
+        for _ in range(4):
+            assert turns[own].acquire(timeout=60)
+            cut(_Rdd(saved))
+            turns[1 - own].release()
+
+    threads = [threading.Thread(target=loop, args=(at,), name=f"loop {at}") for at in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(saved) == ["loop 0", "loop 0", "loop 1", "loop 1"]
 
 
 def _computed_once(spark: Any) -> None:

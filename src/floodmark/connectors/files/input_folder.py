@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import cache
 from urllib.parse import unquote
 
 from floodmark.checkpoint.layout import FileInfo
@@ -40,12 +41,46 @@ def listed_files(
 ) -> Iterator[tuple[str, FileInfo]]:
     """(address, file) of everything that the source would see at a path or glob."""
     everything = options.get("recursivefilelookup", "").lower() == "true"
-    wanted = options.get("pathglobfilter")
     for folder in _folders(place.rstrip("/") or "/", opened):
         for file in _in_folder(folder, everything, opened):
             name = file.path.rpartition("/")[2]
-            if wanted is None or fnmatchcase(name, wanted):
+            if passes_filter(name, options):
                 yield f"{folder.rstrip('/')}/{file.path}", file
+
+
+def passes_filter(name: str, options: Mapping[str, str]) -> bool:
+    """Whether pathGlobFilter takes a file of this name: `*.{csv,txt}` is Hadoop's, not Python's."""
+    wanted = options.get("pathglobfilter")
+    return wanted is None or _name_pattern(wanted).fullmatch(name) is not None
+
+
+@cache
+def _name_pattern(glob: str) -> re.Pattern[str]:
+    made, open_braces, at = [], 0, 0
+    while at < len(glob):
+        sign, at = glob[at], at + 1
+        end = glob.find("]", at + 1) if sign == "[" else -1
+        if sign == "\\" and at < len(glob):
+            made.append(re.escape(glob[at]))
+            at += 1
+        elif end > 0:
+            inside, at = glob[at:end], end + 1
+            negated = "^" if inside[0] in "!^" else ""
+            signs = re.sub(r"([\\\[&~|])", r"\\\1", inside[len(negated) :])
+            made.append(f"[{negated}{signs}]")
+        elif sign == "{":
+            open_braces += 1
+            made.append("(?:")
+        elif sign == "}" and open_braces:
+            open_braces -= 1
+            made.append(")")
+        else:
+            special = {"*": ".*", "?": "."} | ({",": "|"} if open_braces else {})
+            made.append(special.get(sign) or re.escape(sign))
+    try:
+        return re.compile("".join(made), re.DOTALL)
+    except re.error:  # Spark refuses it as well
+        return re.compile(re.escape(glob))
 
 
 def _folders(place: str, opened: Open) -> Iterator[str]:
@@ -99,8 +134,12 @@ def is_hidden(name: str) -> bool:
 
 
 def oldest_taken_ms(newest_ms: int | None, options: Mapping[str, str]) -> int | None:
-    """Files from before are never taken: maxFileAge counts from the newest file seen."""
-    if newest_ms is None or options.get("latestfirst", "").lower() == "true":
+    """Files from before are never taken: maxFileAge counts from the newest file seen.
+
+    It is ignored for `latestFirst` where a batch has a limit, and only there.
+    """
+    limited = "maxfilespertrigger" in options or "maxbytespertrigger" in options
+    if newest_ms is None or (limited and options.get("latestfirst", "").lower() == "true"):
         return None
     match = _AGE.fullmatch(options.get("maxfileage", "").strip())
     age = int(match[1]) * _UNIT_MS[(match[2] or "ms").lower()] if match else _USUAL_AGE_MS

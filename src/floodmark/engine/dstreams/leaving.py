@@ -6,7 +6,6 @@ import contextlib
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from floodmark.changes.planners.bootstrap import FirstBatch
 from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
 from floodmark.checkpoint.model import Checkpoint, Kind
 from floodmark.checkpoint.text import compact_json
-from floodmark.connectors.files.input_folder import is_hidden, oldest_taken_ms
+from floodmark.connectors.files.input_folder import is_hidden, oldest_taken_ms, passes_filter
 from floodmark.dstreams.input_files import InputFiles
 from floodmark.dstreams.plain_values import named
 from floodmark.engine.app.options import ScriptOptions
@@ -207,14 +206,13 @@ def _require_taken(path: str, taken: InputFiles, options: Mapping[str, str]) -> 
     """Refuses where Spark's file source would pass over files that are not read yet."""
     times = dict(taken.times)
     oldest = oldest_taken_ms(max(times.values(), default=None), options)
-    wanted = options.get("pathglobfilter")
     for name in taken.unread:
         last = name.rpartition("/")[2]
         if is_hidden(last):
             why = "A name that begins with an underscore is hidden to it; DStreams take such files."
             do = "Rename the file, or let the old application read it."
-        elif wanted is not None and not fnmatchcase(last, wanted):
-            why = f"Its pathGlobFilter is {wanted}."
+        elif not passes_filter(last, options):
+            why = f"Its pathGlobFilter is {options['pathglobfilter']}."
             do = "Leave the filter out, or let the old application read the file."
         elif oldest is not None and times[name] < oldest:
             why = "It is older than the newest file by more than maxFileAge (7 days unless set)."

@@ -40,19 +40,18 @@ def require_quiet(
     quiet = max(3 * batch_ms, _QUIET_MS)
     now = int(time.time() * 1000)
     newest = max((file.time_ms for file in found.graph_files), default=0)
-    if 0 <= now - newest < quiet:
-        age = now - newest
+    age = now - newest  # below 0 where the clock of the application's machine is ahead
+    if abs(age) < quiet:
         left = math.ceil((quiet - age) / 1000)
         raise _running(
             checkpoint.path,
-            f"its newest file is {age / 1000:.0f} s old",
+            f"its newest file is {max(age, 0) / 1000:.0f} s old",
             f"ask again {quiet / 1000:g} s after its last file: in {left} s if it has stopped.",
         )
     graphs = {file.path for file in found.graph_files}
-    written = max(
-        (file.mtime_ms or 0 for file in checkpoint.files if file.path in graphs), default=0
-    )
-    if not 0 <= now - written < quiet:
+    written = [file.mtime_ms for file in checkpoint.files if file.path in graphs]
+    # A time that nobody tells, or after now by this machine's clock, is no sign of quiet.
+    if all(time_ms is not None and now - time_ms >= quiet for time_ms in written):
         return
     before = _graphs(files)
     least, most = _WATCHED_MS

@@ -39,6 +39,7 @@ from floodmark.engine.dstreams.declaration import DStreamPipeline
 from floodmark.engine.dstreams.founding import CarriedOver, Founded, found_context
 from floodmark.engine.dstreams.progress import DStreamReader
 from floodmark.engine.dstreams.quiet import require_quiet
+from floodmark.engine.dstreams.standstill import Standstill
 from floodmark.engine.dstreams.starting import Starting
 from floodmark.engine.run.ending import stopped
 from floodmark.engine.run.failure import Failure, FailureKind, is_outage, sentence_of
@@ -67,6 +68,7 @@ from floodmark.storage.files import WritableFiles, open_files
 from floodmark.storage.load import load
 
 _POLL_MS = 200
+_END_SECONDS = 30.0
 _MANY = 100
 _LOG = "spark.streaming.receiver.writeAheadLog.enable"
 _CODEC = "spark.io.compression.codec"
@@ -210,7 +212,7 @@ class _Run:
         starting, has_started = Starting(ssc.start), False
         if self._lines is None:
             self._lines = progress_file(self._request.progress, self._location, self._say)
-        reader = DStreamReader(self._pipeline.name, ssc)
+        reader, standstill = DStreamReader(self._pipeline.name, ssc), Standstill(ssc)
         self._view.state(self._pipeline.name, "running")
         try:
             while not self._stop.asked:
@@ -222,6 +224,9 @@ class _Run:
                 if lease.lost:
                     self._end(ssc, graceful=False)
                     raise superseded(self._pipeline.name, self._location)
+                still = standstill.words()
+                if still is not None:
+                    self._say(still)
                 for listener in self._request.listeners:
                     listener.turned()
         except FloodmarkError:
@@ -423,7 +428,11 @@ class _Run:
         return min(found.pending_times or (), default=None) if found else None
 
     def _end(self, ssc: Any, graceful: bool) -> None:
-        """Gracefully: what was received is processed. A second signal ends it now."""
+        """Gracefully: what was received is processed. A second signal ends it now.
+
+        A start that still plans its missed batches holds the context's lock: without grace nobody
+        waits for that, or a run that another has superseded would go on beside it.
+        """
 
         def end(gracefully: bool) -> None:
             with contextlib.suppress(Exception):  # how it ended is read from the folder
@@ -431,9 +440,9 @@ class _Run:
 
         ending = threading.Thread(target=end, args=(graceful,), daemon=True)
         ending.start()
-        while ending.is_alive() and not self._stop.hurried():
+        while graceful and ending.is_alive() and not self._stop.hurried():
             ending.join(_POLL_MS / 1000)
-        ending.join(0 if graceful else 30)
+        ending.join(0 if graceful else _END_SECONDS)
         if ending.is_alive():
             self.held = True
 

@@ -27,6 +27,9 @@ class Starting:
     def is_over(self, seconds: float) -> bool:
         """Whether the context has started, after a wait; raises what its start has failed at."""
         self._thread.join(seconds)
+        # Before the error: a start that fails between the two looks would be taken for a good one,
+        # and a context that never started is waited for without end.
+        is_over = not self._thread.is_alive()
         if self._error is not None:
             raise self._error
-        return not self._thread.is_alive()
+        return is_over

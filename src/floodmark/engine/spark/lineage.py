@@ -8,6 +8,7 @@ then makes the plan short again.
 from __future__ import annotations
 
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from floodmark.errors import WrongUse
 _KEPT = 2
 
 
-_Place = tuple[tuple[CodeType, int], ...]
+_Place = tuple[int, tuple[tuple[CodeType, int], ...]]
 
 
 @dataclass
@@ -34,8 +35,9 @@ class _Chain:
 class LineageCut:
     """Remembers how many steps were made since the data was last saved.
 
-    Each place that calls it counts for itself, so that loops beside each other, or two calls in
-    one loop, are each cut on schedule and keep their own copies.
+    Each place that calls it counts for itself, in each thread, so that loops beside each other, or
+    two calls in one loop, are each cut on schedule and keep their own copies. One call that is
+    given several data in turn, as in a comprehension, counts them as one: make a cut for each.
 
     cut = floodmark.truncate_lineage(every=10)
     for step in range(1000):
@@ -120,12 +122,15 @@ class LineageCut:
 
 
 def _place_of(frame: FrameType | None) -> _Place:
-    """Where a call stands, with its callers: a function may serve two loops. Recursion is once."""
+    """Where a call stands, with its callers: a function may serve two loops, of two threads too.
+
+    Recursion is once.
+    """
     found: dict[tuple[CodeType, int], None] = {}
     while frame is not None:
         found[frame.f_code, frame.f_lasti] = None
         frame = frame.f_back
-    return tuple(found)
+    return threading.get_ident(), tuple(found)
 
 
 def truncate_lineage(
