@@ -185,6 +185,11 @@ def test_a_start_file_places_every_kafka_source(tmp_path: Path) -> None:
         (json.dumps(shards("4")), json.dumps(shards("1") * 2), "more than once"),
         (json.dumps(shards("4")), json.dumps({"a": SHARD}), "no offset of that kind"),
         ('{"t":{"b":{"0":2}}}', '{"t":{"c":{"0":2}}}', "t has no broker c"),
+        ('{"offset":9,"timestamp":1}', '{"0":{"value":2,"runTimeMs":1}}', "has no field 0"),
+        ('{"0":{"value":2,"runTimeMs":1}}', '{"5":{"value":2,"runTimeMs":1}}', "has no field 5"),
+        ("at-7", '"-"', "would be read as something else"),
+        ("at-7", '"7"', "would be read as something else"),
+        ("at-7", '"at-\\n6"', "would be read as something else"),
         (KAFKA, '{"orders":{"0":1},"orders":{"1":2}}', "'orders' stands twice"),
         (KAFKA, '{"orders":{"0":1,"0":2}}', "'0' stands twice"),
     ],
@@ -220,6 +225,11 @@ def test_a_sources_own_way_of_writing_is_kept(tmp_path: Path) -> None:
     assert planned(
         plan(stream(tmp_path, '{"pos": 2, "tag": "x"}'), {"0": {"pos": 1, "tag": "x"}})
     ) == ['{"pos": 1, "tag": "x"}']
+
+
+def test_a_text_that_is_no_json_stays_one(tmp_path: Path) -> None:
+    assert planned(plan(stream(tmp_path, "at-7"), {"0": "at-6"})) == ["at-6"]
+    assert planned(plan(stream(tmp_path / "json", '"at-7"'), {"0": "at-6"})) == ['"at-6"']
 
 
 def test_events_ahead_are_said_to_be_left_out(tmp_path: Path) -> None:

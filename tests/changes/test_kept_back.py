@@ -114,9 +114,10 @@ def test_files_of_a_batch_whose_entry_is_kept_back(
 
 
 def test_a_block_that_is_left_by_a_change_that_was_done(
-    cp: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last request of a change was lost: no query could start, and nothing said why."""
+    cp = Path(shutil.copytree(GOLDEN, tmp_path / "a place"))
     delete = LocalFiles.delete
 
     def blocked(files: LocalFiles, paths: Any) -> None:
@@ -130,10 +131,11 @@ def test_a_block_that_is_left_by_a_change_that_was_done(
         with pytest.raises(StoppedMidway) as stopped:
             api.compact(str(cp), keep=1, carrying=GO)
     assert (cp / "offsets/3").exists()
-    assert "apply --resume" in stopped.value.do
+    assert f"apply --resume '{cp}' --execute" in stopped.value.do
     for verb in ("compact", "upgrade", "repair"):
-        with pytest.raises(Unfinished):
+        with pytest.raises(Unfinished) as unfinished:
             VERBS[verb](str(cp), f"{cp}-new")
+        assert f"apply --resume '{cp}' --execute" in unfinished.value.do
     with pytest.raises(Unfinished):
         api.forget(str(cp), carrying=GO)
     assert api.resume(str(cp), carrying=GO).executed

@@ -11,7 +11,7 @@ import samples
 from floodmark import api
 from floodmark.cli.main import run
 from floodmark.engine.run.outlining import OutlineListener
-from floodmark.errors import NotEmpty, Refused
+from floodmark.errors import CannotWrite, NotEmpty, Refused
 
 
 def checkpoint(place: Path, batches: int = 20) -> str:
@@ -75,3 +75,12 @@ def test_what_is_no_file_is_refused_and_a_link_stays_a_link(tmp_path: Path) -> N
     (tmp_path / "link.json").symlink_to(file)
     assert api.outline(cp, out=str(tmp_path / "link.json")) == file.read_text()
     assert (tmp_path / "link.json").is_symlink()
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "file/below.json", "loop"])
+def test_a_place_that_cannot_be_written_is_said_to_be_so(name: str, tmp_path: Path) -> None:
+    cp = checkpoint(tmp_path / "cp")
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(CannotWrite, match="cannot be written"):
+        api.outline(cp, out=str(tmp_path / name))

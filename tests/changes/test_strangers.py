@@ -359,6 +359,8 @@ def evil_plans(cp: Path, home: Path) -> dict[str, bytes]:
     for _ in range(300):
         nested = [nested]
     found["nested"] = edited(options={"sink": nested})
+    found["accepts a number"] = edited(options={"needs_accepted": ["skips"], "accept": 5})
+    found["needs a number"] = edited(options={"needs_accepted": 5})
     found["a step that is text"] = edited(steps=["x"])
     for at, how in enumerate([5, [1], {}, {"parts": 5}, {"parts": [1]}, {"parts": {"a": None}}]):
         rewriting = {"do": "rewrite-state", "path": "state/0", "why": "x", "how": how}

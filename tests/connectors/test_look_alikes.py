@@ -257,6 +257,24 @@ def test_the_users_word_ends_a_dispute(tmp_path: Path) -> None:
         floodmark.rewind(cp, to_batch=1, kafka="127.0.0.1:1", accept="out-of-reach", **SAID)
 
 
+@pytest.mark.parametrize("held", ['{"pos":2}', "7", "at-7", '{"logOffset":4}'])
+def test_an_offset_in_no_such_form_is_none_of_that_kind(held: str, tmp_path: Path) -> None:
+    cp = str(stream(tmp_path, held))
+    for kind in ("kafka", "eventhubs"):
+        for verb in (floodmark.batches, floodmark.doctor, floodmark.offsets):
+            with pytest.raises(WrongUse, match=f"the offset is not one of {kind}"):
+                verb(cp, source_kinds={"0": kind})
+        with pytest.raises(WrongUse, match=f"the offset is not one of {kind}"):
+            floodmark.diff(cp, batches=(1, 2), source_kinds={"0": kind})
+
+
+def test_a_said_kind_is_not_that_of_an_entry_in_another_form(tmp_path: Path) -> None:
+    place = stream(tmp_path, KAFKA)
+    samples.write(place, {"offsets/1": samples.offset_entry(1, "7")})
+    found = floodmark.diff(str(place), batches=(1, 2), **SAID)
+    assert "source 0 kind" in {one.where for one in found}
+
+
 def test_a_kind_that_was_said_counts_for_both_sides_of_a_difference(tmp_path: Path) -> None:
     hub = stream(tmp_path / "a", '{"eh":{"0":11,"1":-1}}')
     later = stream(tmp_path / "b", '{"eh":{"0":12,"1":3}}')

@@ -10,7 +10,7 @@ import pytest
 
 from broken.meeting import CONF, meeting
 from floodmark.checkpoint.conf_keys import STATE_ENCODING
-from floodmark.checkpoint.outline import ANSI
+from floodmark.checkpoint.outline import ANSI, TIME_ZONE
 from floodmark.rules.restarts.comparison import Comparison
 from floodmark.rules.restarts.reason import Reason, Verdict
 from floodmark.rules.restarts.verdict import judge_restart, judge_sources
@@ -77,6 +77,15 @@ def test_a_stream_without_state_is_told_of_it_as_well() -> None:
 def test_upgrade_is_told_of_it_as_well() -> None:
     found = judge_sources(met("3.5.6", "4.2.0")).reasons
     assert {one.rule for one in found} == {RULE, "spark-upgraded"}
+
+
+def test_a_note_of_a_release_that_noted_no_zone_stops_no_start() -> None:
+    """Such a note has the zone only where it was set; code that is drawn has it always."""
+    (found,) = ansi(met("4.2.0", "4.2.0", {}, {TIME_ZONE: "Europe/Berlin"}))
+    assert found.verdict is Verdict.COMPATIBLE
+    assert "What it was is not known" in found.what
+    (found,) = ansi(met("4.2.0", "4.2.0", {TIME_ZONE: "UTC"}, {TIME_ZONE: "Europe/Berlin"}))
+    assert (found.verdict, found.silent) == (Verdict.UNKNOWN, True)
 
 
 def test_every_checkpoint_of_4_has_the_key_that_none_of_3_has() -> None:

@@ -59,7 +59,7 @@ def resume_change(path: str, carrying: Carrying, origin: str | None, sink: str |
     target = open_files(location, carrying.storage)
     require_place(target)
     plan = journal.begun(target).plan
-    command = f"floodmark apply --resume {path}"
+    command = f"floodmark apply --resume {shlex.quote(path)}"
     require_named_sink(plan, sink, command)
     require_named_origin(plan, location, origin, command)
     if not carrying.execute:

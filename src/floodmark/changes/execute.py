@@ -254,8 +254,9 @@ def _stopped(plan: Plan, target: Files, error: BaseException) -> StoppedMidway:
     words = told(error)
     why = getattr(error, "why", "")
     kept = f"What was replaced is kept in {journal.kept_folder(plan)}. " if plan.in_place else ""
-    undo = f"floodmark undo {shlex.quote(target.root)} --execute"
-    do = f"Go on with it: floodmark apply --resume {target.root} --execute\nTake it back: {undo}"
+    place = shlex.quote(target.root)
+    undo = f"floodmark undo {place} --execute"
+    do = f"Go on with it: floodmark apply --resume {place} --execute\nTake it back: {undo}"
     if plan.verb not in ("repair", "compact"):
         do = f"Repeat the command to go on, or take it back: {undo}"
     if isinstance(error, ContentLost):

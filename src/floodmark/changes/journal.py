@@ -148,7 +148,7 @@ def _standing(files: Files) -> list[Record]:
 def unfinished(files: Files, record: Record) -> Unfinished:
     """No verb goes on with another's work by itself: the user says so, or takes it back."""
     undo = f"Take it back: floodmark undo {shlex.quote(files.root)} --execute"
-    resume = f"Go on with it: floodmark apply --resume {files.root} --execute"
+    resume = f"Go on with it: floodmark apply --resume {shlex.quote(files.root)} --execute"
     begun = record.stage is not Stage.UNDOING
     return Unfinished(
         f"{files.root}: an earlier `{record.plan.verb}`"

@@ -14,7 +14,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from floodmark.changes.plan import FORMAT, RELEASE, Consequence, Plan, Precondition, digest_of
+from floodmark.changes.plan import (
+    FORMAT,
+    NEEDED,
+    RELEASE,
+    Consequence,
+    Plan,
+    Precondition,
+    digest_of,
+)
 from floodmark.changes.steps import (
     OPERATIONS,
     SINK,
@@ -131,6 +139,11 @@ def _plan(value: dict[str, Any]) -> Plan:
         _need(_is_whole_place(value[name]), f"`{name}` is not a whole path or address")
     _need(_is_number(value["block"]), "`block` is no number")
     _need(isinstance(value["options"], dict), "`options` is no object")
+    for name in ("accept", NEEDED):
+        listed = value["options"].get(name, [])
+        _need(
+            isinstance(listed, (list, tuple)) and all(map(_is_text, listed)), f"`{name}` is no list"
+        )
     _need(
         value["sink"] is None or (isinstance(value["sink"], str) and value["sink"]),
         "`sink` is no place",

@@ -5,6 +5,7 @@ Any other file stays as it is: an outline can be made again, and that file perha
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -20,6 +21,17 @@ def save_outline(text: str, path: str, replace: bool = False) -> bool:
 
     `replace`: also in the place of another checkpoint's outline.
     """
+    try:
+        return _saved(text, path, replace)
+    except (OSError, RuntimeError, ValueError) as error:  # the last two: of links, and of names
+        words = getattr(error, "strerror", None) or error
+        raise CannotWrite(
+            f"{path} cannot be written: {words}",
+            do="Name a file in a folder that may be written to.",
+        ) from None
+
+
+def _saved(text: str, path: str, replace: bool) -> bool:
     place = Path(path).expanduser()
     before = outline_there(place)
     if before == text:
@@ -28,16 +40,14 @@ def save_outline(text: str, path: str, replace: bool = False) -> bool:
         _require_same_checkpoint(before, text, path)
     place = place.resolve()  # a link stays one
     beside = place.with_name(f".{place.name}.{os.getpid()}")
+    place.parent.mkdir(parents=True, exist_ok=True)
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
         beside.write_text(text, encoding="utf-8")
         beside.replace(place)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise CannotWrite(
-            f"{path} cannot be written: {error.strerror}",
-            do="Name a file in a folder that may be written to.",
-        ) from None
+    except OSError:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise
     return True
 
 

@@ -27,7 +27,7 @@ from floodmark.checkpoint.layout import (
 from floodmark.checkpoint.metadata import OperatorMetadata, QueryMetadata
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.state_chain import oldest_versions, partition_count, store_names
-from floodmark.connectors.registry import look_alikes, read_source_offset
+from floodmark.connectors.registry import can_be, look_alikes, read_source_offset
 from floodmark.connectors.source import UNKNOWN, SourceOffset
 from floodmark.errors import CannotRead, MalformedFile
 
@@ -216,7 +216,10 @@ class Checkpoint:
         """An offset of a source, with all that is known of its kind."""
         try:
             found = read_source_offset(source, text, self.initial.get(source))
-            kind = self.said_kinds.get(source) or self._kind_in_other_batches(source, found.kind)
+            said = self.said_kinds.get(source)
+            if said is not None and not can_be(said, found.offset):
+                return found  # an entry of an earlier time, when another source stood there
+            kind = said or self._kind_in_other_batches(source, found.kind)
             return found if kind == found.kind else replace(found, kind=kind)
         except MalformedFile:
             # Loading says so of the entries it checks; one of thousands must not hide the rest.

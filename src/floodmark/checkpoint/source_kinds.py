@@ -16,6 +16,7 @@ from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.text import shorten
 from floodmark.connectors.registry import (
+    can_be,
     has_form_of_several,
     in_form_of,
     is_alike,
@@ -61,7 +62,7 @@ def noted_kinds(entry: OffsetEntry, note: Mapping[str, Any]) -> dict[str, str]:
 
 def with_said_kinds(checkpoint: Checkpoint, said: Mapping[str, str]) -> Checkpoint:
     """`said` by the user: source → kind."""
-    ids = [source.id for source in checkpoint.sources]
+    sources = {source.id: source for source in checkpoint.sources}
     kinds = dict(checkpoint.said_kinds)
     for source, name in said.items():
         kind = said_kind(name)
@@ -70,11 +71,17 @@ def with_said_kinds(checkpoint: Checkpoint, said: Mapping[str, str]) -> Checkpoi
                 f"--source-kind {source}={name}: only kafka, eventhubs and python look alike",
                 do="Name one of these three; every other kind is told by its offsets.",
             )
-        if source not in ids:
+        if source not in sources:
             raise WrongUse(
                 f"--source-kind {source}={name}: there is no source {source!r}",
-                f"The checkpoint has sources: {', '.join(ids) or 'none'}.",
+                f"The checkpoint has sources: {', '.join(sources) or 'none'}.",
                 "Name one of them; `floodmark inspect CP` shows them.",
+            )
+        if not can_be(kind, sources[source].offset):
+            raise WrongUse(
+                f"--source-kind {source}={name}: the offset is not one of {kind}",
+                f"The checkpoint has {shorten(sources[source].text or '', 90)}.",
+                "Leave the option out: the offset tells its kind.",
             )
         kinds[source] = kind
     disputed = {one: why for one, why in checkpoint.disputed.items() if one not in said}

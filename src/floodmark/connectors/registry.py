@@ -141,6 +141,11 @@ def has_form_of_several(offset: Any) -> bool:
     )
 
 
+def can_be(kind: str, offset: Any) -> bool:
+    """False of a kind that looks like another, where the offset has the form of neither."""
+    return offset in (None, {}) or not is_alike(kind) or bool(kind_named(kind).topics(offset))
+
+
 def said_kind(name: str) -> str | None:
     """The kind that a format() or a user names, where it can stand for one that looks alike."""
     named = name.strip().lower()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum
@@ -242,7 +243,7 @@ def _not_a_checkpoint(
         return NotACheckpoint(
             f"{files.root} is not a checkpoint, but holds some",
             f"For example {files.root.rstrip('/')}/{below[0]}.",
-            f"List them all with: floodmark scan {files.root}",
+            f"List them all with: floodmark scan {shlex.quote(files.root)}",
         )
     whole, _, part = files.root.rstrip("/").rpartition("/")
     if whole and part in (OFFSETS, COMMITS, SOURCES, STATE, NOTES):

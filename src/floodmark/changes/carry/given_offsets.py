@@ -146,7 +146,18 @@ def _whole(source: SourceOffset, given: Any, origin: str) -> str:
         what, why = wrong
         do = "Give the number of the first record to read."
         raise WrongUse(f"{origin}: {what}", why, do)
-    return _as_written(source, whole)
+    text = _as_written(source, whole)
+    if isinstance(whole, str) and (parse_offset_text(text) != whole or not _fits_a_line(text)):
+        raise WrongUse(
+            f"{origin}: source {source.id}: {shorten(whole)!r} would be read as something else",
+            "An offset is one line of text in the offset log, and `-` in it is none at all.",
+            _PRINTED,
+        )
+    return text
+
+
+def _fits_a_line(text: str) -> bool:
+    return text != "-" and text.splitlines() == [text]
 
 
 def _same_form(given: Any, held: Any) -> bool:
@@ -183,8 +194,8 @@ def _refuse_unknown(source: SourceOffset, held: Any, given: Any, origin: str) ->
     kind = about(source)
     for path in _not_in(given, held, len(kind.named_parts)):
         word = kind.named_parts[len(path) - 1]
-        if word == "field":
-            continue  # kind_of knows which fields there are
+        if path[-1] in getattr(kind, "more_fields", ()):
+            continue  # some offsets of the kind have it, and others do not
         there = held
         for name in path[:-1]:
             there = there[name]
@@ -218,6 +229,8 @@ def _require_all_fields(source: SourceOffset, given: Any, origin: str) -> None:
 
 def _as_written(source: SourceOffset, value: Any) -> str:
     """A source compares offsets by their text: the spaces are put as it puts them."""
+    if isinstance(value, str) and source.text == source.offset:
+        return value  # a text that is no JSON
     spaced = source.text == json.dumps(source.offset)
     return json.dumps(value) if spaced else render_json(value)
 

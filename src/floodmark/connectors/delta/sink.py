@@ -6,7 +6,9 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from floodmark.checkpoint.text import shorten
 from floodmark.connectors.delta import table_log
+from floodmark.errors import MalformedFile
 from floodmark.storage.files import Files
 
 
@@ -22,13 +24,18 @@ def transactions(files: Files) -> Mapping[str, int]:
     since = max(checkpoints, default=-1)
     for name, version in _saved(files, checkpoints.get(since, ())):
         newest[name] = version
-    for version in table_log.versions(files):
-        if version <= since:
-            continue
+    later = [version for version in table_log.versions(files) if version > since]
+    if later and later[0] > since + 1:
+        raise MalformedFile(
+            f"{table_log.LOG}: what came before version {later[0]} is not known",
+            "The commits before it are gone, and no checkpoint of the log that can be read here "
+            "has them.",
+        )
+    for version in later:
         for action in table_log.actions(files, version):
             txn = action.get("txn")
-            if isinstance(txn, dict) and isinstance(txn.get("version"), int):
-                newest[str(txn.get("appId"))] = txn["version"]
+            if isinstance(txn, dict):
+                newest[str(txn.get("appId"))] = _version(txn)
     return newest
 
 
@@ -73,4 +80,13 @@ def _saved(files: Files, paths: list[str] | tuple[str, ...]) -> Iterator[tuple[s
     """The transactions in a checkpoint of the table's log."""
     for txn in table_log.saved_actions(files, list(paths), "txn"):
         if txn.get("appId") is not None:
-            yield str(txn["appId"]), int(txn["version"])
+            yield str(txn["appId"]), _version(txn)
+
+
+def _version(txn: Mapping[str, Any]) -> int:
+    found = txn.get("version")
+    if type(found) is not int:
+        raise MalformedFile(
+            f"{table_log.LOG}: the batch of a query is no number: {shorten(repr(txn))}"
+        )
+    return found

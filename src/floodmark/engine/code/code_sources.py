@@ -5,6 +5,7 @@ The new code's state is not drawn: what it keeps is `check`'s to compare.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -146,5 +147,5 @@ def _told(judged: Judgement) -> Iterator[str]:
 def _not_compared(new: str, app: str) -> str:
     return (
         f"Only the sources of {app} and its session were compared. What it keeps and computes: "
-        f"`floodmark check {new} {app}`, when the plan is carried out."
+        f"`floodmark check {shlex.quote(new)} {shlex.quote(app)}`, when the plan is carried out."
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from floodmark.checkpoint.outline import ANSI, evaluating
+from floodmark.checkpoint.outline import ANSI, TIME_ZONE, evaluating
 from floodmark.rules.finding import Rule, Severity
 from floodmark.rules.restarts.comparison import Comparison, change_words
 from floodmark.rules.restarts.reason import Reason, Verdict, reason
@@ -31,7 +31,9 @@ def check(comparison: Comparison) -> Iterator[Reason]:
         return
     before, after = comparison.last.conf, comparison.new.conf
     for key in sorted(evaluating({**before, **after}) - {ANSI}):
-        if before.get(key) != after.get(key):
+        if key == TIME_ZONE and key not in before:
+            yield _zone_unknown(after[key])
+        elif before.get(key) != after.get(key):
             yield _changed(comparison, f"{change_words(key, before.get(key), after.get(key))}.")
 
 
@@ -53,6 +55,21 @@ def _ansi(comparison: Comparison) -> Iterator[Reason]:
         f'Keep it as it was: spark.conf.set("{ANSI}", "{before}"), or --conf {ANSI}={before}. If '
         "the new value is meant: --accept evaluation-settings-changed (`check`), --allow "
         "evaluation-settings-changed (`run`).",
+    )
+
+
+def _zone_unknown(now: str) -> Reason:
+    """Earlier releases noted a zone only where it was set: the machine's own is in no such note."""
+    return reason(
+        RULE,
+        Verdict.COMPATIBLE,
+        f"{TIME_ZONE} is {now}. What it was is not known: an earlier Floodmark wrote the note of "
+        "the last start, and noted a zone only where one was set.",
+        "the session",
+        why="The zone of the machine counted then. If it was another one, dates are parsed in "
+        "another zone from now on.",
+        do=f"Nothing, if the machine's zone was {now} as well. Else: --conf {TIME_ZONE}=ZONE.",
+        silent=True,
     )
 
 
