@@ -15,7 +15,7 @@ from typing import Any
 
 from patience import LIMIT, wait_until
 from ports import free_port
-from services.server import READY_LIMIT, Server, java
+from services.server import READY_WITHIN, Server, java
 
 PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 LOGIN_PASSWORD = "s3cr3t-of-ann"
@@ -197,7 +197,7 @@ class KafkaServer(Server):
         tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster}"]
         tool += ["--config", str(properties)]
         done = subprocess.run(
-            java(self._jars, *tool), capture_output=True, text=True, timeout=READY_LIMIT
+            java(self._jars, *tool), capture_output=True, text=True, timeout=READY_WITHIN
         )
         if done.returncode:
             raise RuntimeError(f"Kafka's storage was not formatted:\n{done.stdout}{done.stderr}")
@@ -233,7 +233,7 @@ def consumer_groups(jars: tuple[Path, ...], *arguments: str) -> str:
     """What kafka-consumer-groups prints."""
     name = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     done = subprocess.run(
-        java(jars, name, *arguments), capture_output=True, text=True, timeout=READY_LIMIT
+        java(jars, name, *arguments), capture_output=True, text=True, timeout=READY_WITHIN
     )
     if done.returncode:
         raise RuntimeError(f"kafka-consumer-groups failed:\n{done.stdout}{done.stderr}")
