@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from measure import Claims
+from measure import Claims, own_peak_memory_mb
 
 PROVIDERS = {
     "hdfs": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
@@ -148,7 +147,7 @@ def export(checkpoint: str) -> tuple[int, int]:
     files = open_files(checkpoint)
     with tempfile.TemporaryDirectory() as folder:
         rows = open_state(files, load(files)).export(f"{folder}/state.parquet")
-    return rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return rows, round(own_peak_memory_mb())
 
 
 def cold(what: str, checkpoint: str, customer: str = "") -> tuple[float, Any]:

@@ -11,7 +11,6 @@ back and compared.
 from __future__ import annotations
 
 import argparse
-import resource
 import shutil
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from measure import Claims, best
+from measure import Claims, best, own_peak_memory_mb
 from state_read import PARTITIONS, PROVIDERS, make, read_spark, session
 
 from floodmark import api
@@ -82,7 +81,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.one:
         api.repartition(*asked.one, partitions=GOAL, carrying=GO)
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+        print(own_peak_memory_mb())
         return
     compare(asked.keys)
 

@@ -131,6 +131,8 @@ def _scripts(results: Results) -> Iterator[str]:
                 f"Spark {where['pyspark']}, pyarrow {where['pyarrow']}.{load(where)} "
                 f"It ended {one['ended']}."
             )
+            if "note" in one:  # written by hand; the next run removes it
+                yield from ("", f"**Note.** {one['note']}")
 
 
 def load(where: dict[str, str]) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections import defaultdict
 from pathlib import Path
+
+import pytest
 
 from floodmark.connectors.registry import kinds
 from floodmark.connectors.sinks import FILE_SINK
@@ -173,3 +176,12 @@ def test_a_planner_is_given_what_it_reads_and_nothing_to_write_with() -> None:
     writing = {"write", "put", "create", "delete"}
     assert not writing & set(dir(Files))
     assert writing <= set(dir(WritableFiles))
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.stem for path in (ROOT / "tests" / "services").glob("*.py"))
+)
+def test_every_server_of_the_tests_can_be_imported(name: str) -> None:
+    """Fixtures import them late: else only tests with servers would see a wrong name."""
+    if name != "leash":  # a program, not a module
+        importlib.import_module(f"services.{name}")

@@ -131,6 +131,30 @@ def test_what_was_slow_once_is_measured_again() -> None:
     assert quick.ratio(2, lambda: 9.0, lambda: 1.0, 4.0) == 9.0
 
 
+def test_what_was_entered_by_hand_is_said() -> None:
+    benchmarks = _load("benchmarks", ROOT / "scripts" / "benchmarks.py")
+    kept = json.loads((ROOT / "docs" / "benchmarks.json").read_text())
+    kept["results"]["batches"]["note"] = "Entered by hand."
+    assert "\n\n**Note.** Entered by hand.\n" in benchmarks.page(kept)
+
+
+def test_a_process_does_not_count_the_memory_of_its_parent() -> None:
+    code = "from measure import own_peak_memory_mb as peak; print(peak())"
+    parent = (
+        "import subprocess, sys; held = b'x' * 300_000_000; "
+        f"subprocess.run([sys.executable, '-c', {code!r}], check=True)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", parent],
+        cwd=ROOT / "bench",
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    assert 5 < float(done.stdout) < 150
+
+
 def test_the_page_is_what_the_numbers_say() -> None:
     done = subprocess.run(
         [

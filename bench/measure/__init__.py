@@ -81,6 +81,15 @@ def peak_memory_mb() -> float:
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
 
 
+def own_peak_memory_mb() -> float:
+    """Of this process alone: what getrusage says begins with the peak of its parent."""
+    status = Path("/proc/self/status")
+    if not status.is_file():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    [line] = [line for line in status.read_text().splitlines() if line.startswith("VmHWM:")]
+    return int(line.split()[1]) / 1024
+
+
 def s3_server() -> Any:
     """A real S3 server on this machine, not started yet: that of the tests."""
     root = Path(__file__).parents[2]

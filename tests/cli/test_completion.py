@@ -13,6 +13,7 @@ from types import ModuleType
 import pytest
 
 from floodmark.cli.main import run
+from floodmark.errors import FloodmarkError
 
 VARIABLE = "_FLOODMARK_COMPLETE"
 ROOT = Path(__file__).parents[2]
@@ -73,8 +74,16 @@ def test_bash_itself_completes(tmp_path: Path) -> None:
     assert done.stdout.strip() == "undo", done.stderr
 
 
+def shell(fetched: ModuleType, name: str) -> tuple[Path, dict[str, str]]:
+    try:
+        found: tuple[Path, dict[str, str]] = fetched.shell(name)
+    except FloodmarkError as error:
+        pytest.skip(f"{name} is not here, and could not be fetched: {error.what}")
+    return found
+
+
 def said_by(fetched: ModuleType, name: str, script: str, folder: Path) -> str:
-    program, variables = fetched.shell(name)
+    program, variables = shell(fetched, name)
     place = folder / "script"
     place.write_text(script)
     path = f"{Path(FLOODMARK).parent}:{os.environ['PATH']}"
@@ -101,7 +110,7 @@ def test_fish_itself_completes(fetched: ModuleType, tmp_path: Path) -> None:
 @pytest.mark.services
 def test_zsh_itself_completes(fetched: ModuleType, tmp_path: Path) -> None:
     """Outside of its line editor: what the script would have it show is printed."""
-    unpacked = fetched.shell("zsh")[0].parents[1]
+    unpacked = shell(fetched, "zsh")[0].parents[1]
     asking = (
         f"module_path+=({unpacked}/usr/lib/*/zsh/*(N)); compdef() {{ registered=$2 }}\n"
         '_describe() { print -rl -- "${(@P)3}" }; eval "$(floodmark --completion zsh)"\n'
@@ -110,6 +119,41 @@ def test_zsh_itself_completes(fetched: ModuleType, tmp_path: Path) -> None:
     [found, registered] = said_by(fetched, "zsh", asking, tmp_path).splitlines()
     assert found.startswith("undo:Take back the last change")
     assert registered == "for floodmark"
+
+
+def test_a_machine_without_shells_has_its_other_servers(
+    fetched: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`make services` says what is missing, and `make test` goes on."""
+    monkeypatch.setattr(fetched, "FOLDER", tmp_path)
+    monkeypatch.setattr(fetched.shutil, "which", lambda _: None)
+    with pytest.raises(FloodmarkError, match="there is no fish"):
+        fetched.shell("fish")
+    for name in ("spark_connectors", "s3_server", "hdfs_server", "kafka_tools"):
+        monkeypatch.setattr(fetched, name, tuple)
+    for name in ("promtool", "postgres_programs"):
+        monkeypatch.setattr(fetched, name, lambda: tmp_path)
+    assert fetched.main() == 0
+
+
+def test_a_new_container_has_no_lists_of_packages_yet(
+    fetched: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ran: list[str] = []
+
+    def run(command: list[str], *_: object, **__: object) -> None:
+        ran.append(command[1])
+        if "update" not in ran:
+            raise FloodmarkError("Unable to locate package zsh")
+
+    monkeypatch.setattr(fetched, "_run", run)
+    monkeypatch.setattr(fetched.os, "geteuid", lambda: 0)
+    fetched._download(["zsh"], tmp_path)
+    assert ran == ["download", "update", "download"]
+    ran.clear()
+    monkeypatch.setattr(fetched.os, "geteuid", lambda: 1000)
+    with pytest.raises(FloodmarkError, match="Unable to locate"):
+        fetched._download(["zsh"], tmp_path)
 
 
 def test_the_manual_page_reads_well() -> None:

@@ -102,6 +102,6 @@ def test_on_a_terminal_a_bar_stands_below_what_is_said() -> None:
 
 def test_in_a_pipe_nothing_of_it_is_written() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", CODE], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", CODE], capture_output=True, text=True, check=True, timeout=300
     )
     assert (done.stdout, done.stderr) == ("done\n", "file 1\nfile 2\n")

@@ -474,7 +474,7 @@ def test_a_source_is_what_the_user_or_a_note_says_where_two_look_alike(
     said = _json(capsys, 0, "inspect", sales, "--source-kind", "0=eventhubs")
     assert (said["sources"][0]["kind"], said["could_be"]) == ("eventhubs", {})
     assert said["recognised"]["0"]["sureness"] == "certain"
-    for wrong in ("0=pulsar", "7=kafka", "kafka"):
+    for wrong in ("0=pulsar", "0=kafak", "0=unknown", "7=kafka", "kafka"):
         assert run(["inspect", str(sales), "--source-kind", wrong]) == 2
     assert "only kafka, eventhubs and python look alike" in capsys.readouterr().err
     note = {"sources": [{"kind": "eventhubs", "options": {}}], "next_batch": 0}

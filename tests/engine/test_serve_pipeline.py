@@ -51,7 +51,6 @@ def behind(server: Server, records: int) -> None:
 def test_lag_rises_and_falls_and_a_killed_batch_is_in_flight(
     kafka: KafkaServer, tmp_path: Path, drivers: list[Driver], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("served.WITHIN", 120.0)
     monkeypatch.setattr("floodmark.api.serving.LAG_EVERY", 0.5)
     topic = kafka.create_topic("orders", partitions=2)
     kafka.produce(topic, [str(number) for number in range(40)])

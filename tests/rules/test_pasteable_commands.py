@@ -124,9 +124,11 @@ def test_a_saved_plan_is_accepted_where_it_is_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = damaged("commits-ahead", tmp_path / "checkpoint")
-    plan = str(tmp_path / "plan.json")
+    plan = str(tmp_path / "it's a plan.json")
     assert run(["repair", str(place), "--out", plan]) == 0
-    capsys.readouterr()
+    *_, again = capsys.readouterr().out.strip().splitlines()
+    options = shlex.split(again.partition("Plan it again with ")[2])
+    assert options == ["--accept", "repeats", "--out", plan]
     assert run(["apply", plan]) == 4
     told = capsys.readouterr().err
     assert "Plan it again with --accept repeats" in told

@@ -172,7 +172,8 @@ def _ending(change: Change, out: str | None) -> str:
     accept = "".join(f"--accept {name} " for name in change.plan.unaccepted)
     saved = f" It is saved: floodmark apply {shlex.quote(out)}" if out else ""
     if accept and out:
-        saved = f" It is saved as it is, and not applied so: plan it again with {accept}--out {out}"
+        again = f"{accept}--out {shlex.quote(out)}"
+        saved = f" It is saved, but cannot be applied as it is. Plan it again with {again}"
     return f"Nothing has been changed. Carry it out with {accept}--execute.{saved}"
 
 

@@ -151,7 +151,8 @@ def said_kind(name: str) -> str | None:
     named = name.strip().lower()
     alike = any(kind.looks_like and named in (kind.name, *kind.looks_like) for kind in _each())
     # JSON of any form can be that of a source written in Python.
-    return named if alike or (named != UNKNOWN and kind_named(named).any_form) else None
+    known = kind_named(named)
+    return named if alike or (known is not _UNKNOWN and known.any_form) else None
 
 
 def about(source: SourceOffset) -> SourceKind:

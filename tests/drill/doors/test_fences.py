@@ -87,7 +87,10 @@ except PermissionError as error:
 def test_the_first_file_of_a_worker_is_refused_at_once(tmp_path: Path) -> None:
     """tempfile has a lock, under which it writes: asked in the hook, it would wait for itself."""
     ended = subprocess.run(
-        [sys.executable, "-c", WRITING, "/nowhere/sink"], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", WRITING, "/nowhere/sink"],
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert "does not carry this out: open /nowhere/sink" in ended.stdout
 
