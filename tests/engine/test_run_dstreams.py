@@ -501,15 +501,16 @@ def _computed_once(spark: Any) -> None:
         calls.add(1)
         return number
 
-    counted = udf(count, "long")
+    counted = udf(count, "long", useArrow=False)
     cut = floodmark.truncate_lineage(every=2)
     frame = spark.range(10).select(counted("id").alias("n"))
-    frame = cut(frame.groupBy("n").count().select("n"))
-    assert calls.value == 0
-    assert cut.depth > 2
-    frame = cut(frame.groupBy("n").count().select("n"))
-    assert calls.value == 10
-    assert cut.depth == 1
+    seen = []
+    for _ in range(2):
+        frame = cut(frame.groupBy("n").count().select("n"))
+        seen.append((calls.value, cut.depth))
+    assert [called for called, _ in seen] == [0, 10]
+    assert seen[0][1] > 2
+    assert seen[1][1] == 1
     assert frame.count() == 10
     assert calls.value == 10
 

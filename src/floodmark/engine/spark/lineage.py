@@ -164,7 +164,8 @@ def lineage_depth(data: Any) -> int:
 
 
 def _is_frame(data: Any) -> bool:
-    return hasattr(data, "sparkSession") and hasattr(data, "rdd")
+    # Not by its `rdd`: to ask whether it has one is to make it.
+    return hasattr(data, "sparkSession") and hasattr(data, "_jdf")
 
 
 def _context_of(data: Any) -> Any:
