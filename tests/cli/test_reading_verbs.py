@@ -351,7 +351,7 @@ def test_colour_only_on_a_terminal_without_no_color(monkeypatch: pytest.MonkeyPa
 
 
 def test_paragraphs_are_as_wide_as_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((60, 24)))
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_, **__: os.terminal_size((60, 24)))
     for is_terminal, widest in ((True, 60), (False, 96)):
         monkeypatch.setattr("sys.stdout.isatty", lambda on=is_terminal: on, raising=False)
         lines = words.wrapped("  why  ", "Spark refuses. " * 30, 96)
