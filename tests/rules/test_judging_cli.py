@@ -60,7 +60,7 @@ def test_a_plan_names_all_that_carries_it_out(sales, tmp_path, capsys):
     assert run(["repair", str(sales), "--out", plan]) == 0
     said = capsys.readouterr().out
     assert "Carry it out with --accept repeats --execute." in said
-    assert f"plan it again with --accept repeats --out {plan}" in said
+    assert f"Plan it again with --accept repeats --out {plan}" in said
     assert run(["apply", plan, "--execute"]) != 0
     capsys.readouterr()
     assert run(["repair", str(sales), "--accept", "repeats", "--out", plan]) == 0
