@@ -1,14 +1,14 @@
-"""Every exception of the project, its words and its exit status.
+"""Defines every exception of the project, its words and its exit status.
 
-An error is three things: what went wrong and where, why, and what to do next.
-The command line prints them in that order; nothing else decides an exit status.
+An error has three parts: what went wrong and where, why, and what to do next. The command line
+prints them in that order; nothing else decides an exit status.
 """
 
 from __future__ import annotations
 
 from floodmark.visible import visible
 
-# Nobody reads more, and a stranger's file may be quoted.
+# Nobody reads more, and the text may quote a stranger's file.
 _LONGEST = 20_000
 
 
@@ -17,9 +17,9 @@ def _cut(text: str) -> str:
 
 
 class FloodmarkError(Exception):
-    """The root of them all. `status` is the exit status that the command line gives.
+    """The root of all exceptions. `status` is the exit status of the command line.
 
-    Its words are without secrets, and as `str` without control characters, whoever logs them.
+    Its words contain no secrets, and its `str` no control characters, whoever logs it.
     """
 
     status = 1
@@ -31,7 +31,7 @@ class FloodmarkError(Exception):
         super().__init__(self.what)
 
     def name_file(self, path: str) -> None:
-        """Puts a file before the words, unless they tell of it already."""
+        """Put a file before the words, unless they already name it."""
         if path not in self.what:
             self.what = f"{path}: {self.what}"
             self.args = (self.what,)
@@ -41,7 +41,7 @@ class FloodmarkError(Exception):
 
 
 class NoAnswer(FloodmarkError):
-    """The question is clear and the answer is no."""
+    """The question is clear, and the answer is no."""
 
     status = 1
 
@@ -53,21 +53,21 @@ class WrongUse(FloodmarkError):
 
 
 class NotACheckpoint(FloodmarkError):
-    """The place can be read, and is something else."""
+    """The location can be read, but is something else."""
 
     status = 3
 
 
 class CannotRead(FloodmarkError):
-    """Storage did not give what was asked of it."""
+    """Storage did not give what was requested."""
 
     status = 3
     may_come = True
-    """Asked again, storage may give it: what is not known must not count as lost or damaged."""
+    """Storage may give it later: until then it must not count as lost or damaged."""
 
 
 class FileGone(CannotRead):
-    """A file is not there: never was, or a running query purged it after we listed it."""
+    """A file does not exist: it never did, or a running query purged it after the listing."""
 
     may_come = False
 
@@ -81,23 +81,23 @@ class PartitionsMissing(StateFileMissing):
 
 
 class ContentLost(CannotRead):
-    """A repository does not have what one of its snapshots names."""
+    """A repository does not have content that one of its snapshots names."""
 
 
 class NotThere(CannotRead):
-    """The folder that was asked for does not exist."""
+    """The requested folder does not exist."""
 
     may_come = False
 
 
 class OverLimit(CannotRead):
-    """It is larger, or would grow larger, than what is read of its kind."""
+    """A file is larger, or would grow larger, than the limit of its kind."""
 
     may_come = False
 
 
 class UnsafePath(CannotRead):
-    """A name leads out of the place that it belongs to, or a link does."""
+    """A name or a link leads out of the location that it belongs to."""
 
     may_come = False
 
@@ -109,7 +109,7 @@ class MalformedFile(FloodmarkError):
 
 
 class UnknownVersion(MalformedFile):
-    """The file says a version that is newer than what this release reads."""
+    """The file has a newer version than this release can read."""
 
     def __init__(self, found: str, newest: str, writer: str = "Spark") -> None:
         super().__init__(
@@ -122,19 +122,19 @@ class UnknownVersion(MalformedFile):
 
 
 class UnknownProvider(FloodmarkError):
-    """The state is kept by a class that is not Spark's own."""
+    """A class that is not Spark's own keeps the state."""
 
     status = 3
 
 
 class CannotOutline(FloodmarkError):
-    """Spark does not take the new code, or not without its data."""
+    """Spark does not accept the new code, or not without its data."""
 
     status = 2
 
 
 class BatchPurged(FloodmarkError):
-    """The batch was there once; Spark has removed it since, or it never was."""
+    """The batch's entries are gone: Spark has removed them, or there were none."""
 
     status = 1
 
@@ -144,17 +144,17 @@ class StatePurged(BatchPurged):
 
 
 class Refused(FloodmarkError):
-    """It could be done, and would hurt: nothing was changed."""
+    """The change is possible but harmful: nothing was changed."""
 
     status = 4
 
 
 class NotReachable(Refused):
-    """What a start needs does not answer now; time alone may mend that."""
+    """A system that a start needs does not answer now; waiting may be enough."""
 
 
 class StalePlan(Refused):
-    """The checkpoint is not any more what the plan was made for."""
+    """The checkpoint has changed since the plan was made."""
 
 
 class EditedPlan(Refused):
@@ -162,7 +162,7 @@ class EditedPlan(Refused):
 
 
 class Unfinished(Refused):
-    """An earlier change of this place stopped midway and has to be finished or undone."""
+    """An earlier change of this checkpoint stopped midway and has to be finished or undone."""
 
 
 class InUse(Refused):
@@ -170,32 +170,32 @@ class InUse(Refused):
 
 
 class NotEmpty(Refused):
-    """The place for a new checkpoint holds something already."""
+    """The location for a new checkpoint is not empty."""
 
 
 class WouldLose(Refused):
-    """It could be done, and records or state would be lost or counted twice."""
+    """The change is possible, but would lose records or state, or count them twice."""
 
     accept: tuple[str, ...] = ()
-    """What `--accept` has to name, where nothing else is missing."""
+    """The names for `--accept`, where nothing else is missing."""
 
 
 class NotCarried(Refused):
-    """The state of the old code has no one meaning for the new."""
+    """The state of the old code has no single meaning for the new code."""
 
 
 class CannotWrite(Refused):
-    """Storage did not take the very first file: nothing was changed."""
+    """Storage did not accept the very first file: nothing was changed."""
 
 
 class StoppedMidway(FloodmarkError):
-    """It began and did not finish; `do` says how to go on."""
+    """The work began and did not finish; `do` says how to continue."""
 
     status = 5
 
 
 class FailedForGood(StoppedMidway):
-    """It fails in the same way each time: starting again does not help, somebody has to act."""
+    """The work fails in the same way each time: a restart does not help, somebody has to act."""
 
     status = 1
 

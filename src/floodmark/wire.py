@@ -15,7 +15,7 @@ _PLAIN = frozenset({str, int, bool, float})
 
 
 def to_wire(value: Any) -> Any:
-    """The value as plain JSON data. A field named `x_` comes out as `x`."""
+    """Return the value as plain JSON data; a field named `x_` becomes `x`."""
     if value is None or type(value) in _PLAIN:
         return value
     if isinstance(value, enum.Enum):
@@ -35,5 +35,5 @@ def _names(kind: type) -> tuple[tuple[str, str], ...]:
 
 
 def dumps(value: Any, indent: int | None = 2) -> str:
-    """JSON text; what could steer a terminal is escaped, and the data is the same."""
+    """Return JSON text; characters that could control a terminal are escaped, the data is equal."""
     return json_visible(json.dumps(to_wire(value), indent=indent, ensure_ascii=False))

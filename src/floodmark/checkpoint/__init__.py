@@ -1,1 +1,1 @@
-"""A checkpoint's files as data. Pure: bytes in, frozen dataclasses out, nothing opened."""
+"""Turns a checkpoint's files into data. Pure: bytes in, frozen dataclasses out, nothing opened."""

@@ -1,7 +1,7 @@
 """The commit log: one file per finished batch, written after the sink.
 
-A batch in the offset log but not here was planned and maybe half done;
-Spark runs it again on restart. Formats v1 to v3 are described in docs/format.md.
+If a batch is in the offset log but not here, Spark planned it and may have done a part of it. Spark
+runs it again on restart. docs/format.md describes the formats v1 to v3.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def render_commit(entry: CommitEntry) -> bytes:
 
 
 def with_state_ids(entry: CommitEntry, ids: StateIds | None) -> CommitEntry:
-    """The entry with other unique ids, or None: with none, as state of format 1 has it."""
+    """Return the entry with other unique ids; with None it has none, as state format 1 needs."""
     body = entry.text.partition("\n")[2].split("\n", 1)[0]
     fields = parse_json_object(body, "the commit") if body.strip() else {}
     fields.pop("stateUniqueIds", None)

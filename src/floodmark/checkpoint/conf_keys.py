@@ -1,4 +1,4 @@
-"""Spark's settings that a checkpoint pins or that tell how its state is written: their names."""
+"""Names of Spark's settings: those that a checkpoint pins, and those that sessions start with."""
 
 from __future__ import annotations
 
@@ -19,3 +19,9 @@ DEFAULT_CHECKPOINT_LOCATION = "spark.sql.streaming.checkpointLocation"
 RETAINED_BATCHES = "spark.sql.streaming.minBatchesToRetain"
 FILE_MANAGER_CLASS = "spark.sql.streaming.checkpointFileManagerClass"
 PARQUET_TIMES = "spark.sql.parquet.outputTimestampType"
+MASTER = "spark.master"
+UI_ENABLED = "spark.ui.enabled"
+JARS = "spark.jars"
+DRIVER_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+CODEC = "spark.io.compression.codec"
+REMOTE = "spark.remote"

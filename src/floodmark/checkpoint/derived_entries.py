@@ -1,7 +1,7 @@
-"""Log entries that can be told from what is left of the others.
+"""Rebuilds lost log entries from the entries that are left.
 
-Spark plans batch N + 1 only when batch N is committed, and writes into its entry the watermark
-that the commit had handed on: so a lost commit is known from the entry after it.
+Spark plans batch N + 1 only when batch N is committed, and writes into its entry the watermark that
+the commit had handed on. So the entry after a lost commit tells what the commit said.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TIME = re.compile(r'("batchTimestampMs":)(\d+)')
 
 
 def derived_commit(checkpoint: Checkpoint, batch: int) -> bytes | None:
-    """commits/<batch>, for a batch that finished; None where it cannot be known."""
+    """Return the bytes of commits/<batch> for a finished batch, or None if they cannot be known."""
     planned, after = checkpoint.offsets.get(batch), checkpoint.offsets.get(batch + 1)
     if planned is None:
         return None
@@ -52,12 +52,15 @@ def _fields(like: CommitEntry | None) -> dict[str, Any]:
 
 
 def _watermark(entry: OffsetEntry) -> int:
-    # Of the newest batch only its own is known: never ahead of what was handed on.
+    # For the newest batch only its own watermark is known. The next one is never smaller.
     return entry.metadata.batch_watermark_ms if entry.metadata else 0
 
 
 def _unique_ids(checkpoint: Checkpoint, batch: int) -> dict[str, list[list[str]]] | None:
-    """Of the state's files, where each store has one of that version; {} for plain names."""
+    """Return the unique ids of the batch's state files; {} if the names have no ids.
+
+    None means that a store has no file of that version, or several.
+    """
     found: dict[tuple[int, int, str], set[str | None]] = defaultdict(set)
     for file in checkpoint.state_files:
         if file.version == batch + 1:
@@ -81,8 +84,9 @@ def _unique_ids(checkpoint: Checkpoint, batch: int) -> dict[str, list[list[str]]
 
 
 def stand_in(checkpoint: Checkpoint, batch: int) -> bytes | None:
-    """For offsets/<batch>, whose successor is committed: Spark opens it, and takes nothing
-    from it but that it is not later than the one after.
+    """Return bytes that can stand for offsets/<batch>, if the batch after it is logged.
+
+    Spark opens this entry and checks only that it is not later than the one after it.
     """
     after = checkpoint.offsets.get(batch + 1)
     if after is None:

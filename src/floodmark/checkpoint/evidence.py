@@ -1,6 +1,6 @@
-"""What the doctor judges by: a checkpoint and facts of files that the model leaves out.
+"""Holds what the doctor judges by: a checkpoint, and facts of files that the model leaves out.
 
-Storage gathers it, the rules read it; neither knows the other.
+Storage gathers it and the rules read it; neither knows the other.
 """
 
 from __future__ import annotations
@@ -37,68 +37,68 @@ _PROVIDERS = {"HDFSBackedStateStoreProvider": "hdfs", "RocksDBStateStoreProvider
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a file cannot be understood."""
+    """The reason why a file cannot be understood."""
 
     reason: str
     newer: bool = False
-    """It says a format version that this release does not know."""
+    """Whether the file names a format version that this release does not know."""
     empty: bool = False
 
 
 class NotedStart(NamedTuple):
-    """Who started a query here."""
+    """One start of a query here, as floodmark noted it."""
 
     path: str
     query_id: str
     run_id: str
     note: Mapping[str, Any] = _NOTHING
-    """All that was noted of it."""
+    """The whole note of the start."""
 
 
 @dataclass(frozen=True)
 class Evidence:
     checkpoint: Checkpoint
-    """With every batch that is still logged."""
+    """The checkpoint, with every batch that is still logged."""
     places: tuple[str, ...] = ()
-    """The checkpoint's own location, in each way that Spark may have written it."""
+    """The checkpoint's own location, in each spelling that Spark may have used."""
     now_ms: int = 0
     faults: Mapping[str, Fault] = field(default_factory=lambda: _NOTHING)
     """Files that were read and do not parse."""
     positions: Mapping[int, tuple[SourceOffset, ...]] = field(default_factory=lambda: _NOTHING)
-    """Where each source stands after each batch, as far as it can be understood."""
+    """The position of each source after each batch, as far as it can be understood."""
     snapshots: Mapping[str, tuple[FileInfo, ...]] = field(default_factory=lambda: _NOTHING)
     """Zip → the SSTs and logs it names."""
     disagreeing: frozenset[str] = frozenset()
     """Files whose hidden `.crc` side file does not match their bytes."""
     cures: Mapping[str, bytes] = field(default_factory=lambda: _NOTHING)
-    """Such a file → the bytes it had, where its side file tells which bit flipped."""
+    """File in `disagreeing` → its original bytes, if the side file shows which bit flipped."""
     altered: frozenset[str] = frozenset()
-    """Such files where the side file itself is sound, so the file is not what Spark wrote."""
+    """Files in `disagreeing` whose side file is sound: Spark did not write these bytes."""
     checksums: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    """State files that Spark's own checksum does not match: how."""
+    """State file → how it disagrees with Spark's own checksum."""
     schemas: frozenset[str] = frozenset()
     """State schema files that were read and are sound."""
     seen_files: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     """File source → the newest entry of its log."""
     read_data: bool = False
-    """State files were read in full."""
+    """Whether state files were read in full."""
     strays: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    """State files, or folders of RocksDB stores, with keys of another partition: how."""
+    """State file or folder of a RocksDB store → how its keys belong to another partition."""
     outside: LiveAnswers | None = None
-    """What the sources and the sink say, where they were asked."""
+    """The answers of the sources and the sink; None if they were not asked."""
     starts: tuple[NotedStart, ...] = ()
     """The starts that floodmark has noted, oldest first."""
     codecs: frozenset[str] = frozenset()
-    """What the state files that the next start reads are packed with, by their first bytes; looked
-    at only where the entries disagree on it."""
+    """The codecs of the state files that the next start reads, by their first bytes. They are
+    looked at only if the entries disagree about the codec."""
     lineages: Mapping[str, Steps] = field(default_factory=lambda: _NOTHING)
-    """Changelog → the versions that it continues, where the commits do not tell of them all."""
+    """Changelog → the versions that it continues, if the commits do not name them all."""
     keyed: frozenset[int] = frozenset()
-    """Operators whose state has keys, by its schema: those have a partition for each task."""
+    """Operators whose state schema has keys: these have a partition for each task."""
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
-        """Of the checkpoint's own files: what changes have kept is not to be judged."""
+        """The sizes of the checkpoint's own files, without the files that floodmark keeps."""
         return {
             file.path: file.size
             for file in self.checkpoint.files
@@ -107,18 +107,19 @@ class Evidence:
 
     @property
     def left_open(self) -> str:
-        """What the doctor's silence does not vouch for, in words."""
+        """What the doctor did not look at, in words."""
         checkpoint = self.checkpoint
         if checkpoint.dstreams is not None:
             unread = checkpoint.dstreams.rdds and not self.read_data
-            return "Saved RDDs were not opened: --read-data does." if unread else ""
+            return "Saved RDDs were not opened; --read-data opens them." if unread else ""
         if checkpoint.state_files or checkpoint.committed_batch is None:
-            return "" if self.read_data else "State files were not opened: --read-data does."
+            unread = not self.read_data
+            return "State files were not opened; --read-data opens them." if unread else ""
         if self.starts or checkpoint.state_operators or not checkpoint.complete:
             return ""
         return (
-            "There is no state folder, which is right only for a query without state: any other "
-            "fails (Spark 4.2: STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY)."
+            "There is no state folder. That is right only for a query without state; any other "
+            "query fails (Spark 4.2: STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY)."
         )
 
     @cached_property
@@ -147,15 +148,15 @@ class Evidence:
 
     @property
     def begins_after(self) -> int | None:
-        """The batch at whose end the next one begins; None where it is the first."""
+        """The batch after which the next one begins; None if the next one is the first."""
         batch = self.next_batch
         return None if not batch else batch - 1
 
     @property
     def asked_sources(self) -> Iterator[tuple[str, SourceOffset, LiveAnswers]]:
-        """Where the next batch begins in each source: the log's entry, the position, the answers.
+        """For each source: the log entry, the position where the next batch begins, the answers.
 
-        None where the real sources were not asked, or where the next batch is the first.
+        Empty if the real sources were not asked, or if the next batch is the first.
         """
         batch = self.begins_after
         if self.outside is not None and batch is not None:
@@ -164,7 +165,9 @@ class Evidence:
 
     @cached_property
     def deciding(self) -> frozenset[str]:
-        """What Spark opens at a start: the newest two offset entries, the newest commit."""
+        """The entries that Spark opens at a start: the newest two offset entries, the newest
+        commit.
+        """
         latest, committed = self.checkpoint.latest_batch, self.checkpoint.committed_batch
         found = set()
         if latest is not None:
@@ -213,7 +216,7 @@ class Evidence:
         return frozenset((state & wrong) | empty | hollow)
 
     def is_whole(self, version: int) -> bool:
-        """Every store can be rebuilt to a version, if need be from an older snapshot."""
+        """Whether every store can be rebuilt to a version, also from an older snapshot."""
         return not any(need.missing for need in self._sound_state.chains(version))
 
     @cached_property
@@ -232,19 +235,23 @@ class Evidence:
 
     @cached_property
     def state_is_to_be_had(self) -> bool:
-        """From an older snapshot, or by going back to a batch that is whole."""
+        """Whether the state can be rebuilt from an older snapshot or by going back to a whole
+        batch.
+        """
         return self.is_whole(self.next_batch or 0) or self.way_back is not None
 
     @cached_property
     def way_back(self) -> int | None:
-        """The batch after which the stream can go on; -1 where its very first is to be planned."""
+        """The batch after which the stream can go on; -1 if its very first batch must be
+        planned.
+        """
         checkpoint = self.checkpoint
         if not checkpoint.commit_ids and checkpoint.offset_ids == (0,):
             return -1
         return self.last_whole_batch
 
     def can_mend_entry(self, path: str) -> bool:
-        """A torn entry of a log: derived from its neighbours, or left behind by going back."""
+        """Whether a torn log entry can be derived from its neighbours, or dropped by going back."""
         entry = log_entry(path)
         if entry is None:
             return False
@@ -256,7 +263,10 @@ class Evidence:
         return newest or derived_commit(checkpoint, batch) is not None
 
     def written_with(self, key: str) -> str | None:
-        """The value of a setting that the state files themselves prove, if some entry says it."""
+        """Return the value of a setting that the state files themselves prove.
+
+        None if no log entry has that value, or if the files prove none.
+        """
         entries = self.checkpoint.offsets.values()
         said = {entry.metadata.conf.get(key, "") for entry in entries if entry.metadata}
         if key == STATE_CODEC:
@@ -273,7 +283,8 @@ class Evidence:
     def rate_starts(self) -> Mapping[str, int]:
         """Rate source → the latest moment, in ms, at which it can have begun.
 
-        An offset is the seconds since then, asked for right before the entry's own time.
+        An offset is the number of seconds since that moment. Spark asks for it right before the
+        time of the entry.
         """
         found: dict[str, int] = {}
         for batch, sources in self.positions.items():
@@ -295,7 +306,9 @@ class Evidence:
 
     @cached_property
     def leftovers(self) -> tuple[FileInfo, ...]:
-        """Temporary files that nobody writes any more: a running query has some at any time."""
+        """Temporary files that nobody writes any more. A running query always has some of its
+        own.
+        """
         checkpoint = self.checkpoint
         entries = [
             self.mtimes.get(path) or 0
@@ -308,22 +321,8 @@ class Evidence:
         return tuple(file for file in self.temporary if (file.mtime_ms or 0) < before)
 
 
-def side_file(path: str) -> str:
-    """Where Hadoop keeps a local file's checksums: `.NAME.crc` beside it."""
-    folder, slash, name = path.rpartition("/")
-    return f"{folder}{slash}.{name}.crc"
-
-
-def main_file(path: str) -> str | None:
-    """The file that a side file is of; None for every other name."""
-    folder, slash, name = path.rpartition("/")
-    if not (name.startswith(".") and name.endswith(".crc") and len(name) > 5):
-        return None
-    return f"{folder}{slash}{name[1:-4]}"
-
-
 def log_entry(path: str) -> tuple[str, int] | None:
-    """(`offsets` or `commits`, batch) of a log entry's path."""
+    """Return (`offsets` or `commits`, batch) for a log entry's path."""
     folder, _, name = path.partition("/")
     batch = batch_id(name) if folder in (OFFSETS, COMMITS) and name else None
     return None if batch is None else (folder, batch)

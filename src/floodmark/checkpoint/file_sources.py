@@ -1,7 +1,7 @@
-"""Says which sources of a batch are file sources, by all that tells it. Pure.
+"""Finds the file sources of a batch, from all that shows their kind. Pure.
 
-A list of seen files is written anew by `repair`, so a form that others can write is not enough:
-a source written in Python may count in `logOffset` as well, and keeps no list.
+`repair` writes a new list of seen files, so an offset form that other sources can write is not
+enough: a source written in Python may also count in `logOffset`, and keeps no list.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from floodmark.connectors.source import SourceOffset, Sureness, Traces
 
 
 def file_sources(evidence: Evidence, batch: int) -> Iterator[SourceOffset]:
-    """The sources that keep a list of files, as they stand after a batch."""
+    """Yield the sources that keep a list of files, with their positions after a batch."""
     for at, source in enumerate(evidence.positions.get(batch, ())):
         if not about(source).lists_files or source.offset is None:
             continue
@@ -27,7 +27,7 @@ def file_sources(evidence: Evidence, batch: int) -> Iterator[SourceOffset]:
         )
         if found is None or found.sureness is not Sureness.CERTAIN:
             continue
-        # A bare number is an entry only by the list beside it, which may be an earlier source's.
+        # A bare number is an entry only beside a list, which can be an earlier source's.
         tells = has_list and type(source.offset) is not int
         if tells or not _is_of_others(_noted_kind(evidence, source.id, at)):
             yield source
@@ -46,7 +46,7 @@ def _noted_kind(evidence: Evidence, source: str, at: int) -> str:
 
 
 def _is_of_others(noted: str) -> bool:
-    """The last start read something else than files there."""
+    """Whether the last start read something other than files there."""
     if not noted:
         return False
     kind = kind_of_format(noted)

@@ -1,6 +1,6 @@
-"""Which file is what: the names in a checkpoint folder, and nothing of their content.
+"""Recognises the files of a checkpoint folder by their names, without their content.
 
-Everything is told from a path relative to the checkpoint, with `/` between its parts.
+Every path is relative to the checkpoint, with `/` between its parts.
 """
 
 from __future__ import annotations
@@ -21,14 +21,20 @@ NOTES = "_floodmark"
 STARTS = f"{NOTES}/starts"
 FLOW_CHECKPOINTS = "_checkpoints"
 START_FILE = f"{NOTES}/start.json"
-"""Where sources begin that take their place as an option: `upgrade --without-state` writes it."""
+"""The start positions of sources that take them as an option; `upgrade --without-state` writes
+this file."""
 DEFAULT_STORE = "default"
 JOIN_SIDES = ("left", "right")
 JOIN_COUNTS, JOIN_VALUES = "keyToNumValues", "keyWithIndexToValue"
 JOIN_TIMED_VALUES = "keyWithTsToValues"
 JOIN_STORES = tuple(f"{side}-{kind}" for side in JOIN_SIDES for kind in (JOIN_COUNTS, JOIN_VALUES))
-"""A join's stores, in the order in which a commit names their unique ids."""
+"""The stores of a join, in the order in which a commit names their unique ids."""
 SIZE_UNKNOWN = -1
+OPERATOR_METADATA, STATE_SCHEMA = "_metadata", "_stateSchema"
+"""Folders of an operator: its metadata, and the schemas of its rows."""
+CHECKSUM = ".crc"
+PROGRESS = "progress.jsonl"
+"""In the notes: a line for each batch."""
 
 _STATE_FILE = re.compile(
     r"(?P<version>\d{1,18})(?:_(?P<unique_id>[^/]+?))?\.(?P<kind>delta|snapshot|zip|changelog)"
@@ -43,7 +49,7 @@ class FileInfo(NamedTuple):
 
     path: str
     size: int
-    """`SIZE_UNKNOWN` where only names were asked for."""
+    """`SIZE_UNKNOWN` if only names were asked for."""
     mtime_ms: int | None = None
 
 
@@ -66,14 +72,14 @@ class StateFile:
 
 
 def batch_id(name: str) -> int | None:
-    """The batch of a log file's name. Spark ignores every name that is not a plain number."""
+    """Return the batch of a log file's name. Spark ignores names that are not plain numbers."""
     if name.isascii() and name.isdecimal() and len(name) < 19 and (name[0] != "0" or name == "0"):
         return int(name)
     return None
 
 
 def batch_ids(files: Iterable[FileInfo], log: str) -> tuple[int, ...]:
-    """The batches of `offsets` or `commits`, lowest first."""
+    """Return the batches of `offsets` or `commits`, lowest first."""
     prefix = log + "/"
     start = len(prefix)
     return tuple(
@@ -86,13 +92,13 @@ def batch_ids(files: Iterable[FileInfo], log: str) -> tuple[int, ...]:
 
 
 def source_ids(files: Iterable[FileInfo]) -> tuple[str, ...]:
-    """The sources that keep something of their own, by index or by name."""
+    """Return the ids of the sources that keep files of their own, by index or by name."""
     found = {parts[1] for file in files if (parts := file.path.split("/"))[0] == SOURCES}
     return tuple(sorted(found, key=lambda name: (batch_id(name) is None, batch_id(name), name)))
 
 
 def names_in(files: Iterable[FileInfo], folder: str) -> tuple[str, ...]:
-    """The names right under a folder, hidden ones left out."""
+    """Return the names right under a folder, without hidden ones."""
     prefix = folder.rstrip("/") + "/"
     return tuple(
         rest
@@ -104,7 +110,7 @@ def names_in(files: Iterable[FileInfo], folder: str) -> tuple[str, ...]:
 
 
 def parse_state_file(path: str, size: int = 0) -> StateFile | None:
-    """`state/<operator>/<partition>[/<store>]/<version>[_<unique id>].<kind>`, or None."""
+    """Parse `state/<operator>/<partition>[/<store>]/<version>[_<unique id>].<kind>`, or None."""
     parts = path.split("/")
     if parts[0] != STATE or len(parts) not in (4, 5):
         return None
@@ -128,7 +134,7 @@ def state_files(files: Iterable[FileInfo]) -> tuple[StateFile, ...]:
 
 
 def store_folder(operator: int, partition: int, store: str = DEFAULT_STORE) -> str:
-    """Where a store's files lie; the default store adds no level."""
+    """Return the folder of a store's files; the default store adds no level."""
     base = f"{STATE}/{operator}/{partition}"
     return base if store == DEFAULT_STORE else f"{base}/{store}"
 
@@ -136,8 +142,8 @@ def store_folder(operator: int, partition: int, store: str = DEFAULT_STORE) -> s
 def operator_metadata_paths(
     files: Iterable[FileInfo], operator: int, batch: int | None = None
 ) -> list[str]:
-    """Where an operator describes itself: the newest v2 file up to a batch, then v1's."""
-    base = f"{STATE}/{operator}/_metadata"
+    """Return the files that describe an operator: the newest v2 file up to a batch, then v1's."""
+    base = f"{STATE}/{operator}/{OPERATOR_METADATA}"
     paths = {file.path for file in files if file.path.startswith(base)}
     versions = sorted(
         found
@@ -155,5 +161,29 @@ def is_dstreams_checkpoint(name: str) -> bool:
 
 
 def is_temporary(name: str) -> bool:
-    """A write that never finished: Spark neither reads nor removes it."""
+    """Whether the name is of a write that never finished: Spark neither reads nor removes it."""
     return _TEMPORARY.fullmatch(name) is not None
+
+
+def schema_file(operator: int, store: str) -> str:
+    """Return where Spark writes a store's schema in the formats with one file for all versions."""
+    return f"{store_folder(operator, 0, store)}/{OPERATOR_METADATA}/schema"
+
+
+def side_file(path: str) -> str:
+    """Return the path of a local file's checksums: Hadoop puts `.NAME.crc` beside it."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}.{name}{CHECKSUM}"
+
+
+def main_file(path: str) -> str | None:
+    """Return the file that a side file belongs to; None for every other name."""
+    folder, slash, name = path.rpartition("/")
+    if not (name.startswith(".") and name.endswith(CHECKSUM) and len(name) > 5):
+        return None
+    return f"{folder}{slash}{name[1:-4]}"
+
+
+def checksum_file(path: str) -> str:
+    """Return the path of Spark 4.1's own checksum of a state file: `NAME.crc` beside it."""
+    return f"{path}{CHECKSUM}"

@@ -1,4 +1,4 @@
-"""What the real sources and the sink answered about a checkpoint, for the rules to judge."""
+"""Holds what the real sources and the sink answered about a checkpoint, for the rules."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
 class Bounds(NamedTuple):
-    """What a Kafka cluster has of a partition."""
+    """The offsets that a Kafka cluster has of one partition."""
 
     earliest: int
     end: int
-    """The next offset to be written: records of open transactions lie before it."""
+    """The next offset to be written. Records of open transactions lie before it."""
     stable: int | None = None
-    """Where the first open transaction begins, else the end; None: nobody asked for it."""
+    """The start of the first open transaction, else the end; None if nobody asked for it."""
 
     def readable(self, committed: bool) -> int:
-        """Where reading stops now, for a stream that reads committed records alone or all."""
+        """Return where reading stops now, for a stream of committed records only or of all."""
         return self.stable if committed and self.stable is not None else self.end
 
 
 @dataclass(frozen=True)
 class TableLog:
-    """A Delta table that is read."""
+    """The log of a Delta table that the query reads."""
 
     place: str
     id: str | None
@@ -34,27 +34,27 @@ class TableLog:
     last: int
     """The versions that its log still holds; -1 for a table without a log."""
     gone: tuple[str, ...] = ()
-    """Data files that the next batch reads and that were vacuumed."""
+    """Vacuumed data files that the next batch reads."""
 
 
 @dataclass(frozen=True)
 class SnapshotLine:
-    """An Iceberg table that is read."""
+    """The snapshots of an Iceberg table that the query reads."""
 
     place: str
     line: tuple[int, ...]
-    """Its snapshots, from the current one back by parents, as far as they are there."""
+    """Its snapshots: the current one, its parent and so on, as far as they still exist."""
     kept: frozenset[int]
-    """Every snapshot that it has, also those that do not lead to the current one."""
+    """All snapshots of the table, also those that are no ancestors of the current one."""
     is_whole: bool
-    """The line reaches back to the table's first snapshot."""
+    """Whether the line reaches back to the table's first snapshot."""
     began: int | None = None
     """The snapshot that the stream began in."""
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """A Hudi table that is read: the oldest and the newest commit that is not archived."""
+    """The oldest and the newest active commit of a Hudi table that the query reads."""
 
     place: str
     oldest: str | None
@@ -68,7 +68,7 @@ class SinkLog:
     kind: str
     """`delta`, `iceberg` or `files`."""
     newest: int | None
-    """The newest batch of this query that it has; None where it has none."""
+    """The newest batch of this query that it has; None if it has no batch."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,11 @@ class LiveAnswers:
     """Source → topic → partition → bounds."""
     tables: Mapping[str, TableLog] = field(default_factory=lambda: _NOTHING)
     inputs: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING)
-    """Source → input files that the next batch reads and that are gone."""
+    """Source → missing input files that the next batch reads."""
     silent: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    """Source → why it was not asked, or what it answered instead."""
+    """Source → why it was not asked, or which error it gave."""
     remedies: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    """Source that is silent → what helps, where the one that asked knows it."""
+    """Source in `silent` → what helps, if that is known."""
     sink: SinkLog | None = None
     lines: Mapping[str, SnapshotLine] = field(default_factory=lambda: _NOTHING)
     """Source → the snapshots of its Iceberg table."""
@@ -93,7 +93,7 @@ class LiveAnswers:
 
 @dataclass(frozen=True)
 class SourcePlaces:
-    """Where the user says that things are; it goes before the notes."""
+    """The locations of sources and sink that the user gives; they go before the notes."""
 
     sources: bool = False
     bootstrap_servers: str | None = None

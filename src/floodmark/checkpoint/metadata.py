@@ -1,7 +1,7 @@
-"""The files called `metadata`: the query's identity, and what each stateful operator is.
+"""Reads the files called `metadata`: the query's identity, and each stateful operator.
 
-The query's is written once, when the checkpoint is new. Exactly-once sinks remember (query id,
-batch), so this id is worth as much as the offsets are. Spark 4.0 and later describe operators.
+Spark writes the query's file once, when the checkpoint is new. Exactly-once sinks remember (query
+id, batch), so this id is worth as much as the offsets. Spark 4.0 and later describe operators.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def parse_metadata(data: bytes) -> QueryMetadata:
     text = decode(data)
     if not text.strip():
         raise MalformedFile(
-            "the file is empty", "A crash stopped its write; every start of the query fails on it."
+            "the file is empty",
+            "A crash interrupted its write. Every start of the query fails at this file.",
         )
     query_id = parse_json_object(text, "metadata").get("id")
     if not isinstance(query_id, str) or not query_id:
@@ -85,7 +86,7 @@ def parse_operator_metadata(data: bytes) -> OperatorMetadata:
 
 
 def with_partitions(data: bytes, partitions: int) -> bytes:
-    """The same metadata of a state that is spread over another number of partitions."""
+    """Return the same metadata with another number of partitions."""
     parse_operator_metadata(data)
     line, _, body = decode(data).partition("\n")
     fields = parse_json_object(body, "the operator metadata")

@@ -1,7 +1,6 @@
-"""A checkpoint as one frozen value: what was listed, what was read, what could not be.
+"""A checkpoint as one frozen value: what was listed, what was read, what could not be read.
 
-Only the entries that were asked for are read; `offset_ids` and `commit_ids` tell
-of all that are there.
+Only the entries that a caller asks for are read. `offset_ids` and `commit_ids` list all that exist.
 """
 
 from __future__ import annotations
@@ -16,7 +15,10 @@ from typing import TYPE_CHECKING, Any
 from floodmark.checkpoint.commits import CommitEntry
 from floodmark.checkpoint.conf_keys import PROVIDER_CLASS
 from floodmark.checkpoint.layout import (
+    COMMITS,
+    METADATA,
     OFFSETS,
+    SOURCES,
     STATE,
     FileInfo,
     StateFile,
@@ -27,7 +29,7 @@ from floodmark.checkpoint.layout import (
 from floodmark.checkpoint.metadata import OperatorMetadata, QueryMetadata
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.state_chain import oldest_versions, partition_count, store_names
-from floodmark.connectors.registry import can_be, look_alikes, read_source_offset
+from floodmark.connectors.registry import can_be, kinds, look_alikes, read_source_offset
 from floodmark.connectors.source import UNKNOWN, SourceOffset
 from floodmark.errors import CannotRead, MalformedFile
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:  # a class of its own for each thing that is found: slow to lo
     from floodmark.checkpoint.dstreams.folder import DStreamsCheckpoint
 
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
+_OF_SPARK = frozenset({METADATA, OFFSETS, COMMITS, SOURCES, STATE})
 
 
 class Kind(str, Enum):
@@ -57,49 +60,62 @@ class StateOperator:
     operator: int
     """Its number in the plan, and the name of its folder in state/."""
     name: str | None
-    """As Spark 4.0 and later name it; earlier ones wrote no name."""
+    """Its name in Spark 4.0 and later; earlier versions wrote no name."""
     provider: str
-    """What wrote the state: `hdfs` or `rocksdb`."""
+    """The provider that wrote the state: `hdfs` or `rocksdb`."""
     partitions: int
-    """How many partitions its state has."""
+    """The number of partitions of its state."""
     stores: tuple[str, ...]
-    """The names of its stores: `default`, or one for each side of a join."""
+    """The names of its stores: `default`, or several for the sides of a join."""
     version: int | None
-    """The newest state version there; batch N leaves version N + 1."""
+    """The newest state version; batch N leaves version N + 1."""
     bytes: int
-    """How large its files are together."""
+    """The total size of its files."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
+    """What a checkpoint's files say."""
+
     path: str
+    """The folder or URL."""
     kind: Kind
+    """The API that wrote it."""
     files: tuple[FileInfo, ...]
+    """Every file, with size and time."""
     complete: bool = True
-    """False where the listing of a very large checkpoint was stopped early."""
+    """False if the listing of a very large checkpoint was stopped early."""
     metadata: QueryMetadata | None = None
+    """The query's id, as `metadata` has it."""
     offset_ids: tuple[int, ...] = ()
+    """The batches in offsets/, oldest first."""
     commit_ids: tuple[int, ...] = ()
+    """The batches in commits/, oldest first."""
     offsets: Mapping[int, OffsetEntry] = field(default_factory=lambda: _NOTHING)
+    """Batch → its entry of the offset log, of those that were read."""
     commits: Mapping[int, CommitEntry] = field(default_factory=lambda: _NOTHING)
+    """Batch → its entry of the commit log, of those that were read."""
     operators: Mapping[int, OperatorMetadata] = field(default_factory=lambda: _NOTHING)
+    """Operator → what its metadata says."""
     initial: Mapping[str, bytes] = field(default_factory=lambda: _NOTHING)
-    """`sources/<id>/0` of the sources whose offset alone does not tell their kind."""
+    """`sources/<id>/0` of the sources whose offset alone does not show their kind."""
     unreadable: tuple[Unreadable, ...] = ()
+    """Files that cannot be read, and why."""
     not_given: frozenset[str] = frozenset()
-    """Those of them that storage did not give: asked again, it may."""
+    """The paths in `unreadable` that storage did not give; a second try may succeed."""
     keyed: frozenset[int] = frozenset()
-    """Operators with files in partition 0 alone whose schema has keys: the others are lost."""
+    """Operators whose schema has keys and that have files only in partition 0: the other
+    partitions are lost."""
     said_kinds: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    """What the user, the note of the last start or the code says of sources that look alike."""
+    """Source that looks like another kind → its kind by the user, the last note or the code."""
     disputed: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    """Source → why its kind is not known: what is said of it contradicts its offset."""
+    """Source → why its kind is not known: its offset contradicts the note of the last start."""
     dstreams: DStreamsCheckpoint | None = None
-    """What a DStreams folder holds, which has no log of batches."""
+    """The content of a DStreams folder, which has no log of batches."""
     operator_folders: frozenset[int] = frozenset()
-    """Operators of the state that are known by their folders, where not all files were listed."""
+    """Operators that are known by their state folders, if not all files were listed."""
     not_read: tuple[str, ...] = ()
-    """What describes more and was not read, so that the requests stay few."""
+    """Files with more details that were not read, so that the requests stay few."""
 
     def __repr__(self) -> str:
         from floodmark.screen import fields_text  # no command shows it
@@ -108,19 +124,22 @@ class Checkpoint:
 
     @property
     def query_id(self) -> str | None:
+        """The id by which sinks know the query."""
         return self.metadata.id if self.metadata else None
 
     @property
     def latest_batch(self) -> int | None:
+        """The newest batch in offsets/: planned, and maybe not committed."""
         return self.offset_ids[-1] if self.offset_ids else None
 
     @property
     def committed_batch(self) -> int | None:
+        """The newest batch in commits/."""
         return self.commit_ids[-1] if self.commit_ids else None
 
     @property
     def in_flight_batch(self) -> int | None:
-        """Planned and not committed: Spark runs it again."""
+        """The batch that is planned and not committed: Spark runs it again."""
         latest, committed = self.latest_batch, self.committed_batch
         if latest is None or (committed is not None and committed >= latest):
             return None
@@ -128,10 +147,12 @@ class Checkpoint:
 
     @property
     def latest_entry(self) -> OffsetEntry | None:
+        """The newest entry of the offset log."""
         return None if self.latest_batch is None else self.offsets.get(self.latest_batch)
 
     @property
     def latest_commit(self) -> CommitEntry | None:
+        """The newest entry of the commit log."""
         return None if self.committed_batch is None else self.commits.get(self.committed_batch)
 
     def refuse_broken_offsets(self, batch: int, do: str) -> None:
@@ -141,19 +162,40 @@ class Checkpoint:
                 raise MalformedFile(f"{self.path}/{broken.path} cannot be read", broken.reason, do)
 
     def refuse_not_given(self) -> None:
-        """Raises where storage kept a file back: unlike damage, nobody knows what is in it."""
+        """Raises where storage did not give a file: unlike damage, its content is unknown."""
         for item in self.unreadable:
             if item.path in self.not_given:
                 raise CannotRead(
-                    f"{self.path}/{item.path}: storage did not give it",
+                    f"{self.path}/{item.path}: storage did not give this file",
                     item.reason,
-                    "Repeat the command. If storage has lost it for good, remove it, and "
-                    "`floodmark repair` says what can be done.",
+                    "Repeat the command. If storage has lost the file for good, remove it; then "
+                    "`floodmark repair CP` says what can be done.",
+                )
+
+    @cached_property
+    def unexamined(self) -> tuple[Unreadable, ...]:
+        """Places that Spark reads and floodmark does not: links, pipes, closed folders."""
+        listed = {file.path for file in self.files}
+        return tuple(
+            item
+            for item in self.unreadable
+            if (item.path not in listed or item.path in self.not_given)
+            and item.path.partition("/")[0] in _OF_SPARK
+        )
+
+    def refuse_unexamined(self, operator: int) -> None:
+        """Raise if files of an operator's state lie behind a link, or may not be read."""
+        for item in self.unexamined:
+            if f"{item.path}/".startswith(f"{STATE}/{operator}/") or item.path == STATE:
+                raise CannotRead(
+                    f"{self.path}/{item.path} was not examined: {item.reason}",
+                    "A part of the state lies there, so an answer would not be whole.",
+                    "Put the file or folder itself in its place, or make it readable.",
                 )
 
     @property
     def watermark_ms(self) -> int | None:
-        """What the next batch starts with."""
+        """The watermark that the next batch starts with."""
         entry = self.latest_entry
         planned = entry.metadata.batch_watermark_ms if entry and entry.metadata else None
         if self.in_flight_batch is not None:
@@ -165,39 +207,55 @@ class Checkpoint:
 
     @property
     def batch_time_ms(self) -> int | None:
+        """When the latest batch was planned."""
         entry = self.latest_entry
         return entry.metadata.batch_timestamp_ms if entry and entry.metadata else None
 
     @property
     def offset_log_version(self) -> int | None:
+        """1, or 2 where sources have names."""
         return self.latest_entry.version if self.latest_entry else None
 
     @property
     def commit_log_version(self) -> int | None:
+        """1, 2 with unique ids of state, 3 with names of sinks."""
         return self.latest_commit.version if self.latest_commit else None
 
     @property
     def conf(self) -> Mapping[str, str]:
-        """What the checkpoint pins: it overrides the session at restart."""
+        """The settings that the checkpoint pins: they override the session at restart."""
         entry = self.latest_entry
         return entry.metadata.conf if entry and entry.metadata else _NOTHING
 
     @property
+    def could_be(self) -> dict[str, tuple[str, ...]]:
+        """Source → other kinds whose offsets look the same, if nobody has said its kind."""
+        unsaid = (one for one in self.sources if one.id not in self.said_kinds)
+        found = {one.id: self._look_alikes(one) for one in unsaid if one.offset is not None}
+        return {source: others for source, others in found.items() if others}
+
+    def _look_alikes(self, source: SourceOffset) -> tuple[str, ...]:
+        if source.id in self.disputed:
+            return tuple(one.name for one in kinds() if source.kind in one.looks_like)
+        return look_alikes(source.kind)
+
+    @property
     def sources(self) -> tuple[SourceOffset, ...]:
+        """The position of each source at the end of the latest batch."""
         return () if self.latest_batch is None else self.sources_of(self.latest_batch)
 
     def sources_of(self, batch: int) -> tuple[SourceOffset, ...]:
-        """Where each source stands at the end of a batch."""
+        """Return where each source stands at the end of a batch."""
         entry = self.offsets.get(batch)
         if entry is None:
             return ()
         return tuple(self.understood(source, text) for source, text in entry.offsets)
 
     def twin_of(self, source: str) -> str | None:
-        """The source that keeps files for this one too, where that can be.
+        """Return the source that may keep the files of this one too, or None.
 
-        A stream that a query reads twice, as in a self-join, is one source with two places in
-        the offsets, always the same; only the first of them has a folder.
+        If a query reads one stream twice, as in a self-join, the stream has two places in the
+        offsets, always with the same offset. Only the first place has a folder.
         """
         kept = source_ids(self.files)
         entries = [dict(entry.offsets) for entry in self.offsets.values()]
@@ -213,12 +271,12 @@ class Checkpoint:
         )
 
     def understood(self, source: str, text: str | None) -> SourceOffset:
-        """An offset of a source, with all that is known of its kind."""
+        """Return an offset of a source, with all that is known of its kind."""
         try:
             found = read_source_offset(source, text, self.initial.get(source))
             said = self.said_kinds.get(source)
             if said is not None and not can_be(said, found.offset):
-                return found  # an entry of an earlier time, when another source stood there
+                return found  # an earlier entry: another source had this place then
             kind = said or self._kind_in_other_batches(source, found.kind)
             return found if kind == found.kind else replace(found, kind=kind)
         except MalformedFile:
@@ -226,13 +284,16 @@ class Checkpoint:
             return SourceOffset(source, UNKNOWN, text, text)
 
     def _kind_in_other_batches(self, source: str, kind: str) -> str:
-        """Event Hubs' -1, which tells it from Kafka, is gone once a partition has an event."""
+        """Return the kind that earlier batches prove.
+
+        Event Hubs' -1 tells it from Kafka, and is gone once a partition has an event.
+        """
         told = self._below_zero.get(source)
         return told if told is not None and told in look_alikes(kind) else kind
 
     @cached_property
     def _below_zero(self) -> Mapping[str, str]:
-        """Source → its kind by a batch that has a negative number."""
+        """Source → its kind, proven by a batch that has a negative number."""
         return {
             source: read_source_offset(source, text, self.initial.get(source)).kind
             for entry in self.offsets.values()
@@ -242,14 +303,17 @@ class Checkpoint:
 
     @property
     def bytes(self) -> int:
+        """How large all files are together."""
         return sum(file.size for file in self.files)
 
     @cached_property
     def state_files(self) -> tuple[StateFile, ...]:
+        """The files of the state: operator, partition, store, version."""
         return state_files(self.files)
 
     @cached_property
     def state_operators(self) -> tuple[StateOperator, ...]:
+        """The stateful operators, by the files of their state."""
         operators = {file.operator for file in self.state_files} | self._operator_folders()
         return tuple(self._state_operator(operator) for operator in sorted(operators))
 
@@ -286,7 +350,9 @@ class Checkpoint:
         return "rocksdb" if "RocksDB" in self.conf.get(PROVIDER_CLASS, "") else "hdfs"
 
     def _partitions(self, operator: int, files: list[StateFile]) -> int:
-        """As many as the next start needs; where that number is wild, those that are there."""
+        """Return the partitions that the next start needs; if that number is wild, those that
+        exist.
+        """
         version = 0 if self.committed_batch is None else self.committed_batch + 1
         oldest = oldest_versions(files)
         # An early end of the listing must not make one partition of many.

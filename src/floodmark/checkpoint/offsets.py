@@ -39,7 +39,7 @@ _CLOSING = {"{": "}", "[": "]"}
 
 @dataclass(frozen=True)
 class OffsetMetadata:
-    """Line 2: what the batch runs with, now and when it is run again."""
+    """Line 2 of an entry: the settings and times of the batch, also for a rerun."""
 
     batch_watermark_ms: int
     batch_timestamp_ms: int
@@ -51,12 +51,12 @@ class OffsetMetadata:
 class OffsetEntry:
     version: int
     metadata: OffsetMetadata | None
-    """None in continuous mode, which writes an empty line."""
+    """None in continuous mode, because it writes an empty line."""
     offsets: tuple[tuple[str, str | None], ...]
     """(source id, the offset's text as its source wrote it, or None) in file order."""
     ends_with_newline: bool = False
     newline: str = "\n"
-    """CRLF where an editor on Windows saved the file; Spark reads that too."""
+    """CRLF if an editor on Windows saved the file; Spark reads that too."""
 
     def of(self, source: str) -> str | None:
         return next((text for name, text in self.offsets if name == source), None)
@@ -72,13 +72,13 @@ def parse_offsets(data: bytes) -> OffsetEntry:
 def _parse_crlf(text: str) -> OffsetEntry:
     plain = text.replace("\r\n", "\n")
     if "\r" in plain or plain.count("\n") != text.count("\r\n"):
-        raise MalformedFile("its lines end in more than one way (LF, CRLF, CR)")
+        raise MalformedFile("the line ends are mixed (LF, CRLF, CR)")
     return replace(_parse(plain), newline="\r\n")
 
 
 def _parse(text: str) -> OffsetEntry:
     if text.count("\n") > _MOST_LINES:
-        raise MalformedFile(f"it has {text.count(chr(10)):,} lines; each is a source")
+        raise MalformedFile(f"the file has {text.count(chr(10)):,} lines; each is a source")
     version, rest = split_version(text, NEWEST_VERSION)
     lines = lines_of(rest)
     if not lines:
@@ -88,7 +88,7 @@ def _parse(text: str) -> OffsetEntry:
     elif version == 1:
         metadata = None
     else:
-        raise MalformedFile("a v2 offset entry needs its metadata line, and it is empty")
+        raise MalformedFile("the metadata line is empty; a v2 offset entry needs it")
     offsets = _positional(lines[1:]) if version == 1 else _named(lines[1:])
     _refuse_cut_short(offsets)
     return OffsetEntry(version, metadata, offsets, rest.endswith("\n"))
@@ -134,7 +134,7 @@ def parse_offset_metadata(text: str) -> OffsetMetadata:
 
 @lru_cache(maxsize=8)
 def _parse_conf(rest: str) -> Mapping[str, str] | None:
-    """The conf that ends the line, or None where the line is not as Spark writes it."""
+    """Return the conf at the end of the line, or None if the line has another form than Spark's."""
     try:
         return _frozen_conf(parse_json(rest[:-1], "conf")) if rest[-1:] == "}" else None
     except MalformedFile:
@@ -148,7 +148,7 @@ def _frozen_conf(conf: Any) -> Mapping[str, str]:
 
 
 def _conf_text(value: Any) -> str:
-    # Spark writes strings; a hand that edited the file may not have.
+    # Spark writes strings; a person who edited the file may have written other values.
     return value if isinstance(value, str) else str(value).lower()
 
 
@@ -163,7 +163,7 @@ def render_offsets(entry: OffsetEntry) -> bytes:
 
 
 def with_offset(entry: OffsetEntry, source: str, offset: str | None) -> OffsetEntry:
-    """The entry with one source moved and all else as it was."""
+    """Return the entry with one source moved and everything else unchanged."""
     return replace(
         entry,
         offsets=tuple((name, offset if name == source else old) for name, old in entry.offsets),
@@ -171,7 +171,7 @@ def with_offset(entry: OffsetEntry, source: str, offset: str | None) -> OffsetEn
 
 
 def with_conf(entry: OffsetEntry, changes: Mapping[str, str]) -> OffsetEntry:
-    """The entry with some of its settings set, and all else as it was."""
+    """Return the entry with some settings changed and everything else unchanged."""
     metadata = entry.metadata
     if metadata is None:
         return entry
@@ -181,7 +181,7 @@ def with_conf(entry: OffsetEntry, changes: Mapping[str, str]) -> OffsetEntry:
 
 
 def named_entry(entry: OffsetEntry, names: Mapping[str, str]) -> OffsetEntry:
-    """The entry as version 2 has it: lines by name, none for a source without an offset."""
+    """Return the entry in version 2: lines by name, without sources that have no offset."""
     assert entry.metadata is not None
     fields = parse_json_object(entry.metadata.text, "the metadata line")
     fields["conf"] = {**entry.metadata.conf, SOURCE_EVOLUTION: "true"}
@@ -196,7 +196,7 @@ def named_entry(entry: OffsetEntry, names: Mapping[str, str]) -> OffsetEntry:
 
 
 def with_watermark(entry: OffsetEntry, watermark_ms: int) -> OffsetEntry:
-    """The entry of a batch that begins with another watermark, and all else as it was."""
+    """Return the entry with another watermark and everything else unchanged."""
     if entry.metadata is None:
         return entry
     fields = parse_json_object(entry.metadata.text, "the metadata line")

@@ -1,4 +1,4 @@
-"""Kinds of stateful operators: which old operator a new one is, by kind and order. Pure."""
+"""Matches old stateful operators to new ones, by kind and order. Pure."""
 
 from __future__ import annotations
 
@@ -25,12 +25,19 @@ _KINDS = {
 }
 
 
+def names_of(*kinds: str) -> frozenset[str]:
+    """Spark's names of the operators of these kinds."""
+    return frozenset(name for name, kind in _KINDS.items() if kind in kinds)
+
+
 def kind_of(name: str) -> str:
     return _KINDS.get(name, UNKNOWN)
 
 
 def unclear_kind(old: Sequence[str], new: Sequence[str]) -> str | None:
-    """A kind of which both have operators, and nothing says which of them is which."""
+    """Return a kind of which old and new code have several operators, so that none can be
+    matched.
+    """
     before, after = Counter(old), Counter(new)
     for kind in sorted(set(before) & set(after)):
         if before[kind] != after[kind] and max(before[kind], after[kind]) > 1:
@@ -39,7 +46,7 @@ def unclear_kind(old: Sequence[str], new: Sequence[str]) -> str | None:
 
 
 def paired(old: Sequence[str], new: Sequence[str]) -> list[int | None]:
-    """For each new kind the place of the old operator that it is; None: it is new."""
+    """Return for each new kind the index of the matching old operator; None if it is new."""
     left = list(range(len(old)))
     found: list[int | None] = []
     for kind in new:

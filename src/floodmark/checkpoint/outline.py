@@ -1,7 +1,7 @@
-"""What a query is, as plain data: its sources, sink, plan and the state it would keep.
+"""Describes a query as plain data: its sources, sink, plan and the state it would keep.
 
-`engine/code/outline.py` draws it from new code; the rules compare it with what a checkpoint
-holds. Nothing here knows Spark.
+`engine/code/outline.py` makes it from new code; the rules compare it with what a checkpoint holds.
+This module does not import Spark.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from floodmark.checkpoint.plan.tree import PlanTree
 
+PARTITIONED_BY, TABLE = "partitionby", "table"
+"""Among the options of a sink: the columns of partitionBy(), and the name given to toTable()."""
 ANSI = "spark.sql.ansi.enabled"
 TIME_ZONE = "spark.sql.session.timeZone"
 EVALUATING = (
@@ -27,13 +29,19 @@ EVALUATING = (
     "spark.sql.files.ignoreCorruptFiles",
     "spark.sql.files.ignoreMissingFiles",
     "spark.sql.sources.partitionColumnTypeInference.enabled",
+    "spark.sql.csv.parser.columnPruning.enabled",
+    "spark.sql.json.enableExactStringParsing",
+    "spark.sql.parquet.datetimeRebaseModeInRead",
+    "spark.sql.parquet.int96RebaseModeInRead",
+    "spark.sql.parquet.int96TimestampConversion",
+    "spark.sql.avro.datetimeRebaseModeInRead",
 )
-"""Settings that change what the same expression gives; an outline has them always."""
+"""Settings that change the result of the same expression; an outline always has them."""
 _LEGACY = ("spark.sql.legacy.", "spark.sql.ansi.")
 
 
 def evaluating(conf: Iterable[str]) -> set[str]:
-    """Of these settings, the ones that change what the same expression gives."""
+    """Return the settings in `conf` that change the result of the same expression."""
     return {key for key in conf if key in EVALUATING or key.startswith(_LEGACY)}
 
 
@@ -42,16 +50,16 @@ class SourceOutline:
     """One source, in the order of its offsets in the checkpoint."""
 
     kind: str
-    """As format() names it: kafka, delta, csv, rate…"""
+    """Its name in format(): kafka, delta, csv, rate…"""
     options: Mapping[str, str]
     """Keys in lower case."""
     schema_ddl: str = ""
     name: str | None = None
-    """Spark 4.2 and later: the name that the code gave it."""
+    """The name that the code gave it (Spark 4.2 and later)."""
 
     @property
     def place(self) -> str | None:
-        """What it reads: topics, a path, a table."""
+        """What it reads: topics, a path or a table."""
         for key in ("subscribe", "subscribepattern", "assign", "path", "table"):
             if key in self.options:
                 return self.options[key]
@@ -60,7 +68,7 @@ class SourceOutline:
 
 @dataclass(frozen=True)
 class FamilyOutline:
-    """Keys and values of a store, or of one column family in it; schemas are Spark's JSON."""
+    """The schemas of a store, or of one column family in it, as Spark's JSON."""
 
     name: str
     key_json: str
@@ -70,15 +78,15 @@ class FamilyOutline:
 
 @dataclass(frozen=True)
 class OperatorOutline:
-    """A stateful operator and what its state looks like."""
+    """A stateful operator and the shape of its state."""
 
     operator: int
     name: str | None
     stores: Mapping[str, tuple[FamilyOutline, ...]]
-    """Empty where no schema was written."""
+    """Empty if no schema was written."""
     prefix_columns: int = 0
     properties_json: str = ""
-    """Of transformWithState and later joins: variables, time mode, output mode."""
+    """Properties of transformWithState and later joins: variables, time mode, output mode."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +98,11 @@ class Outline:
     output_mode: str
     trigger: str
     schema_json: str
-    """Of the rows that the sink is given."""
+    """The schema of the rows that the sink receives."""
     tree: PlanTree
     operators: tuple[OperatorOutline, ...]
     conf: Mapping[str, str]
-    """What the session sets of spark.sql.*, and what it evaluates expressions with."""
+    """The session's spark.sql.* settings, and those that expressions are evaluated with."""
     pinned: Mapping[str, str]
-    """What the state was drawn with: the conf of the offset log that Spark wrote for it."""
+    """The conf of the offset log that Spark wrote when it drew the state."""
     spark_version: str

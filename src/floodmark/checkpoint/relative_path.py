@@ -1,7 +1,7 @@
 """RelativePath: a path below a place, which cannot lead out of it.
 
-Paths come out of files that anybody may have written: plans, journals, snapshots' lists, notes,
-logs. Every one of them becomes a `RelativePath` before storage sees it. Pure: opens nothing.
+Paths come from files that anybody may have written: plans, journals, lists of snapshots, notes,
+logs. Each becomes a `RelativePath` before storage sees it. Pure: opens nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ODD_NAME = "its name holds a control character, a backslash or bytes that are no
 
 
 class RelativePath(str):
-    """Parts with `/` between them. The constructor raises `UnsafePath` for anything else."""
+    """A path with `/` between its parts. The constructor raises `UnsafePath` for anything else."""
 
     __slots__ = ()
 
@@ -31,13 +31,13 @@ class RelativePath(str):
                 f"{shown(text)} is not a path below a folder",
                 _fault(text),
                 "Nothing was read or changed there. If you did not write that name yourself, do "
-                "not trust what it came with.",
+                "not trust the file that contains it.",
             )
         return super().__new__(cls, text)
 
 
 def folder_path(text: str) -> str:
-    """A path below a place, or the empty text for the place itself."""
+    """Return a path below a place; an empty text means the place itself."""
     return RelativePath(text) if text else ""
 
 
@@ -46,23 +46,23 @@ def is_path(text: str) -> bool:
 
 
 def is_name(text: str) -> bool:
-    """True for a name that can be a part of a `RelativePath`."""
+    """Whether a name can be a part of a `RelativePath`."""
     return _ONE_NAME.fullmatch(text) is not None
 
 
 def shown(text: object) -> str:
-    """A name as it can be printed, whatever is in it."""
+    """Return a name in a form that is safe to print."""
     return text if isinstance(text, str) and text and text.isprintable() else ascii(text)
 
 
 def _fault(text: object) -> str:
     if not isinstance(text, str) or not text:
-        return "It is empty, or not a text."
+        return "The path is empty, or not a text."
     if text.startswith("/") or re.match("[A-Za-z]:", text):
-        return "It begins at the root of a disk."
+        return "The path begins at the root of a disk."
     parts = text.split("/")
     if ".." in parts:
-        return "It leads out of its folder, by `..`."
+        return "The path leads out of its folder, by `..`."
     if "" in parts or "." in parts:
-        return "A part of it is empty, or `.`."
-    return "It holds a backslash, a control character or bytes that are not text."
+        return "A part of the path is empty, or `.`."
+    return "The path holds a backslash, a control character or bytes that are not text."

@@ -1,8 +1,8 @@
-"""What a source is, by all that stands outside of its offset: the user, a note, the code. Pure.
+"""Finds the kind of a source from what stands outside its offset: user, note, code. Pure.
 
 The offsets of Kafka and of Event Hubs have the same form. The user's word counts most, then the
-note of the last start, then the application's reader. Where a note and the offset contradict each
-other, nobody but the user can tell.
+note of the last start, then the application's reader. If a note and the offset contradict each
+other, only the user can decide.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from floodmark.connectors.source import UNKNOWN, SourceOffset, Traces
 from floodmark.errors import MalformedFile, WrongUse
 
 _EDITED = (
-    "The offset has spaces, as a source written in Python puts them and Kafka never does, and "
-    "sources/{0}/0 begins as Kafka's. If somebody has edited it: --source-kind {0}=kafka, or "
-    "--source-kind {0}=eventhubs; else --source-kind {0}=python."
+    "The offset has spaces, which a source written in Python puts there and Kafka never does; "
+    "but sources/{0}/0 begins as Kafka's. If somebody has edited the offset, give --source-kind "
+    "{0}=kafka or --source-kind {0}=eventhubs; otherwise give --source-kind {0}=python."
 )
 
 
 def noted_kinds(entry: OffsetEntry, note: Mapping[str, Any]) -> dict[str, str]:
-    """What the note of a start says of sources that could be of several kinds."""
+    """Return the noted kinds of sources whose offset several kinds can write."""
     noted = note.get("sources")
     sources = noted if isinstance(noted, list) else []
     listed: list[dict[str, Any]] = [one if isinstance(one, dict) else {} for one in sources]
     named = {str(one["name"]): one for one in listed if one.get("name")}
     if not named and len(listed) != len(entry.offsets):
-        return {}  # another number of sources is other code, which tells nothing of these
+        return {}  # another number of sources: the note is of other code
     found = {}
     for at, (source, text) in enumerate(entry.offsets):
         one = named.get(source, {}) if named else listed[at]
@@ -51,17 +51,17 @@ def noted_kinds(entry: OffsetEntry, note: Mapping[str, Any]) -> dict[str, str]:
         with suppress(MalformedFile):
             read = read_source_offset(source, text)
             own = read.kind
-            # With spaces it looks like Python's, and may be one that somebody has edited.
+            # An offset with spaces looks like Python's; somebody may also have edited it.
             edited = said_kind(said) is not None and in_form_of(read.offset, said)
             if said and (is_alike(own) or edited):
                 found[source] = said
             elif kind_of_format(said) is not None and not kind_named(own).reads_as(said):
-                return {}  # the note of other code: no kind writes another's offsets
+                return {}  # a note of other code: no kind writes the offsets of another
     return found
 
 
 def with_said_kinds(checkpoint: Checkpoint, said: Mapping[str, str]) -> Checkpoint:
-    """`said` by the user: source → kind."""
+    """Return the checkpoint with the kinds that the user gave: source → kind."""
     sources = {source.id: source for source in checkpoint.sources}
     kinds = dict(checkpoint.said_kinds)
     for source, name in said.items():
@@ -69,7 +69,7 @@ def with_said_kinds(checkpoint: Checkpoint, said: Mapping[str, str]) -> Checkpoi
         if kind is None:
             raise WrongUse(
                 f"--source-kind {source}={name}: only kafka, eventhubs and python look alike",
-                do="Name one of these three; every other kind is told by its offsets.",
+                do="Name one of these three. The offsets show every other kind.",
             )
         if source not in sources:
             raise WrongUse(
@@ -81,7 +81,7 @@ def with_said_kinds(checkpoint: Checkpoint, said: Mapping[str, str]) -> Checkpoi
             raise WrongUse(
                 f"--source-kind {source}={name}: the offset is not one of {kind}",
                 f"The checkpoint has {shorten(sources[source].text or '', 90)}.",
-                "Leave the option out: the offset tells its kind.",
+                "Leave the option out: the offset shows the kind.",
             )
         kinds[source] = kind
     disputed = {one: why for one, why in checkpoint.disputed.items() if one not in said}
@@ -89,9 +89,10 @@ def with_said_kinds(checkpoint: Checkpoint, said: Mapping[str, str]) -> Checkpoi
 
 
 def with_code_kinds(checkpoint: Checkpoint, kinds: Sequence[str]) -> Checkpoint:
-    """`kinds` of the application's sources, in the order of its plan.
+    """Return the checkpoint with the kinds of the application's sources, in plan order.
 
-    Another number of sources than the checkpoint's is other code, which tells nothing of them.
+    If the number of sources differs from the checkpoint's, it is other code, which says nothing
+    about them.
     """
     sources = checkpoint.sources
     if len(kinds) != len(sources):
@@ -107,15 +108,17 @@ def with_code_kinds(checkpoint: Checkpoint, kinds: Sequence[str]) -> Checkpoint:
 
 
 def refuse_disputed(checkpoint: Checkpoint, verb: str) -> None:
-    """Where the two kinds would give different answers, the user is asked."""
+    """Refuse if a source's kind is disputed: the user must choose, because the answers differ."""
     for source, why in checkpoint.disputed.items():
         raise WrongUse(
-            f"{verb}: nothing tells which kind source {source} is", why, "Name its kind."
+            f"{verb}: the kind of source {source} is not clear",
+            why,
+            "Name its kind.",
         )
 
 
 def with_disputes(checkpoint: Checkpoint, noted: Mapping[str, str]) -> Checkpoint:
-    """With sources of which a note, the offset and `sources/<id>/0` say different things."""
+    """Mark the sources whose note, offset and `sources/<id>/0` contradict each other."""
     settled = settled_kinds(checkpoint, noted) if noted else checkpoint
     edited = {
         one.id: _EDITED.format(one.id)
@@ -131,19 +134,23 @@ def _may_be_edited(source: SourceOffset, initial: bytes | None) -> bool:
 
 
 def unkept_kinds(checkpoint: Checkpoint) -> Iterator[str]:
-    """Of a new checkpoint: what is said of a source, and neither its offset nor a note tells."""
+    """Yield a warning for each source kind that a new checkpoint does not keep.
+
+    Somebody said it, and neither the offset nor a note in the new checkpoint shows it.
+    """
     own = {one.id: one.kind for one in replace(checkpoint, said_kinds={}).sources}
     for source, kind in checkpoint.said_kinds.items():
         if source in own and own[source] != kind:
             yield (
-                f"Source {source} is {kind}, as somebody has said; its offset has the form of "
-                f"{own[source]}. The new checkpoint does not keep that until `floodmark run` has "
-                f"noted a start there: name it again, --source-kind {source}={kind}."
+                f"Source {source} is {kind}, as you, a note or the code said. Its offset has the "
+                f"form of {own[source]}. The new checkpoint does not keep its kind until "
+                "`floodmark run` has noted a start there. Until then give --source-kind "
+                f"{source}={kind} again."
             )
 
 
 def settled_kinds(checkpoint: Checkpoint, noted: Mapping[str, str]) -> Checkpoint:
-    """With what a note says of its sources, or with the reason why that cannot be."""
+    """Return the checkpoint with the noted kinds, or with the reason why a kind cannot be."""
     said, disputed = {}, {}
     own = {source.id: source.kind for source in checkpoint.sources}
     for source, kind in noted.items():
@@ -158,12 +165,12 @@ def settled_kinds(checkpoint: Checkpoint, noted: Mapping[str, str]) -> Checkpoin
 def _dispute(source: str, own: str, noted: str) -> str:
     if said_kind(noted) is None:
         return (
-            f"The note of the last start says {shorten(noted)}, and the offset has the form of "
-            f"Kafka and of Event Hubs. If it is one of them: --source-kind {source}=kafka, or "
-            f"--source-kind {source}=eventhubs."
+            f"The note of the last start says {shorten(noted)}, but the offset has the form of "
+            f"Kafka and of Event Hubs. If the source is one of them, give --source-kind "
+            f"{source}=kafka or --source-kind {source}=eventhubs."
         )
     return (
-        f"The note of the last start says {noted}, and the offset has a number that only {own} "
-        f"writes. Nobody but you can tell: --source-kind {source}={noted}, or --source-kind "
+        f"The note of the last start says {noted}, but the offset has a number that only {own} "
+        f"writes. Only you can decide: give --source-kind {source}={noted} or --source-kind "
         f"{source}={own}."
     )

@@ -1,7 +1,7 @@
-"""What a start of the query ran with: `_floodmark/starts/<n>.json`, and which of them counts.
+"""Reads what a start ran with (`_floodmark/starts/<n>.json`), and which start counts.
 
-Spark keeps neither code nor plan nor sink in a checkpoint. This is the one place that says
-what the last start ran; `storage/start_notes.py` reads the files for it.
+Spark keeps neither code nor plan nor sink in a checkpoint. Only this module decides what the last
+start ran; `storage/last_start.py` reads the files for it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _UNPACKED_AT_MOST = 64 << 20
 
 @dataclass(frozen=True)
 class LastStart:
-    """The start that made the state which the checkpoint holds."""
+    """The start that made the state in the checkpoint."""
 
     sources: tuple[SourceOutline, ...]
     sink: str
@@ -41,16 +41,16 @@ class LastStart:
     tree: PlanTree | None = None
     """None in the notes of releases that kept no tree."""
     redaction: Redaction = field(default_factory=Redaction.fresh)
-    """What the note's values were hidden with: new ones are compared when hidden likewise."""
+    """How the values of the note were hidden. New values are hidden in the same way to compare."""
     is_drawn: bool = False
-    """Old code that is at hand, drawn by this Spark: it does not tell which Spark ran it."""
+    """Whether this Spark drew it from old code: then the Spark that ran it is not known."""
 
 
 def acting(notes: Iterable[Mapping[str, Any]], committed: int | None) -> Mapping[str, Any] | None:
-    """Of notes, newest first, the one whose start has committed a batch: the state is its work.
+    """Return the newest note whose start has committed a batch: that start made the state.
 
-    A start that failed before has left its note and nothing else. Where nothing is committed
-    yet, the newest start is all there is.
+    `notes` come newest first. A start that failed earlier has left a note and nothing else. If
+    nothing is committed yet, the newest note counts.
     """
     for note in notes:
         begun = note.get("next_batch")
@@ -83,8 +83,8 @@ def last_start(note: Mapping[str, Any] | None) -> LastStart | None:
 
 
 def packed_tree(tree: PlanTree) -> dict[str, object] | str:
-    """As a note keeps it: whole, and compressed where it is large."""
-    from floodmark.checkpoint.plan.tree import tree_to_json
+    """Return the tree as a note keeps it: as JSON, or compressed if it is large."""
+    from floodmark.checkpoint.plan.tree_json import tree_to_json
 
     plain = tree_to_json(tree)
     text = json.dumps(plain, separators=(",", ":"))
@@ -101,13 +101,13 @@ def unpacked_tree(value: Any) -> PlanTree | None:
             value = json.loads(text) if unpacker.eof else None
         except (ValueError, zlib.error, RecursionError):
             return None
-    from floodmark.checkpoint.plan.tree import tree_from_json
+    from floodmark.checkpoint.plan.tree_json import tree_from_json
 
     return tree_from_json(value)
 
 
 def source_options(note: Mapping[str, Any] | None, source: str) -> dict[str, str]:
-    """What the start gave the reader of a source, by its number or name; keys in lower case."""
+    """Return the reader options of a source, by its number or name; keys in lower case."""
     noted = (note or {}).get("sources")
     sources = noted if isinstance(noted, list) else []
     number = batch_id(source)

@@ -1,9 +1,9 @@
-"""Which state must exist, and of how many partitions: the one answer for every verb. Pure.
+"""Decides which state must exist, and how many partitions: one answer for every verb. Pure.
 
 Batch N leaves state version N + 1 in every partition of every store of every operator. A version
-is the last snapshot, if there is one, and every change after it. Names tell which files these
-are. With unique ids (checkpoint format 2) the commits tell which files count, or the lineage in
-a changelog, which a caller gives who can read it.
+consists of the last snapshot, if there is one, and every change after it. File names show which
+files these are. With unique ids (checkpoint format 2) the commits show which files count, or the
+lineage in a changelog, which a caller can pass if it can read it.
 """
 
 from __future__ import annotations
@@ -24,29 +24,24 @@ from floodmark.checkpoint.layout import (
     StateFile,
     store_folder,
 )
-from floodmark.errors import MalformedFile, PartitionsMissing, StateFileMissing, StatePurged
 
 if TYPE_CHECKING:
     from floodmark.checkpoint.model import Checkpoint
 
-# An offset entry is a stranger's text: the number that it pins must not become as many names.
-_TOLD = 100
+# Anybody may have written an offset entry: its pinned number must not become as many names.
+_LISTED = 100
 _DIGITS = 18
 _BASES = ("snapshot", "zip")
-_WITHOUT_STATE = (
-    "Restore what is wrong from a backup, or go on without any state: `floodmark upgrade CP NEW "
-    "--without-state`."
-)
 Steps = Sequence[tuple[int, str]]
-"""A lineage: versions and the unique ids of their files, the last snapshot's first."""
+"""A lineage: versions and the unique ids of their files, beginning with the last snapshot."""
 Lineage = Callable[[StateFile], Steps | None]
-"""Gives the versions that a changelog continues; None where that is not known."""
+"""Returns the versions that a changelog continues; None if they are not known."""
 Tables = Callable[[StateFile], tuple[FileInfo, ...]]
-"""Gives the SSTs and logs that a RocksDB snapshot names, with their sizes."""
+"""Returns the SSTs and logs that a RocksDB snapshot names, with their sizes."""
 
 
 class Lack(Enum):
-    """Why a version cannot be rebuilt."""
+    """The reason why a version cannot be rebuilt."""
 
     FOLDER = "the folder holds no state file"
     FILE = "a file is missing"
@@ -55,7 +50,7 @@ class Lack(Enum):
 
 @dataclass(frozen=True)
 class StoreChain:
-    """One store of one partition, and the files that rebuild a version of it."""
+    """One store of one partition, and the files that rebuild one version of it."""
 
     operator: int
     partition: int
@@ -64,10 +59,10 @@ class StoreChain:
     files: tuple[StateFile, ...] = ()
     """The base, if there is one, and the changes after it, oldest first."""
     missing: tuple[str, ...] = ()
-    """Names of the files that should stand among them and do not, oldest first."""
+    """The names of the missing files, oldest first."""
     lack: Lack | None = None
     tables: tuple[FileInfo, ...] = ()
-    """RocksDB: the SSTs and archived logs that the snapshot names, where that was asked."""
+    """RocksDB: the SSTs and archived logs that the snapshot names, if a caller asked for them."""
 
     @property
     def folder(self) -> str:
@@ -83,17 +78,17 @@ class StoreChain:
 
     @property
     def lacks_version(self) -> bool:
-        """The version itself is not there, not just one that it builds on."""
+        """Whether the file of the version itself is missing, not just one that it builds on."""
         return any(name.split(".")[0].split("_")[0] == str(self.version) for name in self.missing)
 
     @property
     def begins_before_the_commits(self) -> bool:
-        """Only a lineage tells what comes before the files that were found."""
+        """Whether only a lineage can name the files before those that were found."""
         return bool(self.files) and not self.snapshot and self.files[0].version > 1
 
     @property
     def absent(self) -> str:
-        """What is not there: the folder, a file, or the first and the last of several files."""
+        """The missing folder or file, or the first and the last of several missing files."""
         if self.lack is Lack.FOLDER:
             return self.folder
         first, last = self.missing[0], self.missing[-1]
@@ -101,75 +96,54 @@ class StoreChain:
 
     def require(self) -> None:
         """Raises where the version cannot be rebuilt."""
-        batch = self.version - 1
-        if self.lack is Lack.FOLDER:
-            # Spark removes versions, and never the newest one: this it has not done.
-            raise StateFileMissing(
-                f"{self.folder} holds no state file at all",
-                f"Batch {batch} left one in every partition, so the folder was lost or emptied.",
-                _WITHOUT_STATE,
-            )
-        if self.lack is Lack.PURGED:
-            raise StatePurged(
-                f"{self.folder}: the state of batch {batch} cannot be put together any more",
-                f"It needs {self.missing[0]} and what follows; Spark has removed the oldest files"
-                " (spark.sql.streaming.minBatchesToRetain).",
-                "Choose a later batch.",
-            )
-        if self.lack is Lack.FILE:
-            one = len(self.missing) == 1
-            raise StateFileMissing(
-                f"{self.absent} {'is' if one else 'are'} missing",
-                f"Batch {batch} left version {self.version}, which needs {'it' if one else 'them'}:"
-                " a version is the last snapshot and every change since.",
-                "Restore what is missing from a backup. `floodmark repair CP` goes back to a batch "
-                "whose state does not need it, where there is one.",
-            )
+        if self.lack is not None:
+            from floodmark.checkpoint.state_errors import files_missing
+
+            raise files_missing(self)
 
 
 @dataclass(frozen=True)
 class PartitionCount:
-    """How many partitions an operator's state must have after a batch."""
+    """How many partitions the state of an operator must have after a batch."""
 
     operator: int
     batch: int | None
-    """The batch whose entry was asked."""
+    """The batch whose entry pins the number."""
     needed: int
-    """As the entry pins it; where it says nothing, as the operator's metadata does."""
+    """The number that the entry pins, else the number in the operator's metadata."""
     there: int
-    """One more than the highest partition that has a file."""
+    """The highest partition that has a file, plus one."""
 
     @property
     def is_far_off(self) -> bool:
-        """The partitions that are missing are too many to name each."""
-        return self.needed > self.there + _TOLD
+        """Whether too many partitions are missing to name each of them."""
+        return self.needed > self.there + _LISTED
 
     @property
     def is_wild(self) -> bool:
-        """Not to be believed: there is state of far fewer, or Spark's Int does not hold it."""
+        """Whether the number is not credible: far fewer have state, or Spark's Int cannot hold
+        it.
+        """
         return self.is_far_off and (self.there > 0 or self.needed >= 1 << 31)
 
     @property
-    def told(self) -> int:
-        """How many to look at one by one: all of them, unless they are far too many."""
-        return min(self.needed, self.there + _TOLD)
+    def listed(self) -> int:
+        """How many partitions to look at one by one: all of them, unless they are far too many."""
+        return min(self.needed, self.there + _LISTED)
 
     @property
     def words(self) -> str:
         pinned = f"offsets/{self.batch} pins" if self.batch is not None else "The checkpoint pins"
         has = "1 partition" if self.there == 1 else f"{self.there:,} partitions"
         return (
-            f"{pinned} {SHUFFLE_PARTITIONS} to {self.needed:,}, and state/{self.operator} has {has}"
+            f"{pinned} {SHUFFLE_PARTITIONS} to {self.needed:,}, but state/{self.operator} has {has}"
         )
 
     def require(self) -> None:
         if self.is_far_off:
-            raise PartitionsMissing(
-                self.words,
-                "A batch starts from the state of every partition, so no batch can start from "
-                "this one. Folders of the state are lost, or the entry was changed.",
-                _WITHOUT_STATE,
-            )
+            from floodmark.checkpoint.state_errors import partitions_missing
+
+            raise partitions_missing(self)
 
 
 def partition_count(
@@ -179,9 +153,12 @@ def partition_count(
     oldest: Mapping[int, int],
     keyed: bool,
 ) -> PartitionCount:
-    """At a version. `oldest`: partition → its oldest version; `keyed`: the state has keys."""
+    """Return how many partitions an operator needs at a version.
+
+    `oldest`: partition → its oldest version; `keyed`: the state has keys.
+    """
     batch = version - 1 if version > 0 else None
-    # A limit, or an aggregation without keys, has one partition whatever is written down.
+    # A limit, or an aggregation without keys, has one partition, whatever the entry pins.
     if set(oldest) == {0} and not keyed:
         return PartitionCount(operator, batch, 1, 1)
     early = [partition for partition, first in oldest.items() if first <= version]
@@ -204,7 +181,7 @@ def pinned_partitions(conf: Mapping[str, str]) -> int | None:
 
 
 def oldest_versions(files: Iterable[StateFile]) -> dict[int, int]:
-    """Partition → the oldest version that it has a file of."""
+    """Return partition → the oldest version that it has a file of."""
     found: dict[int, int] = {}
     for file in files:
         found[file.partition] = min(file.version, found.get(file.partition, file.version))
@@ -212,9 +189,9 @@ def oldest_versions(files: Iterable[StateFile]) -> dict[int, int]:
 
 
 def store_names(found: Collection[str], declared: Collection[str] = ()) -> tuple[str, ...]:
-    """The stores that an operator must have, in the order in which a commit names their ids.
+    """Return the stores that an operator must have, in the order of their ids in a commit.
 
-    `found`: those that have a file; `declared`: those that the operator's metadata names.
+    `found`: stores that have a file; `declared`: stores that the operator's metadata names.
     """
     names = {*found, *declared}
     if names & set(JOIN_STORES):
@@ -223,14 +200,16 @@ def store_names(found: Collection[str], declared: Collection[str] = ()) -> tuple
 
 
 def unique_id(ids: Sequence[Sequence[str]], partition: int, store: str) -> str | None:
-    """The id of a store's file, from a commit's ids of the operator; None for plain names."""
+    """Return the id of a store's file, from the operator's ids in a commit; None for plain
+    names.
+    """
     mine = ids[partition] if partition < len(ids) else ()
     at = JOIN_STORES.index(store) if len(mine) > 1 and store in JOIN_STORES else 0
     return mine[at] if at < len(mine) else None
 
 
 def next_batch(checkpoint: Checkpoint) -> int | None:
-    """The batch that Spark runs at the next start, where the logs tell."""
+    """Return the batch that Spark runs at the next start, if the logs show it."""
     latest = checkpoint.latest_batch
     if latest is None:
         return None
@@ -238,7 +217,10 @@ def next_batch(checkpoint: Checkpoint) -> int | None:
 
 
 def missing_state(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """What the next start needs of the state and names alone show to be missing, in sentences."""
+    """Return what is missing of the state that the next start needs, in sentences.
+
+    Only file names are looked at.
+    """
     if not checkpoint.complete or not checkpoint.state_operators:
         return ()
     index = StateIndex(checkpoint)
@@ -256,7 +238,7 @@ def missing_state(checkpoint: Checkpoint) -> tuple[str, ...]:
 
 
 class StateIndex:
-    """The state files by store, to be asked for the chains of one version after another."""
+    """The state files by store, for looking up the chains of several versions."""
 
     def __init__(
         self,
@@ -265,7 +247,7 @@ class StateIndex:
         keyed: Collection[int] = (),
         lineage: Lineage | None = None,
     ) -> None:
-        """`without`: files that are taken as not being there; `keyed`: operators with keys."""
+        """`without`: files to treat as missing; `keyed`: operators with keys."""
         self.checkpoint = checkpoint
         self.keyed = {*keyed, *checkpoint.keyed}
         self.lineage = lineage
@@ -283,18 +265,18 @@ class StateIndex:
         self.oldest = {one: oldest_versions(files) for one, files in by_operator.items()}
 
     def chains(self, version: int) -> tuple[StoreChain, ...]:
-        """Every store of every partition, at a version."""
+        """Return every store of every partition, at a version."""
         if version < 1:
             return ()  # version 0 is the empty store, and has no file
         return tuple(
             self._chain(operator.operator, partition, store, version)
             for operator in self.checkpoint.state_operators
-            for partition in range(self.partition_count(operator.operator, version).told)
+            for partition in range(self.partition_count(operator.operator, version).listed)
             for store in operator.stores
         )
 
     def required(self, version: int, tables: Tables) -> tuple[StoreChain, ...]:
-        """Every store with all that it is rebuilt from; raises where something is missing."""
+        """Return every store with all files that rebuild it; raise if something is missing."""
         for count in self.far_off(version):
             count.require()
         chains = self.chains(version)
@@ -307,12 +289,12 @@ class StateIndex:
         return tuple(_with_tables(chain, tables, sizes) for chain in chains)
 
     def partition_count(self, operator: int, version: int) -> PartitionCount:
-        """How many partitions an operator's state has to have at a version."""
+        """Return how many partitions the state of an operator must have at a version."""
         oldest = self.oldest.get(operator, {})
         return partition_count(self.checkpoint, operator, version, oldest, operator in self.keyed)
 
     def far_off(self, version: int) -> tuple[PartitionCount, ...]:
-        """Operators that lack so many partitions that `chains` names only the first of them."""
+        """Return the operators that lack so many partitions that `chains` names only the first."""
         if version < 1:
             return ()
         counts = (
@@ -337,6 +319,8 @@ def _with_tables(chain: StoreChain, tables: Tables, sizes: Mapping[str, int]) ->
     if base is None or base.kind != "zip":
         return chain
     named = tables(base)
+    from floodmark.checkpoint.state_errors import table_cut, table_missing
+
     for table in named:
         if table.path not in sizes:
             raise table_missing(table.path)
@@ -345,31 +329,15 @@ def _with_tables(chain: StoreChain, tables: Tables, sizes: Mapping[str, int]) ->
     return replace(chain, tables=named)
 
 
-def table_missing(path: str) -> StateFileMissing:
-    return StateFileMissing(
-        f"{path} is missing",
-        "A RocksDB snapshot names it: the rows are in it.",
-        "Restore the file from a backup, or choose a batch whose state does not need it.",
-    )
-
-
-def table_cut(path: str, found: int, size: int) -> MalformedFile:
-    return MalformedFile(
-        f"{path} has {found:,} bytes; the snapshot says {size:,}",
-        "The file is cut short, or belongs to another snapshot.",
-        "Restore the file from a backup, or choose a batch whose state does not need it.",
-    )
-
-
 def chain_of(
     bare: StoreChain,
     files: Sequence[StateFile],
     ids: Mapping[int, str],
     lineage: Lineage | None = None,
 ) -> StoreChain:
-    """`bare` with its files and what is missing of them.
+    """Return `bare` with its files and the names of its missing files.
 
-    `files`: all that the store's folder holds; `ids`: version → the unique id of its files.
+    `files`: all files in the store's folder; `ids`: version → the unique id of its files.
     """
     version = bare.version
     if version < 1:
@@ -397,7 +365,7 @@ def chain_of(
 def _by_version(
     files: Iterable[StateFile], version: int, ids: Mapping[int, str]
 ) -> dict[tuple[int, bool], StateFile]:
-    """(version, is it a base) → the file that counts."""
+    """Return (version, whether it is a base) → the file that counts."""
     mine = [file for file in files if file.version <= version]
     provider = max(mine, key=lambda file: file.version).provider if mine else ""
     return {
@@ -410,11 +378,11 @@ def _by_version(
 def _walk(
     there: Mapping[tuple[int, bool], StateFile], version: int, ids: Mapping[int, str], kind: str
 ) -> tuple[list[StateFile], list[str]]:
-    """From a version down to its base: the files, and the names of the missing ones."""
+    """Go from a version down to its base: return the files, and the names of the missing ones."""
     versions = sorted({found for found, _ in there})
     chain: list[StateFile] = []
     missing: list[str] = []
-    # The commits that name older files may be purged: below, only a lineage tells.
+    # The commits that name older files may be purged: only a lineage names the files below.
     least = max(min(ids, default=1), 1)
     at = version
     while at >= least or (at, True) in there:
@@ -425,10 +393,10 @@ def _walk(
                 break
             at -= 1
             continue
-        # Down to the next file that is there: a hole may be as wide as a wild name makes it.
+        # Go down to the next existing file: a file with a wild name can make a very wide hole.
         below = bisect_left(versions, at) - 1
         lower = versions[below] if below >= 0 else max(at - 1, least - 1)
-        missing += [f"{_stem(one, ids)}.{kind}" for one in range(at, max(lower, at - _TOLD), -1)]
+        missing += [f"{_stem(one, ids)}.{kind}" for one in range(at, max(lower, at - _LISTED), -1)]
         if below < 0:
             break  # nothing older is left: the rest of the chain is one hole
         at = lower
@@ -441,7 +409,7 @@ def _lack(files: Sequence[StateFile], missing: list[str], version: int) -> Lack 
     if not files:
         return Lack.FOLDER
     oldest = int(missing[-1].split(".")[0].split("_")[0])
-    # Retention takes the beginning, and leaves all that the newest version needs.
+    # Retention removes the oldest files, and keeps all that the newest version needs.
     newest = max(file.version for file in files)
     began = any(file.version < oldest for file in files)
     return Lack.FILE if began or newest <= version else Lack.PURGED
@@ -452,6 +420,6 @@ def _stem(version: int, ids: Mapping[int, str]) -> str:
 
 
 def _kind_of_change(files: Sequence[StateFile]) -> str:
-    """What the provider would have written where a file is missing."""
+    """Return the kind of file that the provider would have written for a missing one."""
     kinds = {file.kind for file in files}
     return "changelog" if "changelog" in kinds else "zip" if "zip" in kinds else "delta"

@@ -1,4 +1,4 @@
-"""What every log file of a checkpoint shares: UTF-8 lines behind a version line."""
+"""Parses what all log files of a checkpoint share: UTF-8 lines after a version line."""
 
 from __future__ import annotations
 
@@ -24,11 +24,9 @@ def decode(data: bytes) -> str:
 
 
 def split_version(text: str, newest: int) -> tuple[int, str]:
-    """The version of `v1` LF rest, and the rest."""
+    """Return the version in the first line (`v1`), and the text after that line."""
     if not text:
-        raise MalformedFile(
-            "the file is empty", "A crash or a full disk stopped its write half way."
-        )
+        raise MalformedFile("the file is empty", "A crash or a full disk interrupted its write.")
     line, _, rest = text.partition("\n")
     return parse_version(line, newest), rest
 
@@ -39,7 +37,7 @@ def parse_version(line: str, newest: int) -> int:
         return known
     line = line.rstrip("\r")
     digits = line[1:]
-    # isdecimal alone would take the digits of other scripts, which Spark does not write.
+    # isdecimal alone would accept the digits of other scripts, which Spark does not write.
     if not (line.startswith("v") and digits.isascii() and digits.isdecimal()) or digits[0] == "0":
         raise MalformedFile(f"the first line is {shorten(line)!r}, not a version such as 'v1'")
     # The length is looked at first: int() refuses thousands of digits.
@@ -49,7 +47,7 @@ def parse_version(line: str, newest: int) -> int:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines, where a last line feed ends a line and does not begin another."""
+    """Return the lines; a line feed at the end ends a line and does not begin another."""
     if not text:
         return []
     lines = text.split("\n")
@@ -59,7 +57,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def is_too_deep(text: str) -> bool:
-    """JSON that is read, and is too deep to go through. Spark's has a few levels."""
+    """Whether JSON is nested too deeply to walk through. Spark's has a few levels."""
     if text.count("[") + text.count("{") <= _DEEPEST:
         return False
     depth = 0
@@ -88,7 +86,7 @@ def parse_json_object(text: str, what: str) -> dict[str, Any]:
 
 
 def long_of(fields: dict[str, Any], key: str, what: str, default: int | None = None) -> int:
-    """A whole number of a JSON object; Java's long bounds it."""
+    """Return a whole number of a JSON object, within the bounds of Java's long."""
     value = fields.get(key, default)
     if type(value) is not int or not -(2**63) <= value < 2**63:
         raise MalformedFile(f"{what}: {key} is {shorten(repr(value))}, not a whole number")
@@ -100,7 +98,7 @@ def shorten(text: str, most: int = 60) -> str:
 
 
 def moment(time_ms: int) -> str:
-    """A time for people, the same in every zone."""
+    """Return a time for people, in UTC."""
     try:
         at = datetime.fromtimestamp(time_ms / 1000, timezone.utc)
     except (ValueError, OverflowError, OSError):
@@ -113,11 +111,11 @@ def several(number: int, noun: str) -> str:
 
 
 def compact_json(value: Any) -> str:
-    """JSON as Spark's own writers space it."""
+    """Return JSON with the spacing of Spark's own writers."""
     return json_text(value, separators=(",", ":"))
 
 
 def json_text(value: Any, **how: Any) -> str:
-    """JSON that UTF-8 can hold: half of a surrogate pair, which it cannot, is escaped."""
+    """Return JSON that UTF-8 can hold: half of a surrogate pair is escaped."""
     text = json.dumps(value, ensure_ascii=False, **how)
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""Offsets and commits, joined: what happened to each batch, and what a restart will do.
+"""Joins offsets and commits: what happened to each batch, and what a restart will do.
 
 offsets/N  is written first     planned
 the sink and the state follow   processed
@@ -7,13 +7,14 @@ commits/N  is written last      committed
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
 
-from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS
-from floodmark.checkpoint.model import Checkpoint
+from floodmark.checkpoint.layout import COMMITS, METADATA, OFFSETS, SOURCES, STATE
+from floodmark.checkpoint.model import Checkpoint, Unreadable
 from floodmark.connectors.registry import advance, kind_named
 from floodmark.connectors.source import SourceOffset
 
@@ -29,11 +30,18 @@ class Status(str, Enum):
 
 @dataclass(frozen=True)
 class Batch:
+    """One batch of the query, as the two logs tell it."""
+
     batch: int
+    """Its number."""
     status: Status
+    """What became of it."""
     time_ms: int | None
+    """The time when it was planned."""
     watermark_ms: int | None
+    """The watermark that it began with."""
     sources: tuple[SourceOffset, ...]
+    """The position of each source after the batch."""
 
     def __repr__(self) -> str:
         from floodmark.screen import line_text  # no command shows it
@@ -51,6 +59,7 @@ class Action(str, Enum):
     CONTINUE = "continue"
     RERUN = "rerun"
     FAIL = "fail"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
@@ -58,16 +67,16 @@ class Restart:
     """What Spark does with this checkpoint if the query starts now."""
 
     action: Action
-    """`begin` with the first batch, `continue` after the last one, `rerun` the batch in flight, or
-    `fail`."""
+    """`begin` with the first batch, `continue` after the last one, `rerun` the batch in flight,
+    `fail`, or `unknown` if a part of the checkpoint was not examined."""
     batch: int | None
-    """The batch that Spark runs first; null where it fails before one."""
+    """The batch that Spark runs first; null if it fails before, or if that is not known."""
     words: str
     """One or two sentences for a person."""
 
 
 def timeline(checkpoint: Checkpoint, last: int | None = None) -> tuple[Batch, ...]:
-    """Every batch that is still logged, oldest first; `last` keeps the newest few."""
+    """Return every batch that is still logged, oldest first; `last` keeps the newest few."""
     batches = sorted({*checkpoint.offset_ids, *checkpoint.commit_ids})
     if last is not None:
         batches = batches[-last:] if last > 0 else []
@@ -98,25 +107,52 @@ def _batch(checkpoint: Checkpoint, batch: int, planned: bool, committed: bool) -
 
 
 def restart(checkpoint: Checkpoint, state_missing: Sequence[str] = ()) -> Restart:
-    """Spark's own decision, from the newest offset O and the newest commit C.
+    """Return Spark's own decision, from the newest offset and the newest commit.
 
-    `state_missing`: what the batch needs of the state and does not find, in sentences.
+    `state_missing`: what the batch needs of the state and is missing, in sentences.
     """
-    decided = _decide(checkpoint)
+    unexamined = _unexamined_logs(checkpoint)
+    if unexamined is not None:
+        return Restart(
+            Action.UNKNOWN,
+            None,
+            f"What happens if it restarts now is not known, because {unexamined.path} was not "
+            f"examined: {unexamined.reason.rstrip('.')}.",
+        )
+    decided = _with_unexamined(checkpoint, _decide(checkpoint))
     if state_missing and decided.action in (Action.CONTINUE, Action.RERUN):
         return Restart(
             Action.FAIL,
             decided.batch,
             f"If it restarts now, batch {decided.batch} fails, because the state that it starts "
-            f"from is missing: {' '.join(state_missing)} `floodmark doctor` tells more.",
+            f"from is missing: {' '.join(state_missing)} `floodmark doctor "
+            f"{shlex.quote(checkpoint.path)}` says more.",
         )
     if decided.action is Action.FAIL or checkpoint.latest_batch is None or checkpoint.query_id:
         return decided
     return replace(
         decided,
-        words="The metadata file is missing: Spark 4.2 and later do not start, earlier ones take "
-        f"a new query id without a warning. {decided.words}",
+        words="The metadata file is missing. Spark 4.2 and later do not start; earlier versions "
+        f"choose a new query id without a warning. {decided.words}",
     )
+
+
+def _unexamined_logs(checkpoint: Checkpoint) -> Unreadable | None:
+    """The first part of the logs that decides about a start and was not examined."""
+    latest, committed = checkpoint.latest_batch, checkpoint.committed_batch
+    opened = {METADATA, OFFSETS, COMMITS, f"{COMMITS}/{committed}", f"{OFFSETS}/{latest}"}
+    if latest is not None:
+        opened.add(f"{OFFSETS}/{latest - 1}")
+    return next((item for item in checkpoint.unexamined if item.path in opened), None)
+
+
+def _with_unexamined(checkpoint: Checkpoint, decided: Restart) -> Restart:
+    """The logs tell what Spark does; what the batch then needs may not have been looked at."""
+    needed = [item for item in checkpoint.unexamined if item.path.startswith((STATE, SOURCES))]
+    if not needed or decided.action in (Action.BEGIN, Action.FAIL):
+        return decided
+    words = f"{decided.words} {needed[0].path} was not examined: {needed[0].reason.rstrip('.')}."
+    return replace(decided, words=words)
 
 
 def _decide(checkpoint: Checkpoint) -> Restart:
@@ -139,15 +175,15 @@ def _decide(checkpoint: Checkpoint) -> Restart:
             return Restart(
                 Action.CONTINUE,
                 latest + 1,
-                "The logs are those of async progress tracking. If it restarts with it, Spark goes "
-                f"on with batch {latest + 1}; without it the query does not start, for want of "
-                f"{OFFSETS}/{before}.",
+                "A query with async progress tracking wrote these logs. If it restarts with async "
+                f"progress tracking, Spark goes on with batch {latest + 1}. Without it the query "
+                f"does not start, because {OFFSETS}/{before} is missing.",
             )
         return Restart(
             Action.FAIL,
             latest,
-            f"The query does not start: Spark wants offsets/{before} beside offsets/{latest}, "
-            "unless it runs with async progress tracking.",
+            f"The query does not start: Spark needs offsets/{before} beside offsets/{latest}, "
+            "unless the query runs with async progress tracking.",
         )
     if committed is not None and committed > latest:
         return Restart(
@@ -166,7 +202,7 @@ def _decide(checkpoint: Checkpoint) -> Restart:
 
 
 def is_sparse_by_design(checkpoint: Checkpoint) -> bool:
-    """Both logs lack the same batches, again and again: async progress tracking."""
+    """Whether both logs lack the same batches again and again: async progress tracking."""
     planned, committed = checkpoint.offset_ids, checkpoint.commit_ids
     steps = sum(after - before > 1 for before, after in pairwise(planned))
     repeated = steps > 1 or (steps == 1 and len(planned) <= _TOO_FEW_TO_TELL)
@@ -179,7 +215,7 @@ def _without_offsets(committed: int | None) -> Restart:
         return Restart(
             Action.FAIL,
             None,
-            f"The query does not start: commits/{committed} is there and no offset entry is.",
+            f"The query does not start: commits/{committed} exists, but no offset entry does.",
         )
     return Restart(Action.BEGIN, 0, "No batch was planned yet: the query begins with batch 0.")
 
@@ -189,10 +225,10 @@ def _rerun(checkpoint: Checkpoint, latest: int, committed: int | None) -> Restar
     last_done = -1 if committed is None else committed
     skipped = [batch for batch in checkpoint.offset_ids if last_done < batch < latest]
     if committed is None and latest > 0:
-        words += " There is no commit log; Spark takes the batches before it as done."
+        words += " There is no commit log; Spark counts the batches before it as done."
     elif committed is not None and skipped:
         names = f"batch {skipped[0]}" + (f" to {skipped[-1]}" if len(skipped) > 1 else "")
-        words += f" It does not run {names} again, though no commit says that it finished."
+        words += f" Spark does not run {names} again, though no commit says that it finished."
     else:
         words += " Nothing is lost."
     return Restart(Action.RERUN, latest, words)

@@ -1,1 +1,1 @@
-"""The checksums that Hadoop keeps beside the files of a local disk. Pure."""
+"""Reads and writes the checksums that Hadoop keeps beside the files of a local disk. Pure."""

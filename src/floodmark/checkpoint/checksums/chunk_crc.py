@@ -1,7 +1,8 @@
-"""The CRC-32 of a whole file from those of its chunks, so that the file is summed in one go.
+"""Computes the CRC-32 of a whole file from the CRCs of its chunks, without reading the file.
 
-A CRC moves on over zero bytes by a linear map of its bits, and the CRC of two parts is the first
-one's, moved on by the second's length, plus the second one's. Neighbours are joined pair by pair.
+Zero bytes after a text change its CRC by a linear map of the CRC's bits. The CRC of two parts is
+therefore the CRC of the first part, mapped over the length of the second, XOR the CRC of the second
+part. The code joins neighbours pair by pair.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ _POLYNOMIAL = 0xEDB88320
 
 
 def joined(sums: bytes, chunk: int, size: int) -> int:
-    """`sums`: a big-endian CRC-32 for every `chunk` bytes of a file that has `size`."""
+    """Return the CRC-32 of a file of `size` bytes.
+
+    `sums` has one big-endian CRC-32 for every `chunk` bytes of the file.
+    """
     import numpy as np
 
     state = np.frombuffer(sums, ">u4").astype(np.uint32)
@@ -40,7 +44,7 @@ def joined(sums: bytes, chunk: int, size: int) -> int:
 
 
 def _moved(sums: Sums, length: int) -> Sums:
-    """Each CRC as it is after so many zero bytes."""
+    """Return each CRC as it is after `length` more zero bytes."""
     import numpy as np
 
     tables = _tables(length)
@@ -53,7 +57,7 @@ def _moved(sums: Sums, length: int) -> Sums:
 
 @lru_cache(maxsize=256)
 def _tables(length: int) -> Sums:
-    """What `length` zero bytes make of each value of each of a CRC's four bytes."""
+    """Return, for each byte of a CRC and each value of it, the CRC after `length` zero bytes."""
     import numpy as np
 
     columns = _columns(length)
@@ -67,7 +71,7 @@ def _tables(length: int) -> Sums:
 
 @lru_cache(maxsize=256)
 def _columns(length: int) -> tuple[int, ...]:
-    """What becomes of each single bit of a CRC."""
+    """Return, for each single bit of a CRC, the CRC after `length` zero bytes."""
     if length == 1:
         return tuple(_after_a_byte(1 << bit) for bit in range(32))
     half = _columns(length // 2)

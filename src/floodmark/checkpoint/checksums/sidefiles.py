@@ -1,4 +1,4 @@
-"""Hadoop's hidden `.NAME.crc`: one CRC-32 for every 512 bytes of a file on a local disk."""
+"""Reads and writes Hadoop's hidden `.NAME.crc` files: one CRC-32 for every 512 bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WORTH_JOINING = 4 * 64
 
 
 def side_file_of(data: bytes) -> bytes:
-    """What Hadoop writes beside these bytes."""
+    """Return the side file that Hadoop writes beside these bytes."""
     return _HEADER.pack(MAGIC, _PER_CHECKSUM) + b"".join(_sums(data, _PER_CHECKSUM))
 
 
@@ -39,14 +39,19 @@ def can_join() -> bool:
 
 
 def whole_sum(side: bytes, size: int) -> int | None:
-    """The CRC-32 that a file of so many bytes has, by its side file; None where that is damaged."""
+    """Return the CRC-32 of a file of `size` bytes from its side file, or None if that is
+    damaged.
+    """
     found = _chunk_and_sums(side, size)
     return None if found is None else joined(found[1], found[0], size)
 
 
 @lru_cache(maxsize=1)
 def crc_over() -> Callable[..., int]:
-    """`zlib.crc32`, or one that uses the processor's own instructions for it: ten times as fast."""
+    """Return `zlib.crc32`, or a function that uses the processor's own instructions.
+
+    The second is ten times as fast.
+    """
     try:
         from isal.isal_zlib import crc32
     except ImportError:
@@ -55,7 +60,7 @@ def crc_over() -> Callable[..., int]:
 
 
 def _chunk_and_sums(side: bytes, size: int) -> tuple[int, bytes] | None:
-    """(bytes a checksum, the checksums), where there are as many as so many bytes need."""
+    """Return (bytes a checksum, the checksums), or None if their number does not fit `size`."""
     if len(side) < _HEADER.size:
         return None
     magic, chunk = _HEADER.unpack_from(side)
@@ -77,9 +82,9 @@ def _each(sums: bytes) -> list[bytes]:
 
 
 def without_flips(side: bytes, data: bytes) -> bytes | None:
-    """The bytes that the side file was written for, where one bit of a chunk tells them apart.
+    """Return the bytes that the side file was written for, if one bit a chunk has flipped.
 
-    No two bits of a chunk change its CRC-32 in the same way: the difference names the bit.
+    No two bits of a chunk change its CRC-32 in the same way, so the difference names the bit.
     """
     sums = _chunk_and_sums(side, len(data))
     if sums is None:
@@ -102,7 +107,7 @@ def without_flips(side: bytes, data: bytes) -> bytes | None:
 
 
 def is_itself_damaged(side: bytes, data: bytes) -> bool:
-    """True where the checksums were hit and not the file: of another shape, or by one bit."""
+    """Whether the checksums are damaged and not the file: their shape is wrong, or one bit."""
     sums = _chunk_and_sums(side, len(data))
     if sums is None:
         return len(side) != side_file_size(len(data)) or side[:4] != MAGIC
@@ -117,7 +122,7 @@ def is_itself_damaged(side: bytes, data: bytes) -> bool:
 
 @lru_cache(maxsize=8)
 def _bits_by_difference(length: int) -> dict[int, int]:
-    """How a CRC-32 over so many bytes changes → the bit that makes it change so."""
+    """Map each change of a CRC-32 over `length` bytes to the bit that causes it."""
     nothing = zlib.crc32(bytes(length))
     found = {}
     for at in range(length):
@@ -129,5 +134,5 @@ def _bits_by_difference(length: int) -> dict[int, int]:
 
 
 def side_file_size(size: int) -> int:
-    """How long the side file of so many bytes is, with Hadoop's usual chunks."""
+    """Return the length of the side file of `size` bytes, with Hadoop's usual chunks."""
     return _HEADER.size + 4 * -(-size // _PER_CHECKSUM)

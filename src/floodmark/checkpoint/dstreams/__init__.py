@@ -1,1 +1,1 @@
-"""A DStreams folder as data: its files, its application, its batches."""
+"""Reads a DStreams folder as data: its files, its application, its batches."""

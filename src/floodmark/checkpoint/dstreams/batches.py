@@ -1,4 +1,4 @@
-"""The batches of a DStreams application: those it remembers, and which of them are not finished.
+"""Lists the batches that a DStreams application remembers, and which are not finished.
 
 A DStreams batch has no number: its time is its name.
 """
@@ -16,7 +16,10 @@ _INPUT = "InputDStream"
 
 
 def dstream_batches(found: DStreamsCheckpoint, last: int | None = None) -> tuple[Batch, ...]:
-    """Oldest first. A batch that is not pending was finished before the file was written."""
+    """Return the batches, oldest first.
+
+    A batch that is not pending was finished before the file was written.
+    """
     pending = set(found.pending_times or ())
     told = found.checkpoint_time_ms
     times = pending | {
@@ -37,7 +40,7 @@ def dstream_batches(found: DStreamsCheckpoint, last: int | None = None) -> tuple
 
 
 def input_of(found: DStreamsCheckpoint, time_ms: int) -> tuple[SourceOffset, ...]:
-    """What each input stream took for one batch."""
+    """Return what each input stream took for one batch."""
     inputs = ((at, one) for at, one in enumerate(found.streams) if one.kind.endswith(_INPUT))
     return tuple(_source(str(at), one, time_ms) for at, one in inputs)
 
@@ -60,7 +63,7 @@ def _source(at: str, stream: DStream, time_ms: int) -> SourceOffset:
 
 
 def newest_state(found: DStreamsCheckpoint, stream: int) -> tuple[int, str] | None:
-    """(batch time, folder) of the newest state of a stream that is there as a whole."""
+    """Return (batch time, folder) of a stream's newest complete saved state."""
     whole = [
         (rdd.batch_time_ms, rdd.path)
         for rdd in found.rdds

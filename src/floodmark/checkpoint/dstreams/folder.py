@@ -1,7 +1,7 @@
-"""A DStreams checkpoint as data: the files by their names, and what the newest sound one holds.
+"""Describes a DStreams checkpoint: its files, and what the newest readable one holds.
 
 `checkpoint-<time>` is the whole application, written at every batch; `<uuid>/rdd-<id>` is state.
-Which file is what is told by names here; `floodmark.dstreams` reads what is inside them.
+This module uses only file names; `floodmark.dstreams` reads what is inside the files.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ RECEIVED_METADATA = "receivedBlockMetadata"
 RECEIVED_DATA = "receivedData"
 FILE_STREAM = "FileInputDStream"
 STATE_KINDS = ("PythonStateDStream", "StateDStream", "InternalMapWithStateDStream")
-"""updateStateByKey and mapWithState. Windows save RDDs too, and any stream that is told to: these
-hold the rows of a while, and no state that goes on."""
+"""updateStateByKey and mapWithState. Windows save RDDs too, and so does any stream on request.
+Those RDDs hold the rows of a time span, not a state that the next batch continues."""
 
 # Spark's own pattern, with a limit to what a Java long can hold.
 _GRAPH = re.compile(r"checkpoint-(\d{1,18})([\w.]*)", re.ASCII)
@@ -31,16 +31,16 @@ _LOG = re.compile(r"log-(\d{1,18})-(\d{1,18})")
 
 @dataclass(frozen=True)
 class GraphFile:
-    """One `checkpoint-<time>` file, or its `.bk`: what it held before it was written again."""
+    """One `checkpoint-<time>` file, or its `.bk`, which keeps the content before a rewrite."""
 
     path: str
     """The file, relative to the checkpoint."""
     time_ms: int
     """The batch time in its name."""
     is_backup: bool
-    """It is a `.bk` file."""
+    """Whether this is a `.bk` file."""
     bytes: int
-    """How large it is."""
+    """Its size in bytes."""
 
 
 @dataclass(frozen=True)
@@ -50,24 +50,24 @@ class SavedRdd:
     path: str
     """The folder, relative to the checkpoint."""
     partitions: int
-    """How many parts it has."""
+    """The number of its parts."""
     bytes: int
-    """How large its files are together."""
+    """The total size of its files."""
     written_ms: int | None
-    """When its newest part was written, where storage tells."""
+    """When its newest part was written; None if storage does not say."""
     missing: int | None = None
-    """The first part that is not there: one between others, or after them by `_partitioner`."""
+    """The first missing part: one between others, or one that `_partitioner` counts."""
     batch_time_ms: int | None = None
-    """The batch whose state it is, where the application still names it."""
+    """The batch whose state this is; None if the application no longer names it."""
     stream: int | None = None
-    """Which of `streams` it belongs to."""
+    """The index in `streams` of the stream that it belongs to."""
 
     __repr__ = line_text
 
 
 @dataclass(frozen=True)
 class ReceivedLog:
-    """A write-ahead log of receivers: `stream` is None for the log of which blocks came."""
+    """A write-ahead log of receivers; `stream` is None in the log of received blocks."""
 
     path: str
     """The file, relative to the checkpoint."""
@@ -78,12 +78,12 @@ class ReceivedLog:
     end_ms: int
     """The last time that it covers."""
     bytes: int
-    """How large it is."""
+    """Its size in bytes."""
 
 
 @dataclass(frozen=True)
 class OffsetRange:
-    """What one batch reads of one partition of a Kafka topic."""
+    """The offsets that one batch reads of one partition of a Kafka topic."""
 
     topic: str
     """The topic."""
@@ -100,11 +100,11 @@ class DStream:
     """One stream of the application."""
 
     kind: str
-    """Spark's class, without its package."""
+    """The name of Spark's class, without its package."""
     name: str | None = None
-    """The operation that made it, as Spark's web page shows it."""
+    """The operation that created the stream, as Spark's web page shows it."""
     parent: int | None = None
-    """Which of `streams` it reads; the first one of several."""
+    """The index in `streams` of the stream that it reads; the first one of several."""
     checkpoint_interval_ms: int | None = None
     """How often its RDDs are saved; None for a stream without state."""
     rdds: Mapping[int, str] = field(default_factory=dict)
@@ -114,22 +114,22 @@ class DStream:
     offsets: Mapping[int, tuple[OffsetRange, ...]] = field(default_factory=dict)
     """Batch time → the ranges that a direct Kafka stream took."""
     directory: str | None = None
-    """What a file stream watches."""
+    """The folder that a file stream watches."""
     remembers_ms: int | None = None
     """How long a file stream remembers its files; older ones count as done."""
     ignores_before_ms: int | None = None
     """A file stream never takes files that are older."""
     parents: tuple[int, ...] = ()
-    """Every one of `streams` that it reads."""
+    """The indexes in `streams` of all streams that it reads."""
     has_own_filter: bool = False
-    """A function of the application says which files a file stream takes."""
+    """Whether a function of the application chooses the files of a file stream."""
 
     __repr__ = line_text
 
 
 @dataclass(frozen=True)
 class Graph:
-    """What one `checkpoint-<time>` file holds."""
+    """The content of one `checkpoint-<time>` file."""
 
     checkpoint_time_ms: int
     batch_ms: int | None
@@ -141,7 +141,7 @@ class Graph:
     directory: str | None
     jars: tuple[str, ...]
     conf: Mapping[str, str]
-    """Values that may be secret are hidden."""
+    """Spark's settings. Values that may be secret are hidden."""
     streams: tuple[DStream, ...]
     is_python: bool
     codec: str | None
@@ -149,56 +149,56 @@ class Graph:
 
 @dataclass(frozen=True)
 class SparkAnswer:
-    """What Spark itself says of the folder; it is asked only with --trust."""
+    """What Spark itself says about the folder. It is asked only with --trust."""
 
     version: str
     """The version of the Spark that was asked."""
     restart_file: str | None
-    """The newest file that this Spark, with the classes that it was given, can take."""
+    """The newest file that this Spark can load with the classes that it was given."""
     checkpoint_time_ms: int | None
-    """The batch up to which that file tells."""
+    """The newest batch that this file knows."""
     failures: Mapping[str, str] = field(default_factory=dict)
-    """Newer files → why it cannot take them."""
+    """Newer files → why Spark cannot load them."""
 
     __repr__ = line_text
 
 
 @dataclass(frozen=True)
 class DStreamsCheckpoint:
-    """What `inspect` tells of a DStreams folder; None for what could not be read."""
+    """What `inspect` shows of a DStreams folder; None stands for what could not be read."""
 
     checkpoint_times: tuple[int, ...]
     """The times in the names of the `checkpoint-<time>` files, oldest first."""
     restart_file: str | None
-    """The file that Spark takes: the newest that can be read."""
+    """The file that Spark loads: the newest one that can be read."""
     fall_back_file: str | None
-    """The one that it takes if that one fails."""
+    """The file that Spark loads if `restart_file` fails."""
     batch_ms: int | None
     """The batch interval."""
     checkpoint_interval_ms: int | None
     """How often the application itself is saved: `Checkpoint.checkpointDuration`."""
     state_interval_ms: int | None
-    """How often state is saved; the shortest, where streams differ."""
+    """How often state is saved; the shortest interval if streams differ."""
     pending_times: tuple[int, ...] | None
     """Batches that were planned and not finished: Spark runs them again."""
     rdds: tuple[SavedRdd, ...]
     """The saved state: one `rdd-<id>` folder for each stream and saved batch."""
     checkpoint_time_ms: int | None = None
-    """The batch up to which `restart_file` tells; its name may be of a later one."""
+    """The newest batch that `restart_file` knows; the file's name can be of a later batch."""
     zero_time_ms: int | None = None
-    """When the application first started: batch times are counted from it."""
+    """When the application first started; batch times are counted from it."""
     master: str | None = None
     """The Spark master that the application was started with."""
     app_name: str | None = None
     """The application's name."""
     directory: str | None = None
-    """Where the application says that this folder is."""
+    """The location of this folder, as the application names it."""
     jars: tuple[str, ...] = ()
     """The jars that the application was started with."""
     conf: Mapping[str, str] = field(default_factory=dict)
     """The Spark settings that the file keeps; values that may be secret are hidden."""
     codec: str | None = None
-    """How the file is compressed."""
+    """The codec that compresses the file."""
     language: str | None = None
     """The application's language: `python` or `jvm`."""
     streams: tuple[DStream, ...] = ()
@@ -208,15 +208,15 @@ class DStreamsCheckpoint:
     received: tuple[ReceivedLog, ...] = ()
     """The write-ahead logs of receivers."""
     temporary: tuple[str, ...] = ()
-    """Files that a write which was cut short has left."""
+    """Files that interrupted writes have left."""
     spark: SparkAnswer | None = None
-    """None where Spark was not asked."""
+    """What Spark said; None if it was not asked."""
 
     __repr__ = fields_text
 
     @property
     def has_kryo_records(self) -> bool:
-        """Whether states are saved by Kryo; the application itself never is."""
+        """Whether states are saved by Kryo. The application itself never is."""
         return self.conf.get("spark.serializer", "").endswith(".KryoSerializer")
 
     @property
@@ -226,12 +226,12 @@ class DStreamsCheckpoint:
 
     @property
     def lasting_streams(self) -> tuple[int, ...]:
-        """Of the streams that save RDDs, those whose state goes on: they can be carried over."""
+        """The streams with saved state that the next batch continues: they can be carried over."""
         return tuple(at for at in self.state_streams if self.streams[at].kind in STATE_KINDS)
 
     @property
     def unsaved_streams(self) -> tuple[int, ...]:
-        """The streams with a state that goes on and of which none is saved yet."""
+        """The streams that keep state across batches, and have no saved state yet."""
         return tuple(
             at
             for at, one in enumerate(self.streams)
@@ -239,7 +239,7 @@ class DStreamsCheckpoint:
         )
 
     def inputs_of(self, stream: int) -> frozenset[int]:
-        """The streams behind a stream, itself among them; all where no input is found there."""
+        """Return the streams that a stream reads, with itself; all streams if none is an input."""
         found, waiting = {stream}, [stream]
         while waiting:
             more = set(self.streams[waiting.pop()].parents) - found
@@ -250,7 +250,9 @@ class DStreamsCheckpoint:
         return frozenset(range(len(self.streams)))
 
     def named_streams(self, streams: Iterable[int]) -> str:
-        """Streams in words: `2 (PythonStateDStream), 5 (PythonStateDStream, not saved yet)`."""
+        """Return streams in words: `2 (PythonStateDStream), 5 (PythonStateDStream, not saved
+        yet)`.
+        """
         unsaved = self.unsaved_streams
         return ", ".join(
             f"{at} ({self.streams[at].kind}{', not saved yet' if at in unsaved else ''})"
@@ -261,8 +263,8 @@ class DStreamsCheckpoint:
     def planned_time_ms(self) -> int | None:
         """The newest batch that the streams know.
 
-        It can be later than `checkpoint_time_ms`, while a context makes up for batches that it
-        missed. Batches before it that are not pending were finished.
+        It can be later than `checkpoint_time_ms` while a context makes up for missed batches.
+        Earlier batches that are not pending were finished.
         """
         known = [
             time
@@ -274,7 +276,7 @@ class DStreamsCheckpoint:
 
     @property
     def gone_rdds(self) -> tuple[tuple[int, str], ...]:
-        """(stream, location) of each saved RDD that `restart_file` names and that is not there."""
+        """(stream, location) of each saved RDD that `restart_file` names and that is missing."""
         there = {rdd.path for rdd in self.rdds if rdd.partitions}
         return tuple(
             (at, location)
@@ -285,7 +287,7 @@ class DStreamsCheckpoint:
 
 
 def graph_files(files: Iterable[FileInfo]) -> tuple[GraphFile, ...]:
-    """Oldest first, in the order of Spark's: it begins at the end."""
+    """Return the `checkpoint-<time>` files, oldest first: Spark tries them from the end."""
     found = [
         GraphFile(file.path, int(match[1]), bool(match[2]), file.size)
         for file in files
@@ -295,7 +297,7 @@ def graph_files(files: Iterable[FileInfo]) -> tuple[GraphFile, ...]:
 
 
 def saved_rdds(files: Iterable[FileInfo]) -> tuple[SavedRdd, ...]:
-    """By path; those of one run together."""
+    """Return the saved RDDs, by path: those of one run stand together."""
     folders: dict[str, list[tuple[int | None, FileInfo]]] = defaultdict(list)
     for file in files:
         match = _RDD_FILE.fullmatch(file.path)
@@ -335,7 +337,7 @@ def received_logs(files: Iterable[FileInfo]) -> tuple[ReceivedLog, ...]:
 
 
 def temporary_files(files: Iterable[FileInfo]) -> tuple[str, ...]:
-    """Writes that were never finished."""
+    """Return the files of writes that never finished."""
     return tuple(
         file.path
         for file in files
@@ -344,5 +346,5 @@ def temporary_files(files: Iterable[FileInfo]) -> tuple[str, ...]:
 
 
 def rdd_folder(location: str) -> str:
-    """Where an RDD lies in its checkpoint: `<uuid>/rdd-<id>`, the end of its location."""
+    """Return `<uuid>/rdd-<id>`, the end of an RDD's location: its folder in the checkpoint."""
     return "/".join(location.rstrip("/").split("/")[-2:])

@@ -1,1 +1,1 @@
-"""What the name of a place says, without a look at it."""
+"""Tells facts about a place from its name alone, without opening it."""

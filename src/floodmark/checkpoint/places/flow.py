@@ -1,7 +1,7 @@
-"""Where a flow of a declarative pipeline (`spark-pipelines`) keeps its checkpoints.
+"""Finds where a flow of a declarative pipeline (`spark-pipelines`) keeps its checkpoints.
 
-They lie in `<storage>/_checkpoints/<catalog>/<schema>/<table>/<flow>/<n>`. A start takes the
-highest n; a full refresh makes n+1, which is empty, and leaves the others where they are.
+They lie in `<storage>/_checkpoints/<catalog>/<schema>/<table>/<flow>/<n>`. A start uses the highest
+n. A full refresh creates n+1, which is empty, and leaves the others in place.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum
 
 from floodmark.checkpoint.layout import FLOW_CHECKPOINTS
 
-# Spark reads the name as an Int; its minus sign it would take, and never writes one.
+# Spark reads the name as an Int. It accepts a minus sign, but never writes one.
 _NUMBER = re.compile(r"\d{1,10}")
 _LARGEST = 2**31 - 1
 
@@ -22,29 +22,29 @@ class FlowStatus(Enum):
     CURRENT = "current"
     SUPERSEDED = "superseded"
     EMPTY = "empty"
-    """The current one, without a batch: the flow begins with its first record."""
+    """The current checkpoint has no batch: the flow begins with its first record."""
 
 
 @dataclass(frozen=True)
 class Flow:
     pipeline: str
-    """Its name in the specification, or the storage's folder where that is all there is."""
+    """The pipeline's name in the specification, else the name of the storage's folder."""
     table: str
     """The table that the flow writes: catalog, schema and name."""
     flow: str
     """The flow's name."""
     status: FlowStatus
-    """`current`: the next start takes it. `superseded`: a full refresh replaced it. `empty`:
-    current, without a batch."""
+    """`current`: the next start uses it. `superseded`: a full refresh replaced it. `empty`:
+    the next start uses it, and it has no batch."""
 
 
 @dataclass(frozen=True)
 class FlowPlace:
-    """What the path of one of a flow's checkpoints says."""
+    """What the path of a flow's checkpoint says."""
 
     storage: str
     folder: str
-    """In which the numbered ones lie."""
+    """The folder of the numbered checkpoints."""
     table: str
     flow: str
     number: int
@@ -55,7 +55,7 @@ def number_of(name: str) -> int | None:
 
 
 def flow_place(path: str) -> FlowPlace | None:
-    """None for a path that is no flow's."""
+    """Return what a path says about its flow; None if it is not a flow's checkpoint."""
     parts = path.rstrip("/").split("/")
     if FLOW_CHECKPOINTS not in parts:
         return None
@@ -71,7 +71,7 @@ def flow_place(path: str) -> FlowPlace | None:
 def flow_at(
     place: FlowPlace, names: Iterable[str], has_batches: bool, pipeline: str | None = None
 ) -> Flow:
-    """`names` are those of the folders beside it, its own among them."""
+    """Return the flow at a place. `names` are all folders there, with the checkpoint's own."""
     numbers = [number for name in names if (number := number_of(name)) is not None]
     status = FlowStatus.SUPERSEDED
     if place.number >= max(numbers, default=place.number):
@@ -80,6 +80,6 @@ def flow_at(
 
 
 def next_folder(place: FlowPlace, names: Iterable[str]) -> str:
-    """Where the pipeline looks first after it is written."""
+    """Return the folder of the flow's next checkpoint: the pipeline looks there first."""
     numbers = [number for name in names if (number := number_of(name)) is not None]
     return f"{place.folder}/{max([place.number, *numbers]) + 1}"

@@ -9,7 +9,8 @@ _ALIKE = {"s3a": "s3", "s3n": "s3", "hdfs": "", "webhdfs": "", "viewfs": "", "fi
 
 
 def plain_place(location: str) -> str:
-    """`file:/x/`, `file:///x` and `/x` are `/x`; `s3a://b/x/` and `s3://b/x` are `s3://b/x`.
+    """Return `/x` for `file:/x/`, `file:///x` and `/x`, and `s3://b/x` for `s3a://b/x/`.
+    `s3a://b/x/` and `s3://b/x` are `s3://b/x`.
 
     A relative path stays one: where it begins is not in the text.
     """
@@ -26,7 +27,7 @@ def plain_place(location: str) -> str:
 
 
 def comparable_place(location: str) -> str:
-    """The place without what differs between two ways of writing it."""
+    """Return the place without the parts that differ between two spellings of it."""
     scheme, colon, rest = location.partition(":")
     if not colon or "/" in scheme:
         return "/" + location.strip("/")

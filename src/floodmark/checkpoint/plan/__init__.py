@@ -1,1 +1,1 @@
-"""A query's plan as a tree that can be compared. Pure."""
+"""Reads a query's plan as a tree that can be compared. Pure."""

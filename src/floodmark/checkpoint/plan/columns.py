@@ -1,4 +1,4 @@
-"""The columns of a plan's nodes: which each puts out, and which of them anybody uses. Pure."""
+"""Finds the columns that each node of a plan outputs, and which of them are used. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRANSPARENT = frozenset(
         "RepartitionByExpression",
         "RebalancePartitions",
         "CollectMetrics",
-        "LocalLimit",  # it goes with a GlobalLimit, and says the same
+        "LocalLimit",  # always stands with a GlobalLimit, which says the same
     ]
 )
 WATERMARKS = frozenset({"EventTimeWatermark", "UpdateEventTimeWatermarkColumn"})
@@ -32,7 +32,7 @@ class Node:
     children: list[Node]
 
     def expressions(self, name: str) -> list[Any]:
-        """A field that is a list of expressions, each itself a flat list."""
+        """Return a field that is a list of expressions, each itself a flat list."""
         found = self.raw.get(name)
         return found if isinstance(found, list) else []
 
@@ -48,9 +48,9 @@ def unfolded(nodes: list[Mapping[str, Any]], at: int) -> tuple[Node, int]:
 
 
 def inlined(node: Node, known: dict[Any, Node] | None = None) -> Node:
-    """With each use of a common table expression replaced by what it stands for, as Spark does.
+    """Replace each use of a common table expression by its definition, as Spark does.
 
-    Otherwise what a CTE does would stand beside the state that it feeds, and not below it.
+    Otherwise the steps of a CTE would stand beside the state that they feed, and not below it.
     """
     known = {} if known is None else known
     if node.kind == "CTERelationRef":
@@ -73,7 +73,7 @@ def _copied(node: Node) -> Node:
 
 
 def _renamed(use: Node, made: Node) -> Node:
-    """Each use has numbers of its own for the columns."""
+    """Give the columns of one use of a CTE their own numbers, as Spark does."""
     project = [
         [{**attribute[0], "class": "Alias", "num-children": 1}, _attribute(number)]
         for attribute, number in zip(
@@ -88,7 +88,10 @@ def _attribute(number: int) -> dict[str, Any]:
 
 
 class Columns:
-    """Columns go by Spark's numbers; a node by its identity: a CTE is read once for each use."""
+    """The columns of each node, by Spark's numbers.
+
+    Nodes are known by their identity, because a CTE is read once for each use.
+    """
 
     def __init__(self) -> None:
         self.needed: dict[int, set[int]] = {}

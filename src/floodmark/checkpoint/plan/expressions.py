@@ -1,4 +1,4 @@
-"""Expressions of a plan, from Spark's JSON; a column is replaced by what it is made of. Pure."""
+"""Reads expressions of a plan from Spark's JSON, and replaces columns by their definition. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SEEDED = ("Rand", "Randn")
 _RANDOM = (*_SEEDED, "Uuid", "Shuffle", "RandStr", "Uniform")
 _SEEDS = ("hideSeed", "randomSeed", "seed", "seedExpression")
 _REPLACED = ("Between", "Nvl", "ParseToDate")
-"""Other words for what Spark puts in their place, which says all."""
+"""Functions that Spark replaces by other expressions, which say everything."""
 _OF_THE_JVM = ("ScalaUDF", "ScalaUDAF", "ScalaAggregator")
 _FLAT = frozenset({"And", "Or"})
 
@@ -48,9 +48,9 @@ class ExpressionReader:
     def __init__(self, functions: Mapping[int, str]) -> None:
         self._functions = functions
         self.unseen: set[str] = set()
-        """What Spark's JSON leaves out, as Class.field."""
+        """Fields that Spark's JSON leaves out, as Class.field."""
         self.untold: set[str] = set()
-        """Functions that are code of the JVM's: Spark knows them by a name."""
+        """Functions of JVM code: Spark knows only their names."""
 
     def read(self, flat: Any, environment: Mapping[int, Expression]) -> Expression:
         if isinstance(flat, list) and flat and isinstance(flat[0], list):
@@ -60,7 +60,7 @@ class ExpressionReader:
         return found
 
     def conjuncts(self, flat: Any, environment: Mapping[int, Expression]) -> list[Expression]:
-        """The parts of A AND B AND C, in the order in which the code has them."""
+        """Return the parts of A AND B AND C, in the order of the code."""
         found: list[Expression] = []
         at, left = 0, 1
         while left:
@@ -90,7 +90,7 @@ class ExpressionReader:
                 return environment[number], at
             name = str(raw.get("name"))
             fields: Fields = (("name", json.dumps(name)),)
-            if "place" in raw:  # of a subquery's own: two of its tables may use one name
+            if "place" in raw:  # a column of a subquery: two of its tables may use one name
                 fields = (*fields, ("place", str(raw["place"])))
             return Expression(OUTPUT, fields, label=name), at
         if kind == "Alias":
@@ -110,7 +110,7 @@ class ExpressionReader:
             if name in VOLATILE:
                 continue
             if kind == _VARIABLE and name in ("name", "value"):
-                continue  # which one it is, the lambda function says
+                continue  # the lambda function says which variable it is
             if value is None and kind != LITERAL:
                 self._left_out(kind, name)
             elif kind == "GetStructField" and name == "name":
@@ -169,7 +169,10 @@ class ExpressionReader:
 
 
 def _numbered(function: Expression) -> Expression:
-    """Its variables by their place: their names are the user's, or counted by the session."""
+    """Number a lambda's variables by their place.
+
+    The user chooses their names, or the session counts them.
+    """
     inner = (int(one.field("level") or 0) for one in function.walk() if one.name == _LAMBDA)
     level = 1 + max(inner, default=0)
     places = {
@@ -188,7 +191,7 @@ def _numbered(function: Expression) -> Expression:
 
 
 def _resorted(one: Expression) -> Expression:
-    """Sides, and the values of an IN, in an order that does not depend on how it is written."""
+    """Sort the sides, and the values of an IN, so that the order in the code does not matter."""
     if one.name not in COMMUTATIVE and one.name != "In":
         return one
     first = 1 if one.name == "In" else 0  # what is looked for
@@ -197,7 +200,9 @@ def _resorted(one: Expression) -> Expression:
 
 
 def _written_out(one: Expression) -> Expression:
-    """`v BETWEEN 1 AND 2` of SQL: Spark names v, and compares the name twice."""
+    """Replace SQL's named value: for `v BETWEEN 1 AND 2` Spark names v, and compares the name
+    twice.
+    """
     if len(one.children) != 2 or one.children[1].name != "CommonExpressionDef":
         return one
     meant = one.children[1].children[0]

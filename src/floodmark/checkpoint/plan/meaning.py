@@ -1,7 +1,7 @@
-"""When two expressions mean the same to a state, though they are not equal. Pure.
+"""Decides when two different expressions mean the same to a state. Pure.
 
-A type that only grew holds the same values, and the state's schema shows it; a column may
-have a new name, if the user says so.
+A wider type holds the same values, and the state's schema shows it. A column may have a new name,
+if the user says so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
 def meanings(one: Expression, new_names: Mapping[str, str]) -> frozenset[Expression]:
-    """What an expression may be known by: as it is, and with columns by their new names."""
+    """Return the forms of an expression: with the old column names and with the new ones."""
     plain = _bare(one, {})
     return frozenset({plain, _bare(one, new_names)}) if new_names else frozenset({plain})
 
@@ -49,7 +49,7 @@ def _named(column: Expression, names: Mapping[str, str]) -> Expression:
 
 
 def _widens(one: Expression) -> bool:
-    """A cast that loses nothing, of a column whose type is known."""
+    """Whether the expression is a cast that loses nothing, of a column whose type is known."""
     if one.name != "Cast" or len(one.children) != 1 or one.children[0].name != COLUMN:
         return False
     before = str(json.loads(one.children[0].field("type") or "null"))

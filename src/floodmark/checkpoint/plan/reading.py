@@ -1,7 +1,7 @@
-"""From the JSON that Spark makes of an analysed plan to a tree that can be compared. Pure.
+"""Turns the JSON of an analysed plan into a tree that can be compared. Pure.
 
-Spark writes a plan as a flat list, each node before its children, and gives every column a
-number. Here a number becomes what it stands for, from the sources upwards.
+Spark writes a plan as a flat list, each node before its children, and gives every column a number.
+This module replaces each number by the column's definition, from the sources upwards.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ from floodmark.checkpoint.plan.spark_json import (
     as_fields,
     expression_id,
     id_of,
+    ids_of,
     is_expressions,
     is_nested,
     names_of,
     object_name,
+    references,
     result_id,
     simple_name,
     type_json,
@@ -39,6 +41,8 @@ from floodmark.checkpoint.plan.tree import (
     LITERAL,
     NAMED,
     OUTPUT,
+    SOURCE_CODE,
+    UNMARKED,
     Expression,
     Fields,
     Input,
@@ -46,8 +50,9 @@ from floodmark.checkpoint.plan.tree import (
     PlanTree,
     Watermark,
     in_order,
-    words,
+    watermarks_of,
 )
+from floodmark.checkpoint.plan.words import words
 
 _LEAVES = frozenset({"StreamingRelation", "StreamingRelationV2", "StreamingExecutionRelation"})
 _AGGREGATES = ("AggregateExpression", "PythonUDAF")
@@ -55,17 +60,19 @@ _AGGREGATES = ("AggregateExpression", "PythonUDAF")
 
 @dataclass(frozen=True)
 class Facts:
-    """What Spark's JSON leaves out, by the node's place in the list."""
+    """Facts that Spark's JSON leaves out, by the node's place in the list."""
 
     details: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     functions: Mapping[int, str] = field(default_factory=dict)
-    """Digests of Python functions, by the number of the result."""
+    """Digests of Python functions, by the number of their result."""
     canonical: str = ""
     tries: tuple[str, ...] = ()
     untold: tuple[str, ...] = ()
+    marked: frozenset[int] = frozenset()
+    """The numbers of the columns that carry a watermark."""
     ranks: Mapping[int, int] = field(default_factory=dict)
-    """Where an aggregate stands after Spark's optimizer, by the number of its result: a `select`
-    above them puts them into its own order, and the state has them in that one."""
+    """The rank of an aggregate after Spark's optimizer, by the number of its result. A `select`
+    above aggregates puts them into its own order, and the state keeps that order."""
 
 
 def read_plan(nodes: list[Mapping[str, Any]], facts: Facts) -> PlanTree:
@@ -115,7 +122,7 @@ class _JsonReader:
             fed = self.build(node.children[0])
             if node.kind in TRANSPARENT:
                 return fed
-            known = None if _is_half_told(node) else _SINGLE.get(node.kind)
+            known = None if _lacks_its_fields(node) else _SINGLE.get(node.kind)
             return known(self, node, fed) if known else self._other(node, [fed])
         return self._other(node, [self.build(child) for child in node.children])
 
@@ -135,8 +142,10 @@ class _JsonReader:
             name = str(one.get("name"))
             environment[expression_id(one)] = Expression(COLUMN, fields, label=name)
         # What a source reads, and how, stands in the outline of sources; a static table's here.
-        if not streaming:
-            extra = self.facts.details.get(node.place, {})
+        extra = self.facts.details.get(node.place, {})
+        if streaming:
+            told = as_fields({k: v for k, v in extra.items() if k == SOURCE_CODE})
+        else:
             told = (
                 ("class", json.dumps(node.kind)),
                 *self.expressions.fields(node.kind, node.raw, ("output",)),
@@ -147,7 +156,7 @@ class _JsonReader:
 
     def _project(self, node: Node, fed: _Fed) -> _Fed:
         wanted = self.columns.needed[id(node)]
-        # Only what is put out: both sides of a self-join have the same numbers below.
+        # Only the output columns: both sides of a self-join have the same numbers below.
         environment = {
             id_of(one): self.expressions.read(one, fed.environment)
             for one in node.expressions("projectList")
@@ -199,8 +208,10 @@ class _JsonReader:
             if id_of(one) in wanted:
                 whole = self.expressions.read(one, fed.environment)
                 environment[id_of(one)] = _replaced(whole, result)
+        plain = [e[0] for e in node.expressions("groupingExpressions") if len(e) == 1]
         step = PlanStep(
             "Aggregate",
+            self._unmarked([expression_id(one) for one in plain], fed),
             expressions=(("keys", tuple(keys)), ("functions", tuple(functions))),
             inputs=(fed.input,),
             stateful=fed.streaming,
@@ -208,14 +219,15 @@ class _JsonReader:
         return _Fed(Input(step), environment, fed.streaming)
 
     def _rank(self, one: list[Mapping[str, Any]]) -> int:
-        """Sorting keeps the code's order where the optimizer was not asked."""
+        """Return an aggregate's rank; without ranks, sorting keeps the order of the code."""
         ranks = self.facts.ranks
         return min((ranks[number] for raw in one if (number := result_id(raw)) in ranks), default=0)
 
     def _deduplicate(self, node: Node, fed: _Fed) -> _Fed:
         keys = [self.expressions.read(e, fed.environment) for e in node.expressions("keys")]
+        unmarked = self._unmarked(ids_of(node.expressions("keys")), fed)
         step = PlanStep(
-            node.kind, (), (("keys", tuple(keys)),), (fed.input,), stateful=fed.streaming
+            node.kind, unmarked, (("keys", tuple(keys)),), (fed.input,), stateful=fed.streaming
         )
         return _Fed(Input(step), fed.environment, fed.streaming)
 
@@ -304,9 +316,24 @@ class _JsonReader:
                 columns = (one for one in self.columns.outputs(child) if one in wanted)
                 expressions.append((name, tuple(self._named(one, fed) for one in columns)))
         kind = node.raw.get("joinType")
-        fields = (("type", json.dumps(simple_name(object_name(kind)))),)
+        fields: Fields = (("type", json.dumps(simple_name(object_name(kind)))),)
+        if stateful and isinstance(raw, list):
+            used = references(raw)
+            for child, fed in ((node.children[0], left), (node.children[1], right)):
+                fields += self._unmarked([i for i in self.columns.outputs(child) if i in used], fed)
         step = PlanStep("Join", fields, tuple(expressions), (left.input, right.input), stateful)
         return _Fed(Input(step), environment, left.streaming or right.streaming)
+
+    def _unmarked(self, columns: list[int], fed: _Fed) -> Fields:
+        """Said of a copy of the watermark's column that was made before withWatermark.
+
+        The same values, and no event time to Spark.
+        """
+        marks = {mark.column for mark in watermarks_of(fed.input)}
+        if not (marks and fed.streaming) or any(one in self.facts.marked for one in columns):
+            return ()
+        made = [fed.environment[one] for one in columns if one in fed.environment]
+        return ((UNMARKED, "true"),) if any(_is_time(one, marks, fed) for one in made) else ()
 
     def _put_out(self, node: Node, fed: _Fed) -> dict[int, Expression]:
         return {
@@ -320,7 +347,7 @@ class _JsonReader:
         return Expression(NAMED, (), (made,), self.names.get(column, ""))
 
     def _other(self, node: Node, fed: list[_Fed]) -> _Fed:
-        """Any other step: everything that Spark says of it, and all columns that it is fed."""
+        """Read any other step: all its fields, and all columns of its inputs."""
         number = self.number(node.kind)
         environment: dict[int, Expression] = {}
         for child, one in zip(node.children, fed, strict=True):
@@ -334,7 +361,7 @@ class _JsonReader:
                     (name, tuple(self.expressions.read(e, environment) for e in found))
                 )
         streaming = any(one.streaming for one in fed)
-        # A limit over sorted rows is one of a complete result, and counts nothing.
+        # A limit over sorted rows limits a complete result, and keeps no count.
         limits = node.kind == "GlobalLimit" and not any(
             one.kind == "Sort" for below in fed for one in below.input.step.walk()
         )
@@ -378,20 +405,34 @@ _SINGLE = {
 }
 
 
-def _is_half_told(node: Node) -> bool:
-    """Spark's JSON leaves out what the step does: it is taken by its own words."""
+def _is_time(one: Expression, marks: set[Expression], fed: _Fed) -> bool:
+    """Whether an expression is a watermark's column, or a window of one."""
+    if one in marks:
+        return True
+    step = fed.input.step
+    if one.name == OUTPUT and step.kind == "Expand":  # sliding windows
+        made = (part for _, found in step.expressions for each in found for part in each.walk())
+        return any(part in marks for part in made)
+    return one.name == "CreateNamedStruct" and any(part in marks for part in one.walk())
+
+
+def _lacks_its_fields(node: Node) -> bool:
+    """Whether Spark's JSON leaves out what the step does; then its own text stands for it."""
     return node.kind == "Expand" and not node.expressions("projections")
 
 
 def _output(kind: str, number: int, which: str, made_of: object) -> Expression:
-    """What a step below puts out, by its place: a change below shows there, and not here too."""
-    # A label is kept in notes, and a text of the code may be a key.
+    """Return a column that a step below outputs, by its place.
+
+    A change below shows there, so it must not show here a second time.
+    """
+    # Notes keep the label, and a text literal of the code may be a key.
     label = words(made_of, texts=False) if isinstance(made_of, Expression) else made_of or which
     return Expression(OUTPUT, (("of", f"{kind} {number} {which}"),), label=str(label))
 
 
 def _replaced(one: Expression, change: Any) -> Expression:
-    """As `mapped`, from the top: what was replaced is not looked into."""
+    """Replace expressions from the top; unlike `mapped`, do not look into a replaced one."""
     changed: Expression = change(one)
     if changed is not one:
         return changed
@@ -404,7 +445,11 @@ def _is_true(condition: Expression) -> bool:
 
 
 def _placed(condition: Expression, marked: list[Expression]) -> Expression:
-    """Spark leaves it where it stands: rows of next year move the watermark, or do not."""
+    """Mark a condition on event time, which Spark leaves where it stands in the plan.
+
+    Rows with a far future time move the watermark if the condition stands above it, and do not if
+    it stands below.
+    """
     above = any(one in marked for one in condition.walk())
     return Expression(ABOVE, (), (condition,)) if above else condition
 

@@ -1,7 +1,7 @@
-"""Spark's JSON of a plan, node by node: classes, numbers of columns, values. Pure.
+"""Reads Spark's JSON of a plan: classes, numbers of columns, values. Pure.
 
-A node is an object with its class, how many children follow, and a field for each argument;
-an expression is a flat list of such objects.
+A node is an object with its class, the number of its children and a field for each argument. An
+expression is a flat list of such objects.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from floodmark.checkpoint.plan.tree import Fields
 
-# Numbers and places that Spark makes anew for each plan, and what says nothing about rows.
+# Numbers and places that differ in each plan, and fields that say nothing about rows.
 VOLATILE = frozenset(
     [
         "class",
@@ -44,7 +44,7 @@ VOLATILE = frozenset(
         "origin",
     ]
 )
-# Left out of the JSON, and known by other means or of no meaning.
+# Fields that the JSON leaves out, and that are known by other means or have no meaning.
 KNOWN_BY_OTHER_MEANS = frozenset(
     [
         "func",
@@ -73,8 +73,10 @@ KNOWN_BY_OTHER_MEANS = frozenset(
 )
 
 
+WATERMARK_DELAY = "spark.watermarkDelayMs"
+"""In the metadata of a column with a watermark."""
 _COLLATIONS = "__COLLATIONS"
-"""The type of a struct's field does not tell: Spark writes them beside it."""
+"""Spark writes a struct field's collations beside its type, not in it."""
 
 
 def simple_name(name: object) -> str:
@@ -111,7 +113,7 @@ def result_id(raw: Mapping[str, Any]) -> int:
 
 
 def references(value: Any) -> set[int]:
-    """The numbers of all columns that are mentioned anywhere below."""
+    """Return the numbers of all columns that the value mentions at any depth."""
     return {
         expression_id(one)
         for one in _objects(value)
@@ -120,7 +122,7 @@ def references(value: Any) -> set[int]:
 
 
 def names_of(value: Any) -> dict[int, str]:
-    """What the code calls each column, by its number."""
+    """Return the name that the code gives each column, by its number."""
     return {
         expression_id(one): str(one["name"])
         for one in _objects(value)
@@ -129,7 +131,7 @@ def names_of(value: Any) -> dict[int, str]:
 
 
 def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
-    """Every JSON object in it, however deep, the numbers of columns left out."""
+    """Yield every JSON object at any depth, without the numbers of columns."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -141,7 +143,9 @@ def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def plain(value: Any) -> Any:
-    """Without Spark's packages and without what its numbers make different each time."""
+    """Return the value without Spark's packages and without the numbers that differ in each
+    plan.
+    """
     if isinstance(value, Mapping):
         if "object" in value:
             return simple_name(value["object"])

@@ -1,1 +1,1 @@
-"""What is shown of a checkpoint: its summary, its positions, its differences from another."""
+"""Shows a checkpoint: its summary, its positions, its differences from another."""

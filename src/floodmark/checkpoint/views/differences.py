@@ -14,12 +14,14 @@ from floodmark.screen import fields_html, line_text
 
 @dataclass(frozen=True)
 class Difference:
+    """One place at which two checkpoints, or two batches, differ."""
+
     where: str
-    """What differs: a field, a setting, or a part of a source."""
+    """The field, the setting or the part of a source that differs."""
     left: Any
-    """Its value in the first checkpoint or batch; null where it has none."""
+    """The value in the first checkpoint or batch; null if there is none."""
     right: Any
-    """Its value in the second checkpoint or batch; null where it has none."""
+    """The value in the second checkpoint or batch; null if there is none."""
 
     __repr__ = line_text
     _repr_html_ = fields_html
@@ -87,7 +89,7 @@ def _sources(
 def _offsets(where: str, left: SourceOffset, right: SourceOffset) -> Iterator[Difference]:
     ones, others = _parts(left), _parts(right)
     if ones is None or others is None:
-        # By meaning, not by text: the order of JSON's keys does not matter.
+        # Values are compared, not texts: the order of JSON's keys does not matter.
         if left.offset != right.offset:
             yield Difference(f"{where} offset", left.offset, right.offset)
         return

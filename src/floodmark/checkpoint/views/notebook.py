@@ -1,4 +1,4 @@
-"""Shows a Checkpoint in a notebook: plain HTML, no script, nothing fetched."""
+"""Shows a checkpoint in a notebook: plain HTML, without scripts or downloads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from floodmark.visible import one_line
 _CELL = "text-align:left;padding:2px 16px 2px 0;vertical-align:top;border:none;white-space:pre-wrap"
 _LABEL = _CELL + ";opacity:0.65;white-space:nowrap"
 # Colours that can be read on a light page and on a dark one.
-_COLOURS = {Action.FAIL: "#d1495b", Action.RERUN: "#d18f1f"}
+_COLOURS = {Action.FAIL: "#d1495b", Action.RERUN: "#d18f1f", Action.UNKNOWN: "#d18f1f"}
 _SOUND = "#3a9d5d"
 
 

@@ -1,4 +1,4 @@
-"""Where a batch's sources stand: in words, and as the option that starts a new stream there."""
+"""Shows where a batch's sources stand: in words, and as the option that starts a stream there."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from floodmark.checkpoint.layout import OFFSETS
 from floodmark.checkpoint.model import Checkpoint
 from floodmark.checkpoint.offsets import OffsetEntry
 from floodmark.checkpoint.text import moment
 from floodmark.connectors.registry import kind_named
 from floodmark.connectors.source import SourceOffset, StartOption, parse_offset_text
-from floodmark.errors import BatchPurged, MalformedFile, NoAnswer, WrongUse
+from floodmark.errors import BatchPurged, CannotRead, MalformedFile, NoAnswer, WrongUse
 from floodmark.screen import fields_html, fields_text
 
 
@@ -22,32 +23,34 @@ class SourcePosition:
     kind: str
     """kafka, delta, file, and so on."""
     offset: Any
-    """Where it stands at the end of the batch."""
+    """Its position at the end of the batch."""
     option: StartOption | None
-    """The option that starts a new stream there, where the source has one."""
+    """The option that starts a new stream there, if the source has one."""
     note: str | None
-    """What the option alone does not say, or why there is none."""
+    """What the option alone does not say, or why there is no option."""
     began: Any = None
-    """Where batch 0 began, by `sources/<id>/0`; None where that does not tell."""
+    """Where batch 0 began, by `sources/<id>/0`; None if that file does not say."""
 
 
 @dataclass(frozen=True)
 class Position:
+    """The position of each source at the end of a batch."""
+
     batch: int
     """The batch."""
     committed: bool
-    """It is finished."""
+    """Whether the batch is finished."""
     time_ms: int | None
-    """When it was planned."""
+    """The time when it was planned."""
     sources: tuple[SourcePosition, ...]
-    """Where each source stands after the batch."""
+    """The position of each source after the batch."""
 
     __repr__ = fields_text
     _repr_html_ = fields_html
 
     @property
     def starting_offsets(self) -> str:
-        """What the source's starting option takes; refuses where several sources have one."""
+        """The value for the source's starting option; refuses if several sources have one."""
         return starting_option(self).form
 
 
@@ -70,7 +73,7 @@ def position(checkpoint: Checkpoint, batch: int) -> Position:
 
 
 def choose_batch(checkpoint: Checkpoint, batch: int | None, at_ms: int | None) -> int:
-    """The batch that was asked for: by number, by time, or the last committed one."""
+    """Return the requested batch: by number, by time, or the last committed one."""
     if batch is not None and at_ms is not None:
         raise WrongUse("--batch and --at both choose a batch", do="Give one of them.")
     if at_ms is not None:
@@ -118,7 +121,7 @@ def _last_committed_at(checkpoint: Checkpoint, at_ms: int) -> int:
         )
     raise BatchPurged(
         f"no batch of {moment(at_ms)} is logged; the oldest is batch {oldest}, "
-        f"{moment(times[oldest])}",
+        f"planned at {moment(times[oldest])}",
         "Spark deletes old entries (spark.sql.streaming.minBatchesToRetain).",
         f"Choose a later time, or batch {oldest}.",
     )
@@ -130,7 +133,7 @@ def _require_readable(checkpoint: Checkpoint, batch: int) -> None:
         _require_sound_offsets(checkpoint.path, batch, entry)
         return
     checkpoint.refuse_broken_offsets(
-        batch, "`floodmark doctor` says what to do about it; --batch N shows another batch."
+        batch, "`floodmark doctor CP` says what to do about it; --batch N shows another batch."
     )
     if batch < 0:
         raise WrongUse(f"there is no batch {batch}", "Batches are numbered from 0.", _LISTED)
@@ -149,14 +152,20 @@ def _require_readable(checkpoint: Checkpoint, batch: int) -> None:
     )
 
 
-def offsets_lost(checkpoint: Checkpoint) -> BatchPurged:
+def offsets_lost(checkpoint: Checkpoint) -> BatchPurged | CannotRead:
+    for item in checkpoint.unexamined:
+        if item.path == OFFSETS:
+            return CannotRead(
+                f"{checkpoint.path}/{OFFSETS} was not examined: {item.reason}",
+                do="Put the folder itself in its place. `floodmark doctor CP` says more.",
+            )
     committed = checkpoint.committed_batch
     return BatchPurged(
-        f"{checkpoint.path}: there is no offset entry at all",
+        f"{checkpoint.path}: there is no offset entry",
         "No batch was planned yet."
         if committed is None
-        else f"commits/{committed} is there, so the folder offsets/ was lost.",
-        "`floodmark doctor` says what to do about it.",
+        else f"commits/{committed} exists, so the folder offsets/ was lost.",
+        "`floodmark doctor CP` says what to do about it.",
     )
 
 
@@ -169,7 +178,7 @@ def _require_sound_offsets(path: str, batch: int, entry: OffsetEntry) -> None:
         raise MalformedFile(
             f"{path}/offsets/{batch} cannot be read",
             error.what,
-            "`floodmark doctor` says what to do about it; --batch N shows another batch.",
+            "`floodmark doctor CP` says what to do about it; --batch N shows another batch.",
         ) from None
 
 
@@ -187,25 +196,30 @@ def _disputed(source: SourceOffset, why: str) -> SourcePosition:
 
 def _option(source: SourceOffset) -> tuple[StartOption | None, str | None]:
     if source.text is None:
-        return None, "This source had no offset yet in this batch: begin it as you did at first."
+        return None, "This source had no offset yet in this batch. Start it as you did at first."
     return kind_named(source.kind).starting_option(source)
 
 
 def with_starts(found: Position, starts: Mapping[str, bytes]) -> Position:
-    """`starts` has the content of `sources/<id>/0` by the source's id."""
+    """Return the position with the start of each source.
+
+    `starts` has the content of `sources/<id>/0` by the source's id.
+    """
     sources = (replace(one, began=_began(one, starts.get(one.id))) for one in found.sources)
     return replace(found, sources=tuple(sources))
 
 
 def _began(source: SourcePosition, initial: bytes | None) -> Any:
+    if initial is None:
+        return None
     try:
         return kind_named(source.kind).first_offset(initial)
     except MalformedFile:
-        return None  # `doctor` says so; it does not matter to where the stream stands
+        return None  # `doctor` reports it; the position of the stream does not depend on it
 
 
 def of_source(found: Position, source: str | None) -> Position:
-    """The position of one source alone; None keeps them all."""
+    """Return the position of one source only; None keeps them all."""
     if source is None:
         return found
     chosen = tuple(item for item in found.sources if item.id == source)
@@ -220,7 +234,7 @@ def of_source(found: Position, source: str | None) -> Position:
 
 
 def starting_option(found: Position, source: str | None = None) -> StartOption:
-    """The one option to print; refuses where there is none, or more than one to choose from."""
+    """Return the one option to print; refuse if there is none, or several to choose from."""
     candidates = of_source(found, source).sources
     usable = [item for item in candidates if item.option is not None]
     if not candidates:
@@ -230,7 +244,7 @@ def starting_option(found: Position, source: str | None = None) -> StartOption:
         raise NoAnswer(
             f"source {first.id} ({first.kind}) has no starting offsets to print",
             first.note or "",
-            "`floodmark upgrade` carries such a source over in a new checkpoint.",
+            "`floodmark upgrade CP NEW` carries such a source over in a new checkpoint.",
         )
     if len(usable) > 1:
         names = ", ".join(f"{item.id} ({item.kind})" for item in usable)

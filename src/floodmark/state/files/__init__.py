@@ -1,1 +1,1 @@
-"""State files as bytes: deltas, snapshots, RocksDB's zips and changelogs."""
+"""Reads and writes the bytes of state files: deltas, snapshots, RocksDB's zips and changelogs."""

@@ -12,7 +12,7 @@ from floodmark.state.rows.rowbytes import RowBytes, joined
 
 @dataclass(frozen=True)
 class Conversion:
-    """Layouts of the same keys and values, as two providers keep them."""
+    """Two layouts of the same keys and values, one for each provider."""
 
     ours: Layout
     theirs: Layout
@@ -37,6 +37,6 @@ def _converted(records: Records, source: Layout, goal: Layout) -> Records:
 
 def _keys(keys: RowBytes, source: Layout, goal: Layout) -> RowBytes:
     if source.encoding.is_plain:
-        # The row itself is the same on both sides, byte for byte.
+        # The bytes of the row itself are the same on both sides.
         return joined([VERSION, keys]) if goal.rocksdb else keys.skip(len(VERSION))
     return encode_keys(goal, source.decode_keys(keys))

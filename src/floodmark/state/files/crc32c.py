@@ -1,6 +1,6 @@
-"""CRC-32C, over many rows at once (in numpy) or over one long file.
+"""Computes CRC-32C for many rows at once (in numpy) or for one long file.
 
-Spark prefixes rows with it (row checksums) and keeps it beside state files (`<file>.crc`).
+Spark puts it before rows (row checksums) and beside state files (`<file>.crc`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _table() -> Crcs:
 
 
 def crc_rows(rows: RowBytes, start: Crcs | None = None) -> Crcs:
-    """The CRC of every row; `start` continues others, as of key then value."""
+    """Return the CRC of every row; `start` continues other CRCs: first the key, then the value."""
     import numpy as np
 
     table = _table()
@@ -47,7 +47,7 @@ def crc_rows(rows: RowBytes, start: Crcs | None = None) -> Crcs:
 
 
 def crc_of(data: bytes) -> int:
-    """The CRC of one file, by the processor's own instruction for it."""
+    """Return the CRC of one file, with the processor's own instruction."""
     import google_crc32c
 
     return int(google_crc32c.value(data))

@@ -1,8 +1,8 @@
-"""HDFSBackedStateStore: deltas and snapshots to the rows of a version, and back.
+"""HDFSBackedStateStore: turns deltas and snapshots into the rows of a version, and back.
 
-Version V is the newest snapshot up to V and every delta after it. The files are read
-from the newest to the oldest: what a newer file says about a key hides what an older one
-does, so only the hashes of keys already met are kept, and the rows pass by in pieces.
+Version V is the newest snapshot up to V and every delta after it. The files are read from the
+newest to the oldest: a key in a newer file hides the same key in an older one. So only the hashes
+of the keys seen so far are kept, and the rows are passed on in pieces.
 """
 
 from __future__ import annotations
@@ -14,42 +14,41 @@ from typing import TYPE_CHECKING
 
 from floodmark.errors import FloodmarkError, MalformedFile
 from floodmark.limits import current, over_limit
-from floodmark.state.files.framing import compress, pieces, segments
+from floodmark.state.files.compression import compress, pieces, segments
 from floodmark.state.files.records import Records, render_records, scan
-from floodmark.state.keys.keyset import KeySet, hash_rows, last_of_each
 from floodmark.state.rows.rowbytes import RowBytes, as_bytes, gather
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from floodmark.state.keys.keyset import Hashes
+    from floodmark.state.keys.keyset import Hashes, KeySet
 
 SEGMENT = 8 << 20
-"""Bytes of content that are decoded at a time: small enough for a processor's cache."""
+"""Bytes of content to decode at once: small enough for a processor's cache."""
 
 HELD = 96 << 20
-"""Bytes of content that are kept between the two looks at a delta."""
+"""Bytes of content to keep between the two passes over a delta."""
 
 CHECKSUM_SIZE = 4
 _A_RECORD = 40
-"""Bytes that say where a record's key and value are."""
+"""Bytes for the positions of a record's key and value."""
 _A_KEY = 64
-"""Bytes that a key costs while it is compared with the others: hashes, and their order."""
+"""Bytes for each key during the comparison: its hashes, and their order."""
 
 
 @dataclass(frozen=True)
 class StateSource:
-    """One file of a chain, or a snapshot already opened: its name and its records."""
+    """One file of a chain, or an opened snapshot: its name and its records."""
 
     path: str
     is_delta: bool
     records: Callable[[], Iterator[Records]]
-    """Its records in pieces, from the beginning, each time it is called."""
+    """Returns the records in pieces; each call begins again at the first record."""
 
 
 class StateChecksumFailed(MalformedFile):
-    """A row does not match the checksum that Spark wrote beside it."""
+    """Raised if a row does not match the checksum that Spark wrote beside it."""
 
 
 def hdfs_source(
@@ -61,7 +60,7 @@ def hdfs_source(
 def file_records(
     path: str, data: bytes, is_delta: bool = True, row_checksums: bool = False
 ) -> Iterator[Records]:
-    """The records of one delta or snapshot; errors name the file."""
+    """Yield the records of one delta or snapshot; errors name the file."""
     try:
         for records in _read(data):
             if not is_delta and records.removed.any():
@@ -89,16 +88,16 @@ def _read(data: bytes) -> Iterator[Records]:
             return
         held = [buffer[found.position :]]
         size = len(held[0])
-        # A record larger than a segment is looked at again when twice as much of it is there.
+        # A record that is larger than a segment is tried again with twice as much data.
         enough = 0 if len(found.records) else 2 * size
     raise MalformedFile(
         "the file ends before its last record",
-        "Its write was stopped half way, or a copy of it was.",
+        "The file's write or a copy of it was interrupted.",
     )
 
 
 def _without_stray_bytes(records: Records) -> Records:
-    """Spark up to 2.2 wrote some values 4 bytes too long; a row is whole words."""
+    """Cut values to whole words: Spark up to 2.2 wrote some values 4 bytes too long."""
     values = records.values
     return Records(
         records.keys, RowBytes(values.data, values.starts, values.lengths & ~7), records.removed
@@ -106,13 +105,13 @@ def _without_stray_bytes(records: Records) -> Records:
 
 
 def verified(records: Records) -> Records:
-    """Records with row checksums: each is checked, then left out."""
+    """Check the row checksums of records, and return the records without them."""
     import numpy as np
 
     kept, gone = np.nonzero(~records.removed)[0], np.nonzero(records.removed)[0]
     keys, values = records.keys.take(kept), records.values.take(kept)
     _check(keys, values.skip(CHECKSUM_SIZE), _written(values))
-    # A removed key has no value to carry the checksum, so it stands before the key.
+    # A removed key has no value for the checksum, so the checksum is before the key.
     removed = records.keys.take(gone)
     _check(removed.skip(CHECKSUM_SIZE), None, _written(removed))
     shift = np.where(records.removed, CHECKSUM_SIZE, 0)
@@ -148,7 +147,9 @@ def _check(keys: RowBytes, values: RowBytes | None, written: NDArray[np.uint32])
 
 
 def live_records(sources: Sequence[StateSource]) -> Iterator[Records]:
-    """What is left of a chain, newest source first: no removed keys, none twice."""
+    """Yield what is left of a chain, newest source first: no removed keys, no key twice."""
+    from floodmark.state.keys.keyset import KeySet
+
     seen = KeySet()
     for number, source in enumerate(sources):
         oldest = number == len(sources) - 1
@@ -159,9 +160,11 @@ def _live_in(source: StateSource, seen: KeySet, oldest: bool) -> Iterator[Record
     import numpy as np
 
     if not source.is_delta and not len(seen):
-        # A snapshot holds a key once, and nothing newer is there to hide it.
+        # A snapshot has each key once, and no newer file can hide it.
         yield from source.records()
         return
+    from floodmark.state.keys.keyset import hash_rows, last_of_each
+
     held: list[Records] | None = []
     every: list[Hashes] = []
     size = count = 0
@@ -173,7 +176,7 @@ def _live_in(source: StateSource, seen: KeySet, oldest: bool) -> Iterator[Record
         every.append(hash_rows(records.keys))
         size += len(records.keys.data) + _A_RECORD * len(records)
         if held is not None:
-            # What fits is kept for the second pass; what does not is read once more.
+            # Content that fits is kept for the second pass; other content is read once more.
             held = [*held, records] if size <= HELD else None
     hashes = np.concatenate(every, axis=1) if every else np.zeros((2, 0), np.uint64)
     every.clear()

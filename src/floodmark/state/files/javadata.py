@@ -1,6 +1,6 @@
-"""Java's DataInput and DataOutput, as far as state files use them.
+"""Reads and writes Java's DataInput and DataOutput, as far as state files use them.
 
-Numbers are big-endian; strings are modified UTF-8 behind a 16-bit length.
+Numbers are big-endian; strings are modified UTF-8 after a 16-bit length.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ MAX_UTF = 65535
 
 
 class DataReader:
-    """A cursor over bytes. Reading past the end is a malformed file, never an IndexError."""
+    """A cursor over bytes. A read past the end is a MalformedFile, never an IndexError."""
 
     def __init__(self, data: bytes, position: int = 0) -> None:
         self.data = data
@@ -24,7 +24,7 @@ class DataReader:
         if size < 0 or end > len(self.data):
             raise MalformedFile(
                 f"the file ends at byte {len(self.data)}, in the middle of a record",
-                "Its write was stopped half way, or something cut it short.",
+                "The file's write was interrupted, or something cut the file short.",
             )
         piece = self.data[self.position : end]
         self.position = end
@@ -48,7 +48,7 @@ class DataReader:
 
 
 def decode_utf(data: bytes) -> str:
-    """Modified UTF-8: NUL in two bytes, and characters beyond U+FFFF as two surrogates."""
+    """Decode modified UTF-8: NUL has two bytes, and characters beyond U+FFFF are two surrogates."""
     try:
         text = data.replace(b"\xc0\x80", b"\x00").decode("utf-8", "surrogatepass")
         return text.encode("utf-16", "surrogatepass").decode("utf-16")

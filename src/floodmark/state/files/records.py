@@ -2,10 +2,10 @@
 
     { keyLen:int32 key valueLen:int32 value | keyLen:int32 key int32(-1) } int32(-1)
 
-Where a record begins is known only from the one before it. A large buffer is therefore
-walked in many lanes side by side: each lane begins at a place that looks like a record,
-and a lane's records count only where the walk from the very first record arrives exactly
-at its beginning. So guessing makes it faster and can never make it wrong.
+Only the record before a record shows where it begins. So a large buffer is walked in many
+lanes at the same time. Each lane begins at a place that looks like a record. Its records
+count only if the walk from the first record arrives exactly at its beginning. A wrong guess
+costs time, but never gives a wrong result.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LONGEST_LEARNED = 4096
 
 @dataclass(frozen=True)
 class Records:
-    """Keys and values of one buffer; a removed key has an empty value."""
+    """Keys and values in one buffer; a removed key has an empty value."""
 
     keys: RowBytes
     values: RowBytes
@@ -58,13 +58,13 @@ def one_record(key: bytes, value: bytes) -> Records:
 class Scan:
     records: Records
     position: int
-    """Where the first record that is not whole begins."""
+    """The start of the first incomplete record."""
     ended: bool
-    """The closing -1 was met."""
+    """Whether the closing -1 was found."""
 
 
 def scan(data: Bytes, at: int = 0) -> Scan:
-    """Every whole record from a position on."""
+    """Return every complete record from a position on."""
     import numpy as np
 
     walk = _Walk(data, at)
@@ -80,7 +80,7 @@ def scan(data: Bytes, at: int = 0) -> Scan:
 
 
 def _every_int(data: Bytes) -> Any:
-    """A big-endian int32 for every byte position."""
+    """Return a big-endian int32 for every byte position."""
     import numpy as np
 
     return np.ndarray((max(len(data) - 3, 0),), ">i4", data, strides=(1,))
@@ -106,14 +106,16 @@ def _records(data: Bytes, starts: Ints) -> Records:
 
 
 class _Walk:
-    """From record to record in plain Python."""
+    """Goes from record to record in plain Python."""
 
     def __init__(self, data: Bytes, at: int) -> None:
         self.data = memoryview(data.data)
         self.at = at
         self.starts: list[int] = []
         self.stopped = False
-        """At the closing -1, at a record that is not whole, or at one that cannot be."""
+        """Whether it stopped: at the closing -1, at an incomplete record, or at an impossible
+        one.
+        """
 
     def run(self, most: int | None) -> None:
         data, at, end, starts = self.data, self.at, len(self.data), self.starts
@@ -139,7 +141,7 @@ class _Walk:
         self.at, self.stopped = at, True
 
     def check_end(self) -> bool:
-        """True at the closing -1, False where more bytes are needed; damage is an error."""
+        """Whether the closing -1 is here; False if more bytes are needed. Damage is an error."""
         if self.at + 4 > len(self.data):
             return False
         key = _INT.unpack_from(self.data, self.at)[0]
@@ -158,7 +160,7 @@ class _Walk:
 
 
 def _walk_lanes(data: Bytes, walk: _Walk) -> Ints:
-    """The starts of the records after `walk.at`; the walk is left where they end."""
+    """Return the starts of the records after `walk.at`; the walk then stands where they end."""
     import numpy as np
 
     lanes = _lane_starts(data, walk)
@@ -169,7 +171,7 @@ def _walk_lanes(data: Bytes, walk: _Walk) -> Ints:
     while not walk.stopped:
         lane = where.get(walk.at)
         if lane is None:
-            # No lane begins here: go on by hand until one does.
+            # No lane begins here: walk record by record until one does.
             walk.run(1)
             continue
         kept[lane] = True
@@ -184,7 +186,7 @@ def _walk_lanes(data: Bytes, walk: _Walk) -> Ints:
 
 
 def _in_order(steps: list[tuple[Ints, Ints]], kept: Mask) -> Ints:
-    """The starts of the lanes that count, lane after lane: put in place, which sorting is not."""
+    """Return the starts of the counted lanes in order, without sorting."""
     import numpy as np
 
     counts = np.zeros(len(kept), np.int64)
@@ -201,7 +203,7 @@ def _in_order(steps: list[tuple[Ints, Ints]], kept: Mask) -> Ints:
 
 
 def _lane_starts(data: Bytes, walk: _Walk) -> Ints:
-    """Places, one in each stretch, that look like the records met so far."""
+    """Return places, one in each stretch, that look like the records found so far."""
     import numpy as np
 
     ints = _every_int(data)
@@ -235,10 +237,10 @@ def _likely(lengths: Ints) -> Mask:
 
 
 def _run_lanes(data: Bytes, lanes: Ints) -> tuple[list[tuple[Ints, Ints]], Ints, Mask]:
-    """Walks every lane up to the next one's beginning.
+    """Walk every lane up to the beginning of the next one.
 
-    Gives, for each step, the lanes that stepped and from where; then where each lane
-    left off, and whether it met something that is not a whole record.
+    Returns, for each step, the lanes that stepped and their positions; then where each lane
+    stopped, and whether it found something that is not a complete record.
     """
     import numpy as np
 
@@ -269,7 +271,7 @@ def _run_lanes(data: Bytes, lanes: Ints) -> tuple[list[tuple[Ints, Ints]], Ints,
 
 
 def render_records(keys: list[bytes], values: list[bytes | None]) -> bytes:
-    """The records and the closing -1; None removes its key."""
+    """Return the records and the closing -1; the value None removes its key."""
     parts = []
     for key, value in zip(keys, values, strict=True):
         parts += [_INT.pack(len(key)), key]
@@ -278,11 +280,11 @@ def render_records(keys: list[bytes], values: list[bytes | None]) -> bytes:
 
 
 CLOSING = _INT.pack(-1)
-"""What ends a file of records."""
+"""The bytes that end a file of records."""
 
 
 def render_rows(keys: RowBytes, values: RowBytes, closing: bool = True) -> bytes:
-    """The records of many rows and the closing -1, without a Python object a row."""
+    """Return the records of many rows and the closing -1, without a Python object for each row."""
     import numpy as np
 
     if len(keys) and int(((keys.lengths | values.lengths) & 3).max()):
@@ -298,7 +300,7 @@ def render_rows(keys: RowBytes, values: RowBytes, closing: bool = True) -> bytes
 
 
 def _put_words(words: NDArray[np.uint32], places: Ints, rows: RowBytes) -> None:
-    """A length and a row at every place; all of it is whole 4-byte words."""
+    """Write a length and a row at every place; everything is in whole 4-byte words."""
     import numpy as np
 
     words[places // 4] = rows.lengths.astype(">u4").view("<u4")

@@ -1,6 +1,7 @@
-"""RocksDB state: snapshot zips, changelogs, and the rows of a version.
+"""Reads RocksDB state: snapshot zips, changelogs, and the rows of a version.
 
-RocksDB itself opens the database files (statestore/rocksdb_files.py); they are never parsed here.
+RocksDB itself opens the database files (statestore/rocksdb_files.py); this module never parses
+them.
 """
 
 from __future__ import annotations
@@ -24,26 +25,26 @@ from floodmark.checkpoint.text import (
 )
 from floodmark.errors import MalformedFile, UnknownVersion
 from floodmark.limits import current, over_limit
-from floodmark.state.files.framing import decompress
+from floodmark.state.files.compression import decompress
 from floodmark.state.files.hdfs import StateSource, live_records, verified
 from floodmark.state.files.javadata import DataReader
 from floodmark.state.files.records import Records, scan
 from floodmark.state.rows.rowbytes import as_bytes, row_bytes
 
 NEWEST_ZIP_VERSION = 2
-"""Spark 4.0 wrote the checkpoint format's number here, so v2 is v1 by another name."""
+"""Spark 4.0 wrote the number of the checkpoint format here, so v2 means the same as v1."""
 
 NEWEST_CHANGELOG = 4
 _MOST_ENTRIES = 10_000
 _RECORDS_COST = 8
 _A_CHANGE = 250
-"""Bytes that a typed change costs as an object."""
+"""Bytes for a typed change as a Python object."""
 PUT, DELETE, MERGE, DELETE_RANGE, END = 0x01, 0x10, 0x11, 0x20, 0x00
 
 
 @dataclass(frozen=True)
 class SnapshotFile:
-    """An SST or an archived log: what the database calls it, and what the folder does."""
+    """An SST or an archived log: its name in the database, and its name in the folder."""
 
     local: str
     stored: str
@@ -56,13 +57,13 @@ class RocksSnapshot:
     logs: tuple[SnapshotFile, ...]
     num_keys: int
     families: dict[str, int]
-    """Column family → the number before each of its keys; empty where there are none."""
+    """Column family → the number before each of its keys; empty if there are no families."""
     files: dict[str, bytes]
-    """What the zip itself holds: the manifest and its like."""
+    """The files in the zip itself, such as the manifest."""
     internal: frozenset[str] = frozenset()
     """The column families that Spark keeps for itself."""
     version: int = 1
-    """What the zip says of itself: 2 where Spark 4.0 wrote it with unique ids."""
+    """The version that the zip names: 2 if Spark 4.0 wrote it with unique ids."""
 
 
 def read_snapshot(data: bytes) -> RocksSnapshot:
@@ -101,11 +102,11 @@ def _check_entries(entries: list[zipfile.ZipInfo]) -> None:
         check_name(entry.filename)
     size = sum(entry.file_size for entry in entries)
     if size > current().of("zip"):
-        raise over_limit("what the snapshot's zip holds, unpacked,", size, "zip")
+        raise over_limit("the unpacked content of the snapshot's zip", size, "zip")
 
 
 def check_name(name: str) -> None:
-    """A file name and nothing more: it must not lead out of its folder."""
+    """Refuse a name that is not a plain file name: it must not lead out of its folder."""
     if not name or name in (".", "..") or set(name) & set("/\\\0:"):
         raise MalformedFile(f"the snapshot names a file outside its folder: {shorten(name)!r}")
 
@@ -173,7 +174,7 @@ class Changelog:
 
 
 def parse_changelog(data: bytes, row_checksums: bool = False) -> Changelog:
-    # A small record costs a Python process some times its bytes.
+    # A small record needs several times its bytes in Python.
     content = decompress(data, current().memory // _RECORDS_COST)
     reader = DataReader(content)
     version = _changelog_version(reader)
@@ -191,7 +192,7 @@ def parse_changelog(data: bytes, row_checksums: bool = False) -> Changelog:
 
 
 def changelog_head(content: bytes) -> tuple[int, int]:
-    """(version, where the records begin), of a changelog's first bytes."""
+    """Return (version, where the records begin) from a changelog's first bytes."""
     reader = DataReader(content)
     version = _changelog_version(reader)
     if version >= 3:
@@ -200,7 +201,7 @@ def changelog_head(content: bytes) -> tuple[int, int]:
 
 
 def _changelog_version(reader: DataReader) -> int:
-    """v1 has no header: whatever does not begin with the text of a version is v1."""
+    """Return the version; v1 has no header, so any other beginning means v1."""
     try:
         text = reader.utf()
     except MalformedFile:
@@ -250,7 +251,7 @@ def _changes(reader: DataReader) -> Iterator[ChangelogRecord]:
 
 
 def _checked(change: ChangelogRecord) -> ChangelogRecord:
-    """Deletes and ranges carry a checksum of their own; values keep theirs in the store."""
+    """Check and remove the checksums of deletes and ranges; values keep theirs in the store."""
     if change.kind == DELETE:
         key = row_bytes([change.key])
         return ChangelogRecord(DELETE, verified(_removal(key)).keys[0], b"")
@@ -266,7 +267,7 @@ def _removal(keys: Any) -> Records:
 
 
 def _unchecked(records: Records) -> Records:
-    """Removed keys without the checksum before them; values keep theirs."""
+    """Remove the checksums before removed keys; values keep theirs."""
     import numpy as np
 
     gone = np.nonzero(records.removed)[0]
@@ -291,7 +292,7 @@ NOTHING = Base(lambda: iter(()), lambda key: None)
 
 
 def replay(base: Base, changelogs: Sequence[Changelog], delimiter: bytes) -> Iterator[Records]:
-    """The rows of a snapshot with the changelogs after it, oldest first, applied."""
+    """Yield the rows of a snapshot after applying the changelogs, oldest first."""
     if any(log.changes for log in changelogs):
         return _replay_changes(base, changelogs, delimiter)
     newest_first = [
@@ -303,7 +304,7 @@ def replay(base: Base, changelogs: Sequence[Changelog], delimiter: bytes) -> Ite
 
 
 class _Overlay:
-    """What changelogs make of a snapshot, key by key."""
+    """The effect of changelogs on a snapshot, key by key."""
 
     def __init__(self, base: Base, delimiter: bytes) -> None:
         self.base = base
@@ -366,7 +367,7 @@ def _replay_changes(
 def value_of(
     base: Base, changelogs: Sequence[Changelog], delimiter: bytes, key: bytes
 ) -> bytes | None:
-    """The value of one key, without a look at the others."""
+    """Return the value of one key, without looking at the others."""
     overlay = _Overlay(base, delimiter)
     for log in changelogs:
         for change in _typed(log):

@@ -1,4 +1,4 @@
-"""RocksDB state, written: snapshot zips and changelogs as `rocksdb.py` reads them."""
+"""Writes RocksDB state: snapshot zips and changelogs, as `rocksdb.py` reads them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from floodmark.errors import WrongUse
-from floodmark.state.files.framing import compress
+from floodmark.state.files.compression import compress
 from floodmark.state.files.javadata import encode_utf
 from floodmark.state.files.records import Records, render_records
 from floodmark.state.files.rocksdb import DELETE, END, ChangelogRecord, RocksSnapshot
 
-# A zip says when its entries were made; the same state gives the same bytes.
+# A zip has the times of its entries; a fixed time gives the same bytes for the same state.
 _ALWAYS = (1980, 1, 1, 0, 0, 0)
 
 
 def render_snapshot(snapshot: RocksSnapshot, internal_keys: int = 0) -> bytes:
-    """`V.zip`. `internal_keys` of its rows are in families that Spark keeps for itself."""
+    """Return `V.zip`. `internal_keys` of its rows are in Spark's internal column families."""
     metadata = f"v{snapshot.version}\n{_render_metadata(snapshot, internal_keys)}"
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -51,7 +51,7 @@ def render_changelog(
     codec: str = "lz4",
     lineage: Sequence[tuple[int, str]] = (),
 ) -> bytes:
-    """v1 and v3 take records of plain stores, v2 and v4 the typed ones of column families."""
+    """Return a changelog: v1 and v3 have plain records, v2 and v4 typed ones with families."""
     if version not in (1, 2, 3, 4):
         raise WrongUse(f"there is no changelog v{version}; Spark has v1 to v4")
     head = b"" if version == 1 else encode_utf(f"v{version}")
@@ -85,5 +85,5 @@ def _typed(changes: Iterable[ChangelogRecord]) -> Iterator[bytes]:
 
 
 def numbered(families: Iterable[str]) -> Mapping[str, int]:
-    """Column families with the numbers that Spark gives them in turn, from 1 on."""
+    """Return column families with the numbers that Spark gives them in turn, from 1 on."""
     return {name: number for number, name in enumerate(families, 1)}

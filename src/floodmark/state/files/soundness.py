@@ -1,8 +1,8 @@
-"""Is a state file whole? Every byte is looked at, and no row is made of them.
+"""Checks whether a state file is complete, byte by byte, without building rows.
 
-lz4, Spark's default, carries a checksum for every block: where they fit and the stream is closed,
-the content is what Spark wrote. The other codecs carry none: of them the records themselves have
-to lead to the end. A file whose bytes somebody else vouches for only has to be complete.
+lz4, Spark's default, has a checksum for every block. If they match and the stream is closed, the
+content is what Spark wrote. The other codecs have no checksums: their records must lead to the end.
+A file whose bytes are vouched for only has to be complete.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import struct
 from dataclasses import dataclass
 
 from floodmark.errors import MalformedFile
-from floodmark.state.files.framing import LZ4_MAGIC, lz4_ends, pieces
+from floodmark.state.files.compression import LZ4_MAGIC, lz4_ends, pieces
 from floodmark.state.files.hdfs import file_records
 from floodmark.state.files.records import CLOSING
 from floodmark.state.files.rocksdb import DELETE, END, PUT, changelog_head, parse_changelog
 
 _INT = struct.Struct(">i")
 TAIL = 8
-"""Bytes of a content's end that tell if it is closed."""
+"""How many bytes at the end of a content show whether it is closed."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Content:
 def content_of(
     data: bytes, kind: str, vouched: bool = False, row_checksums: bool = False
 ) -> Content:
-    """Checks a delta, a snapshot or a changelog to its end; damage is an error."""
+    """Check a delta, a snapshot or a changelog to its end; damage is an error."""
     is_lz4 = data.startswith(LZ4_MAGIC)
     found = Content(*lz4_ends(data, TAIL)) if vouched and is_lz4 else _through(data)
     if row_checksums or not (is_lz4 or vouched):
@@ -60,18 +60,18 @@ def _records(data: bytes, kind: str, row_checksums: bool) -> None:
 
 
 def check_end(content: Content, kind: str) -> None:
-    """An error where the last record is not followed by the mark that ends them all."""
+    """Raise if the closing mark does not follow the last record."""
     typed = kind == "changelog" and changelog_head(content.head)[0] in (2, 4)
     closed = content.tail[-1:] == bytes([END]) if typed else content.tail.endswith(CLOSING)
     if not closed:
         raise MalformedFile(
             "the file ends before its last record",
-            "Its write was stopped half way, or a copy of it was.",
+            "The file's write or a copy of it was interrupted.",
         )
 
 
 def first_keys(head: bytes, kind: str, most: int, row_checksums: bool = False) -> list[bytes]:
-    """Some keys of a content's first block, as the store keeps them."""
+    """Return some keys of a content's first block, as the store keeps them."""
     version, at = changelog_head(head) if kind == "changelog" else (1, 0)
     typed = version in (2, 4)
     found: list[bytes] = []
@@ -88,7 +88,7 @@ def first_keys(head: bytes, kind: str, most: int, row_checksums: bool = False) -
         if size < 0 or value_at + 4 > end:
             break
         value = _INT.unpack_from(head, value_at)[0]
-        # Before a removed key stands the checksum that other rows have in their value.
+        # The checksum of a removed key is before the key; other rows have it in their value.
         found.append(head[at + 4 + 4 * (row_checksums and value < 0) : value_at])
         at = value_at + 4 + max(value, 0)
     return found

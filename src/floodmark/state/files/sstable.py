@@ -1,8 +1,8 @@
-"""Are the blocks of a RocksDB table whole? Each has a checksum, and an index leads to all of them.
+"""Checks whether the blocks of a RocksDB table are complete, by their checksums and the index.
 
-RocksDB would check the same while it gives out every pair, one by one: many times as long.
-Only that all is well is told here. Of any other table, and of forms that Spark does not write by
-itself (a partitioned index, format 6, an index packed by zstd), RocksDB says it.
+RocksDB would check the same while it returns every pair, which takes many times as long. This
+module can only say that a table is sound. RocksDB itself must judge every other table, and forms
+that Spark does not write by itself (a partitioned index, format 6, an index packed with zstd).
 
     data blocks, filter, index, properties, metaindex      each followed by its trailer
     footer: checksum type, handles of metaindex and index, format, magic
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.int64]
     Checksums = Callable[[memoryview, Numbers, Numbers], NDArray[np.uint32]]
-    """Of the blocks from here to there, each with the byte after it."""
+    """Computes the checksums of blocks by their starts and ends, each with the byte after it."""
 
 _FOOTER = struct.Struct("<B40sIQ")
 _MAGIC = 0x88E241B785F4CFF7
@@ -36,22 +36,24 @@ _PROPERTIES = b"rocksdb.properties"
 _PLAIN, _SNAPPY, _LZ4, _LZ4HC = 0, 1, 4, 5
 _CRC32C, _XXH3 = 1, 4
 _MOST = 32 << 20
-"""Bytes of a block that leads to others: an index has some dozen for each 4 KiB of a table."""
+"""Largest block that leads to others: an index has some dozen bytes for each 4 KiB of data."""
 _LONGEST_BLOCK = 256 << 20
 _Handle = tuple[int, int]
 _Read = Callable[[int, int], bytes]
 
 
 class _Unknown(Exception):
-    """Not damaged for sure, and not sound for sure."""
+    """Raised if this module cannot decide whether a table is sound."""
 
 
 FOOTER_SIZE = _FOOTER.size
 
 
 def require_footer_inside(name: str, footer: bytes, size: int) -> None:
-    """Refuses a table whose end leads out of it: RocksDB would ask for memory of any size, and
-    end the process where it gets none. Other formats are RocksDB's to refuse.
+    """Refuse a table whose end points outside the table.
+
+    RocksDB would ask for memory of any size, and end the process if it gets none. RocksDB itself
+    refuses other formats.
     """
     if len(footer) < _FOOTER.size:
         return
@@ -66,14 +68,14 @@ def require_footer_inside(name: str, footer: bytes, size: int) -> None:
     end = size - _FOOTER.size
     if any(start + length + _TRAILER > end for start, length in (metaindex, index)):
         raise MalformedFile(
-            f"{name}: the end of this RocksDB table leads out of it",
+            f"{name}: the end of this RocksDB table points outside the table",
             "The table is damaged.",
-            "Restore it from a backup; `floodmark repair` says what else can be done.",
+            "Restore it from a backup; `floodmark repair CP` says what else can be done.",
         )
 
 
 class TableWalk:
-    """A table that comes in pieces, once its end has led to its blocks."""
+    """Checks a table that comes in pieces, after its end has shown its blocks."""
 
     def __init__(self, sizes: Numbers, checksums: Checksums) -> None:
         """`sizes` of the blocks, which follow each other from the beginning."""
@@ -85,7 +87,7 @@ class TableWalk:
         self._sound = True
 
     def take(self, piece: memoryview) -> int:
-        """How many bytes were used; the others have to come again before the next piece."""
+        """Return how many bytes were used; the others must come again before the next piece."""
         first, used = self._done, 0
         self._done = int(self._after.searchsorted(self._at + len(piece), "right"))
         if self._done > first:
@@ -94,12 +96,12 @@ class TableWalk:
             found = self._checksums(piece, ends - self._sizes[first : self._done], ends)
             self._sound &= bool((found == _written(piece, ends)).all())
             self._at += used
-        # After the last block comes the footer, which has led here.
+        # After the last block comes the footer, which was read already.
         return len(piece) if self._done == len(self._sizes) else used
 
     @property
     def fits(self) -> bool:
-        """Every block has come, with the checksum that it was written with."""
+        """Whether every block has come, with the checksum that it was written with."""
         return self._sound and self._done == len(self._sizes)
 
     @property
@@ -108,7 +110,10 @@ class TableWalk:
 
 
 def table_walk(size: int, read: _Read) -> TableWalk | None:
-    """None where a table's end does not lead to blocks that fill it. `read`: from, how many."""
+    """Return a walk; None if the table's end does not lead to blocks that fill it.
+
+    `read`: from, how many.
+    """
     try:
         return _table_walk(size, read)
     except (_Unknown, ValueError, LookupError, struct.error, RuntimeError):
@@ -150,7 +155,10 @@ def _written(table: memoryview, ends: Numbers) -> NDArray[np.uint32]:
 
 
 def _checksums_of(kind: int) -> Checksums:
-    """Spark 3.5 has the first, later ones the second; the others are RocksDB's to check."""
+    """Return the checksum function: Spark 3.5 uses the first, later versions the second.
+
+    RocksDB must check tables with other checksums.
+    """
     if kind == _CRC32C:
         return _masked_crc32c
     if kind == _XXH3:
@@ -165,7 +173,7 @@ def _masked_crc32c(table: memoryview, starts: Numbers, ends: Numbers) -> NDArray
     value, octets = google_crc32c.value, np.frombuffer(table, np.uint8)
     places = zip(starts.tolist(), (ends + 1).tolist(), strict=True)
     found = np.array([value(octets[start:end]) for start, end in places], np.uint32)
-    # Rotated and moved, so that a checksum of checksums is none.
+    # RocksDB stores the checksum rotated and shifted.
     return (found >> np.uint32(15) | found << np.uint32(17)) + np.uint32(0xA282EAD8)
 
 
@@ -181,7 +189,7 @@ def _xxh3(table: memoryview, starts: Numbers, ends: Numbers) -> NDArray[np.uint3
 
 
 def _content(read: _Read, block: _Handle, end: int, checksums: Checksums) -> bytes:
-    """A block that leads to others, unpacked; its checksum first, lest garbage be followed."""
+    """Return an unpacked block that leads to others, after its checksum was checked."""
     import numpy as np
 
     start, size = block
@@ -218,7 +226,7 @@ def _unpacked(block: memoryview, packed: int) -> bytes:
 
 
 def _restarts(block: bytes) -> Numbers:
-    """Where keys stand in full; after the last entry, their places and how many they are."""
+    """Return the positions of full keys, and the end of the last entry."""
     import numpy as np
 
     (count,) = struct.unpack_from("<I", block, len(block) - 4)
@@ -229,7 +237,7 @@ def _restarts(block: bytes) -> Numbers:
 
 
 def _pairs(block: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Keys share their beginning with the key before."""
+    """Yield keys and values; keys share their beginning with the key before."""
     at, end, key = 0, int(_restarts(block)[-1]), b""
     while at < end:
         at, shared = _varint(block, at)
@@ -242,10 +250,10 @@ def _pairs(block: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _data_sizes(index: bytes, properties: dict[bytes, bytes], data_end: int) -> Numbers:
-    """Of the data blocks, one after the other from the beginning to where others begin.
+    """Return the sizes of the data blocks, which follow each other from the beginning.
 
-    An entry ends with its block's place and size. Each stands in full in the indexes that Spark
-    writes, so the ends of the entries are known, and the sizes are read from there.
+    An entry ends with the position and size of its block. In the indexes that Spark writes each
+    entry is complete, so the ends of the entries are known, and the sizes are read from there.
     """
     import numpy as np
 
@@ -274,7 +282,7 @@ def _handle(data: bytes, at: int) -> tuple[int, _Handle]:
 
 
 def _varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    """(where it ends, the number)."""
+    """Return (the end position, the number)."""
     value = 0
     for shift in range(0, 64, 7):
         octet = data[at]

@@ -1,1 +1,1 @@
-"""Which partition a key lives in, and which keys are equal."""
+"""Finds the partition of a key, and equal keys."""

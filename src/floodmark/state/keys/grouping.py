@@ -1,7 +1,7 @@
-"""Which columns of a stored key decide its partition: those that the query groups by.
+"""Finds the columns of a stored key that decide its partition: the grouping columns.
 
-A store's key often has more than them: a join's counter, a session's start, a timer's
-time, a map's own key. Spark hashes the grouping columns alone.
+A store's key often has more columns: a join's counter, a session's start, a timer's time, a map's
+own key. Spark hashes only the grouping columns.
 """
 
 from __future__ import annotations
@@ -27,26 +27,28 @@ _SESSION_START = "sessionStartTime"
 
 @dataclass(frozen=True)
 class Grouping:
-    """A way into a stored key: structs to go down into, then the first columns there."""
+    """A path into a stored key: the structs to enter, then the first columns there."""
 
     path: tuple[int, ...]
     fields: tuple[Field, ...]
 
     @property
     def is_keyless(self) -> bool:
-        """All rows stand in one partition, however many the query has."""
+        """Whether all rows are in one partition, whatever the number of partitions."""
         return not any(_counts(field.type) for field in self.fields)
 
     @property
     def is_settled(self) -> bool:
-        """Every Spark hashes these columns alike: up to 4.2 it left out an interval's days."""
+        """Whether all Sparks hash these columns alike: up to 4.2 an interval's days were left
+        out.
+        """
         return not any(_has_interval(field.type) for field in self.fields)
 
     def hashes(self, keys: pa.Array) -> Any:
-        """Spark's hash of each key; its partition is that modulo their number."""
+        """Return Spark's hash of each key; its partition is the hash modulo their number."""
         if not self.is_settled:
             raise Refused(
-                "the state's keys have calendar intervals, whose partition is not sure",
+                "the state's keys have calendar intervals, whose partition is uncertain",
                 "Spark up to 4.2 and Spark 4.3 hash an interval with days in different ways.",
                 "Keep the number of partitions, or group by a day-time interval instead.",
             )
@@ -90,7 +92,10 @@ def grouping_of(reading: Reading) -> Grouping:
 
 
 def _plain_columns(reading: Reading, key: Struct) -> int:
-    """Session windows scan by their keys; without any, only the session's start is left."""
+    """Return the number of grouping columns; session windows scan by their keys.
+
+    A session window without keys has only the session's start, so it has none.
+    """
     assert reading.schema is not None
     if len(key.fields) == 1 and key.fields[0].name == _SESSION_START:
         return 0
@@ -98,7 +103,7 @@ def _plain_columns(reading: Reading, key: Struct) -> int:
 
 
 def _of_index(key: Struct) -> Grouping:
-    """A time and a key in either order; a map's key has the grouping key inside."""
+    """Find the grouping in a time and a key in either order; a map's key contains it."""
     for at, field in enumerate(key.fields):
         if isinstance(field.type, Struct):
             inner = field.type

@@ -1,7 +1,7 @@
-"""Which keys were met already, by a 128-bit hash of their bytes.
+"""Remembers keys by a 128-bit hash of their bytes.
 
-The hash is seeded anew in every process: nobody can prepare two keys that collide, and
-by chance it does not happen (10 million keys: one in 10^25).
+The hash has a new seed in every process, so nobody can prepare two keys that collide. By chance it
+does not happen (10 million keys: one in 10^25).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FINAL = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 class Mixing(NamedTuple):
-    """Where the two hashes begin, and what they are multiplied by: odd numbers."""
+    """The seeds of the two hashes, and their factors, which are odd."""
 
     seeds: tuple[int, int]
     factors: tuple[int, int]
@@ -37,7 +37,7 @@ _OURS = Mixing(
 
 
 def hash_rows(rows: RowBytes, mixing: Mixing = _OURS) -> Hashes:
-    """Two 64-bit hashes a row, as an array of shape (2, n)."""
+    """Return two 64-bit hashes for each row, as an array of shape (2, n)."""
     import numpy as np
 
     hashes = np.empty((2, len(rows)), np.uint64)
@@ -60,7 +60,7 @@ def hash_rows(rows: RowBytes, mixing: Mixing = _OURS) -> Hashes:
 
 
 def _words(rows: RowBytes, at: int) -> Any:
-    """The 8 bytes of every row from `at` on; a row's last bytes may be fewer."""
+    """Return the 8 bytes of every row from `at` on; the last bytes of a row may be fewer."""
     import numpy as np
 
     whole = rows.lengths >= at + 8
@@ -76,7 +76,7 @@ def _words(rows: RowBytes, at: int) -> Any:
 
 
 def last_of_each(hashes: Hashes) -> Mask:
-    """True for the last row of every key."""
+    """Return a mask that is true for the last row of every key."""
     import numpy as np
 
     first = hashes[0]
@@ -88,20 +88,20 @@ def last_of_each(hashes: Hashes) -> Mask:
     again = (first[order][1:] == first[order][:-1]) & (
         hashes[1][order][1:] == hashes[1][order][:-1]
     )
-    # lexsort is stable: within a key the rows stay in the order of the file.
+    # lexsort is stable: the rows of a key keep the order of the file.
     keep[order[:-1][again]] = False
     return keep
 
 
 class KeySet:
-    """Grows by whole files, newest first."""
+    """A set of keys that grows by whole files, newest first."""
 
     def __init__(self) -> None:
         import numpy as np
 
         self._hashes = np.zeros((2, 0), np.uint64)
         self._most = 0
-        """How many keys share a first hash, at most: 1 but by chance."""
+        """The largest number of keys with the same first hash: 1, except by chance."""
 
     def __len__(self) -> int:
         return self._hashes.shape[1]
@@ -131,7 +131,7 @@ class KeySet:
         return found
 
     def _likely(self, first: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Most of many are not here, and a table says so faster than a search does."""
+        """Return the candidates: a table excludes most keys faster than a search does."""
         import numpy as np
 
         bits = min((_SLOTS_A_KEY * len(self)).bit_length(), _MOST_SLOT_BITS)

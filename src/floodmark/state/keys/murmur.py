@@ -1,7 +1,7 @@
-"""Spark's Murmur3 hash over whole columns: the partition of every key at once.
+"""Computes Spark's Murmur3 hash over whole columns: the partition of every key at once.
 
-`partitioning.py` does one key at a time and every type; here a million keys cost a few
-array operations. Arrays and maps, rare in keys, go the slow way.
+`partitioning.py` hashes one key at a time, of every type. Here a million keys cost a few array
+operations. Arrays and maps, which are rare in keys, use the slow way.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def hashes_of(columns: list[pa.Array], types: list[DataType]) -> Words:
 
 
 def _hashed(column: pa.Array, kind: DataType, seeds: Words) -> Words:
-    """A null leaves the hash as it is."""
+    """Hash a column; a null leaves the hash unchanged."""
     import numpy as np
 
     if isinstance(kind, Struct):
@@ -142,7 +142,7 @@ def _of_bytes(rows: RowBytes, seeds: Words) -> Words:
         words = gather(rows.data, rows.starts[live] + 4 * step, "<u4")
         found[live] = _mixed(found[live], words)
     for step in range(3):
-        # Spark mixes each of the last bytes by itself, sign and all.
+        # Spark mixes each of the last bytes separately, as a signed number.
         live = np.nonzero(rows.lengths - 4 * whole > step)[0]
         octets = gather(rows.data, rows.starts[live] + 4 * whole[live] + step, "i1")
         found[live] = _mixed(found[live], octets.astype("i4").view(np.uint32))

@@ -1,4 +1,4 @@
-"""Which partition a key lives in: Spark's Murmur3 hash of its columns, modulo the count."""
+"""Computes the partition of a key: Spark's Murmur3 hash of its columns, modulo the count."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MASK = 0xFFFFFFFF
 
 
 def partition_of(key: pa.StructScalar, schema: Struct, partitions: int) -> int:
-    """The partition that Spark's hash partitioning gives a key."""
+    """Return the partition that Spark's hash partitioning gives a key."""
     seed = SEED
     for at, field in enumerate(schema.fields):
         seed = hash_value(key[at], field.type, seed)
@@ -34,7 +34,7 @@ def partition_of(key: pa.StructScalar, schema: Struct, partitions: int) -> int:
 
 
 def modulo(hashed: int, partitions: int) -> int:
-    """Spark takes the hash for a signed number."""
+    """Return the partition; Spark treats the hash as a signed number."""
     return (hashed - (1 << 32) if hashed >= 1 << 31 else hashed) % partitions
 
 
@@ -71,13 +71,13 @@ def hash_bytes(data: bytes, seed: int) -> int:
     for (word,) in struct.iter_unpack("<I", data[:whole]):
         seed = _mix_hash(seed, _mix_key(word))
     for octet in data[whole:]:
-        # Spark mixes each of the last bytes by itself, sign and all.
+        # Spark mixes each of the last bytes separately, as a signed number.
         seed = _mix_hash(seed, _mix_key((octet - 256 if octet > 127 else octet) & _MASK))
     return _finish(seed, len(data))
 
 
 def hash_value(value: Any, kind: DataType, seed: int) -> int:
-    """A null leaves the hash as it is."""
+    """Hash a value; a null leaves the hash unchanged."""
     kind = stored(kind)
     if not value.is_valid:
         return seed

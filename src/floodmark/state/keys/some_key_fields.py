@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class PartOfKey:
-    """Some fields of a key, and the values that they are to have."""
+    """Some fields of a key, and the values to look for."""
 
     def __init__(self, key_type: Struct, wanted: Mapping[str, Any]) -> None:
         import pyarrow as pa
@@ -25,7 +25,7 @@ class PartOfKey:
         self._aim = hash_rows(encode_rows(pa.array([value], arrow_type(self._kind)), self._kind))
 
     def matching(self, keys: pa.StructArray) -> list[int]:
-        """The positions of the keys that have these values."""
+        """Return the positions of the keys that have these values."""
         import numpy as np
         import pyarrow as pa
 

@@ -1,1 +1,1 @@
-"""Rows of state and their types: UnsafeRow and Avro to Arrow, and back."""
+"""Converts rows of state and their types: UnsafeRow and Avro to Arrow, and back."""

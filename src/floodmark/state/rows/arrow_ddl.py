@@ -1,4 +1,4 @@
-"""Writes a type of Arrow as Spark's DDL."""
+"""Writes an Arrow type as Spark's DDL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def arrow_ddl(kind: pa.DataType) -> str:
-    """`key STRING, at TIMESTAMP` of a struct; what Spark has no type for comes out as STRING."""
+    """Return `key STRING, at TIMESTAMP` for a struct; types that Spark lacks become STRING."""
     import pyarrow as pa
 
     if not pa.types.is_struct(kind):

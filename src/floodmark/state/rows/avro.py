@@ -1,7 +1,7 @@
-"""Avro-encoded state rows (Spark 4.0's `encodingFormat=avro`).
+"""Decodes Avro-encoded state rows (Spark 4.0's `encodingFormat=avro`).
 
-Spark makes every field of a record a union with null, null first. Bytes carry no schema,
-so the Spark schema that wrote them says how to read them.
+Spark makes every field of a record a union with null, null first. The bytes carry no schema, so the
+Spark schema that wrote them is needed to read them.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class _Cursor:
 
 
 def decode_avro(data: bytes, schema: Struct) -> dict[str, Any]:
-    """One row as plain Python values that Arrow takes."""
+    """Return one row as plain Python values that Arrow accepts."""
     cursor = _Cursor(data)
     row = _record(cursor, schema)
     if cursor.at != len(data):
-        raise MalformedFile("an Avro row of the state goes on after its end")
+        raise MalformedFile("an Avro row of the state has bytes after its end")
     return row
 
 
@@ -67,7 +67,7 @@ def _optional(cursor: _Cursor, kind: DataType) -> Any:
 
 
 def _nested(cursor: _Cursor, kind: DataType) -> Any:
-    """An element or a map's value: only structs, arrays and maps are unions there."""
+    """Decode an element or a map's value: only structs, arrays and maps are unions there."""
     if isinstance(stored(kind), (Struct, Array, Map)):
         return _optional(cursor, kind)
     return _value(cursor, kind)
@@ -104,11 +104,11 @@ def _atom(cursor: _Cursor, kind: Atom) -> Any:
     if kind.name == "date":
         return _day(cursor.number())
     if kind.name in ("timestamp", "timestamp_ntz"):
-        # Microseconds since the epoch, which Arrow takes as they are.
+        # These are microseconds since the epoch, as Arrow expects them.
         return cursor.number()
     if kind.name == "void":
         return None
-    raise MalformedFile(f"Spark keeps no {kind.ddl} in Avro")
+    raise MalformedFile(f"Spark does not store {kind.ddl} in Avro")
 
 
 def _day(number: int) -> Any:
@@ -133,7 +133,7 @@ def _blocks(cursor: _Cursor) -> Any:
 
 
 def fixed_size(precision: int) -> int:
-    """The bytes of a fixed that holds a decimal of a precision."""
+    """Return how many bytes a decimal of a precision needs."""
     size = 1
     while 2 ** (8 * size - 1) < 10**precision:
         size += 1
@@ -141,7 +141,7 @@ def fixed_size(precision: int) -> int:
 
 
 def project(row: dict[str, Any], schema: Struct) -> dict[str, Any]:
-    """A row of an older schema as the newest one has it: what it lacks is null."""
+    """Return a row of an older schema in the newest schema: missing fields are null."""
     return {field.name: _reshaped(row.get(field.name), field.type) for field in schema.fields}
 
 

@@ -1,4 +1,4 @@
-"""Arrow to Avro-encoded state rows, as `avro.py` reads them and Spark 4.0 and later write them."""
+"""Encodes Arrow rows in Avro, as `avro.py` reads them and Spark 4.0 and later write them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from floodmark.state.rows.types import Array, Atom, DataType, Decimal, Map, Stru
 
 
 def encode_avro(row: Any, schema: Struct) -> bytes:
-    """One row: an Arrow scalar of a struct whose fields are the schema's."""
+    """Encode one row: an Arrow scalar of a struct with the schema's fields."""
     return b"".join(_optional(row[at], field.type) for at, field in enumerate(schema.fields))
 
 
@@ -32,14 +32,14 @@ def _blob(data: bytes) -> bytes:
 
 
 def _optional(value: Any, kind: DataType) -> bytes:
-    """A union of null and the type: the branch, then the value."""
+    """Encode a union of null and the type: the branch, then the value."""
     if isinstance(kind, Atom) and kind.name == "void":
         return b""
     return _number(1) + _value(value, kind) if value.is_valid else _number(0)
 
 
 def _nested(value: Any, kind: DataType) -> bytes:
-    """An element or a map's value: only structs, arrays and maps are unions there."""
+    """Encode an element or a map's value: only structs, arrays and maps are unions there."""
     if isinstance(stored(kind), (Struct, Array, Map)):
         return _optional(value, kind)
     if not value.is_valid:
@@ -85,4 +85,4 @@ def _atom(value: Any, kind: Atom) -> bytes:
         return struct.pack("<d", value.as_py())
     if kind.name in ("date", "timestamp", "timestamp_ntz"):
         return _number(value.value)
-    raise WrongUse(f"Spark keeps no {kind.ddl} in Avro")
+    raise WrongUse(f"Spark does not store {kind.ddl} in Avro")

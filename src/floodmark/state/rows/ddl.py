@@ -1,6 +1,6 @@
-"""Reads schemas as people write them: `name STRING, window STRUCT<start: TIMESTAMP>`.
+"""Parses schemas as people write them: `name STRING, window STRUCT<start: TIMESTAMP>`.
 
-As far as the key or the value of a state needs it.
+It parses what keys and values of a state need.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NAMES = {
 
 
 def struct_json(text: str) -> str:
-    """Spark's JSON of a schema, given as that or as DDL."""
+    """Return Spark's JSON of a schema that is given as JSON or as DDL."""
     if text.lstrip().startswith("{"):
         return text
     return render_json(parse_ddl(text))

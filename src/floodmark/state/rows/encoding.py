@@ -1,8 +1,8 @@
-"""Arrow to the raw rows of a store: what `Layout` reads, written the other way.
+"""Encodes Arrow rows as a store's raw rows: the reverse of `Layout`.
 
-Keys are compared and sorted by their bytes, so every byte is as Spark's own encoders
-leave it: the version byte, the parts that are scanned by prefix or range, the number of
-the column family, checksums.
+Keys are compared and sorted by their bytes, so every byte must be as Spark's own encoders write it:
+the version byte, the parts that are scanned by prefix or range, the number of the column family,
+checksums.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 VERSION = b"\x00"
-"""The byte before every row in RocksDB: how the rest is encoded."""
+"""The byte before every row in RocksDB, which says how the rest is encoded."""
 
 
 def encode(
     layout: Layout, keys: pa.Array, values: pa.Array, key_id: int = 0, value_id: int = 0
 ) -> Records:
-    """Rows as the store keeps them. `key_id` and `value_id` number Avro's schemas.
+    """Return rows as the store keeps them. `key_id` and `value_id` number Avro's schemas.
 
-    Where values have elements, rows of one key follow each other, an element each.
+    If values have elements, rows of one key follow each other, with one element each.
     """
     import numpy as np
 
@@ -120,10 +120,12 @@ def _range_row(layout: Layout, ordered: list[list[bytes]], fields: list[Field]) 
 
 
 def _ordered(value: Any, field: Field) -> bytes:
-    """A number whose bytes sort as it does: a mark of its sign, then big-endian."""
+    """Encode a number so that its bytes sort like it: a mark for its sign, then big-endian."""
     layout = RANGE_NUMBERS.get(field.type.name) if isinstance(field.type, Atom) else None
     if layout is None:
-        raise WrongUse(f"a key cannot be ordered by {field.name}: its type has no order of bytes")
+        raise WrongUse(
+            f"a key cannot be ordered by {field.name}: the bytes of its type have no order"
+        )
     if not value.is_valid:
         return bytes([NULL]) + bytes(struct.calcsize(layout))
     body = struct.pack(layout, value.as_py())
@@ -148,7 +150,7 @@ def _timed(layout: Layout, keys: pa.Array, schema: Struct, key_id: int) -> list[
 
 
 def _sizes(rows: RowBytes) -> RowBytes:
-    """Each row's length, as a row of four bytes."""
+    """Return each row's length, as a row of four bytes."""
     return _words(rows.lengths.astype("<i4").tobytes(), len(rows), 4)
 
 
@@ -169,7 +171,7 @@ def _encode_values(layout: Layout, values: pa.Array, value_id: int) -> RowBytes:
 
 
 def with_checksums(layout: Layout, keys: RowBytes, values: RowBytes) -> RowBytes:
-    """Each value behind the CRC of its key and itself."""
+    """Put the CRC of key and value before each value."""
     crcs = crc_rows(values, crc_rows(keys)).astype("<u4").tobytes()
     parts: list[RowBytes | bytes] = [_words(crcs, len(keys), 4)]
     if layout.rocksdb:
@@ -178,7 +180,7 @@ def with_checksums(layout: Layout, keys: RowBytes, values: RowBytes) -> RowBytes
 
 
 def _gathered(layout: Layout, keys: RowBytes, elements: RowBytes) -> tuple[RowBytes, RowBytes]:
-    """The elements of each key strung together, each behind its length."""
+    """Join the elements of each key, each after its length."""
     sized = joined([_sizes(elements), elements])
     if layout.row_checksums:
         sized = with_checksums(layout, keys, sized)

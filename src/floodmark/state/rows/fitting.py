@@ -1,8 +1,8 @@
-"""Whether rows can have been written with a schema that somebody gave.
+"""Decides whether rows can have been written with a given schema.
 
-A row's bytes say how many fields it has and how wide they are, not what they are called: Spark
-writes the slots, then the variable parts in the order of their fields, with nothing between.
-Types that fill their slot (BIGINT, DOUBLE, TIMESTAMP, a small DECIMAL) look alike.
+The bytes of a row show how many fields it has and how wide they are, but not their names: Spark
+writes the slots, then the variable parts in the order of their fields, without gaps. Types that
+fill their slot (BIGINT, DOUBLE, TIMESTAMP, a small DECIMAL) look alike.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from floodmark.state.rows.unsaferow import WORD, bitset_width
 if TYPE_CHECKING:
     from floodmark.state.rows.rowbytes import Ints
 
-# Room that Spark keeps for them in every row, for nulls too.
+# Spark reserves this room for them in every row, also for nulls.
 _KEPT_ROOM = 16
 
 
 def same_bytes(one: DataType, other: DataType) -> bool:
-    """Both types mean the same bytes, whatever their fields are called."""
+    """Whether both types mean the same bytes, whatever the names of their fields."""
     return bool(_bare(one) == _bare(other))
 
 
@@ -37,7 +37,7 @@ def _bare(kind: DataType) -> Any:
 
 
 def misfit(rows: RowBytes, schema: Struct) -> str | None:
-    """Why the rows cannot be of a schema; None where nothing speaks against it."""
+    """Return why the rows cannot have this schema; None if nothing contradicts it."""
     import numpy as np
 
     count = len(schema.fields)
@@ -65,7 +65,7 @@ def misfit(rows: RowBytes, schema: Struct) -> str | None:
         starts = (slot >> np.uint64(32)).astype(np.int64)
         sizes = (slot & np.uint64(0xFFFFFFFF)).astype(np.int64)
         if bool((starts != end)[~null].any()) or bool((end + sizes > rows.lengths)[~null].any()):
-            return f"{field.name} does not point to its own part of the row"
+            return f"{field.name} does not point to its part of the row"
         inner = RowBytes(rows.data, (rows.starts + starts)[~null], sizes[~null])
         if isinstance(kind, Struct) and (why := misfit(inner, kind)):
             return f"in {field.name}, {why}"
@@ -73,7 +73,7 @@ def misfit(rows: RowBytes, schema: Struct) -> str | None:
     if bool((end != rows.lengths).any()):
         wrong = int(np.nonzero(end != rows.lengths)[0][0])
         return (
-            f"{_fields(count)} take {int(end[wrong])} bytes, and a row has "
+            f"{_fields(count)} take {int(end[wrong])} bytes, but a row has "
             f"{int(rows.lengths[wrong])}"
         )
     return None
@@ -88,7 +88,7 @@ def _is_variable(kind: DataType) -> bool:
 
 
 def _fits_slot(slots: Any, kind: DataType) -> bool:
-    """Narrow values stand in a slot whose other bytes are zero."""
+    """Whether narrow values are in slots whose other bytes are zero."""
     import numpy as np
 
     assert isinstance(kind, Atom | Decimal)

@@ -1,7 +1,7 @@
-"""Rows as a function or a table of the user's gives them, and as a store keeps them.
+"""Converts rows between the form of a user's function or table and the form of a store.
 
-Most are a key and a value either way. A list is one row a key, its elements in an array,
-since the rows of a table have no order; a map is one row an entry.
+Most are a key and a value in both forms. A list is one row for each key, with its elements in an
+array, because the rows of a table have no order. A map is one row for each entry.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ELEMENTS = "elements"
 MAP_KEY = "user_map_key"
 GIVEN = (Shape.PAIRS, Shape.LIST, Shape.MAP)
-"""The shapes whose rows can be given."""
+"""The shapes whose rows a user can give."""
 
 
 def given_key(reading: Reading) -> Struct:
@@ -35,7 +35,7 @@ def given_value(reading: Reading) -> Struct:
 
 
 def identity(reading: Reading) -> Struct:
-    """What no two rows have alike: the key, and of a map its own key besides."""
+    """Return what is unique in each row: the key, and for a map also its own key."""
     if reading.shape is Shape.MAP:
         assert reading.schema is not None
         return reading.schema.key
@@ -43,7 +43,7 @@ def identity(reading: Reading) -> Struct:
 
 
 def gathered(reading: Reading, keys: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Rows as a state view shows them, as they are given: a list's elements in one row."""
+    """Return rows of a state view in the user's form: a list's elements in one row."""
     import pyarrow as pa
 
     if reading.shape is not Shape.LIST:
@@ -59,7 +59,7 @@ def gathered(reading: Reading, keys: pa.Array, values: pa.Array) -> tuple[pa.Arr
 
 
 def kept(reading: Reading, keys: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Given rows as the store keeps them."""
+    """Return the user's rows as the store keeps them."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

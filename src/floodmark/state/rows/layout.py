@@ -1,8 +1,8 @@
-"""How a store's raw rows hold keys and values, and their way to Arrow.
+"""Decodes the keys and values in a store's raw rows to Arrow.
 
-HDFS files hold UnsafeRows as they are. RocksDB puts the number of the column family and
-a version byte before them, splits keys that are scanned by prefix or range, and strings
-the elements of a list together in one value.
+HDFS files hold plain UnsafeRows. RocksDB puts the number of the column family and a version byte
+before them, splits keys that are scanned by prefix or range, and joins the elements of a list in
+one value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BYTES = Struct((Field("bytes", BINARY),))
-"""What is shown where no schema is known."""
+"""The schema to show if none is known."""
 
 NEGATIVE, POSITIVE, NULL = 0, 1, 2
 RANGE_NUMBERS = {
@@ -44,9 +44,9 @@ class Layout:
     rocksdb: bool = False
     encoding: KeyEncoding = PLAIN
     family: int | None = None
-    """The column family's number, where keys begin with one."""
+    """The column family's number, if keys begin with one."""
     has_elements: bool = False
-    """A list state's value: its elements strung together."""
+    """Whether a value holds the joined elements of a list state."""
     delimiter: bytes = b","
     row_checksums: bool = False
     avro: bool = False
@@ -54,7 +54,7 @@ class Layout:
     """Avro: the value schemas that rows may have been written with, by their ids."""
 
     def mine(self, records: Records) -> Records:
-        """The records of this column family."""
+        """Return the records of this column family."""
         import numpy as np
 
         if self.family is None:
@@ -65,7 +65,7 @@ class Layout:
         return records.take(np.nonzero(numbers == self.family)[0])
 
     def decode(self, records: Records) -> tuple[pa.Array, pa.Array]:
-        """The keys and the values, an element each where values have several."""
+        """Return the keys and the values, one element each if values have several."""
         records = self.mine(records)
         values = self.checked_values(records)
         keys = records.keys if self.family is None else records.keys.skip(2)
@@ -75,7 +75,7 @@ class Layout:
         return self.decode_keys(keys), self._decode_values(values)
 
     def misfit(self, records: Records) -> str | None:
-        """Why plain rows cannot be of this schema; None where nothing speaks against it."""
+        """Return why plain rows cannot have this schema; None if nothing contradicts it."""
         from floodmark.state.rows.fitting import misfit
 
         records = self.mine(records)
@@ -92,7 +92,7 @@ class Layout:
         return None
 
     def checked_values(self, records: Records) -> RowBytes:
-        """The values, without the checksums that RocksDB's carry."""
+        """Return the values, without the checksums in RocksDB's values."""
         if not (self.rocksdb and self.row_checksums):
             return records.values
         return _without_checksums(records, self.delimiter)
@@ -112,7 +112,7 @@ class Layout:
         return self._row(keys, self.key, with_id=True)
 
     def _row(self, rows: RowBytes, schema: Struct, with_id: bool) -> pa.Array:
-        """A version byte and a row; Avro also says which schema wrote it."""
+        """Decode a version byte and a row; Avro also names the schema that wrote it."""
         rows = rows.skip(1)
         if not self.avro:
             return decode_rows(rows, schema)
@@ -143,7 +143,7 @@ class Layout:
         written = self.written.get(number)
         if written is None:
             raise MalformedFile(
-                f"a row was written with schema {number}, which no schema file has",
+                f"a row was written with schema {number}, but no schema file has it",
                 "A schema file is missing, or the checkpoint was moved without one.",
             )
         from floodmark.state.rows.avro import decode_avro, project
@@ -151,7 +151,7 @@ class Layout:
         return project(decode_avro(row[2:], written), self.value)
 
     def _split(self, keys: RowBytes) -> tuple[RowBytes, RowBytes]:
-        """The length of the first part, that part, and the rest."""
+        """Split a key into its first part, whose length comes first, and the rest."""
         import numpy as np
 
         rest = keys.skip(4)
@@ -201,7 +201,7 @@ class Layout:
         ]
 
     def _timed(self, keys: RowBytes, schema: Struct) -> pa.Array:
-        """The last column is a time, apart from the others so that RocksDB sorts by it."""
+        """Decode keys whose last column is a time, kept apart so that RocksDB sorts by it."""
         import numpy as np
         import pyarrow as pa
 
@@ -215,7 +215,7 @@ class Layout:
 
     @property
     def has_plain_keys(self) -> bool:
-        """A key's bytes are its row, with nothing but a prefix before it."""
+        """Whether a key's bytes are its row, with nothing but a prefix before it."""
         plain = self.encoding.is_plain or not self.rocksdb
         return self.key is not None and plain and not self.avro
 
@@ -224,7 +224,7 @@ class Layout:
         return not (self.avro or self.has_elements or (self.rocksdb and self.row_checksums))
 
     def encode_key(self, key: Mapping[str, Any]) -> bytes | None:
-        """The bytes that a key stands under; None where it has to be looked for."""
+        """Return the bytes of a key in the store; None if it must be searched for."""
         import pyarrow as pa
 
         if self.key is None or not self.has_plain_keys:
@@ -246,7 +246,7 @@ class Layout:
 
 
 def _are_empty(rows: RowBytes, schema: Struct) -> bool:
-    """Deduplication keeps one null as its value; Spark 3 wrote down another schema for it."""
+    """Whether all values are the single null of deduplication; Spark 3 noted another schema."""
     fixed = bitset_width(len(schema.fields)) + 8 * len(schema.fields)
     if fixed == 16 or not len(rows) or bool((rows.lengths != 16).any()):
         return False
@@ -259,7 +259,7 @@ def _are_empty(rows: RowBytes, schema: Struct) -> bool:
 def _number(value: bytes, field: Field) -> Any:
     layout = RANGE_NUMBERS.get(field.type.name) if isinstance(field.type, Atom) else None
     if layout is None or not value:
-        raise MalformedFile(f"a key is ordered by {field.name}, which has no order of bytes")
+        raise MalformedFile(f"a key is ordered by {field.name}, whose bytes have no order")
     if value[0] == NULL:
         return None
     body = value[1:]
@@ -300,7 +300,7 @@ def _as_bytes(rows: RowBytes) -> pa.Array:
 
 
 def _elements(values: RowBytes, delimiter: bytes) -> tuple[Any, RowBytes]:
-    """`{ size element delimiter }`: which value each element is of, and the elements."""
+    """Split `{ size element delimiter }`: return each element's value index, and the elements."""
     import numpy as np
 
     owners: list[int] = []
@@ -325,7 +325,7 @@ def _elements(values: RowBytes, delimiter: bytes) -> tuple[Any, RowBytes]:
 
 
 def _without_checksums(records: Records, delimiter: bytes) -> RowBytes:
-    """`{ crc size row delimiter }`: the rows, each checked, the delimiters kept."""
+    """Check `{ crc size row delimiter }`, and return the rows with their delimiters."""
     keys: list[bytes] = []
     rows: list[bytes] = []
     written: list[int] = []

@@ -1,6 +1,6 @@
-"""One UnsafeRow in plain Python: a key to its bytes, a value's bytes to JSON data.
+"""Converts one UnsafeRow in plain Python: a key to its bytes, a value's bytes to JSON data.
 
-`unsaferow.py` and `unsafewrite.py` do this for whole columns and every type. Whoever asks
+`unsaferow.py` and `unsaferow_write.py` do this for whole columns and every type. Whoever asks
 for one key should not wait for Arrow to be loaded, so here are the types that keys and
 values mostly have. Whatever is not simple or not sound is None: the caller then goes the
 other way, which knows all types and names what is wrong.
@@ -37,7 +37,7 @@ _UTC = datetime.timezone.utc
 
 
 class _NotSimple(Exception):
-    """This has to go the other way."""
+    """Raised if the row must be converted in the other way."""
 
 
 def encode_row(values: Mapping[str, Any], schema: Struct) -> bytes | None:
@@ -48,7 +48,7 @@ def encode_row(values: Mapping[str, Any], schema: Struct) -> bytes | None:
 
 
 def decode_row(row: bytes, schema: Struct) -> dict[str, Any] | None:
-    """The fields as JSON has them, as `values.plain` gives them."""
+    """Return the fields as JSON data, in the form of `values.plain`."""
     try:
         return {
             field.name: None if raw is None else _plain(raw, field.type)
@@ -59,7 +59,7 @@ def decode_row(row: bytes, schema: Struct) -> dict[str, Any] | None:
 
 
 def partition_of_row(row: bytes, schema: Struct, partitions: int) -> int:
-    """The partition of a key that `encode_row` made."""
+    """Return the partition of a key that `encode_row` made."""
     seed = SEED
     for field, raw in zip(schema.fields, _raw(row, schema), strict=True):
         if raw is not None:
@@ -68,7 +68,7 @@ def partition_of_row(row: bytes, schema: Struct, partitions: int) -> int:
 
 
 def _layout(kind: DataType) -> str | None:
-    """How a slot holds a number; None where it points into the variable part."""
+    """Return how a slot holds a number; None if it points into the variable part."""
     if isinstance(kind, Decimal):
         return "<q" if kind.width is not None else None
     if isinstance(kind, Atom) and (kind.name == "binary" or is_text(kind)):
@@ -92,7 +92,7 @@ def _encoded(values: Mapping[str, Any], schema: Struct) -> bytes:
         if value is None:
             row[at // 8] |= 1 << at % 8
             if isinstance(field.type, Decimal) and layout is None:
-                raise _NotSimple  # its room is reserved
+                raise _NotSimple  # Spark reserves room for it
         elif layout is not None:
             struct.pack_into(layout, row, slot, _number(value, field.type))
         else:
@@ -110,7 +110,7 @@ def _number(value: Any, kind: DataType) -> Any:
         return _only(value, bool)
     if kind.name in ("float", "double"):
         if value != value:
-            raise _NotSimple  # there are many bits of NaN
+            raise _NotSimple  # NaN has many forms
         return _only(value, float)
     if kind.name == "date":
         return (_only(value, datetime.date) - _DAY_ZERO).days
@@ -131,7 +131,7 @@ def _only(value: Any, kind: type) -> Any:
 
 def _octets(value: Any, kind: DataType) -> bytes:
     if not isinstance(kind, Atom):
-        raise _NotSimple  # a large decimal has 16 bytes, of which its size may be less
+        raise _NotSimple  # a large decimal has 16 bytes, but may use fewer
     if is_text(kind):
         return bytes(_only(value, str).encode("utf-8", "strict"))
     return bytes(_only(value, bytes))
@@ -148,7 +148,7 @@ def _unscaled(value: Any, kind: Decimal) -> int:
 
 
 def _raw(row: bytes, schema: Struct) -> list[Any]:
-    """Every field's number or bytes, None where it is null."""
+    """Return every field's number or bytes; None for null."""
     bits = _fixed(schema)
     if len(row) % 8 or len(row) < bits + 8 * len(schema.fields):
         raise _NotSimple

@@ -1,7 +1,7 @@
-"""Many byte strings in one buffer: a start and a length each, in numpy arrays.
+"""Holds many byte strings in one buffer: a start and a length each, in numpy arrays.
 
-Everything that reads state works on these, so that a million rows cost a few array
-operations and not a million Python objects.
+All code that reads state uses it, so that a million rows cost a few array operations and not a
+million Python objects.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class RowBytes:
         return self.data[start : start + int(self.lengths[at])].tobytes()
 
     def take(self, rows: Any) -> RowBytes:
-        """The rows of an index array, a mask or a slice; the buffer is shared."""
+        """Return the rows of an index array, a mask or a slice; the buffer is shared."""
         return RowBytes(self.data, self.starts[rows], self.lengths[rows])
 
     def skip(self, size: int) -> RowBytes:
-        """Every row without its first bytes."""
+        """Return every row without its first bytes."""
         self._require(size)
         return RowBytes(self.data, self.starts + size, self.lengths - size)
 
     def trim(self, size: int) -> RowBytes:
-        """Every row without its last bytes."""
+        """Return every row without its last bytes."""
         self._require(size)
         return RowBytes(self.data, self.starts, self.lengths - size)
 
@@ -88,7 +88,7 @@ def starts_of(lengths: Ints) -> Ints:
 
 
 def concatenate(parts: list[RowBytes]) -> RowBytes:
-    """One buffer of the parts' rows, in order."""
+    """Return one buffer with the rows of all parts, in order."""
     import numpy as np
 
     if len(parts) == 1:
@@ -104,7 +104,7 @@ def concatenate(parts: list[RowBytes]) -> RowBytes:
 
 
 def joined(parts: Sequence[RowBytes | bytes]) -> RowBytes:
-    """The parts of each row behind one another; bytes are the same for every row."""
+    """Join the parts of each row; bytes are the same for every row."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -116,7 +116,7 @@ def joined(parts: Sequence[RowBytes | bytes]) -> RowBytes:
 
 
 def from_binary(column: pa.Array) -> RowBytes:
-    """An Arrow column of bytes without nulls, as rows over its own buffer."""
+    """Return an Arrow column of bytes without nulls, as rows over its own buffer."""
     import numpy as np
 
     _, offsets, data = column.buffers()
@@ -126,7 +126,7 @@ def from_binary(column: pa.Array) -> RowBytes:
 
 
 def gather(data: Bytes, positions: Ints, dtype: str) -> NDArray[Any]:
-    """The numbers of a type that begin at any byte positions, aligned or not."""
+    """Return the numbers of a type at any byte positions, aligned or not."""
     import numpy as np
 
     size = np.dtype(dtype).itemsize
@@ -141,10 +141,10 @@ def gather(data: Bytes, positions: Ints, dtype: str) -> NDArray[Any]:
 
 
 def binary_array(rows: RowBytes) -> pa.Array:
-    """The rows as an Arrow column of bytes, copied by Arrow and not by numpy.
+    """Return the rows as an Arrow column of bytes, copied by Arrow and not by numpy.
 
-    The buffer as it lies is a column already, of rows and the gaps between them in turn;
-    taking every other element leaves the rows.
+    The buffer already is a column of rows and of the gaps between them, in turn. Every other
+    element is a row.
     """
     import numpy as np
     import pyarrow as pa

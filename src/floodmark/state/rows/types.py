@@ -1,7 +1,7 @@
-"""Spark SQL types as a frozen tree: from Spark's JSON, to its DDL, to Arrow.
+"""Describes Spark SQL types as a frozen tree: from Spark's JSON, to its DDL, to Arrow.
 
-Two types have no exact Arrow twin that Parquet can hold: a year-month interval is
-given as its number of months, a calendar interval as its three numbers.
+Two types have no exact Arrow type that Parquet can hold: a year-month interval becomes its number
+of months, a calendar interval its three numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 100
 COMPACT_PRECISION = 18
-"""Spark keeps a decimal up to this precision as a long in its slot."""
+"""Spark stores a decimal up to this precision as a long in its slot."""
 
 _DECIMAL = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(-?\d{1,2})\s*\)")
 _TIME = re.compile(r"time\((\d)\)")
@@ -88,7 +88,7 @@ class Field:
     type: DataType
     nullable: bool = True
     metadata: str = "{}"
-    """As JSON text: char and varchar lengths and collations stand here."""
+    """JSON text with char and varchar lengths and collations."""
 
 
 @dataclass(frozen=True)
@@ -134,21 +134,21 @@ INTEGER = atom("integer")
 
 
 def stored(kind: DataType) -> DataType:
-    """The type that says how the bytes lie: a user-defined type's SQL type."""
+    """Return the type whose bytes are stored: for a user-defined type its SQL type."""
     while isinstance(kind, UserDefined):
         kind = kind.sql
     return kind
 
 
 def width_of(kind: DataType) -> int | None:
-    """Bytes of a fixed-width value in an array; None where the slot points elsewhere."""
+    """Return the bytes of a fixed-width value in an array; None if the slot points elsewhere."""
     kind = stored(kind)
     return kind.width if isinstance(kind, (Atom, Decimal)) else None
 
 
 @lru_cache(maxsize=256)
 def parse_struct(text: str) -> Struct:
-    """A schema as Spark writes it (StructType.json)."""
+    """Return a schema from the form that Spark writes (StructType.json)."""
     kind = _parse(parse_json(text, "the schema"), 0)
     if not isinstance(kind, Struct):
         raise MalformedFile(f"the schema is not a struct: {shorten(text)}")
@@ -231,7 +231,7 @@ def is_text(kind: Atom) -> bool:
 
 
 def is_place(kind: Atom) -> bool:
-    """Geography and geometry: the number of the reference system, then Well-Known Binary."""
+    """Whether a type is geography or geometry: the reference system's number, then WKB."""
     return _PLACE.fullmatch(kind.name) is not None
 
 
@@ -244,7 +244,7 @@ def is_day_time(kind: Atom) -> bool:
 
 
 def render_json(kind: DataType) -> str:
-    """The type as Spark's own `json` gives it, byte for byte."""
+    """Return the type as Spark's own `json`, byte for byte."""
     return _compact(_json_of(kind))
 
 
@@ -285,7 +285,7 @@ def _compact(value: Any) -> str:
 
 
 def ddl(kind: DataType) -> str:
-    """As a person writes it: a struct's fields stand bare at the top."""
+    """Return the type as a person writes it: a struct's fields without brackets at the top."""
     if isinstance(kind, Struct):
         return ", ".join(f"{_quoted(f.name)} {_ddl(f.type)}{_not_null(f)}" for f in kind.fields)
     return _ddl(kind)
@@ -316,7 +316,7 @@ def _quoted(name: str) -> str:
 
 
 def distinct(kind: Struct) -> Struct:
-    """The struct with every name once: Spark calls the buffers of two sums `sum` both."""
+    """Return the struct with unique names: Spark names the buffers of two sums both `sum`."""
     if len(set(kind.names)) == len(kind.fields):
         return kind
     taken: set[str] = set()

@@ -1,10 +1,9 @@
-"""UnsafeRow to Arrow: Spark's own row layout, read a column at a time.
+"""Decodes UnsafeRow to Arrow: Spark's own row layout, read one column at a time.
 
-A row is 8-byte words: null bits, then a slot a field, then the variable part that the
-slots of strings, structs, arrays and the like point into (offset from the row's start in
-the high half, size in the low). Arrays and maps nest the same idea, so one function reads
-a column wherever it lies: `_column` takes the address of every slot and the bounds of
-whatever holds it.
+A row is 8-byte words: null bits, then a slot for each field, then the variable part. Slots of
+strings, structs and arrays point into it (offset from the row's start in the high half, size in the
+low half). Arrays and maps nest in the same way, so one function reads a column wherever it is:
+`_column` takes the address of every slot and the bounds of its container.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _MOST_ELEMENTS = 2**31 - 16
 
 @dataclass(frozen=True)
 class _Slots:
-    """Where the values of one column lie: a slot each, its container, and which are null."""
+    """The positions of one column's values: slots, containers, and which are null."""
 
     data: Bytes
     at: Ints
@@ -62,7 +61,7 @@ def bitset_width(fields: int) -> int:
 
 
 def decode_rows(rows: RowBytes, schema: Struct) -> pa.StructArray:
-    """Rows of one schema as a struct column; a row is never null itself."""
+    """Return rows of one schema as a struct column; a row itself is never null."""
     import pyarrow as pa
 
     columns = [_column(slots, field.type) for slots, field in _fields(rows, schema)]
@@ -72,7 +71,7 @@ def decode_rows(rows: RowBytes, schema: Struct) -> pa.StructArray:
 
 
 def check_rows(rows: RowBytes, schema: Struct) -> None:
-    """The checks that Spark makes of a row before it trusts one."""
+    """Check a row as Spark does before it trusts one."""
     if not len(rows):
         return
     fixed = bitset_width(len(schema.fields)) + WORD * len(schema.fields)
@@ -80,7 +79,7 @@ def check_rows(rows: RowBytes, schema: Struct) -> None:
     if shortest < fixed:
         raise MalformedFile(
             f"a row of the state has {shortest} bytes; its schema needs at least {fixed}",
-            "The schema is not the one that the state was written with.",
+            "The state was written with another schema.",
         )
     if int((rows.lengths & 7).max()):
         raise MalformedFile("a row of the state is not a whole number of 8-byte words")
@@ -155,7 +154,7 @@ def _validity(null: Mask) -> Any:
 
 
 def _pointed(slots: _Slots) -> RowBytes:
-    """What the slots point at, each inside the row or array that holds the slot."""
+    """Return the bytes that the slots point at, within the row or array of each slot."""
     import numpy as np
 
     words = gather(slots.data, slots.at, "<u8")
@@ -169,13 +168,13 @@ def _pointed(slots: _Slots) -> RowBytes:
     if len(starts) and bool((ends > slots.end).any()):
         raise MalformedFile(
             "a value of the state points outside its row",
-            "The row is damaged, or the schema is not the one that it was written with.",
+            "The row is damaged, or was written with another schema.",
         )
     return RowBytes(slots.data, starts, sizes)
 
 
 def _expanded(slots: _Slots, decode: Any, kind: DataType) -> pa.Array:
-    """Decodes what is not null, then puts the nulls between."""
+    """Decode the values that are not null, then put the nulls between them."""
     import numpy as np
     import pyarrow as pa
 
@@ -199,7 +198,7 @@ def _strings(slots: _Slots, text: bool) -> pa.Array:
     try:
         found.validate(full=True)
     except pa.ArrowInvalid:
-        # Spark keeps any bytes in a string and shows what is not UTF-8 as U+FFFD.
+        # Spark accepts any bytes in a string, and shows bytes that are not UTF-8 as U+FFFD.
         values = [None if v is None else v.decode("utf-8", "replace") for v in raw.to_pylist()]
         return pa.array(values, pa.string())
     return found
@@ -235,11 +234,11 @@ def _decimal_array(words: Any, null: Mask, kind: Decimal) -> pa.Array:
 
 
 def _large_decimals(slots: _Slots, kind: Decimal) -> pa.Array:
-    """Java's BigInteger bytes, big-endian and no longer than needed."""
+    """Decode Java's BigInteger bytes: big-endian, no longer than needed."""
     import numpy as np
 
     places = _pointed(slots)
-    # A null keeps its 16 bytes reserved, and a size of 0.
+    # A null keeps its 16 bytes, with a size of 0.
     if len(places) and int(places.lengths.max()) > 16:
         raise MalformedFile("a decimal of the state has more than 16 bytes")
     last = places.starts + places.lengths - 1
@@ -296,14 +295,14 @@ def _binary(rows: RowBytes, null: Mask | None = None) -> pa.Array:
 
 
 def _elements(arrays: RowBytes, kind: DataType) -> tuple[pa.Array, Ints]:
-    """All the elements of the arrays end to end, and the n + 1 offsets between them."""
+    """Return all elements of the arrays in one column, and the n + 1 offsets between them."""
     import numpy as np
 
     if len(arrays) and int(arrays.lengths.min()) < WORD:
         raise MalformedFile("an array of the state has less than 8 bytes")
     counts = gather(arrays.data, arrays.starts, "<i8")
     width = width_of(kind) or WORD
-    # Bounded before anything is multiplied, so that a damaged count cannot overflow.
+    # This is checked before any multiplication, so that a damaged count cannot overflow.
     if len(counts) and (int(counts.min()) < 0 or bool((counts > arrays.lengths * 8).any())):
         raise MalformedFile("an array of the state claims more elements than it has bytes")
     header = WORD + (counts + 63) // 64 * WORD
@@ -339,7 +338,7 @@ def _lists(arrays: RowBytes, kind: Array) -> pa.Array:
 
 
 def _maps(maps: RowBytes, kind: Map) -> pa.Array:
-    """A map is the byte size of its key array, that array, and the array of values."""
+    """Decode maps: the byte size of the key array, that array, and the array of values."""
     import numpy as np
     import pyarrow as pa
 
@@ -354,7 +353,7 @@ def _maps(maps: RowBytes, kind: Map) -> pa.Array:
         RowBytes(rest.data, rest.starts + sizes, rest.lengths - sizes), kind.value
     )
     if not np.array_equal(offsets, others):
-        raise MalformedFile("a map of the state has not as many values as keys")
+        raise MalformedFile("a map of the state has different numbers of keys and values")
     if keys.null_count:
         raise MalformedFile("a map of the state has a null key")
     return pa.MapArray.from_arrays(

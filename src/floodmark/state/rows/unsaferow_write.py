@@ -1,7 +1,7 @@
-"""Arrow to UnsafeRow, byte for byte as Spark writes it.
+"""Encodes Arrow rows as UnsafeRow, byte for byte as Spark writes it.
 
-Spark compares keys by their bytes, so the order of the variable part, its padding and
-what a null leaves behind all matter. Everything is made in whole 8-byte words.
+Spark compares keys by their bytes, so the order of the variable part, its padding and the bytes of
+a null all matter. Everything is made in whole 8-byte words.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Blobs:
-    """Variable parts: each a run of words in `data`, of which `sizes` bytes count."""
+    """Variable parts: each is a run of words in `data`, of which `sizes` bytes count."""
 
     data: Words
     starts: Ints
@@ -49,17 +49,17 @@ class _Blobs:
 
 @dataclass(frozen=True)
 class _Column:
-    """A column ready to be laid out: a fixed value each, or a blob each."""
+    """A column ready for the layout: a fixed value for each row, or a blob."""
 
     null: Mask
     fixed: Any = None
     blobs: _Blobs | None = None
     keeps_place: bool = False
-    """Spark reserves the room of a null large decimal or interval, to update it in place."""
+    """Whether Spark reserves room for a null (large decimals, intervals), to update it in place."""
 
 
 def encode_rows(array: pa.Array, schema: Struct) -> RowBytes:
-    """Rows of a struct column; the column is cast to the schema's types first."""
+    """Return rows of a struct column, after a cast to the schema's types."""
     import numpy as np
 
     blobs = _rows(_conform(array, schema), schema)
@@ -113,7 +113,7 @@ def _rows(array: pa.StructArray, schema: Struct) -> _Blobs:
 
 
 def _place(column: _Column, out: Words, starts: Ints, cursor: Ints) -> tuple[Any, Ints]:
-    """Copies a column's blobs behind the cursors; gives its slots and the new cursors."""
+    """Copy a column's blobs to the cursors; return its slots and the new cursors."""
     import numpy as np
 
     blobs = column.blobs
@@ -165,7 +165,7 @@ def _column(array: pa.Array, kind: DataType, in_array: bool) -> _Column:
 
 
 def _fixed(array: pa.Array, kind: Atom) -> Words:
-    """The value in the low bytes of a word, the rest zero."""
+    """Return the value in the low bytes of a word, with zeros in the others."""
     import numpy as np
     import pyarrow as pa
 
@@ -220,7 +220,7 @@ def _list_lengths(array: pa.Array) -> Ints:
 
 
 def _arrays(elements: pa.Array, lengths: Ints, kind: DataType) -> _Blobs:
-    """Arrays of one element type: a count, null bits, the elements, then what they point at."""
+    """Encode arrays of one element type: a count, null bits, the elements, their variable parts."""
     import numpy as np
 
     column = _column(elements, kind, in_array=True)
@@ -241,7 +241,7 @@ def _arrays(elements: pa.Array, lengths: Ints, kind: DataType) -> _Blobs:
     values = column.fixed
     if column.blobs is not None:
         before = starts_of(column.blobs.counts)
-        # Blobs of one array stand behind each other, in the order of its elements.
+        # The blobs of one array follow each other, in the order of its elements.
         first = np.zeros(len(lengths), np.int64)
         filled = lengths > 0
         first[filled] = before[starts_of(lengths)[filled]]
@@ -275,7 +275,7 @@ def _maps(array: pa.Array, kind: Map) -> _Blobs:
 
 
 def _padded(data: Any, offsets: Ints) -> _Blobs:
-    """Byte strings end to end, each moved to a word of its own and padded with zeros."""
+    """Return byte strings with each moved to a word boundary and padded with zeros."""
     import numpy as np
 
     sizes = offsets[1:] - offsets[:-1]
@@ -313,7 +313,7 @@ def _large_decimals(array: pa.Array, null: Mask, in_array: bool) -> _Blobs:
     octets = np.ascontiguousarray(_decimal_words(array)).view(np.uint8).reshape(-1, 16)
     big = octets[:, ::-1].copy()
     big[null] = 0
-    # As BigInteger.toByteArray: no leading byte that only repeats the sign.
+    # Like BigInteger.toByteArray, leave out leading bytes that only repeat the sign.
     sign = np.where(big[:, 0] >= 128, 255, 0).astype(np.uint8)
     sizes = np.full(len(big), 16, np.int64)
     leading = np.ones(len(big), bool)

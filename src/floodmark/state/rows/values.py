@@ -27,7 +27,7 @@ from floodmark.state.rows.types import (
 
 
 def plain(scalar: Any) -> Any:
-    """A scalar of Arrow as JSON has it: times in ISO 8601, bytes in base64."""
+    """Return an Arrow scalar as JSON data: times in ISO 8601, bytes in base64."""
     import pyarrow as pa
 
     if not scalar.is_valid:
@@ -41,7 +41,7 @@ def plain(scalar: Any) -> Any:
     try:
         value = scalar.as_py()
     except (OverflowError, ValueError):
-        # Spark's times reach beyond Python's year 9999: the number itself is left.
+        # Spark's times reach beyond Python's year 9999: return the number itself.
         return scalar.value
     return _plain_value(value, scalar)
 
@@ -61,9 +61,9 @@ def _plain_value(value: Any, scalar: Any) -> Any:
 
 
 def coerce(value: Any, kind: DataType) -> Any:
-    """JSON data as a value of a type; a struct must have all its fields and no others.
+    """Return JSON data as a value of a type; a struct must have all its fields and no others.
 
-    What is not exactly of the type is refused: Arrow would cut 1.5 to the key 1.
+    A value that is not exactly of the type is refused, because Arrow would cut 1.5 to the key 1.
     """
     kind = stored(kind)
     if value is None:
@@ -87,7 +87,7 @@ def coerce(value: Any, kind: DataType) -> Any:
 def _is_not(value: Any, kind: DataType) -> WrongUse:
     return WrongUse(
         f"{value!r} is not a {ddl(kind)}",
-        do="Write it as `floodmark state CP` shows the keys with --json.",
+        do="Write it in the form that `floodmark state CP --json` shows.",
     )
 
 
@@ -101,16 +101,16 @@ def _coerce_struct(value: Any, kind: Struct) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise WrongUse(
             f"the key is {value!r}, not an object",
-            f"Its fields are {ddl(kind)}.",
-            "Give each by its name, as JSON.",
+            f"The fields are {ddl(kind)}.",
+            "Give each field by its name, as JSON.",
         )
     names = set(kind.names)
     if set(value) != names:
         odd = sorted(set(map(str, value)) ^ names)
         raise WrongUse(
             f"the key's fields do not fit: {', '.join(odd)}",
-            f"They are {ddl(kind)}.",
-            "Give all of them and no others.",
+            f"The fields are {ddl(kind)}.",
+            "Give all fields and no others.",
         )
     return {field.name: coerce(value[field.name], field.type) for field in kind.fields}
 
@@ -139,7 +139,7 @@ def _coerce_atom(value: Any, kind: Decimal | Atom) -> Any:
     if kind.name == "void":
         raise ValueError
     if kind.width is not None and hasattr(value, "__index__"):
-        # Times too: beyond Python's years they are shown as their numbers.
+        # Times may be numbers too: beyond Python's years they are shown as numbers.
         return _whole(value, kind.width)
     return _time(value, kind)
 
@@ -162,7 +162,7 @@ def _float(value: Any, kind: Atom) -> float:
         raise ValueError
     number = float(value)
     if kind.name == "float" and number - number == 0:
-        struct.pack("<f", number)  # refuses what is too large
+        struct.pack("<f", number)  # raises if the number is too large
     return number
 
 
@@ -188,7 +188,7 @@ def _parts(value: Any, *names: str) -> list[Any]:
 
 
 def _time(value: Any, kind: Atom) -> Any:
-    """From ISO 8601, or as Python has it."""
+    """Parse ISO 8601, or accept Python's own values."""
     if kind.name.startswith("time("):
         return (
             datetime.time.fromisoformat(value)

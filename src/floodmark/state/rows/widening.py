@@ -1,4 +1,4 @@
-"""Says which type holds every value of another: a column may be widened to it."""
+"""Decides whether a type holds every value of another, so that a column may be widened."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 
 
 def widens(old: DataType, new: DataType) -> bool:
-    """True where every value fits; a long in a double is looked at value by value."""
+    """Whether every value fits; a long in a double is checked value by value."""
     old, new = stored(old), stored(new)
     if isinstance(old, Decimal) and isinstance(new, Decimal):
         return new.scale >= old.scale and (new.precision - new.scale >= old.precision - old.scale)

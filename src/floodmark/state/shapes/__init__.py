@@ -1,1 +1,1 @@
-"""What the stores of an operator mean, and how their rows take another shape."""
+"""Explains the stores of an operator, and converts their rows to another shape."""

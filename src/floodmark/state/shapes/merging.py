@@ -1,4 +1,4 @@
-"""Merges rows whose keys became one, column by column."""
+"""Merges rows whose keys became the same, column by column."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANY = "any"
 def merged(
     keys: pa.Array, values: pa.Array, key: Struct, value: Struct, merge: Mapping[str, str]
 ) -> tuple[pa.Array, pa.Array]:
-    """One row for each key, in the order in which keys first come."""
+    """Return one row for each key, in the order in which the keys first occur."""
     import pyarrow as pa
 
     columns = {f"c{at}": part for at, part in enumerate(values.flatten())}
@@ -30,7 +30,7 @@ def merged(
     table = pa.table(
         {
             **{name: columns[name] for name, _ in wanted},
-            # Keys are one where their bytes are, whatever types they have.
+            # Keys are the same if their bytes are the same, whatever their types.
             "key": binary_array(encode_rows(keys, key)),
             "row": pa.array(range(len(keys)), pa.int64()),
         }
@@ -39,7 +39,7 @@ def merged(
         found = table.group_by("key", use_threads=False).aggregate([("row", "min"), *wanted])
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise WrongUse(
-            f"the columns cannot be merged so: {error}",
+            f"the columns cannot be merged in this way: {error}",
             do="Choose another way, or give a function: merge(key, values) in --with MIGRATION.py.",
         ) from None
     rows = found.column("row_min").combine_chunks()

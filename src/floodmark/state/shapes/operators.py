@@ -1,9 +1,9 @@
-"""What an operator's stores mean, so that a person sees names and not bytes.
+"""Explains an operator's stores, so that a person sees names and not bytes.
 
-Every operator keeps pairs of key and value, and most show them as they are. A join
-spreads one side over two stores; transformWithState keeps a variable in a column family,
-and its lists, maps and timers in shapes of their own. Column names are those of Spark's
-`statestore` reader; what that gives as several columns stands in `value`.
+Every operator keeps pairs of key and value, and most show them directly. A join spreads one side
+over two stores. transformWithState keeps a variable in a column family, and its lists, maps and
+timers in special shapes. Column names are those of Spark's `statestore` reader; what it returns as
+several columns is in `value`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from floodmark.checkpoint.layout import (
 )
 from floodmark.checkpoint.text import parse_json_object
 from floodmark.errors import MalformedFile
-from floodmark.state.keys.keyset import hash_rows
 from floodmark.state.rows.types import BOOLEAN, INTEGER, LONG, Atom, Field, Struct, render_json
 from floodmark.state.shapes.schema import DEFAULT_FAMILY, ColumnFamily, KeyEncoding, StateSchema
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from floodmark.state.rows.rowbytes import RowBytes
 
 SEVERAL_VALUES = (JOIN_TIMED_VALUES, "tsWithKey")
-"""Join format 4: families whose keys have several values each."""
+"""The families of join format 4 whose keys have several values each."""
 TIMERS = "timers"
 _TIMER_FAMILIES = ("$procTimers_keyToTimestamp", "$eventTimers_keyToTimestamp")
 
@@ -48,17 +47,17 @@ class Shape(str, Enum):
 
 @dataclass(frozen=True)
 class Reading:
-    """One thing that can be asked of an operator's state."""
+    """One readable part of an operator's state: a store, a join side or a variable."""
 
     name: str
     folder: str
-    """The store whose files hold it."""
+    """The store whose files contain it."""
     family: str | None
-    """The column family in that store, where it has several."""
+    """The column family in that store, if it has several."""
     shape: Shape
     schema: ColumnFamily | None
     counts: Reading | None = None
-    """A join side's other half: how many values each key has."""
+    """The second store of a join side, with the number of values of each key."""
 
     @property
     def key(self) -> Struct | None:
@@ -88,7 +87,7 @@ class Reading:
         return schema.value
 
     def show(self, keys: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
-        """Stored keys and values as a person sees them."""
+        """Return stored keys and values as a person sees them."""
         import pyarrow as pa
 
         if self.shape is Shape.LIST:
@@ -104,8 +103,9 @@ class Reading:
             if key is None or value is None:
                 missing = self.counts.name if self.counts and key is None else self.folder
                 raise MalformedFile(
-                    f"the schema of {missing} is missing: the join's side {self.name} needs it",
-                    "Its file lies in the store's first partition, in _metadata/schema.",
+                    f"the schema of {missing} is missing, and side {self.name} of the join needs "
+                    "it",
+                    "The schema file is _metadata/schema in the store's first partition.",
                     "Restore it from a backup, or look at one store: "
                     f"--store {self.name}-{JOIN_VALUES}",
                 )
@@ -141,7 +141,7 @@ def readings(
     properties_json: str = "",
     prefix_columns: int = 0,
 ) -> tuple[Reading, ...]:
-    """Everything that can be asked of an operator, the most useful first."""
+    """Return everything that can be read of an operator, the most useful first."""
     default = schemas.get(DEFAULT_FAMILY)
     if set(JOIN_STORES) <= set(stores):
         found = {name: _pairs(name, name, schemas.get(name)) for name in JOIN_STORES}
@@ -181,7 +181,7 @@ def _pairs(name: str, folder: str, schema: StateSchema | None, prefix_columns: i
 
 
 def _session_prefix(key: Struct) -> int:
-    """Before 4.0 nothing says that session windows scan by prefix, but their key does."""
+    """Return a session window's prefix columns: before 4.0 only the key shows them."""
     last = key.fields[-1] if key.fields else None
     is_session = (
         last is not None
@@ -193,8 +193,11 @@ def _session_prefix(key: Struct) -> int:
 
 
 def _with_whole_timeout(family: ColumnFamily) -> ColumnFamily:
-    """flatMapGroupsWithState's format 1 calls its timeout an int in the schema and writes a
-    long; Spark's own reader refuses such rows, or shows the lower half."""
+    """Correct the timeout of flatMapGroupsWithState's format 1 to a long.
+
+    The schema calls it an int, but Spark writes a long. Spark's own reader refuses such rows, or
+    shows the lower half.
+    """
     fields = family.value.fields
     if not fields or fields[-1].name != "timeoutTimestamp":
         return family
@@ -231,7 +234,7 @@ def _variables(schema: StateSchema, properties_json: str) -> tuple[Reading, ...]
 
 
 def _guessed(schema: StateSchema, family: ColumnFamily) -> Shape:
-    """A variable that the operator's metadata does not tell of shows by what is beside it."""
+    """Guess the shape of a variable that the metadata lacks, by the families beside it."""
     if family.user_key is not None:
         return Shape.MAP
     if family.name.endswith(SEVERAL_VALUES):
@@ -257,7 +260,7 @@ def _shapes(properties_json: str) -> dict[str, Shape]:
 
 
 class JoinCounts:
-    """How many values each key of a join side has; Spark shows no value beyond them."""
+    """Counts the values of each key of a join side; Spark shows no values beyond them."""
 
     def __init__(self) -> None:
         self._hashes: list[Any] = []
@@ -265,6 +268,8 @@ class JoinCounts:
         self._sorted: tuple[Any, Any, Any] | None = None
 
     def add(self, keys: RowBytes, counts: Any) -> None:
+        from floodmark.state.keys.keyset import hash_rows
+
         self._hashes.append(hash_rows(keys))
         self._counts.append(counts)
 
@@ -279,6 +284,7 @@ class JoinCounts:
         first, second, counts = self._sorted
         if not len(first):
             return np.zeros(len(keys), bool)
+        from floodmark.state.keys.keyset import hash_rows
         from floodmark.state.rows.unsaferow_write import encode_rows
 
         wanted = hash_rows(encode_rows(keys, schema))

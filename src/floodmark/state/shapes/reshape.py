@@ -1,7 +1,7 @@
-"""Rows of state in another shape: each column taken from an old one, or filled.
+"""Converts rows of state to another shape: each column comes from an old one, or is filled.
 
-A `Recipe` says where every column of a store's new key and value comes from. It is plain
-data, so that a plan can hold it; carrying it out is Arrow's work, a batch at a time.
+A `Recipe` says where every column of a store's new key and value comes from. It is plain data, so
+that a plan can hold it. Arrow carries it out, one batch at a time.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Column:
-    """Where one column of the new rows comes from."""
+    """The origin of one column of the new rows."""
 
     name: str
     source: tuple[str, ...] = ()
-    """The way to the old column: `("value", "sum")`; empty where it is filled."""
+    """The path to the old column: `("value", "sum")`; empty if it is filled."""
     fill: Any = None
-    """What stands in every row where nothing is taken, as JSON data."""
+    """The value for every row if there is no source, as JSON data."""
     inner: tuple[Column, ...] = ()
-    """A struct whose fields are found one by one."""
+    """The fields of a struct that is built field by field."""
 
     @property
     def is_filled(self) -> bool:
@@ -43,11 +43,11 @@ class Recipe:
     key: tuple[Column, ...]
     value: tuple[Column, ...]
     merge: Mapping[str, str] | None = None
-    """Column → how the values of keys that became one are merged; None: keys stay apart."""
+    """Column → how to merge the values of keys that became the same; None if keys stay apart."""
 
     @property
     def keeps_keys(self) -> bool:
-        """Keys are as they were, bytes and all: their partitions are, too."""
+        """Whether keys keep their bytes, and therefore their partitions."""
         return self.merge is None and all(
             column.source == (KEY, column.name) and not column.inner for column in self.key
         )
@@ -55,7 +55,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Reshaping:
-    """A recipe with the schemas that its columns must have in the end."""
+    """A recipe with the final schemas of its columns."""
 
     recipe: Recipe
     key: Struct
@@ -114,7 +114,7 @@ def _taken(source: tuple[str, ...], old: Mapping[str, Any]) -> pa.Array:
 
     array = old[source[0]]
     for name in source[1:]:
-        # struct_field, unlike field(), makes a null struct's fields null.
+        # Unlike field(), struct_field makes the fields of a null struct null.
         array = pc.struct_field(array, [array.type.get_field_index(name)])
     return array
 
@@ -131,7 +131,7 @@ def _cast(array: pa.Array, kind: DataType, column: Column, where: str) -> pa.Arr
         raise NotCarried(
             f"{where}: a value of {'.'.join(column.source)} does not fit {ddl(kind)}",
             str(error),
-            "Keep the wider type, or turn the values with --with MIGRATION.py.",
+            "Keep the wider type, or convert the values with --with MIGRATION.py.",
         ) from None
 
 
@@ -150,8 +150,8 @@ def _null_found(column: Column, made: pa.Array, old: Mapping[str, Any], where: s
     rows = pc.indices_nonzero(pc.is_null(made))[:_SHOWN].to_pylist()
     shown = [str(plain(old[KEY][row])) for row in rows]
     return NotCarried(
-        f"{where}: {column.name} may not be null, and {made.null_count} rows have none",
+        f"{where}: {column.name} must not be null, but {made.null_count} rows have no value",
         "The first keys are:\n" + "\n".join(shown),
-        f"Give a value for all of them: --default {column.name}=VALUE, or for each with "
-        "--with MIGRATION.py.",
+        f"Give one value for all rows with --default {column.name}=VALUE, or one for each row "
+        "with --with MIGRATION.py.",
     )

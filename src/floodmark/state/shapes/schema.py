@@ -1,8 +1,8 @@
-"""State schema files: what the keys and values of a store look like.
+"""Reads and writes state schema files, which describe the keys and values of a store.
 
-v1 and v2 hold one store's key and value. v3 holds every column family of an operator,
-in two layouts that call themselves v3 alike: released Sparks write schema ids, the
-pre-releases of 4.0 did not.
+v1 and v2 hold one store's key and value. v3 holds every column family of an operator, in two
+layouts that both call themselves v3: released Sparks write schema ids, the pre-releases of 4.0 did
+not.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ColumnFamily:
 
 
 def is_keyed(key: Struct | None) -> bool:
-    """False for a limit and for a total over everything, which run in one task."""
+    """Whether a key has columns. A limit and a total over everything have none, and one task."""
     return key is not None and any(
         not (isinstance(field.type, Atom) and field.type.name == "void") for field in key.fields
     )
@@ -92,7 +92,7 @@ class StateSchema:
 def parse_schema(data: bytes) -> StateSchema:
     reader = DataReader(data)
     if not data:
-        raise MalformedFile("the state schema file is empty", "Its write was stopped half way.")
+        raise MalformedFile("the state schema file is empty", "The file's write was interrupted.")
     version = parse_version(reader.utf(), NEWEST_VERSION)
     if version == 3:
         return StateSchema(3, _parse_v3(data, reader.position))
@@ -134,15 +134,15 @@ def _family(reader: DataReader, with_ids: bool) -> ColumnFamily:
 
 
 def _check_schemas(family: ColumnFamily) -> None:
-    # Reading them tells a wrong layout from a right one, and names damage early.
+    # Parsing them shows whether the layout is right, and finds damage early.
     _ = family.key, family.value, family.encoding, family.user_key
 
 
 def _check_end(reader: DataReader) -> None:
     if not reader.at_end:
         raise MalformedFile(
-            f"the schema file goes on after its end, at byte {reader.position}"
-            f" of {len(reader.data)}"
+            f"the schema file has bytes after its end, at byte {reader.position} of "
+            f"{len(reader.data)}"
         )
 
 
@@ -182,7 +182,7 @@ def _render_family(family: ColumnFamily) -> bytes:
 
 
 def _render_chunked(text: str) -> bytes:
-    # Java counts characters in UTF-16 units, so a chunk is that many of them.
+    # Java counts characters in UTF-16 units, so chunks are counted in them, too.
     units = text.encode("utf-16-be", "surrogatepass")
     size = MAX_UTF * 2
     chunks = [units[at : at + size] for at in range(0, len(units), size)] or [b""]

@@ -1,7 +1,7 @@
-"""How many rows a state has and a checksum of them, whatever order they come in.
+"""Counts the rows of a state, and computes a checksum that does not depend on their order.
 
-The checksum of all rows is the sum of a 128-bit hash of each, so two states that hold the
-same rows have the same one, however their partitions and files are cut.
+The checksum of all rows is the sum of a 128-bit hash of each row. So two states with the same rows
+have the same checksum, however their partitions and files are cut.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from floodmark.state.keys.keyset import Mixing, hash_rows
 if TYPE_CHECKING:
     from floodmark.state.files.records import Records
 
-# Fixed, so that processes on many machines come to the same sum.
+# These are fixed, so that processes on many machines compute the same sum.
 _KEYS = Mixing((0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F), (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53))
 _VALUES = Mixing((0x165667B19E3779F9, 0x27D4EB2F165667C5), (0x87C37B91114253D5, 0x4CF5AD432745937F))
 _MASK = (1 << 64) - 1
@@ -35,11 +35,11 @@ class Tally:
 
 
 def tally(records: Records) -> Tally:
-    """Of live records: keys with their values."""
+    """Return the tally of live records: keys with their values."""
     import numpy as np
 
     keys, values = hash_rows(records.keys, _KEYS), hash_rows(records.values, _VALUES)
-    # The product ties a value to its key; a sum of both would not see them swapped.
+    # The product ties a value to its key; a sum of both would not notice swapped values.
     mixed = (keys | np.uint64(1)) * (values ^ keys[::-1])
     first, second = (int(half.sum(dtype=np.uint64)) for half in mixed)
     return Tally(len(records), (first, second))

@@ -1,7 +1,7 @@
-"""The compressed streams that Spark wraps state files in: lz4, zstd, snappy and lzf.
+"""Packs and unpacks the compressed streams of state files: lz4, zstd, snappy and lzf.
 
-Each begins with bytes of its own, so a file tells its codec by itself. Pieces are given
-one at a time: a file that would grow without bound costs no more than its reader keeps.
+Each codec has its own first bytes, so a file shows its codec. Content comes one piece at a time: a
+file that would grow without bound uses no more memory than its reader keeps.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LZ4_START = struct.Struct("<9si")
 _LZ4_SEED = 0x9747B28C
 _LZ4_RAW, _LZ4_PACKED = 0x10, 0x20
 _LZ4_BLOCK = 32 * 1024
-# How a block begins → the most that one of its level holds.
+# The first bytes of a block → the largest content of a block with this level.
 _LZ4_MOST = {
     LZ4_MAGIC + bytes([method | level]): 1 << (10 + level)
     for method in (_LZ4_RAW, _LZ4_PACKED)
@@ -38,7 +38,7 @@ _LZF_BLOCK = 65535
 
 Buffer = bytes | bytearray | memoryview
 _Lz4Frame = tuple[int, int, int, int, bool]
-"""Where a block begins, its size packed and unpacked, its checksum, and if it is packed."""
+"""A block's position, packed size, unpacked size, checksum, and whether it is packed."""
 
 
 def codec_of(data: bytes) -> str:
@@ -51,15 +51,15 @@ def codec_of(data: bytes) -> str:
         if data.startswith(magic):
             return codec
     if not data:
-        raise MalformedFile("the state file is empty", "Its write was stopped half way.")
+        raise MalformedFile("the state file is empty", "The file's write was interrupted.")
     raise MalformedFile(
-        f"no compression that Spark has begins with {data[:8].hex(' ')}",
-        "The file is damaged or encrypted, or was written with a codec class of one's own.",
+        f"no compression format of Spark begins with {data[:8].hex(' ')}",
+        "The file is damaged or encrypted, or was written with a custom codec class.",
     )
 
 
 def pieces(data: bytes) -> Iterator[bytes]:
-    """The stream's content, a block at a time, checksums checked.
+    """Yield the stream's content, a block at a time, with checksums checked.
 
     A small file that would grow without end is an error: see `floodmark.limits`.
     """
@@ -74,9 +74,9 @@ def _within_ratio(content: Iterator[bytes], packed: int) -> Iterator[bytes]:
         if total > most:
             raise OverLimit(
                 f"the file has {shown(packed)} and unpacks to more than {shown(most)}",
-                f"That is over {ratio:,} times its size. `floodmark --raise-limit "
-                f"ratio={ratio * 100} …` raises the limit.",
-                "Look at the file first: no state of Spark's is like that.",
+                f"The content is more than {ratio:,} times as large as the file. `floodmark "
+                f"--raise-limit ratio={ratio * 100} …` raises the limit.",
+                "Check the file first: Spark does not write such state.",
             )
         yield piece
 
@@ -93,7 +93,7 @@ def _pieces(data: bytes) -> Iterator[bytes]:
 
 
 def decompress(data: bytes, most: int | None = None) -> bytes:
-    """The whole content, which has to fit into memory: `most` bytes of it, or the budget."""
+    """Return the whole content, which must fit into `most` bytes, or into the memory budget."""
     most = current().memory if most is None else most
     held, total = [], 0
     for piece in pieces(data):
@@ -109,7 +109,7 @@ def compress(data: bytes, codec: str = "lz4") -> bytes:
 
 
 def compressed(content: Iterable[bytes], codec: str = "lz4") -> Iterator[bytes]:
-    """The stream of a content that comes in pieces, itself in pieces."""
+    """Yield the stream of a content that comes in pieces, itself in pieces."""
     if codec == "lz4":
         return _lz4_blocks(_blocks_of(content, _LZ4_BLOCK))
     if codec == "zstd":
@@ -122,7 +122,7 @@ def compressed(content: Iterable[bytes], codec: str = "lz4") -> Iterator[bytes]:
 
 
 def _blocks_of(content: Iterable[bytes], size: int) -> Iterator[bytes]:
-    """Blocks of exactly a size, the last one smaller."""
+    """Yield blocks of exactly one size; the last one may be smaller."""
     rest = b""
     for piece in content:
         whole = rest + piece if rest else piece
@@ -137,7 +137,7 @@ def _blocks_of(content: Iterable[bytes], size: int) -> Iterator[bytes]:
 def _cut_short(codec: str, at: int) -> MalformedFile:
     return MalformedFile(
         f"the {codec} stream is cut short at byte {at}",
-        "The file's write was stopped half way, or a copy of it was.",
+        "The file's write or a copy of it was interrupted.",
     )
 
 
@@ -146,7 +146,7 @@ def _lz4(data: bytes) -> Iterator[bytes]:
 
 
 def _unpacked(data: Buffer, frames: Iterable[_Lz4Frame]) -> Iterator[bytes]:
-    """The blocks' content, as far as their checksums fit."""
+    """Yield the blocks' content, as far as the checksums match."""
     import lz4.block
     import xxhash
 
@@ -171,7 +171,7 @@ def _unpacked(data: Buffer, frames: Iterable[_Lz4Frame]) -> Iterator[bytes]:
 
 
 def _lz4_frames(data: Buffer) -> Iterator[_Lz4Frame]:
-    """By the headers alone, to the one that ends the stream."""
+    """Yield the frames by their headers alone, up to the one that ends the stream."""
     at = 0
     while True:
         frames, at, ended = _whole_frames(data, at)
@@ -183,8 +183,9 @@ def _lz4_frames(data: Buffer) -> Iterator[_Lz4Frame]:
 
 
 def _whole_frames(data: Buffer, at: int) -> tuple[list[_Lz4Frame], int, bool]:
-    """The blocks from a place on that are all there, where the next one begins, and if the
-    stream has ended. Damage is an error at the first block only: those before it come first.
+    """Return the complete blocks from a position on, the next position, and whether it ended.
+
+    Damage is an error only at the first block, so that the blocks before it are returned first.
     """
     found: list[_Lz4Frame] = []
     unpack, length, most_of = _LZ4_HEADER.unpack_from, _LZ4_HEADER.size, _LZ4_MOST.get
@@ -209,7 +210,7 @@ def _whole_frames(data: Buffer, at: int) -> tuple[list[_Lz4Frame], int, bool]:
 
 
 def _last_blocks(data: Buffer) -> int:
-    """Where the last blocks begin, three at most: the ones before are led to by their headers."""
+    """Return where the last blocks begin, three at most, found by the headers before them."""
     unpack, length, starts = _LZ4_START.unpack_from, _LZ4_HEADER.size, _LZ4_MOST
     last = len(data) - length
     third = second = first = at = 0
@@ -223,7 +224,7 @@ def _last_blocks(data: Buffer) -> int:
 
 
 class Lz4Walk:
-    """An lz4 stream that comes in pieces, checked as they come."""
+    """Checks an lz4 stream that comes in pieces."""
 
     def __init__(self, vouched: bool) -> None:
         """`vouched`: the bytes are known to be right, so only headers and both ends are read."""
@@ -234,7 +235,7 @@ class Lz4Walk:
         self.ended = False
 
     def take(self, piece: Buffer) -> int:
-        """How many bytes were used; the others have to come again before the next piece."""
+        """Return how many bytes were used; the others must come again before the next piece."""
         if self.ended:
             return len(piece)
         passed_over = _last_blocks(piece) if self._vouched and self.head is not None else 0
@@ -250,13 +251,13 @@ class Lz4Walk:
         return len(piece) if self.ended else used
 
     def tail(self, size: int) -> bytes:
-        """The content's last bytes."""
+        """Return the last bytes of the content."""
         last = chain.from_iterable(_unpacked(block, [frame]) for block, frame in self._last)
         return b"".join(last)[-size:]
 
 
 def lz4_ends(data: bytes, tail: int) -> tuple[bytes, bytes]:
-    """The first block's content, and the last bytes of all; the blocks between are passed over."""
+    """Return the first block's content and the last bytes; skip the blocks between them."""
     frames = list(_lz4_frames(data))
     head = b"".join(_unpacked(data, frames[:1]))
     if len(frames) < 2:
@@ -383,19 +384,19 @@ def _lzf_block(block: bytes, size: int, place: int) -> bytes:
 
 
 def _copy_back(out: bytearray, start: int, length: int) -> None:
-    # What is copied may reach into what the copy itself makes: then it repeats.
+    # The source may reach into the copied bytes themselves: then they repeat.
     pattern = out[start : start + length]
     out += (pattern * (length // len(pattern) + 1))[:length]
 
 
 def _lzf_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    # Plain blocks are as good to every reader of the format as packed ones.
+    # Every reader of the format accepts plain blocks.
     for raw in blocks:
         yield LZF_MAGIC + b"\x00" + struct.pack(">H", len(raw)) + raw
 
 
 def segments(blocks: Iterable[bytes], size: int) -> Iterator[bytes]:
-    """The blocks joined to pieces of about a size, the last one smaller."""
+    """Yield the blocks joined to pieces of about one size; the last one may be smaller."""
     held: list[bytes] = []
     total = 0
     for block in blocks:
