@@ -1,1 +1,1 @@
-"""The state of a checkpoint over storage: opened, shown, compared, exported, written."""
+"""Opens, shows, compares, exports and writes the state of a checkpoint, over storage."""

@@ -1,7 +1,7 @@
-"""One version of a store as the changes since the version before: a delta, or a changelog.
+"""Writes one version of a store as changes since the version before: a delta or a changelog.
 
-What an uncommitted batch has left is written so, and not as a snapshot: where the batch is
-run again, Spark replaces such a file, and would go on preferring a snapshot beside it.
+The state that an uncommitted batch has left is written in this form, and not as a snapshot. If the
+batch runs again, Spark replaces such a file, but would prefer a snapshot beside it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.state.files.compression import compress
 from floodmark.state.files.crc32c import crc_rows
-from floodmark.state.files.framing import compress
 from floodmark.state.files.records import Records, render_records
 from floodmark.state.files.rocksdb import DELETE, PUT, ChangelogRecord
 from floodmark.state.files.rocksdb_write import render_changelog
@@ -34,7 +34,7 @@ def write_change(
     after: Iterable[Records],
     style: StoreFormat,
 ) -> WrittenStore:
-    """All rows of the version, and the removal of keys that only the one before it had."""
+    """Write all rows of the version, and remove keys that only the version before had."""
     rows: dict[bytes, bytes | None] = {}
     counted = Tally()
     for records in after:
@@ -52,7 +52,7 @@ def write_change(
 
 
 def _removals(keys: list[bytes], style: StoreFormat) -> list[bytes]:
-    """A removed key has no value to carry the checksum, so it stands before the key."""
+    """Return removed keys with their checksums before them, because they have no value."""
     if not style.row_checksums:
         return keys
     crcs = crc_rows(row_bytes(keys)).tolist()

@@ -18,17 +18,19 @@ class Side:
     files: Files
     checkpoint: Checkpoint
     batch: int | None
-    """None: the last committed one."""
+    """The batch; None for the last committed one."""
 
 
 @dataclass(frozen=True)
 class StateDifference:
+    """How one store of two checkpoints, or of two batches, differs."""
+
     operator: int
     """The stateful operator."""
     store: str
-    """Its store."""
+    """The operator's store."""
     keys: StateDiff | None
-    """None where the two cannot be compared."""
+    """The differences; None if the two cannot be compared."""
     reason: str | None
     """Why the two cannot be compared."""
 
@@ -37,7 +39,7 @@ class StateDifference:
 
 
 def compare_state(left: Side, right: Side) -> tuple[StateDifference, ...]:
-    """The stores that differ, or that cannot be compared; equal ones are left out."""
+    """Return the stores that differ or cannot be compared, without the equal ones."""
     operators = sorted(_operators(left) | _operators(right))
     return tuple(
         difference

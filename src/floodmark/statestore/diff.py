@@ -1,7 +1,7 @@
-"""Two states compared key by key: what came, what went, what changed.
+"""Compares two states key by key: added, removed and changed keys.
 
-Only hashes of keys and values are held, 32 bytes a key, so it works on states larger than
-memory; the rows of the first differences are then read again to be shown.
+Only hashes of keys and values are held, 32 bytes for each key, so it works on states that are
+larger than memory. The rows of the first differences are then read again to be shown.
 """
 
 from __future__ import annotations
@@ -31,28 +31,30 @@ _STEP = 0x9E3779B97F4A7C15
 
 @dataclass(frozen=True)
 class StateChange:
-    """One key. `before` and `after` are its rows: a list or a map has several."""
+    """One key with its rows before and after: a list or a map has several."""
 
     change: str
     """`added`, `removed` or `changed`."""
     key: dict[str, Any]
     """Column → value of the key."""
     before: tuple[dict[str, Any], ...]
-    """Its rows before; empty where it was added."""
+    """Its rows before; empty if it was added."""
     after: tuple[dict[str, Any], ...]
-    """Its rows after; empty where it was removed."""
+    """Its rows after; empty if it was removed."""
 
 
 @dataclass(frozen=True)
 class StateDiff:
+    """What changed in one store from one batch to another."""
+
     added: int
-    """Keys that came."""
+    """The number of added keys."""
     removed: int
-    """Keys that went."""
+    """The number of removed keys."""
     changed: int
-    """Keys whose rows are others."""
+    """Keys whose rows differ."""
     same: int
-    """Keys whose rows are the same."""
+    """The number of keys with the same rows."""
     first: tuple[StateChange, ...]
     """The first keys that differ, up to the limit."""
 
@@ -61,20 +63,21 @@ class StateDiff:
 
     @property
     def differ(self) -> int:
+        """Whether any key was added, changed or removed."""
         return self.added + self.removed + self.changed
 
 
 @dataclass(frozen=True)
 class _Summary:
-    """A state's keys in the order of their hashes, and what stands under each."""
+    """A state's keys in the order of their hashes, with the hash of each key's rows."""
 
     keys: Hashes
     values: Hashes
     places: NDArray[np.int64]
-    """Where each key was read: what is shown comes in that order, whatever the hashes are."""
+    """The position at which each key was read: differences are shown in that order."""
 
     def only(self, rows: Any) -> Hashes:
-        """Some of the keys, as they were read."""
+        """Return some of the keys, in the order in which they were read."""
         return self.keys[:, rows][:, self.places[rows].argsort()]
 
 
@@ -87,7 +90,7 @@ def state_changes(
     last: int | None = None,
     limit: int = 100,
 ) -> StateDiff:
-    """What changed between the end of batch `first` and the end of batch `last`."""
+    """Return what changed between the end of batch `first` and the end of batch `last`."""
     before = open_state(files, checkpoint, operator, store, first)
     after = open_state(files, checkpoint, operator, store, last)
     if before.batch > after.batch:
@@ -143,7 +146,7 @@ def _summary(view: StateView) -> _Summary:
 
 
 def _grouped(keys: Hashes, values: Hashes) -> _Summary:
-    """One entry a key: the hashes of its rows are added up, each turned by its place."""
+    """Return one entry for each key: the sum of its rows' hashes, each mixed with its place."""
     import numpy as np
 
     order = np.lexsort((keys[1], keys[0]))
@@ -159,7 +162,7 @@ def _grouped(keys: Hashes, values: Hashes) -> _Summary:
 
 
 def _find(wanted: Hashes, there: Hashes) -> tuple[Any, Any]:
-    """Which wanted keys are there, and where."""
+    """Return which wanted keys exist, and where."""
     import numpy as np
 
     if not there.shape[1]:

@@ -1,4 +1,4 @@
-"""The state of a DStreams application: the keys and values of one stream after one batch."""
+"""Reads the state of a DStreams application: the keys and values of one stream after a batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from floodmark.dstreams.state_rows import state_pairs
 from floodmark.errors import CannotRead, FloodmarkError, NoAnswer, WrongUse
 from floodmark.screen import fields_html, fields_text
 from floodmark.state.rows.arrow_ddl import arrow_ddl
-from floodmark.statestore.view import KeyNotThere, PartitionStats, StateStats
+from floodmark.statestore.key_counts import PartitionStats, StateStats
+from floodmark.statestore.key_lookup import KeyNotThere
 from floodmark.storage.files import Files
 
 if TYPE_CHECKING:
@@ -25,34 +26,43 @@ if TYPE_CHECKING:
 
 Row = tuple[int, dict[str, Any], dict[str, Any]]
 Parts = Callable[[DStreamsCheckpoint, Sequence[bytes]], list[bytes]]
-"""The parts of a saved RDD, each made a stream of Java objects."""
+"""Turns the parts of a saved RDD into streams of Java objects."""
 
 
 @dataclass(frozen=True)
 class DStreamState:
-    """Rows of (partition, key, value), as a saved RDD has them."""
+    """Rows of (partition, key, value) in a saved RDD."""
 
     operator: int
-    """The stream, as `inspect` numbers them."""
+    """The stream's number in `inspect`."""
     operator_name: str
+    """Spark's class of the stream."""
     batch: int
-    """The time of the batch whose state it is."""
+    """The time of the batch after which the state was saved."""
     folder: str
+    """The saved RDD."""
     partitions: tuple[int, ...]
+    """The parts that are read."""
     files: Files = field(repr=False)
+    """The application's checkpoint folder."""
     loads: Callable[[bytes], Any] = field(repr=False)
+    """What reads a pickled record."""
     read_parts: Sequence[bytes] | None = field(repr=False, default=None)
-    """What Spark has made of the parts, where only it can read them."""
+    """The parts as Spark has converted them, if only Spark can read them."""
     store: str = "default"
+    """Always `default`: a stream has one."""
     stores: tuple[str, ...] = ("default",)
+    """All names that can be given instead of `store`."""
     hint: str = ""
+    """Always empty: see StateView."""
     noun: str = "key"
+    """What it has one record of each."""
 
     __repr__ = fields_text
     _repr_html_ = fields_html
 
     def pairs(self) -> Iterator[tuple[int, Any, Any]]:
-        """(partition, key, value) as Python values, in the order of the parts."""
+        """Yield (partition, key, value) as Python values, in the order of the parts."""
         for partition in self.partitions:
             path = RelativePath(f"{self.folder}/part-{partition:05d}")
             try:
@@ -66,11 +76,12 @@ class DStreamState:
         return self.files.read(path) if self.read_parts is None else self.read_parts[partition]
 
     def named_rows(self) -> Iterator[Row]:
+        """(partition, key, value), each with named fields."""
         for partition, key, value in self.pairs():
             yield partition, named(key, "key"), named(value, "value")
 
     def rows(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """As JSON has them."""
+        """Return the rows as JSON data."""
         found: list[dict[str, Any]] = []
         for partition, key, value in self.named_rows():
             if limit is not None and len(found) >= limit:
@@ -79,7 +90,7 @@ class DStreamState:
         return found
 
     def lookup(self, key: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The rows whose key has these fields."""
+        """Return the rows whose key has these fields."""
         wanted = dict(key)
         found = [
             row
@@ -89,8 +100,8 @@ class DStreamState:
         ]
         if not found:
             raise KeyNotThere(
-                "the state knows nothing of that key",
-                f"Its keys have the fields: {', '.join(self._key_fields()) or 'none'}.",
+                "the state has no such key",
+                f"The keys have the fields: {', '.join(self._key_fields()) or 'none'}.",
                 "`floodmark state CP --limit 5` shows some of them.",
             )
         return found
@@ -100,20 +111,18 @@ class DStreamState:
         return list(first[1]) if first else []
 
     def stats(self) -> StateStats:
+        """Return how many keys each part has, and how large it is."""
         counts = dict.fromkeys(self.partitions, 0)
         for partition, _, _ in self.pairs():
             counts[partition] += 1
         sizes = {file.path: file.size for file in self.files.list(self.folder).files}
-        parts = tuple(
+        return StateStats.over(
             PartitionStats(part, keys, sizes.get(f"{self.folder}/part-{part:05d}", 0))
             for part, keys in counts.items()
         )
-        keys = sum(counts.values())
-        mean = keys / len(parts) if parts else 0
-        skew = max(counts.values()) / mean if mean else None
-        return StateStats(keys, sum(part.bytes for part in parts), parts, skew)
 
     def to_arrow(self) -> pa.Table:
+        """All rows as a pyarrow.Table: partition, key, value."""
         import pyarrow as pa
 
         partitions, keys, values = [], [], []
@@ -129,26 +138,29 @@ class DStreamState:
             ]
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
             raise NoAnswer(
-                "the keys or values are of different types, and a column has one",
+                "the keys or values have different types, but a column has only one",
                 str(error).splitlines()[0],
-                "Take the rows as JSON: floodmark state CP --json.",
+                "Get the rows as JSON: floodmark state CP --json.",
             ) from None
         return pa.table(columns, names=["partition", "key", "value"])
 
     def to_pandas(self) -> Any:
+        """All rows as a pandas DataFrame."""
         return self.to_arrow().to_pandas()
 
     @property
     def key_schema(self) -> str:
+        """The key's fields in SQL's words; empty where rows differ."""
         return self._schemas[0]
 
     @property
     def value_schema(self) -> str:
+        """The value's fields in SQL's words; empty where rows differ."""
         return self._schemas[1]
 
     @cached_property
     def _schemas(self) -> tuple[str, str]:
-        """As the rows have them: nothing was written down. Empty where they differ."""
+        """The schemas of the rows, because none was stored; empty if rows differ."""
         try:
             schema = self.to_arrow().schema
         except NoAnswer:
@@ -156,7 +168,7 @@ class DStreamState:
         return arrow_ddl(schema.field("key").type), arrow_ddl(schema.field("value").type)
 
     def export(self, path: str) -> int:
-        """All rows into a Parquet file; how many."""
+        """Write all rows into a Parquet file; return their number."""
         from floodmark.statestore.export import export_parquet
 
         table = self.to_arrow()
@@ -175,10 +187,10 @@ def open_dstream_state(
     trust: bool = False,
     through_spark: Parts | None = None,
 ) -> DStreamState:
-    """The newest whole state of a stream, or that of one batch.
+    """Return the newest complete state of a stream, or the state after one batch.
 
-    `trust` unpickles whatever is there, which runs code that the folder's writer chose.
-    `through_spark` reads the parts that only Spark can read, and runs such code as well.
+    `trust` unpickles anything, which runs code that the folder's writer chose. `through_spark`
+    reads the parts that only Spark can read, and runs such code too.
     """
     found = checkpoint.dstreams
     assert found is not None
@@ -206,10 +218,10 @@ def open_dstream_state(
 def _of_kryo(path: str) -> NotPlain:
     return NotPlain(
         f"{path}: the application saves its state with Kryo",
-        "Kryo's records tell no names: only Spark reads them, with the application's classes, and "
-        "that runs code of whoever wrote this folder.",
-        "If you trust them: --trust, with --conf spark.jars=APP.jar for classes of the "
-        "application.",
+        "Kryo's records contain no names. Only Spark can read them, with the application's "
+        "classes, and that runs code that the writer of this folder chose.",
+        "If you trust the writer, give --trust, with --conf spark.jars=APP.jar for classes of "
+        "the application.",
     )
 
 
@@ -217,7 +229,7 @@ def _stream(path: str, found: DStreamsCheckpoint, wanted: int) -> int:
     if found.restart_file is None:
         raise CannotRead(
             f"{path}: none of its checkpoint files can be read",
-            "They tell which saved RDD is whose state.",
+            "These files say which saved RDD is the state of which stream.",
             f"floodmark doctor {shlex.quote(path)}",
         )
     states, unsaved = found.state_streams, found.unsaved_streams
@@ -226,16 +238,18 @@ def _stream(path: str, found: DStreamsCheckpoint, wanted: int) -> int:
     if wanted in unsaved:
         raise NoAnswer(
             f"{path}: the state of stream {wanted} is not saved yet",
-            f"It is a {found.streams[wanted].kind} whose first save is still to come.",
+            f"The stream is a {found.streams[wanted].kind} that has not been saved for the first "
+            "time.",
             f"Streams with a saved state: {found.named_streams(states) or 'none'}.",
         )
     if not states:
         raise NoAnswer(
             f"{path}: no stream of this application has saved a state",
-            "updateStateByKey, mapWithState and windows save one at their checkpoint interval.",
+            "updateStateByKey, mapWithState and windows save their state at their checkpoint "
+            "interval.",
             f"`floodmark inspect {shlex.quote(path)}` shows the streams.",
         )
-    # Left out, it is 0; which state is meant is clear only where no other stream has one.
+    # The default is 0; it is clear which state is meant only if no other stream has one.
     if wanted == 0 and len(states) == 1 and not unsaved:
         return states[0]
     raise WrongUse(
@@ -255,12 +269,12 @@ def _rdd(path: str, found: DStreamsCheckpoint, stream: int, batch: int | None) -
     if batch is not None and whole:
         raise NoAnswer(
             f"{path}: the state after batch {batch} is not saved",
-            f"Saved are those after: {times}.",
+            f"The folder has the states after: {times}.",
             "Choose one of them, or leave --batch out for the newest.",
         )
     named_at = ", ".join(found.streams[stream].rdds.values())
     raise CannotRead(
-        f"{path}: the state of stream {stream} is not in this folder, or not whole",
+        f"{path}: the state of stream {stream} is not in this folder, or is incomplete",
         f"The application names {named_at}.",
         f"floodmark doctor {shlex.quote(path)}",
     )

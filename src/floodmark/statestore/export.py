@@ -22,14 +22,14 @@ def export_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: s
     if not folder.is_dir():
         raise WrongUse(
             f"{path}: there is no folder {folder}",
-            "The file is written into a folder that is there.",
-            f"Make it first: mkdir -p {folder}",
+            "floodmark writes the file only into an existing folder.",
+            f"Create the folder first: mkdir -p {folder}",
         )
     beside = Path(f"{path}.{os.getpid()}.part")
     rows = 0
     try:
         written = _without_empty_structs(schema)
-        # State is private: it is not for everybody who may look into the folder.
+        # State is private: not everybody who can read the folder may read the file.
         beside.unlink(missing_ok=True)
         os.close(open_private(str(beside), os.O_WRONLY | os.O_CREAT | os.O_EXCL))
         with pq.ParquetWriter(beside, written, compression="zstd") as writer:
@@ -40,12 +40,12 @@ def export_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: s
     except pa.ArrowNotImplementedError as error:
         raise WrongUse(
             f"Parquet has no type for a column of this state: {error}",
-            do="Take the rows as JSON: floodmark state CP --json.",
+            do="Get the rows as JSON: floodmark state CP --json.",
         ) from None
     except OSError as error:
         raise WrongUse(
             f"{path} cannot be written: {error.strerror or error}",
-            do="Name a file in a folder that may be written to, with room for it.",
+            do="Name a file in a folder that you may write to, with enough free space.",
         ) from None
     finally:
         beside.unlink(missing_ok=True)
@@ -53,7 +53,7 @@ def export_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, path: s
 
 
 def _without_empty_structs(schema: pa.Schema) -> pa.Schema:
-    """Parquet has no struct without fields, which is the key of a total over everything."""
+    """Replace structs without fields, which Parquet lacks (the key of a total over everything)."""
     import pyarrow as pa
 
     return pa.schema(

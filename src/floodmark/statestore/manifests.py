@@ -1,4 +1,4 @@
-"""Reads from state files what their names do not tell: lineages and the tables of snapshots."""
+"""Reads from state files what their names do not show: lineages and the tables of snapshots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Read = Callable[[RelativePath], bytes]
 
 @dataclass(frozen=True)
 class StoredManifests:
-    """As the files of a checkpoint have them."""
+    """Reads lineages and tables from the files of a checkpoint."""
 
     read: Read
 
@@ -32,7 +32,7 @@ class StoredManifests:
         return tables_of(snapshot.path, self.snapshot(snapshot.path))
 
     def snapshot(self, path: str) -> RocksSnapshot:
-        """What a RocksDB snapshot says of itself; a damaged one is named."""
+        """Return the manifest of a RocksDB snapshot; errors name a damaged file."""
         from floodmark.state.files.rocksdb import read_snapshot
 
         try:
@@ -42,12 +42,12 @@ class StoredManifests:
                 f"{path} cannot be read: {error.what}",
                 error.why,
                 "Restore the file from a backup, or choose another batch; `floodmark doctor "
-                "--read-data` finds what else is damaged.",
+                "--read-data` finds other damaged files.",
             ) from None
 
 
 def tables_of(path: str, snapshot: RocksSnapshot) -> tuple[FileInfo, ...]:
-    """The SSTs and archived logs that a snapshot names, beside its zip."""
+    """Return the SSTs and archived logs that a snapshot names, which are beside its zip."""
     folder = path.rpartition("/")[0]
     return tuple(
         FileInfo(f"{folder}/{place}/{table.stored}", table.size)

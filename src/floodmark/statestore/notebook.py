@@ -1,4 +1,4 @@
-"""A state as a notebook shows it: a table of its first rows."""
+"""Shows a state in a notebook: a table of its first rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def state_html(view: StateView) -> str:
-    """A line a row, a column a field of its key and of its value."""
+    """Return an HTML table: a line for each row, a column for each field of key and value."""
     found = view.rows(LINES)
     keys, values = (
         list(dict.fromkeys(name for row in found for name in row[part] or ()))

@@ -1,4 +1,4 @@
-"""One key of two states compared: what stood under it before, and what stands there after."""
+"""Compares one key in two states: its rows before and after."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _KINDS = ("added", "removed", "changed")
 
 
 def diff_key(before: StateView, after: StateView, key: Mapping[str, Any]) -> StateDiff | None:
-    """The key, or all keys with these fields; None where the store's keys have other fields."""
+    """Compare the key, or all keys with these fields; None if the store's keys have other
+    fields.
+    """
     names = {field.name for field in after.arrow_schema.field("key").type}
     own = {name: value for name, value in key.items() if name in names}
     if not own:

@@ -1,7 +1,7 @@
-"""The state of an operator after a batch, opened without Spark.
+"""Opens the state of an operator after a batch, without Spark.
 
-`open_state` finds what there is to read and what it means; the rows come a partition at
-a time, in pieces, so that a state larger than memory can be exported.
+`open_state` finds what can be read and what it means. The rows come one partition at a time, in
+pieces, so that a state larger than memory can be exported.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ from floodmark.checkpoint.conf_keys import (
     STATE_ENCODING,
 )
 from floodmark.checkpoint.layout import (
+    CHECKSUM,
     COMMITS,
     DEFAULT_STORE,
     OFFSETS,
     STATE,
+    STATE_SCHEMA,
     FileInfo,
     StateFile,
     operator_metadata_paths,
+    schema_file,
     state_files,
-    store_folder,
 )
 from floodmark.checkpoint.metadata import OperatorMetadata, parse_operator_metadata
 from floodmark.checkpoint.model import Checkpoint
@@ -46,7 +48,7 @@ from floodmark.statestore.store import StoreAt, named
 from floodmark.statestore.view import StateView
 from floodmark.storage.files import Files
 
-if TYPE_CHECKING:  # it brings the plans of queries along, which a look at state does not need
+if TYPE_CHECKING:  # this imports query plans, which reading state does not need
     from floodmark.checkpoint.outline import OperatorOutline
 
 _PROVIDERS = ("HDFSBackedStateStoreProvider", "RocksDBStateStoreProvider")
@@ -61,11 +63,12 @@ def open_state(
     batch: int | None = None,
     schema: tuple[str, str] | None = None,
 ) -> StateView:
-    """The state of an operator after a batch: by default the last committed one.
+    """Return the state of an operator after a batch, by default the last committed one.
 
-    `store` is a store, a join's side (`left`, `right`), a state variable or `timers`;
-    `schema` gives key and value (DDL or Spark's JSON) where the checkpoint has no schema.
+    `store` is a store, a join's side (`left`, `right`), a state variable or `timers`. `schema`
+    gives key and value (as DDL or Spark's JSON) if the checkpoint has no schema.
     """
+    checkpoint.refuse_unexamined(operator)
     listed = _listing(files, checkpoint, operator)
     every = checkpoint.state_files if checkpoint.complete else state_files(listed)
     found = [file for file in every if file.operator == operator]
@@ -89,7 +92,7 @@ def open_state(
         _require_same(reading, own[reading.folder])
     partitions = _partitions(checkpoint, operator, reading.key, found, number)
     crcs = frozenset(
-        file.path for file in listed if file.path.endswith(".crc") and "/." not in file.path
+        file.path for file in listed if file.path.endswith(CHECKSUM) and "/." not in file.path
     )
     unique = _unique_ids(files, checkpoint, operator, number)
 
@@ -124,7 +127,7 @@ def open_state(
         at(reading.counts.folder) if reading.counts else None,
         reading.family is not None and conf.get(STATE_ENCODING, "unsaferow").lower() == "avro",
         written.get(reading.family or ""),
-        # The setting is in every offset entry since 3.1, the first Spark that wrote schemas.
+        # Every offset entry since 3.1 has this setting, and 3.1 was the first to write schemas.
         STATE_CODEC in conf,
         schema is not None,
     )
@@ -136,14 +139,14 @@ def open_state(
 def operator_outline(
     files: Files, checkpoint: Checkpoint, operator: int, batch: int | None = None
 ) -> OperatorOutline:
-    """What an operator's state looks like, by its own files; `batch` as in open_state."""
+    """Return the shape of an operator's state, from its own files; `batch` as in open_state."""
     from floodmark.checkpoint.outline import FamilyOutline, OperatorOutline
 
     listed = _listing(files, checkpoint, operator)
     number = checkpoint.committed_batch or 0 if batch is None else batch
     metadata = _metadata(files, listed, operator, number)
     found = {file.store for file in state_files(listed) if file.operator == operator}
-    # Before its first state file an operator has a schema at most.
+    # Before its first state file an operator has at most a schema.
     declared = {info.store_name for info in metadata.stores} if metadata else ()
     stores = store_names(found, declared)
     schemas, _ = _schemas(files, listed, operator, stores, metadata, number)
@@ -163,7 +166,7 @@ def operator_outline(
 
 
 def operator_schemas(files: Files, checkpoint: Checkpoint, operator: int) -> dict[str, StateSchema]:
-    """The schema of each store of an operator after the last committed batch."""
+    """Return the schema of each store of an operator after the last committed batch."""
     listed = _listing(files, checkpoint, operator)
     number = checkpoint.committed_batch or 0
     metadata = _metadata(files, listed, operator, number)
@@ -185,15 +188,16 @@ def _no_such_operator(checkpoint: Checkpoint, operator: int) -> FloodmarkError:
     if not known:
         return NoAnswer(
             f"{checkpoint.path} has no state",
-            "Its query keeps none: only aggregations, joins, deduplication and the like do.",
+            "The query keeps no state: only aggregations, joins, deduplication and similar "
+            "operators do.",
         )
     if str(operator) in known:
         return NoAnswer(
-            f"operator {operator} has no state yet", "No batch of it has come to its end."
+            f"operator {operator} has no state yet", "No batch of this operator has finished yet."
         )
     return WrongUse(
         f"{checkpoint.path} has no operator {operator}",
-        f"It has {', '.join(known)}.",
+        f"The operators are {', '.join(known)}.",
         "Choose one with --operator; `floodmark inspect CP` says what each is.",
     )
 
@@ -202,7 +206,7 @@ def _batch(checkpoint: Checkpoint, found: list[StateFile], batch: int | None) ->
     if batch is None:
         if checkpoint.committed_batch is not None:
             return checkpoint.committed_batch
-        # Spark 2.1 kept no commit log: the newest version that every partition has.
+        # Spark 2.1 kept no commit log: take the newest version that every partition has.
         newest: dict[int, int] = {}
         for file in found:
             newest[file.partition] = max(newest.get(file.partition, 0), file.version)
@@ -213,7 +217,7 @@ def _batch(checkpoint: Checkpoint, found: list[StateFile], batch: int | None) ->
     if batch > last:
         raise NoAnswer(
             f"batch {batch} has left no state yet",
-            f"The newest state is that of batch {last}.",
+            f"The newest state is from batch {last}.",
             _LISTED,
         )
     if (
@@ -222,7 +226,7 @@ def _batch(checkpoint: Checkpoint, found: list[StateFile], batch: int | None) ->
         and batch not in checkpoint.offset_ids
     ):
         raise StatePurged(
-            f"batch {batch} is not in the log any more",
+            f"batch {batch} is no longer in the log",
             f"The oldest batch still logged is {checkpoint.commit_ids[0]}.",
             "Choose a later batch.",
         )
@@ -244,8 +248,8 @@ def _check_provider(conf: Mapping[str, str]) -> None:
     if provider is not None and not provider.endswith(_PROVIDERS):
         raise UnknownProvider(
             f"the state is kept by {provider}",
-            "Only Spark's own HDFSBackedStateStoreProvider and RocksDBStateStoreProvider are"
-            " known; another class may encrypt or lay out its files as it likes.",
+            "Only Spark's own HDFSBackedStateStoreProvider and RocksDBStateStoreProvider are "
+            "known; another class can encrypt its files or use any other form.",
             "Read it with Spark and that class on its class path.",
         )
 
@@ -267,15 +271,14 @@ def _schemas(
     metadata: OperatorMetadata | None,
     batch: int,
 ) -> tuple[dict[str, StateSchema], dict[str, dict[int, Struct]]]:
-    """Each store's schema, and every value schema by column family and id."""
+    """Return each store's schema, and every value schema by column family and id."""
     there = {file.path for file in listed}
     schemas: dict[str, StateSchema] = {}
     written: dict[str, dict[int, Struct]] = {}
     for store in stores:
         paths = _evolved(there, operator, store, metadata, batch)
         if not paths:
-            folder = store_folder(operator, 0, store)
-            paths = [path for path in (f"{folder}/_metadata/schema",) if path in there]
+            paths = [path for path in (schema_file(operator, store),) if path in there]
         for path in paths:
             with named(path):
                 schemas[store] = parse_schema(files.read(RelativePath(path)))
@@ -287,15 +290,15 @@ def _schemas(
 def _evolved(
     there: set[str], operator: int, store: str, metadata: OperatorMetadata | None, batch: int
 ) -> list[str]:
-    """The v3 schema files up to a batch, oldest first."""
-    folder = f"{STATE}/{operator}/_stateSchema/{store}/"
+    """Return the v3 schema files up to a batch, oldest first."""
+    folder = f"{STATE}/{operator}/{STATE_SCHEMA}/{store}/"
     names = [path[len(folder) :] for path in there if path.startswith(folder)]
     dated = sorted(
         (int(head), name)
         for name in names
         if (head := name.split("_")[0]).isdecimal() and "/" not in name and int(head) <= batch
     )
-    # The metadata's paths are absolute, and wrong once a checkpoint was moved: names do.
+    # The metadata's absolute paths are wrong in a moved checkpoint, so only names are used.
     known = [
         path.rsplit("/", 1)[1]
         for info in (metadata.stores if metadata else ())
@@ -316,7 +319,7 @@ def _given(schema: tuple[str, str]) -> StateSchema:
 
 
 def _require_same(reading: Reading, own: StateSchema) -> None:
-    """Spark's own schema decides where there is one: bytes alone tell little of types."""
+    """Refuse a given schema that differs from Spark's: bytes alone show little about types."""
     from floodmark.state.rows.fitting import same_bytes
 
     assert reading.schema is not None
@@ -326,9 +329,9 @@ def _require_same(reading: Reading, own: StateSchema) -> None:
             return
     kept = own.families[0]
     raise WrongUse(
-        "--key-schema and --value-schema are not what Spark wrote down",
-        f"The checkpoint has a schema of its own: key {ddl(kept.key)}, value {ddl(kept.value)}.",
-        "Leave both options out: the rows are then shown by it.",
+        "--key-schema and --value-schema differ from the schema that Spark wrote",
+        f"The checkpoint has its own schema: key {ddl(kept.key)}, value {ddl(kept.value)}.",
+        "Leave both options out; floodmark then uses the checkpoint's schema.",
     )
 
 
@@ -346,7 +349,7 @@ def _choose(choices: tuple[Reading, ...], store: str | None, operator: int) -> R
     names = ", ".join(choice.name for choice in choices)
     raise WrongUse(
         f"operator {operator} has no store {store!r}",
-        f"It has {names}.",
+        f"The operator has {names}.",
         "Choose one with --store.",
     )
 

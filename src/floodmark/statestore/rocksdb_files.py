@@ -1,4 +1,4 @@
-"""Opens a RocksDB snapshot, read-only, from a temporary folder.
+"""Opens a RocksDB snapshot, read-only, in a temporary folder.
 
 Its files are put together there under the names that the database knows them by.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from floodmark.checkpoint.relative_path import RelativePath
-from floodmark.checkpoint.state_chain import table_cut, table_missing
+from floodmark.checkpoint.state_errors import table_cut, table_missing
 from floodmark.checkpoint.text import shorten
 from floodmark.errors import CannotRead, FloodmarkError, MalformedFile
 from floodmark.state.files.records import Records
@@ -27,12 +27,12 @@ from floodmark.statestore.rocksdb_pairs import Pairs
 from floodmark.storage.files import Files, plain_path
 
 _ELSEWHERE = "Choose another batch with --batch, or restore the file from a backup."
-# What Spark puts into a snapshot. Any other name is left out, rocksdict's own above all: in
-# rocksdict-config.json a stranger could ask that values be unpickled, and so run code here.
+# The names that Spark puts into a snapshot. All others are left out, above all rocksdict's own:
+# in rocksdict-config.json a stranger could request unpickling of values, and so run code here.
 _IN_SNAPSHOT = re.compile(r"CURRENT|IDENTITY|(MANIFEST|OPTIONS)-\d{1,20}|\d{1,20}\.log")
 _TABLE, _LOG = re.compile(r"\d{1,20}\.sst"), re.compile(r"\d{1,20}\.log")
 _BYTES_ONLY = b'{"raw_mode":true,"prefix_extractors":{}}'
-# Of the database as a whole nothing is needed to read it; some of it names folders to write to.
+# Reading needs no options of the whole database, and some of them name folders to write to.
 _DATABASE_OPTIONS = re.compile(rb"^\[DBOptions\][^\[]*", re.MULTILINE)
 _LINE_WITH_PATH = re.compile(rb"^[^\[\n]*[/\\][^\n]*\n?", re.MULTILINE)
 
@@ -47,7 +47,9 @@ def opened(files: Files, folder: str, snapshot: RocksSnapshot, delimiter: bytes)
 
 
 def read_through(files: Files, folder: str, snapshot: RocksSnapshot, to_the_end: bool) -> Records:
-    """The first pairs; RocksDB checks every block that it reads, and reads all if it is told to."""
+    """Return the first pairs; RocksDB checks every block that it reads, up to the end on
+    request.
+    """
     if not snapshot.tables and not snapshot.logs:
         return _records(Pairs(array("i"), []))
     with _database(files, folder, snapshot, b",") as database:
@@ -88,7 +90,7 @@ class _Database:
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
-        """RocksDB's errors name files as they are called in its own folder."""
+        """Translate the local file names in RocksDB's errors to the checkpoint's names."""
         try:
             yield
         except FloodmarkError:
@@ -128,7 +130,9 @@ def _put_together(
 
 def _in_database(place: Path, name: str, kind: re.Pattern[str]) -> Path:
     if not kind.fullmatch(name):
-        raise MalformedFile(f"the snapshot calls a file {shorten(name)!r}, which RocksDB does not")
+        raise MalformedFile(
+            f"the snapshot calls a file {shorten(name)!r}, but RocksDB does not use such names"
+        )
     target = place / name
     if target.is_symlink() or target.exists():
         raise MalformedFile(f"the snapshot names {name} twice")
@@ -136,12 +140,12 @@ def _in_database(place: Path, name: str, kind: re.Pattern[str]) -> Path:
 
 
 def _without_places(options: bytes) -> bytes:
-    """The options of the column families alone, and no path: RocksDB would write its log there."""
+    """Return only the options of column families, without paths to which RocksDB would write."""
     return _LINE_WITH_PATH.sub(b"", _DATABASE_OPTIONS.sub(b"[DBOptions]\n\n", options))
 
 
 def _with_delimiter(options: bytes, delimiter: bytes) -> bytes:
-    """RocksDB writes down its merge operator by name alone, so Spark's delimiter is lost."""
+    """Restore Spark's delimiter, because RocksDB stores its merge operator only by name."""
     operator = b"merge_operator={id=StringAppendOperator;delimiter=" + delimiter + b";}"
     return re.sub(rb"merge_operator=\{?(id=)?StringAppendOperator.*", lambda _: operator, options)
 
@@ -149,7 +153,7 @@ def _with_delimiter(options: bytes, delimiter: bytes) -> bytes:
 def _bring(files: Files, source: str, target: Path, size: int) -> None:
     plain = plain_path(files, RelativePath(source))
     if plain is not None:
-        # RocksDB never writes to a table: a link saves the copy.
+        # RocksDB never writes to a table, so a link is enough.
         local = Path(plain).absolute()
         _check_size(source, local.stat().st_size, size)
         target.symlink_to(local)

@@ -1,12 +1,12 @@
-"""The pairs of a RocksDB database, many at a time, and the process that gives them out.
+"""Reads the pairs of a RocksDB database, many at a time, in a separate process.
 
 A stranger's snapshot can end the process that opens it, or keep it forever: RocksDB believes
 what its checksums say. So a reader is a process of its own (rocksdb_readers starts it). Its
 start counts, so next to nothing is imported here.
 
-    asked:    what (1 byte), length of the folder's name, length of the key; the name, the key
-    answered: ALIVE, at times again, then pieces, then an empty one; or FAILED and an error's words
-    a piece:  how many lengths, how many bytes; the lengths, the bytes
+asked:    what (1 byte), length of the folder's name, length of the key; the name, the key
+answered: ALIVE, at times again, then pieces, then an empty one; or FAILED and an error's words
+a piece:  how many lengths, how many bytes; the lengths, the bytes
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ PIECE = struct.Struct("<qq")
 FAILED, ALIVE = -1, -2
 RECORDS, VALUE, FIRST, TO_THE_END, CLOSE = b"r", b"v", b"f", b"e", b"c"
 _AT_ONCE = 5_000
-"""Pairs that are gathered before they are joined: so many stay in the processor's cache."""
+"""How many pairs to collect before joining them: so many fit into the processor's cache."""
 _JOINED = 10
 _FIRST_PAIRS = 1_000
 
 
 class Pairs(NamedTuple):
-    """Keys and values in turn."""
+    """Keys and values, in turn."""
 
     lengths: array[int]
     parts: list[bytes]
@@ -63,11 +63,13 @@ def pairs_of(database: Any) -> Iterator[Pairs]:
             check_end(database, last)
             return
         yield Pairs(lengths, parts)
-        joined = _JOINED  # the first come soon: who waits for them may ask another reader then
+        joined = _JOINED  # the first pairs come early, so that a caller can start another reader
 
 
 def first_pairs(database: Any, to_the_end: bool, goes_on: Callable[[], None]) -> Pairs:
-    """The first pairs; RocksDB checks every block that it reads, and reads all if it is told to."""
+    """Return the first pairs; RocksDB checks every block that it reads, up to the end on
+    request.
+    """
     flat = list(itertools.chain.from_iterable(itertools.islice(database.items(), _FIRST_PAIRS)))
     last = flat[-2:-1]
     if to_the_end:
@@ -81,9 +83,9 @@ def first_pairs(database: Any, to_the_end: bool, goes_on: Callable[[], None]) ->
 
 
 def check_end(database: Any, last: bytes | None) -> None:
-    """Raises what RocksDB met behind the last key: its pairs end at damage as they do at the end.
+    """Raise RocksDB's error after the last key, because pairs end at damage as at the real end.
 
-    Only the status of an iterator that stands there tells the two apart.
+    Only the status of an iterator at that place shows which of the two it is.
     """
     place = database.iter()
     if last is None:
@@ -98,7 +100,7 @@ def check_end(database: Any, last: bytes | None) -> None:
 
 
 def serve() -> None:
-    """What a reader does until nobody asks any more. One database is open at a time."""
+    """Answer requests until there are no more. One database is open at a time."""
     asked, out = sys.stdin.buffer, sys.stdout.buffer
     opened, database = "", None
     while header := asked.read(ASKED.size):
@@ -143,4 +145,4 @@ def _answer(database: Any, what: bytes, key: bytes, goes_on: Callable[[], None])
 def _send_header(out: IO[bytes], count: int, size: int) -> None:
     out.write(PIECE.pack(count, size))
     if count == ALIVE:
-        out.flush()  # who waits for it has a limit
+        out.flush()  # the caller waits for this with a time limit

@@ -1,8 +1,8 @@
-"""Processes that read RocksDB databases for this one, each one at a time.
+"""Runs processes that read RocksDB databases for this process, each one at a time.
 
-A snapshot that a stranger has forged may end its reader or keep it forever; here it is then an
-error as any other. Readers also stand for cores: RocksDB gives out one pair at a time, and a
-Python process takes them on one core only.
+A forged snapshot may end its reader or keep it busy forever; here that is an error like any other.
+Readers also use more cores: RocksDB returns one pair at a time, and one Python process uses only
+one core for that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _MOST_KEPT = 8
 
 
 def records(place: str) -> Iterator[Pairs]:
-    """All pairs of the database in a folder. Several databases may be read side by side."""
+    """Yield all pairs of the database in a folder. Several databases may be read at the same
+    time.
+    """
     return _answers(asked_of.RECORDS, place)
 
 
@@ -42,18 +44,18 @@ def value(place: str, key: bytes) -> bytes | None:
 
 
 def first(place: str, to_the_end: bool) -> Pairs:
-    """The first pairs, and with `to_the_end` a look at all that come after them."""
+    """Return the first pairs; with `to_the_end` all later pairs are checked, too."""
     what = asked_of.TO_THE_END if to_the_end else asked_of.FIRST
     return next(iter(list(_answers(what, place))), Pairs(array("i"), []))
 
 
 def close(place: str) -> None:
-    """Whoever has the database open lets it go: its folder is about to be removed."""
+    """Make every reader close the database, because its folder is about to be removed."""
     _readers().close(place)
 
 
 def start_one() -> None:
-    """So that it is there when it is needed, a little later."""
+    """Start a reader early, so that it is ready when it is needed."""
     readers = _readers()
     readers.give(readers.take(""))
 
@@ -66,10 +68,10 @@ def _answers(what: bytes, place: str, key: bytes = b"") -> Iterator[Pairs]:
         yield from reader.answers(what, place, key)
         done = True
     except RuntimeError:
-        done = True  # the words of RocksDB: the reader goes on
+        done = True  # the error is RocksDB's own: the reader still works
         raise
     finally:
-        # One that has more to say would say it to the next who asks.
+        # A reader with unread answers would give them to the next caller.
         if done:
             readers.give(reader)
         else:
@@ -134,9 +136,9 @@ class _Reader:
         status = self._process.wait()
         if status == -signal.SIGKILL:
             return CannotRead(
-                "the process that reads the snapshot has ended before its time",
+                "the process that reads the snapshot has ended too early",
                 "The system ends processes when memory runs out.",
-                "Try again with more memory, or partition by partition: --partition.",
+                "Try again with more memory, or read one partition at a time: --partition.",
             )
         with contextlib.suppress(ValueError):
             ended = signal.Signals(-status).name
@@ -145,7 +147,7 @@ class _Reader:
 
 
 class _Readers:
-    """The free ones; each belongs to who has taken it."""
+    """The free readers; a caller owns the reader that it has taken."""
 
     def __init__(self) -> None:
         self.owner = os.getpid()
@@ -153,7 +155,7 @@ class _Readers:
         self._lock = threading.Lock()
 
     def take(self, place: str) -> _Reader:
-        """The one that has the database open already, any other that is free, or a new one."""
+        """Return the reader with this database open, another free one, or a new one."""
         with self._lock:
             for index, reader in enumerate(self._free):
                 if reader.place == place:
@@ -177,7 +179,7 @@ class _Readers:
 
     def end(self) -> None:
         if self.owner != os.getpid():
-            return  # they are those of the process that this one was forked from
+            return  # they belong to the process that this one was forked from
         with self._lock:
             for reader in self._free:
                 reader.end()
@@ -197,7 +199,7 @@ def _readers() -> _Readers:
 def _start() -> Popen[bytes]:
     import subprocess
 
-    # The same modules as here, wherever this process found them. Without `site`: it is slow.
+    # The child imports from the same paths as this process, but without `site`, which is slow.
     code = f"import sys; sys.path[:] = {sys.path!r}; import {asked_of.__name__} as it; it.serve()"
     try:
         return subprocess.Popen(  # nosec B603 # a module of this package, without a shell
@@ -210,17 +212,17 @@ def _start() -> Popen[bytes]:
         )
     except OSError as error:
         raise CannotRead(
-            f"RocksDB needs a process of its own, and the system starts none: {error.strerror}",
+            f"RocksDB needs its own process, but the system does not start one: {error.strerror}",
             "A damaged or forged snapshot may end the process that opens it.",
             "End other processes, or raise the limit on processes (`ulimit -u`).",
         ) from None
 
 
 def _never_ends(seconds: int) -> OverLimit:
-    """Not damage: on a busy machine a sound snapshot may take that long."""
+    """Return an error that is not damage: on a busy machine a sound snapshot can take that long."""
     return OverLimit(
         f"RocksDB has not answered for {seconds} seconds",
-        "A damaged or forged snapshot can keep it for ever; so can storage that stands still, or a "
-        "machine that is very busy.",
-        f"If the snapshot is sound: floodmark --raise-limit seconds={10 * seconds} …",
+        "A damaged or forged snapshot can cause this. So can storage that does not answer, or a "
+        "very busy machine.",
+        f"If the snapshot is sound, wait longer: floodmark --raise-limit seconds={10 * seconds} …",
     )

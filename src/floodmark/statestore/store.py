@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from floodmark.checkpoint.layout import StateFile, store_folder
+from floodmark.checkpoint.layout import StateFile, checksum_file, store_folder
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.state_chain import Steps, StoreChain, chain_of
 from floodmark.errors import FloodmarkError, MalformedFile
@@ -17,15 +17,15 @@ from floodmark.state.files.records import Records
 from floodmark.state.rows.rowbytes import gather
 from floodmark.storage.files import Files
 
-if TYPE_CHECKING:  # states in HDFS files need nothing of RocksDB
+if TYPE_CHECKING:  # states in HDFS files do not need RocksDB
     from floodmark.state.files.rocksdb import Base, Changelog, RocksSnapshot
 
-_RESTORE = "Restore it from a backup; `floodmark doctor --read-data` finds what else is wrong."
+_RESTORE = "Restore it from a backup; `floodmark doctor CP --read-data` finds other damage."
 
 
 @dataclass(frozen=True)
 class StoreAt:
-    """Where a store's version is, and what its files need to be understood."""
+    """The location of a store's version, and the settings that its files need."""
 
     files: Files
     operator: int
@@ -52,10 +52,10 @@ class StoreAt:
         return self._changelog(changelog).lineage
 
     def read(self, path: str) -> bytes:
-        """A state file's bytes, checked against Spark's checksum of it where there is one."""
+        """Return a state file's bytes, checked against Spark's checksum if there is one."""
         data = self.files.read(RelativePath(path))
-        if path + ".crc" in self.checksums:
-            _check_file(path, data, self.files.read(RelativePath(path + ".crc")))
+        if checksum_file(path) in self.checksums:
+            _check_file(path, data, self.files.read(RelativePath(checksum_file(path))))
         return data
 
     def _changelog(self, file: StateFile) -> Changelog:
@@ -95,12 +95,12 @@ class OpenedPartition:
     store: StoreAt
     chain: StoreChain
     base: Base | None = None
-    """RocksDB's snapshot as it is open; None: the state is in HDFS files."""
+    """RocksDB's open snapshot; None if the state is in HDFS files."""
     changelogs: tuple[Changelog, ...] = ()
     snapshot: RocksSnapshot | None = None
 
     def family_number(self, family: str | None) -> int | None:
-        """The number of a column family here; -1, which no key has, where it is not known."""
+        """Return the number of a column family here; -1, which no key has, if it is unknown."""
         if family is None:
             return None
         return self.snapshot.families.get(family, -1) if self.snapshot else -1
@@ -113,7 +113,7 @@ class OpenedPartition:
         return live_records(self._sources())
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key, both as the store keeps them."""
+        """Return the value of a key, both as the store keeps them."""
         if self.base is not None:
             from floodmark.state.files.rocksdb import value_of
 
@@ -128,7 +128,7 @@ class OpenedPartition:
         return None
 
     def _sources(self) -> list[StateSource]:
-        """Newest first."""
+        """Return the sources, newest first."""
         found = [self._source(file, is_delta=True) for file in reversed(self.chain.changes)]
         if self.chain.snapshot is not None:
             found.append(self._source(self.chain.snapshot, is_delta=False))
@@ -141,12 +141,12 @@ class OpenedPartition:
 
 
 def _matching(records: Records, key: bytes) -> Records | None:
-    """The last record of a key in a piece."""
+    """Return the last record of a key in a piece."""
     import numpy as np
 
     keys = records.keys
     rows = np.nonzero(keys.lengths == len(key))[0]
-    # From the end: keys that have a beginning in common are many.
+    # Compare from the end, because many keys have the same beginning.
     for at in range(len(key) - len(key) % 8 - 8, -1, -8):
         words = gather(keys.data, keys.starts[rows] + at, "<u8")
         rows = rows[words == int.from_bytes(key[at : at + 8], "little")]
@@ -158,7 +158,7 @@ def _matching(records: Records, key: bytes) -> Records | None:
 
 @contextlib.contextmanager
 def named(path: str) -> Iterator[None]:
-    """Puts the file before an error's words, and what to do after them."""
+    """Put the file's name before an error's words, and add what to do."""
     try:
         yield
     except FloodmarkError as error:
@@ -174,7 +174,7 @@ def _check_file(path: str, data: bytes, note: bytes) -> None:
         algorithm, value, size = fields["algorithm"], fields["value"], fields["mainFileSize"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise MalformedFile(
-            f"{path}.crc: not a checksum as Spark writes it",
+            f"{path}.crc: the file is not in the form of Spark's checksums",
             do=_RESTORE,
         ) from None
     if algorithm != "CRC32C" or type(value) is not int:

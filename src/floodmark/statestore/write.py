@@ -1,8 +1,7 @@
 """Writes one store of one partition: the files that Spark loads as a version.
 
-Rows come in pieces and go to a file on this machine's disk first, so memory holds a
-piece and never the state. The same rows give the same names: a write that was stopped is
-simply done again.
+Rows come in pieces and go to a file on this machine's disk first, so memory holds a piece and never
+the state. The same rows give the same names: an interrupted write is simply repeated.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.errors import CannotRead
-from floodmark.state.files.framing import compressed
+from floodmark.state.files.compression import compressed
 from floodmark.state.files.records import CLOSING, Records, render_rows
 from floodmark.state.rows.encoding import with_checksums
 from floodmark.state.rows.layout import Layout
@@ -32,28 +31,28 @@ if TYPE_CHECKING:
 
 HDFS, ROCKSDB = "hdfs", "rocksdb"
 _WRITE_BUFFER = 32 << 20
-"""Two of these are in memory for each store that is written, one that is filled and one that goes
-to disk: this is what the memory of a rewrite is made of, whatever the state's size."""
+"""Each store that is written has two buffers in memory: one is filled while the other goes to
+disk. A rewrite needs this much memory, whatever the size of the state."""
 _TABLE_FORMAT = 5
-"""The format that Spark 3.5's RocksDB reads too; newer ones write 6 by default."""
+"""A format that Spark 3.5's RocksDB can read; newer versions write 6 by default."""
 _BLOOM_BITS = 10.0
 _PLAIN = Layout(None, None)
 
 
 @dataclass(frozen=True)
 class StoreFormat:
-    """How a store is kept."""
+    """The format of a store's files."""
 
     provider: str
     codec: str = "lz4"
-    """HDFS: as `spark.sql.streaming.stateStore.compression.codec` says."""
+    """HDFS: the value of `spark.sql.streaming.stateStore.compression.codec`."""
     row_checksums: bool = False
-    """HDFS: written here. RocksDB's values come with theirs."""
+    """HDFS: whether to write checksums. RocksDB's values already have theirs."""
     families: Mapping[str, int] = field(default_factory=dict)
     """RocksDB: column family → the number that its keys begin with."""
     internal: frozenset[str] = frozenset()
     zip_version: int = 1
-    """RocksDB: 2 for Spark 4.0 with unique ids, which reads nothing else; all others read 1."""
+    """RocksDB: 2 for Spark 4.0 with unique ids, which reads only 2; all others read 1."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +69,10 @@ def write_store(
     style: StoreFormat,
     unique_id: str | None = None,
 ) -> WrittenStore:
-    """`folder/V.snapshot`, or `V.zip` and its tables, of rows as the store keeps them.
+    """Write `folder/V.snapshot`, or `V.zip` and its tables, from rows as the store keeps them.
 
-    No row is removed and no key comes twice. `unique_id` is the one that the commit log
-    names, where state has unique ids.
+    No row is removed and no key comes twice. `unique_id` is the id in the commit log, if the state
+    has unique ids.
     """
     with tempfile.TemporaryDirectory(prefix="floodmark-state-") as place:
         if style.provider == HDFS:
@@ -82,7 +81,7 @@ def write_store(
 
 
 class _Counted:
-    """Rows that are tallied while they pass."""
+    """Tallies rows while they pass."""
 
     def __init__(self, rows: Iterable[Records]) -> None:
         self._rows = rows
@@ -137,7 +136,7 @@ def _write_rocksdb(
     found: list[FileInfo] = []
     tables = []
     for table in sorted(database.glob("*.sst")):
-        # A name that is the same each time this very store is written.
+        # The name is the same each time this store is written.
         unique = uuid.uuid5(uuid.NAMESPACE_URL, f"{folder} {version} {unique_id} {table.name}")
         stored, size = f"{table.stem}-{unique}.sst", table.stat().st_size
         files.put(RelativePath(f"{folder}/SSTs/{stored}"), str(table))
@@ -153,14 +152,16 @@ def _write_rocksdb(
         style.zip_version,
     )
     data = render_snapshot(snapshot, internal_rows)
-    # The zip comes last: a version is there when its tables are.
+    # The zip comes last: a version exists only when its tables do.
     path = f"{folder}/{version}{f'_{unique_id}' if unique_id else ''}.zip"
     files.write(RelativePath(path), data)
     return WrittenStore((*found, FileInfo(path, len(data))), counted.tally)
 
 
 def _described(database: Path) -> dict[str, bytes]:
-    """What a snapshot's zip holds: the newest of each, for opening leaves older ones."""
+    """Return the content of a snapshot's zip: the newest files, because opening leaves older
+    ones.
+    """
     manifest = (database / "CURRENT").read_text().strip()
     options = max(database.glob("OPTIONS-*"), key=lambda path: path.name)
     names = ["CURRENT", manifest, options.name]
@@ -168,7 +169,7 @@ def _described(database: Path) -> dict[str, bytes]:
 
 
 def _fill(database: Path, rows: Iterable[Records], style: StoreFormat) -> int:
-    """Puts the rows into a new database; gives how many are in internal families."""
+    """Put the rows into a new database; return how many are in internal families."""
     from rocksdict import WriteBatch
 
     internal = [style.families[name] for name in style.internal if name in style.families]
@@ -198,7 +199,7 @@ def _new_database(place: Path) -> Iterator[Any]:
     tables = rocksdict.BlockBasedOptions()
     tables.set_format_version(_TABLE_FORMAT)
     tables.set_bloom_filter(_BLOOM_BITS, False)
-    # Else every table that was written keeps its index and its filter in memory until the end.
+    # Otherwise every written table keeps its index and its filter in memory until the end.
     tables.set_cache_index_and_filter_blocks(True)
     options = rocksdict.Options(raw_mode=True)
     options.create_if_missing(True)

@@ -1,1 +1,1 @@
-"""Where checkpoints lie. The only place that opens files, local or remote."""
+"""Opens files, local or remote; no other package does."""

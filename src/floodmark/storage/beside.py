@@ -1,6 +1,6 @@
-"""Writes on a local disk: a file takes its name when it is whole, and nobody more may read it.
+"""Writes on a local disk: a file gets its name when it is complete, with its source's modes.
 
-Reading needs none of this: `local` loads it when something is written.
+Reading does not need this module: `local` loads it for writing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from floodmark.storage.modes import PRIVATE, Modes, give_to_owner, set_mode, tak
 
 
 def opened_to_append(path: RelativePath, name: str, parent: int) -> int:
-    """A file of an open folder; another name of it that lies elsewhere is left alone."""
+    """Open a file of an open folder for appending; its other hard links stay unchanged."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     if is_link(name, parent):
         raise refused(path, LINK)
@@ -36,7 +36,7 @@ def opened_to_append(path: RelativePath, name: str, parent: int) -> int:
 
 
 def make_place(folder: str, modes: Modes | None) -> None:
-    """The folders above are as the user's umask says; the place is as its source, if it has one."""
+    """Make a location's folder with its source's modes, and its parents with the user's umask."""
     parent = os.path.dirname(os.path.abspath(folder))
     os.makedirs(parent, exist_ok=True)
     descriptor = os.open(parent, os.O_RDONLY | os.O_DIRECTORY)
@@ -62,10 +62,10 @@ def make_folder(name: str, parent: int, modes: Modes | None) -> None:
 
 
 class Beside:
-    """A temporary file that takes a name, whole, or leaves nothing."""
+    """A temporary file that gets its name when it is complete, or leaves nothing."""
 
     def __init__(self, folder: int, name: str, mode: int | None, new: int | None) -> None:
-        """`mode`: None takes that of the file that is replaced, else `new`, else the folder's."""
+        """`mode`: None takes the mode of the replaced file, else `new`, else the folder's."""
         self._folder, self._name = folder, name
         self._temporary = f".{name}.{os.urandom(16).hex()}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -101,7 +101,7 @@ class Beside:
         self._there = False
 
     def link(self) -> bool:
-        """False, and no change, where the name is taken."""
+        """Link the file to its name; return False, and change nothing, if the name exists."""
         at = {"src_dir_fd": self._folder, "dst_dir_fd": self._folder}
         try:
             os.link(self._temporary, self._name, **at, follow_symlinks=False)

@@ -1,4 +1,4 @@
-"""Complaints of storage that have a known cause, as errors that say what to do about it."""
+"""Turns known complaints of storage into errors that say what to do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from floodmark.errors import CannotRead
 _S3 = {
     "RequestTimeTooSkewed": (
         "the storage refuses the clock of this machine",
-        "S3 takes requests whose time differs from its own by at most 15 minutes.",
+        "S3 accepts only requests whose time differs from its own by at most 15 minutes.",
         "Set the clock of this machine, and repeat the command.",
     ),
     "InvalidAccessKeyId": (
@@ -25,7 +25,7 @@ _S3 = {
     ),
     "ExpiredToken": (
         "the credentials have expired",
-        "A session token holds for some hours.",
+        "A session token is valid for some hours.",
         "Get new credentials, and repeat the command.",
     ),
 }
@@ -37,7 +37,7 @@ _NO_CREDENTIALS = (
 )
 _SAFE_MODE = (
     "the NameNode is in safe mode",
-    "HDFS can be read, and takes no changes until it leaves that mode.",
+    "HDFS allows reading, but accepts no changes until it leaves that mode.",
     "Wait for that (hdfs dfsadmin -safemode wait), and repeat the command.",
 )
 _HADOOP_CREDENTIALS = (
@@ -48,9 +48,35 @@ _HADOOP_CREDENTIALS = (
 )
 _HADOOP_BUCKET = (
     "there is no such bucket",
-    "The storage answers, and has no bucket of that name.",
+    "The storage answers, but has no bucket with that name.",
     "Check the name and spark.hadoop.fs.s3a.endpoint. Floodmark makes no buckets.",
 )
+_AZURE_CONTAINER = (
+    "there is no such container",
+    "The storage answers, and has no container of that name.",
+    "Check the name, and account_name of --storage. Floodmark makes no containers.",
+)
+_AZURE_KEY = (
+    "the storage does not accept the key",
+    "The account computes another signature of the request than this machine.",
+    "Check account_key or connection_string of --storage.",
+)
+_AZURE_CREDENTIALS = (
+    "there are no credentials for this storage",
+    "Neither --storage nor the environment has any, and no sign-in of this machine holds.",
+    "Pass --storage account_key=…, or set AZURE_STORAGE_CONNECTION_STRING.",
+)
+_HADOOP_S3 = {
+    **_S3,
+    "InvalidAccessKeyId": (
+        *_S3["InvalidAccessKeyId"][:2],
+        "Check spark.hadoop.fs.s3a.access.key and spark.hadoop.fs.s3a.endpoint.",
+    ),
+    "SignatureDoesNotMatch": (
+        *_S3["SignatureDoesNotMatch"][:2],
+        "Check spark.hadoop.fs.s3a.secret.key.",
+    ),
+}
 # What a driver or Hadoop says, and no code or class of an error tells.
 _WORDS = {
     "is in safe mode": _SAFE_MODE,
@@ -59,16 +85,20 @@ _WORDS = {
     "No AWS Credentials": _HADOOP_CREDENTIALS,
     "UnknownStoreException": _HADOOP_BUCKET,
     "NoSuchBucket": _HADOOP_BUCKET,
+    **_HADOOP_S3,
+    "specified container does not exist": _AZURE_CONTAINER,
+    "Server failed to authenticate the request": _AZURE_KEY,
+    "DefaultAzureCredential failed": _AZURE_CREDENTIALS,
 }
 _FULL = (
     "the disk is full",
     "",
-    "Make room there, and repeat the command.",
+    "Free some space there, and repeat the command.",
 )
 
 
 def known_complaint(location: str, error: BaseException) -> CannotRead | None:
-    """By the code, the class or the words of a driver's error."""
+    """Recognise a driver's error by its code, its class or its words."""
     found = _S3.get(_code(error)) or _by_kind(error) or _by_words(str(error))
     if found is None:
         return None
@@ -77,10 +107,10 @@ def known_complaint(location: str, error: BaseException) -> CannotRead | None:
 
 
 def no_bucket(location: str, bucket: str) -> CannotRead:
-    """Not `NotThere`: a new place can be made in a bucket, a bucket cannot."""
+    """Return an error other than `NotThere`: floodmark makes new folders, but no buckets."""
     return CannotRead(
         f"{location}: there is no bucket {bucket}",
-        "The storage answers, and has no bucket of that name for these credentials.",
+        "The storage answers, but has no bucket with that name for these credentials.",
         "Check the name and endpoint_url of --storage. Floodmark makes no buckets.",
     )
 
@@ -102,7 +132,7 @@ def _by_words(said: str) -> tuple[str, str, str] | None:
 
 
 def _code(error: BaseException) -> str:
-    """S3's own word for what is wrong; s3fs keeps it in the cause of its error."""
+    """Return S3's own error code; s3fs keeps it in the cause of its error."""
     for one in (error, error.__cause__):
         response: dict[str, Any] = getattr(one, "response", None) or {}
         code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None

@@ -1,8 +1,8 @@
-"""Opens folders and files below a place without following a link on the way.
+"""Opens folders and files below a location without following links.
 
 Each part of a path is opened from the folder before it, so a link that somebody puts into a
-checkpoint leads nowhere, also while we are at work. The place itself is what the user named, and
-may be a link. Only regular files are opened: a named pipe would wait forever for its writer.
+checkpoint leads nowhere, even during the work. The location itself is the user's choice, and may be
+a link. Only regular files are opened: a named pipe would wait forever for its writer.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _KINDS = {
     stat.S_IFBLK: "a device, not a file",
 }
 MakeFolder = Callable[[str, int], None]
-"""Makes a folder of a name in an open folder."""
+"""Makes a folder with a name in an open folder."""
 
 
 def not_a_file(mode: int) -> str | None:
-    """Why something is not read as a file; None for a regular file."""
+    """Return why something is not read as a file; None for a regular file."""
     kind = stat.S_IFMT(mode)
     return None if kind == stat.S_IFREG else _KINDS.get(kind, "not a file")
 
@@ -40,13 +40,13 @@ def not_a_file(mode: int) -> str | None:
 def refused(path: str, why: str) -> UnsafePath:
     return UnsafePath(
         f"{shown(path)} is {why}",
-        "What a checkpoint holds has to lie inside it, as files and folders.",
-        "Put the file or folder itself in its place, or remove it.",
+        "A checkpoint's content must be inside it, as files and folders.",
+        "Replace it by the file or folder itself, or remove it.",
     )
 
 
 class Descent:
-    """The open folders of one place, for as long as one call lasts."""
+    """The open folders of one location, during one call."""
 
     def __init__(self, place: str, make: MakeFolder | None = None) -> None:
         self._place = place
@@ -61,7 +61,7 @@ class Descent:
             os.close(self._open.popitem()[1])
 
     def folder(self, path: str) -> int:
-        """A folder's descriptor, which stays this object's. '' is the place itself."""
+        """Return a folder's descriptor, which this object closes; '' is the location itself."""
         open_part, rest = path, ""
         while open_part and open_part not in self._open:
             open_part, _, name = open_part.rpartition("/")
@@ -94,7 +94,7 @@ class Descent:
             raise
 
     def file(self, path: str) -> int:
-        """A regular file, open for reading; the caller closes it."""
+        """Open a regular file for reading; the caller closes it."""
         folder, _, name = path.rpartition("/")
         parent = self.folder(folder)
         try:

@@ -1,4 +1,4 @@
-"""Loads a DStreams folder: what its names tell, and what the newest sound file holds."""
+"""Loads a DStreams folder: the names of its files, and the newest sound file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.model import Checkpoint, Kind, Unreadable
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.dstreams.graph import read_graph
-from floodmark.dstreams.partitioner import parts_of
+from floodmark.dstreams.hash_partitioner import parts_of
 from floodmark.errors import FloodmarkError, MalformedFile, WrongUse
 from floodmark.storage.files import Files, Listing
 
@@ -31,7 +31,7 @@ MOST_READ = 20
 
 
 def load_dstreams(files: Files, listing: Listing) -> Checkpoint:
-    """As Spark recovers: the newest file that can be read is the one that counts."""
+    """Load the newest file that can be read, as Spark's recovery does."""
     found = graph_files(listing.files)
     faults: dict[str, str] = dict(listing.unreadable)
     taken, graph = _newest_sound(files, list(reversed(found))[:MOST_READ], faults)
@@ -49,7 +49,7 @@ def load_dstreams(files: Files, listing: Listing) -> Checkpoint:
 
 
 def _counted(files: Files, rdd: SavedRdd) -> SavedRdd:
-    """Of the states that the application names: whether the last parts are there as well."""
+    """Check whether the last parts of a state that the application names exist as well."""
     if rdd.batch_time_ms is None or rdd.missing is not None:
         return rdd
     try:
@@ -76,7 +76,7 @@ def _newest_sound(
 
 
 def read_graph_file(files: Files, path: str) -> Graph:
-    """WrongUse where a package is missing: that is no fault of the file."""
+    """Read a graph; raises WrongUse where a package is missing, as the file is not at fault."""
     try:
         return read_graph(files.read(RelativePath(path)))
     except ModuleNotFoundError as error:

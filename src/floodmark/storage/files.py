@@ -1,9 +1,9 @@
-"""One folder on some storage, behind one small interface.
+"""Represents one folder on any storage with one small interface.
 
 Paths given to `Files` are relative to its root, with `/` between their parts. Their type is
-`RelativePath`, which no name can have that leads out of the root; the places make sure of it once
-more when they run, since nobody checks the types of a caller's script.
-There is no rename: object stores have none, so nothing above may need one.
+`RelativePath`, which cannot lead out of the root; each storage checks this again at run time,
+because nobody checks the types of a caller's script. There is no rename: object stores have none,
+so no code above may need one.
 """
 
 from __future__ import annotations
@@ -22,71 +22,71 @@ class Listing:
     files: tuple[FileInfo, ...]
     complete: bool = True
     unreadable: tuple[tuple[str, str], ...] = ()
-    """What lies below and could not be listed, or is no file, as a link; each with the reason."""
+    """Entries below that could not be listed, or are no file, such as a link, with the reason."""
 
 
 @dataclass(frozen=True)
 class Folder:
-    """One level: the names of the folders and of the files right under a folder."""
+    """The names of the folders and files directly in a folder."""
 
     folders: tuple[str, ...]
     files: tuple[str, ...]
     others: tuple[tuple[str, str], ...] = ()
-    """What is neither, as a link or a named pipe, with what it is."""
+    """Other entries, such as a link or a named pipe, with their kind."""
 
 
 class Files(Protocol):
-    """The readable half: whoever is given `Files` cannot change what lies there."""
+    """The readable half: code that gets `Files` cannot change its content."""
 
     @property
     def root(self) -> str:
-        """The place as its user wrote it."""
+        """Return the location as its user wrote it."""
 
     @property
     def reads_cost(self) -> bool:
-        """True where each read is a request over a network."""
+        """Whether each read is a request over a network."""
 
     def list(self, folder: str = "", most: int | None = None) -> Listing:
-        """Every file below a folder. `most` may stop it early where listing costs requests."""
+        """List every file below a folder; `most` may stop early where listing costs requests."""
 
     def level(self, folder: str = "") -> Folder:
-        """One level of a folder; an absent one is empty."""
+        """List one level of a folder; an absent folder is empty."""
 
     def read(self, path: RelativePath) -> bytes: ...
 
     def read_many(self, paths: Iterable[RelativePath]) -> dict[str, bytes | FloodmarkError]:
-        """Many at once, in parallel where that helps; a failure stands in its place."""
+        """Read many files, in parallel where that helps; a failed read returns its error."""
 
     def below(self, folder: RelativePath) -> Files:
-        """The same storage, rooted further down."""
+        """Return the same storage with a root further down."""
 
 
 class WritableFiles(Files, Protocol):
-    """Both halves: for what carries out a plan, and for a lease or a note."""
+    """Both halves, for executing a plan, and for a lease or a note."""
 
     def write(self, path: RelativePath, data: bytes) -> None:
-        """The whole file or nothing; replaces what is there."""
+        """Write the whole file or nothing; replace an existing file."""
 
     def put(self, path: RelativePath, local: str) -> None:
-        """As `write`, from a file on this machine's disk, which may be larger than memory."""
+        """Write a file from this machine's disk, which may be larger than memory."""
 
     def create(self, path: RelativePath, data: bytes) -> bool:
-        """The whole file or nothing; False, and no change, if it is there already."""
+        """Write the whole file or nothing; return False, and change nothing, if it exists."""
 
     def delete(self, paths: Iterable[RelativePath]) -> None:
-        """Gone already counts as deleted."""
+        """Delete files; a file that does not exist counts as deleted."""
 
     def below(self, folder: RelativePath) -> WritableFiles:
-        """The same storage, rooted further down."""
+        """Return the same storage with a root further down."""
 
 
 def open_files(location: str, options: Mapping[str, Any] | None = None) -> WritableFiles:
-    """The folder at a path or URL. Nothing is read yet."""
+    """Return the folder at a path or URL; this reads nothing yet."""
     if not location:
         raise WrongUse("the path is empty", do="Give a folder or a URL such as s3://bucket/folder.")
     path = local_path(location)
     if "\0" in (location if path is None else path):
-        raise CannotRead(f"{location!r}: no path holds a null character", do="Check the path.")
+        raise CannotRead(f"{location!r}: a path has no null character", do="Check the path.")
     if path is not None:
         from floodmark.storage.local import LocalFiles
 
@@ -100,7 +100,7 @@ def open_files(location: str, options: Mapping[str, Any] | None = None) -> Writa
 
 
 def local_path(location: str) -> str | None:
-    """The path on this machine's disk, or None if the location is elsewhere.
+    """Return the path on this machine's disk, or None if the location is elsewhere.
 
     Hadoop writes `file:/x` as well as `file:///x`.
     """
@@ -114,19 +114,19 @@ def local_path(location: str) -> str | None:
 
 
 def plain_path(files: Files, path: RelativePath) -> str | None:
-    """Where a regular file lies on this machine's disk, reached without a link; or None."""
+    """Return the path of a regular file on this machine's disk, without links, or None."""
     found = getattr(files, "plain_path", None)
     return found(path) if found is not None else None
 
 
 def next_page(files: Files, after: str) -> Listing | None:
-    """The next thousand files by name, after a name; None where storage does not list so."""
+    """Return the next thousand files after a name; None where storage cannot list by name."""
     found = getattr(files, "page", None)
     return found(after) if found is not None else None
 
 
 def place_name(location: str) -> str:
-    """One name for a place, however it is written; on this machine's disk, links are followed."""
+    """Return one name for a location in any notation; on this machine's disk, follow links."""
     from os.path import realpath
 
     from floodmark.checkpoint.places.plain_place import plain_place
@@ -143,15 +143,15 @@ def is_a_file(location: str) -> NotACheckpoint:
 
 
 def unreadable(location: str, error: BaseException) -> CannotRead:
-    """Storage's own complaint, in three parts."""
+    """Return the storage's own complaint as an error with three parts."""
     if isinstance(error, FileNotFoundError):
         why = ""
         if location.startswith("file://") and not location.startswith("file:///"):
-            why = "A file:// address is a whole path, from the root: file:///data/checkpoint."
+            why = "A file:// address is an absolute path: file:///data/checkpoint."
         return NotThere(
             f"{location}: no such file or folder",
             why,
-            "Check the path; relative paths start at the folder you are in.",
+            "Check the path; a relative path starts at the current folder.",
         )
     if isinstance(error, NotADirectoryError):
         return NotThere(
@@ -166,16 +166,16 @@ def unreadable(location: str, error: BaseException) -> CannotRead:
     if isinstance(error, PermissionError):
         return CannotRead(
             f"{location}: permission denied",
-            "The storage knows the path and does not let this user in.",
-            "Run as a user who may, or pass credentials with --storage KEY=VALUE.",
+            "The storage knows the path, but does not allow this user to read it.",
+            "Run as a user with access, or pass credentials with --storage KEY=VALUE.",
         )
     return CannotRead(
         f"{location}: the storage answered with an error",
         first_line(error),
-        "Check the address and what --storage says; it may also be worth a second try.",
+        "Check the address and the options of --storage; it may also help to try again.",
     )
 
 
 def first_line(error: BaseException) -> str:
-    """Of a driver's complaint, which may go on for a hundred."""
+    """Return the first line of a driver's complaint, which may have a hundred."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]

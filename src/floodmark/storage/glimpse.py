@@ -1,9 +1,8 @@
-"""Follows the logs of a checkpoint, and reads only what came since the last look.
+"""Follows the logs of a checkpoint, and reads only what is new since the last look.
 
-On a local disk a look at an unchanged checkpoint is two folders' times; on an object store it is
-one listing, or two while a batch is in flight. New entries are looked for by their names.
-
-A DStreams folder has no logs: its `checkpoint-<time>` files tell by their names when it was saved.
+On a local disk a look at an unchanged checkpoint reads two folders' times. On an object store it
+is one listing, or two while a batch is in flight. New entries are found by their names. A DStreams
+folder has no logs: the names of its `checkpoint-<time>` files say when it was saved.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from floodmark.errors import FileGone, FloodmarkError, NotThere
 from floodmark.storage.files import Files
 from floodmark.storage.local import LocalFiles
 
-# A folder's time may not move twice within one tick of the clock that stamps it.
+# A folder's time may stay the same if it changes twice within one tick of the clock.
 _SETTLED_NS = 2_000_000_000
 _KEPT = 120
 _MOST_STEPS = 50
@@ -33,21 +32,21 @@ class Glimpse:
     latest: int | None = None
     committed: int | None = None
     commit_times: tuple[tuple[int, int], ...] = ()
-    """(batch, when its commit was written), oldest first."""
+    """(batch, time when its commit was written), oldest first."""
     plan_times: tuple[tuple[int, int], ...] = ()
-    """(batch, when it was planned), oldest first."""
+    """(batch, time when it was planned), oldest first."""
     planned_ms: int | None = None
     watermark_ms: int | None = None
     entry: OffsetEntry | None = None
-    """The newest one; None where there is none or it cannot be read."""
+    """The newest entry; None where there is none or it cannot be read."""
     stamp: tuple[int | None, ...] | None = None
-    """None: look again."""
+    """The state of the folders; None: read them again."""
     dstreams: bool = False
-    """Its `commit_times` are the times of the batches that the application was saved for."""
+    """True for DStreams: its `commit_times` are the times of batches that were saved."""
 
     @property
     def newest(self) -> int | None:
-        """The newest batch: by its number, or of DStreams by its time."""
+        """Return the newest batch: its number, or its time for DStreams."""
         if self.dstreams:
             return self.commit_times[-1][0]
         return self.latest
@@ -60,7 +59,7 @@ class Glimpse:
 
 
 def glimpse(files: Files, before: Glimpse | None = None) -> Glimpse:
-    """The same object where nothing changed."""
+    """Return the newest entries; the same object where nothing changed."""
     if isinstance(files, LocalFiles):
         return _local(files, before)
     return _listed(files, before, None)
@@ -86,7 +85,7 @@ def _local(files: LocalFiles, before: Glimpse | None) -> Glimpse:
 
 
 def _stepped(files: LocalFiles, before: Glimpse) -> Glimpse:
-    """The entries after those that are known, by their names."""
+    """Read the entries after the known ones, by their names."""
     latest, committed = before.latest, before.committed
     entry: OffsetEntry | None = None
     planned = list(before.plan_times)
@@ -151,7 +150,7 @@ def _dstreams(
 
 
 def _times(files: tuple[FileInfo, ...], log: str) -> list[tuple[int, int]]:
-    """(batch, when its entry was written) of the newest entries of a log."""
+    """Return (batch, time when its entry was written) of the newest entries of a log."""
     times = {file.path: file.mtime_ms for file in files}
     return [
         (batch, at)
@@ -173,7 +172,7 @@ def _parsed(data: bytes) -> OffsetEntry | None:
     try:
         return parse_offsets(data)
     except FloodmarkError:
-        return None  # the doctor says what is wrong with it
+        return None  # the doctor reports what is wrong with it
 
 
 def _glimpse(
@@ -196,7 +195,7 @@ def _glimpse(
 
 
 def _with_commit(files: Files, found: Glimpse) -> Glimpse:
-    """With the watermark that the newest commit tells for the next batch."""
+    """Add the watermark that the newest commit has for the next batch."""
     if found.committed is None or found.in_flight is not None:
         return found
     if not found.watermark_ms:

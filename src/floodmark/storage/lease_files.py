@@ -1,14 +1,14 @@
-"""Who holds a checkpoint: `_floodmark/lease.json` and the numbered claims in `_floodmark/epochs/`.
+"""Reads who holds a checkpoint: `_floodmark/lease.json` and claims in `_floodmark/epochs/`.
 
-A run takes a checkpoint by creating the claim `epochs/N.json`, N one more than the highest.
-Creating is atomic, so of two runs that start at one instant one gets N. A claim stays when
-its run ends: the number only grows, and a run that sees a higher one than its own has been
-superseded. `lease.json` is there while a run holds the checkpoint; its beat goes up every
-ten seconds.
+A run takes a checkpoint by creating the claim `epochs/N.json`, where N is one more than the
+highest number. Creating is atomic, so of two runs that start at the same time only one gets N. A
+claim stays when its run ends: the number only grows, and a run that sees a higher number than its
+own has been superseded. `lease.json` exists while a run holds the checkpoint; its beat increases
+every ten seconds.
 
-Whether a holder lives is proved, or watched: by its processes where they can be seen (same
-boot, same PID namespace), else by its beat, which has to stand still for as long as several
-beats take. No clock of another machine is believed.
+Whether a holder lives is proved or watched: by its processes where they can be seen (same boot,
+same PID namespace), else by its beat, which must stand still for several beats. No other
+machine's clock is trusted.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ from floodmark.storage.machine.process import (
 PATH = RelativePath(f"{NOTES}/lease.json")
 EPOCHS = f"{NOTES}/epochs"
 BEAT_SECONDS = 10.0
-# Three beats may be missed, by a slow storage or a long pause of the machine.
+# Three beats may be missed, because of slow storage or a long pause of the machine.
 STANDS_STILL_SECONDS = 35.0
 _POLL_SECONDS = 1.0
-# A driver's JVM notices that its Python has been killed and ends by itself.
+# A driver's JVM notices when its Python has been killed, and ends.
 _JVM_ENDS_WITHIN_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds a checkpoint, as the files say it."""
+    """The holder of a checkpoint, according to the files."""
 
     run: str
     pipeline: str
     host: str
     processes: tuple[Process, ...]
-    """The driver's Python and its JVM."""
+    """The driver's Python process and its JVM."""
     beat: int
     beat_ms: int
-    """By the holder's own clock, for people: nothing is decided by it."""
+    """The time by the holder's own clock, only for people to read."""
     epoch: int = 0
-    """Its number; 0 in a lease of a release that had none."""
+    """The run's number; 0 in a lease of a release without numbers."""
     chain: str = ""
-    """Names the row of numbers: a copied checkpoint begins another one."""
+    """The name of the row of numbers: a copied checkpoint begins another row."""
     boot: str | None = field(default_factory=boot_id)
     namespace: str | None = field(default_factory=pid_namespace)
     ended: bool = False
@@ -79,7 +79,7 @@ def render(holder: Holder) -> bytes:
 
 
 def parse(data: bytes) -> Holder | None:
-    """None for anything else: an unreadable lease holds nothing."""
+    """Parse a holder; return None for anything else: an unreadable lease holds nothing."""
     try:
         value = json.loads(data)
         return Holder(
@@ -113,7 +113,7 @@ def claim_path(epoch: int) -> RelativePath:
 
 
 def claimed_epochs(files: Files) -> list[int]:
-    """The numbers that were taken and not yet cleared away, in order."""
+    """Return the claimed numbers that were not removed yet, in order."""
     names = files.level(EPOCHS).files
     found = (batch_id(name.removesuffix(".json")) for name in names if name.endswith(".json"))
     return sorted(epoch for epoch in found if epoch is not None)
@@ -135,7 +135,7 @@ def _read(files: Files, path: str) -> Holder | None:
 
 
 def read_holder(files: Files) -> Holder | None:
-    """The run that holds the checkpoint, alive or not; None where the last one has ended."""
+    """Return the run that holds the checkpoint, alive or not; None where the last one has ended."""
     lease = _read(files, PATH)
     epochs = claimed_epochs(files)
     if not epochs or (lease is not None and lease.epoch >= epochs[-1]):
@@ -147,7 +147,7 @@ def read_holder(files: Files) -> Holder | None:
 
 
 def proved(holder: Holder) -> bool | None:
-    """Whether its processes run, where they can be seen from here; None: they cannot."""
+    """Whether the holder's processes run, where they can be seen from here; None: they cannot."""
     if holder.boot is None or holder.boot != boot_id() or holder.namespace != pid_namespace():
         return None
     if not holder.processes or any(one.started is None for one in holder.processes):
@@ -158,13 +158,13 @@ def proved(holder: Holder) -> bool | None:
 def living(
     files: Files, holder: Holder, pause: Callable[[float], Any], whole: bool = True
 ) -> Holder | None:
-    """The holder, if it lives; waits where that is not plain at once.
+    """Return the holder if it lives; wait where that is unclear.
 
-    `whole`: a JVM whose Python was killed is given time to end by itself.
+    `whole`: give a JVM whose Python was killed time to end.
     """
     waited = 0.0
     while proved(holder):
-        # The first is the Python driver: as long as it lives, the run lives.
+        # The first process is the Python driver: while it lives, the run lives.
         if is_running(holder.processes[0]) or not whole or waited >= _JVM_ENDS_WITHIN_SECONDS:
             return holder
         pause(0.1)

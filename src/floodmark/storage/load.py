@@ -1,9 +1,8 @@
-"""Loads a checkpoint from files: lists once, reads only what is needed, survives bad files."""
+"""Loads a checkpoint from files: lists once, reads only what is needed, tolerates bad files."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum
@@ -16,10 +15,12 @@ from floodmark.checkpoint.layout import (
     METADATA,
     NOTES,
     OFFSETS,
+    OPERATOR_METADATA,
     SIZE_UNKNOWN,
     SOURCES,
     STARTS,
     STATE,
+    STATE_SCHEMA,
     FileInfo,
     batch_id,
     batch_ids,
@@ -37,7 +38,6 @@ from floodmark.errors import (
     FileGone,
     FloodmarkError,
     MalformedFile,
-    NotACheckpoint,
 )
 from floodmark.storage.files import Files, Listing
 
@@ -49,7 +49,7 @@ _Entry = TypeVar("_Entry")
 
 
 class Entries(Enum):
-    """Which entries of the logs to read."""
+    """The entries of the logs to read."""
 
     NEWEST = "the last planned batch, the one before it, the last committed one"
     ALL = "every batch that is still logged"
@@ -61,10 +61,10 @@ def load(
     batches: Iterable[int] = (),
     most_requests: int | None = None,
 ) -> Checkpoint:
-    """The checkpoint at a place. `batches` are read beside what `entries` names.
+    """Load the checkpoint at a location; `batches` are read in addition to `entries`.
 
-    `most_requests`: where each costs, what only describes is not read beyond that many;
-    `Checkpoint.not_read` names it.
+    `most_requests`: where each read costs a request, descriptions beyond this number are not read;
+    `Checkpoint.not_read` names them.
     """
     capped = files.reads_cost and entries is Entries.NEWEST
     listing = files.list(most=_LISTED_WHERE_IT_COSTS if capped else None)
@@ -82,7 +82,7 @@ def load(
 
 
 def load_glance(files: Files) -> Checkpoint:
-    """The newest entries, and what describes the state where one listing shows all files."""
+    """Load the newest entries, and the state's description if one listing shows all files."""
     if not files.reads_cost:
         return load(files)
     listing = files.list(most=_LISTED_WHERE_IT_COSTS)
@@ -95,26 +95,10 @@ def load_glance(files: Files) -> Checkpoint:
 
 
 def load_logs(files: Files) -> Checkpoint:
-    """Every batch that is still logged, without a look at the state, which may be huge."""
-    return load_listed(files, _list_logs(files), Entries.ALL)
+    """Load every batch that is still logged, without the state, which may be huge."""
+    from floodmark.storage.listing.large_listing import list_logs
 
-
-def _list_logs(files: Files) -> Listing:
-    top = files.level()
-    if {OFFSETS, COMMITS, SOURCES} & {name for name, _ in top.others}:
-        return files.list()  # a link in place of a log: told of, not followed
-    if not {OFFSETS, COMMITS} & set(top.folders):
-        return files.list()  # too little to be large, or not a checkpoint at all
-    found = [FileInfo(name, SIZE_UNKNOWN) for name in top.files]
-    odd = list(top.others)
-    folders = [OFFSETS, COMMITS]
-    if SOURCES in top.folders:
-        folders += [f"{SOURCES}/{source}" for source in files.level(SOURCES).folders]
-    for folder in folders:
-        level = files.level(folder)
-        found += [FileInfo(f"{folder}/{name}", SIZE_UNKNOWN) for name in level.files]
-        odd += [(f"{folder}/{name}", reason) for name, reason in level.others]
-    return Listing(tuple(found), complete=False, unreadable=tuple(odd))
+    return load_listed(files, list_logs(files), Entries.ALL)
 
 
 def load_listed(
@@ -125,14 +109,14 @@ def load_listed(
     left: int | None = None,
     operators: frozenset[int] = frozenset(),
 ) -> Checkpoint:
-    """`left`: how many requests there may still be; `operators`: of which no file may be listed."""
+    """Load a listed checkpoint; `left`: remaining requests, `operators`: known without files."""
     kind = _kind_of(files, listing.files)
     if kind is Kind.DSTREAMS:
         from floodmark.storage.dstreams import load_dstreams
 
         return load_dstreams(files, listing)
     reading = _Reading(files, listing, left)
-    # A pipe or a link in place of an entry is an entry that cannot be read.
+    # A pipe or a link in place of an entry counts as an unreadable entry.
     there = (*listing.files, *(FileInfo(path, SIZE_UNKNOWN) for path, _ in listing.unreadable))
     offset_ids = batch_ids(there, OFFSETS)
     commit_ids = batch_ids(there, COMMITS)
@@ -146,7 +130,9 @@ def load_listed(
     )
     metadata = reading.parse(METADATA, parse_metadata)
     if metadata is None and not offset_ids and not commit_ids and not _has_logs(listing.files):
-        raise _not_a_checkpoint(files, listing.files, reading.reason(METADATA))
+        from floodmark.storage.not_a_checkpoint import not_a_checkpoint
+
+        raise not_a_checkpoint(files, listing.files, reading.reason(METADATA))
     offsets = reading.parse_log(OFFSETS, offset_ids, parse_offsets)
     initial = _initial_offsets(reading, listing.files, offsets.get(max(offset_ids, default=-1)))
     sound = _with_sound_sources(reading, offsets, initial)
@@ -189,7 +175,7 @@ def _noted_kinds(
     offsets: Mapping[int, OffsetEntry],
     commit_ids: tuple[int, ...],
 ) -> Mapping[str, str]:
-    """What the last start's note says of sources whose offsets look like another kind's."""
+    """Return the kinds in the last start's note, for sources whose offsets fit several kinds."""
     entry = offsets.get(max(offsets, default=-1))
     if entry is None or not any(file.path.startswith(f"{STARTS}/") for file in listed):
         return {}
@@ -216,47 +202,9 @@ def _kind_of(files: Files, listed: tuple[FileInfo, ...]) -> Kind:
         return Kind.STRUCTURED_STREAMING
     if any(is_dstreams_checkpoint(file.path) for file in listed):
         return Kind.DSTREAMS
-    raise _not_a_checkpoint(files, listed)
+    from floodmark.storage.not_a_checkpoint import not_a_checkpoint
 
-
-def _not_a_checkpoint(
-    files: Files, listed: tuple[FileInfo, ...], broken_metadata: str | None = None
-) -> NotACheckpoint:
-    if broken_metadata:
-        return NotACheckpoint(
-            f"{files.root} has a metadata file that cannot be read, and no batch",
-            f"metadata: {broken_metadata}",
-            "If a query began here, remove the folder and let it start over.",
-        )
-    if not listed:
-        return NotACheckpoint(
-            f"{files.root} is empty: there is no checkpoint in it",
-            "A query that starts here starts over.",
-            "Give the folder that the query has as its checkpointLocation.",
-        )
-    below = sorted(
-        file.path[: -len("/metadata")]
-        for file in listed
-        if file.path.endswith("/metadata") and not file.path.startswith(f"{STATE}/")
-    )
-    if below:
-        return NotACheckpoint(
-            f"{files.root} is not a checkpoint, but holds some",
-            f"For example {files.root.rstrip('/')}/{below[0]}.",
-            f"List them all with: floodmark scan {shlex.quote(files.root)}",
-        )
-    whole, _, part = files.root.rstrip("/").rpartition("/")
-    if whole and part in (OFFSETS, COMMITS, SOURCES, STATE, NOTES):
-        return NotACheckpoint(
-            f"{files.root} is not a checkpoint",
-            f"It looks like the {part} folder of one.",
-            f"Give the whole of it: {whole}",
-        )
-    return NotACheckpoint(
-        f"{files.root} is not a checkpoint",
-        "It has neither a metadata file nor an offsets or commits folder.",
-        "Give the folder that the query has as its checkpointLocation.",
-    )
+    raise not_a_checkpoint(files, listed)
 
 
 def _wanted(
@@ -268,7 +216,7 @@ def _wanted(
 ) -> set[int]:
     everything = set(offset_ids) | set(commit_ids)
     if entries is Entries.ALL or (
-        # Where a read costs nothing, a damaged entry is worth finding at once.
+        # Where a read costs nothing, find damaged entries at once.
         not files.reads_cost and len(everything) <= _CHECKED_WHERE_FREE
     ):
         return everything
@@ -278,9 +226,9 @@ def _wanted(
 def _operator_paths(
     files: tuple[FileInfo, ...], batch: int | None, unlisted: frozenset[int]
 ) -> dict[int, str]:
-    """Where each operator describes itself; `unlisted` ones at the place that most have."""
+    """Return the path of each operator's description; `unlisted` ones have the usual path."""
     state = [file for file in files if file.path.startswith(f"{STATE}/")]
-    described = [file for file in state if "/_metadata/" in file.path]
+    described = [file for file in state if f"/{OPERATOR_METADATA}/" in file.path]
     operators = {batch_id(file.path.split("/", 2)[1]) for file in described}
     paths = {
         operator: operator_metadata_paths(described, operator, batch)
@@ -288,14 +236,16 @@ def _operator_paths(
         if operator is not None
     }
     known = {operator: found[0] for operator, found in paths.items() if found}
-    guessed = {operator: f"{STATE}/{operator}/_metadata/metadata" for operator in unlisted}
+    guessed = {
+        operator: f"{STATE}/{operator}/{OPERATOR_METADATA}/metadata" for operator in unlisted
+    }
     return dict(sorted({**guessed, **known}.items()))
 
 
 def _keyed(reading: _Reading, listing: Listing) -> frozenset[int]:
-    """Of the operators with files in partition 0 alone, those whose schema has keys.
+    """Return the operators with files only in partition 0 whose schema has keys.
 
-    A limit has one partition; a grouping that has lost the others looks the same by its names.
+    A limit has one partition; a grouping that has lost the others has the same names.
     """
     alone: dict[str, list[str]] = {}
     several = set()
@@ -305,8 +255,8 @@ def _keyed(reading: _Reading, listing: Listing) -> frozenset[int]:
         operator, _, rest = file.path[len(STATE) + 1 :].partition("/")
         if operator in several:
             continue
-        if rest.startswith(("0/", "_stateSchema/")):
-            if "/_metadata/schema" in rest or rest.startswith("_stateSchema/"):
+        if rest.startswith(("0/", f"{STATE_SCHEMA}/")):
+            if f"/{OPERATOR_METADATA}/schema" in rest or rest.startswith(f"{STATE_SCHEMA}/"):
                 alone.setdefault(operator, []).append(file.path)
         elif not rest.startswith("_"):
             several.add(operator)
@@ -326,7 +276,7 @@ def _keyed(reading: _Reading, listing: Listing) -> frozenset[int]:
 def _has_keys(schema: bytes | None) -> bool:
     from floodmark.state.shapes.schema import parse_schema
 
-    # A schema that cannot be read is the doctor's to tell of.
+    # The doctor reports a schema that cannot be read.
     with suppress(MalformedFile, ValueError):
         return schema is not None and parse_schema(schema).has_keys
     return False
@@ -335,7 +285,7 @@ def _has_keys(schema: bytes | None) -> bool:
 def _initial_offsets(
     reading: _Reading, files: tuple[FileInfo, ...], entry: OffsetEntry | None
 ) -> Mapping[str, bytes]:
-    """`sources/<id>/0` where the offset does not tell its kind: a number, none, Python's JSON,
+    """Read `sources/<id>/0` where the offset does not show its kind: a number, none, Python's JSON,
     Kafka's form.
     """
     there = {file.path for file in files if file.path.startswith(SOURCES + "/")}
@@ -346,7 +296,8 @@ def _initial_offsets(
             text is None
             or text.lstrip("-").isdecimal()
             or ": " in text
-            # Event Hubs has Kafka's form; where requests are counted, both are said to be possible.
+            # Event Hubs has Kafka's form; where requests are limited, both kinds are reported as
+            # possible.
             or (reading.is_free and _TOPICS.match(text))
         )
         and (path := f"{SOURCES}/{source}/0") in there
@@ -360,9 +311,9 @@ def _initial_offsets(
 def _with_sound_sources(
     reading: _Reading, offsets: Mapping[int, OffsetEntry], initial: Mapping[str, bytes]
 ) -> Mapping[int, OffsetEntry]:
-    """Without the entries whose offset text is damaged inside its brackets.
+    """Remove the entries whose offset text is damaged inside its brackets.
 
-    Of very many entries only the newest is looked at: it is the one that matters.
+    Of very many entries only the newest is checked: it is the one that matters.
     """
     checked = offsets if len(offsets) <= _CHECKED_WHERE_FREE else [max(offsets)]
     damaged = set()
@@ -379,7 +330,7 @@ def _with_sound_sources(
 
 
 class _Reading:
-    """What has been read so far, and what went wrong on the way."""
+    """Collects what has been read so far, and what went wrong."""
 
     def __init__(self, files: Files, listing: Listing, left: int | None) -> None:
         self._files = files
@@ -397,11 +348,11 @@ class _Reading:
 
     @property
     def is_free(self) -> bool:
-        """True where nobody counts the requests."""
+        """Whether nobody counts the requests."""
         return self._left is None
 
     def fetch(self, paths: Iterable[str], if_it_may: Iterable[str] = ()) -> None:
-        """Reads all of `paths`, and of the others as many as there may be requests."""
+        """Read all of `paths`, and as many of the others as requests remain."""
         wanted = [path for path in paths if path not in self._failed]
         others = [path for path in if_it_may if path not in self._failed]
         if self._left is not None:
@@ -412,8 +363,8 @@ class _Reading:
         self._read.update(self._files.read_many(map(RelativePath, [*wanted, *others])))
 
     def acting_note(self, listed: tuple[FileInfo, ...], committed: int | None) -> dict[str, Any]:
-        """The note of the start that committed last; empty where none is, or none may be read."""
-        from floodmark.storage.start_notes import acting_note, listed_numbers
+        """Return the note of the start that committed last; empty if none is there or readable."""
+        from floodmark.storage.last_start import acting_note, listed_numbers
 
         numbers = listed_numbers(listed)
         if self._left is not None:
@@ -432,7 +383,7 @@ class _Reading:
     def data(self, path: str) -> bytes | None:
         found = self._read.get(path)
         if isinstance(found, FileGone) and self._listed is not None and path not in self._listed:
-            self._not_read.append(path)  # it was looked for by a name that it may not have
+            self._not_read.append(path)  # its name was a guess
         elif isinstance(found, FileGone):
             self._failed[path] = (
                 "gone between listing and reading: a running query removes old entries"

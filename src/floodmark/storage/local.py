@@ -1,4 +1,4 @@
-"""Local disk, by the operating system's own calls.
+"""Reads and writes the local disk with the operating system's own calls.
 
 fsspec could do it too, but importing it takes longer than reading a checkpoint.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from floodmark.storage.beside import Beside
     from floodmark.storage.modes import Modes
 
-# Nearly every file of a log fits into the first read, so its size need not be asked.
+# Nearly every log file fits into the first read, so its size is not needed.
 _CHUNK = 1 << 16
 _DEEPEST = 100
 _Failures = list[tuple[str, str]]
@@ -40,12 +40,12 @@ _Failures = list[tuple[str, str]]
 class LocalFiles:
     root: str
     folder: str
-    """The folder that the user named. It may be a link; nothing below it is followed if it is."""
+    """The folder that the user named; it may be a link, but nothing below it may be one."""
     reads_cost: bool = False
     within: str = ""
-    """The part of the root that lies below `folder`."""
+    """The part of the root that is below `folder`."""
     modes: Modes | None = None
-    """Of what is written; None: as what is there."""
+    """The modes of new files; None: as in the folder."""
 
     def list(self, folder: str = "", most: int | None = None) -> Listing:
         failed: _Failures = []
@@ -86,7 +86,7 @@ class LocalFiles:
             return self._read(descent, path)
 
     def read_many(self, paths: Iterable[RelativePath]) -> dict[str, bytes | FloodmarkError]:
-        # A disk's small reads gain nothing from threads that share one interpreter lock.
+        # Threads that share one interpreter lock do not speed up a disk's small reads.
         found: dict[str, bytes | FloodmarkError] = {}
         held = Held()
         with self.descent() as descent:
@@ -98,7 +98,7 @@ class LocalFiles:
         return found
 
     def _read(self, descent: Descent, path: RelativePath) -> bytes:
-        # os.read needs a third of the time of open().read() on the small files of a log.
+        # os.read takes a third of the time of open().read() for the small files of a log.
         path = RelativePath(path)
         try:
             descriptor = descent.file(self.inner(path))
@@ -107,7 +107,7 @@ class LocalFiles:
                 if len(data) == _CHUNK:
                     check_size(path, os.fstat(descriptor).st_size)
                     os.lseek(descriptor, 0, os.SEEK_SET)
-                    # It asks for the size first: a large file is not put together from pieces.
+                    # Ask for the size first, so that a large file is not joined from pieces.
                     data = FileIO(descriptor, closefd=False).readall()
             finally:
                 os.close(descriptor)
@@ -118,7 +118,7 @@ class LocalFiles:
         return data
 
     def opened(self, descent: Descent, path: str) -> int:
-        """A file's descriptor, for the caller to close."""
+        """Open a file; the caller closes the descriptor."""
         try:
             return descent.file(self.inner(path))
         except FileNotFoundError:
@@ -127,7 +127,7 @@ class LocalFiles:
             raise unreadable(path, error) from None
 
     def write(self, path: RelativePath, data: bytes, mode: int | None = None) -> None:
-        """`mode`: of a file that is restored; else it is as the file before it, or its folder."""
+        """Write a file; `mode` is for a restored file, else the old file or the folder decides."""
         with self.beside(path, mode) as beside:
             beside.fill(data)
             beside.replace()
@@ -145,7 +145,7 @@ class LocalFiles:
 
     @contextlib.contextmanager
     def beside(self, path: RelativePath, mode: int | None = None) -> Iterator[Beside]:
-        """A temporary file beside the path, which is gone or in its place afterwards."""
+        """Yield a temporary file beside the path, which then replaces the path or is removed."""
         from floodmark.storage.beside import Beside
         from floodmark.storage.modes import PRIVATE, own
 
@@ -162,7 +162,7 @@ class LocalFiles:
                 beside.close()
 
     def append_to(self, path: RelativePath) -> int:
-        """A file open for appending, which is made where it is missing; the caller closes it."""
+        """Open a file for appending, and make it if it is missing; the caller closes it."""
         from floodmark.storage.beside import opened_to_append
 
         path = RelativePath(path)
@@ -182,12 +182,12 @@ class LocalFiles:
         return replace(self, root=f"{self.root.rstrip('/')}/{folder}", within=within)
 
     def path_of(self, relative: str) -> str:
-        """On this machine's disk. What opens it by this name follows links: see `plain_path`."""
+        """Return a path on this machine's disk; opening it follows links: see `plain_path`."""
         inner = self.inner(folder_path(relative))
         return f"{self.folder}/{inner}" if inner else self.folder
 
     def plain_path(self, path: RelativePath) -> str | None:
-        """As `path_of`, of a regular file that is reached without a link; None: it is not one."""
+        """Return the path of a regular file that is reached without a link; None: it is not one."""
         with self.descent() as descent:
             try:
                 os.close(descent.file(self.inner(RelativePath(path))))
@@ -196,7 +196,7 @@ class LocalFiles:
         return self.path_of(path)
 
     def folder_stamps(self, *folders: str) -> tuple[int | None, ...]:
-        """A number for each folder that changes when a name comes or goes; None: not there."""
+        """Return a number for each folder that changes with its names; None: it does not exist."""
         with self.descent() as descent:
             return tuple(self._folder_stamp(descent, folder) for folder in folders)
 
@@ -209,7 +209,7 @@ class LocalFiles:
             raise unreadable(self.root, error) from None
 
     def file_info(self, path: RelativePath) -> FileInfo | None:
-        """One file, as a listing shows it; None: it is not there, or no file."""
+        """Return one file as a listing shows it; None: it does not exist, or is no file."""
         with self.descent() as descent:
             try:
                 descriptor = descent.file(self.inner(RelativePath(path)))
@@ -222,7 +222,7 @@ class LocalFiles:
             os.close(descriptor)
 
     def tail(self, path: RelativePath, most: int) -> bytes:
-        """The last bytes of a file that may be large."""
+        """Return the last bytes of a file that may be large."""
         with self.descent() as descent:
             try:
                 descriptor = descent.file(self.inner(RelativePath(path)))
@@ -235,7 +235,7 @@ class LocalFiles:
             return file.read(most)
 
     def mode_of(self, path: str = "") -> int | None:
-        """Who may read a file, or the folder itself, as the mode of a copy; None: not there."""
+        """Return the mode of a file or of the folder, for a copy; None: it does not exist."""
         from floodmark.storage.modes import taken_over
 
         with self.descent() as descent:
@@ -254,7 +254,7 @@ class LocalFiles:
         return replace(self, modes=modes)
 
     def own_modes(self) -> Modes | None:
-        """The modes of what is here, for a copy of it; None: nothing is here yet."""
+        """Return the modes of the content, for a copy of it; None: there is no content yet."""
         from floodmark.storage.modes import Modes
 
         folder = self.mode_of()
@@ -264,11 +264,11 @@ class LocalFiles:
         return Modes(folder & 0o666 & (0o666 if file is None else file), folder)
 
     def inner(self, path: str) -> str:
-        """The path from the folder that a descent begins at."""
+        """Return the path from the folder at which a descent begins."""
         return f"{self.within}/{path}" if self.within and path else path or self.within
 
     def descent(self, to_write: str | None = None) -> Descent:
-        """Opens what lies below. The folders of `to_write` are made where they are missing."""
+        """Open what is below; make the missing folders of `to_write`."""
         if to_write is None:
             return Descent(self.folder)
         from floodmark.storage.beside import make_folder, make_place
@@ -295,7 +295,7 @@ def _level(entries: Iterable[os.DirEntry[str]]) -> Folder:
 
 
 def _walk(relative: str, folder: int, failed: _Failures) -> Iterator[FileInfo]:
-    """Every file below an open folder. Each level that the walk is in keeps its folder open."""
+    """Yield every file below an open folder; each level of the walk keeps its folder open."""
     levels = [(relative, folder, _entries(folder))]
     try:
         while levels:
@@ -322,14 +322,14 @@ def _walk(relative: str, folder: int, failed: _Failures) -> Iterator[FileInfo]:
 
 
 def _entries(folder: int) -> list[os.DirEntry[str]]:
-    """What is in a folder, the first of it last."""
+    """Return the entries of a folder, the first one last."""
     return list(os.scandir(folder))[::-1]
 
 
 def _file(path: str, entry: os.DirEntry[str], failed: _Failures) -> FileInfo | None:
     try:
         found = entry.stat(follow_symlinks=False)
-    except OSError:  # removed while we walked
+    except OSError:  # removed during the walk
         return None
     why = not_a_file(found.st_mode)
     if why is None:
@@ -345,7 +345,7 @@ def _open_below(path: str, name: str, parent: int, failed: _Failures, depth: int
     try:
         return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
     except OSError as error:
-        if not isinstance(error, FileNotFoundError):  # else removed while we walked
+        if not isinstance(error, FileNotFoundError):  # else removed during the walk
             failed.append((path, error.strerror or str(error)))
         return None
 
@@ -359,7 +359,7 @@ def _kind(entry: os.DirEntry[str]) -> str:
 
 @contextlib.contextmanager
 def refusals(path: str) -> Iterator[None]:
-    """What the operating system says against a change comes out as ours."""
+    """Turn the operating system's errors against a change into errors of floodmark."""
     try:
         yield
     except OSError as error:

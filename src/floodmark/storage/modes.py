@@ -1,8 +1,8 @@
-"""Who may read what is written on a local disk: never more people than could read its source.
+"""Sets who may read new files on a local disk: never more people than could read the source.
 
-What is the tool's own (a checkpoint's `_floodmark`, repositories, plans, exports) is its user's
-alone. A copy has the modes of what it is a copy of, a replaced file those of the file before it,
-and a new file those of the folder that it lies in.
+The tool's own files (a checkpoint's `_floodmark`, repositories, plans, exports) can be read only by
+its user. A copy has the modes of its source, a replaced file those of the file before it, and a
+new file those of its folder.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from floodmark.checkpoint.layout import NOTES
 
-# Neither setuid nor setgid, nor writable for everybody, whatever a stranger's file says.
+# Never setuid, setgid or writable for everybody, whatever a stranger's file says.
 _TAKEN_OVER = 0o775
 
 
@@ -27,23 +27,23 @@ PRIVATE = Modes(0o600, 0o700)
 
 
 def own(path: str) -> bool:
-    """True for the tool's own files in a checkpoint."""
+    """Whether a file in a checkpoint is the tool's own."""
     return path == NOTES or path.startswith(f"{NOTES}/")
 
 
 def taken_over(mode: int) -> int:
-    """The mode of a copy, by that of its source."""
+    """Return the mode of a copy, from the mode of its source."""
     return stat.S_IMODE(mode) & _TAKEN_OVER
 
 
 def set_mode(descriptor: int, mode: int) -> None:
-    """Sets exactly this mode; a folder's group that is handed down stays so."""
+    """Set exactly this mode; a folder's inherited group stays."""
     now = os.fstat(descriptor).st_mode
     os.fchmod(descriptor, mode | (now & stat.S_ISGID if stat.S_ISDIR(now) else 0))
 
 
 def give_to_owner(descriptor: int, folder: int) -> None:
-    """What root writes into somebody's folder is that user's: their query has to read it."""
+    """Give a file that root writes to the folder's owner, whose query has to read it."""
     if os.geteuid() != 0:
         return
     owner, mine = os.fstat(folder), os.fstat(descriptor)
@@ -52,5 +52,5 @@ def give_to_owner(descriptor: int, folder: int) -> None:
 
 
 def open_private(path: str, flags: int) -> int:
-    """An opener for open(): a new file is its user's alone."""
+    """Open a file for open(): only its user can read a new file."""
     return os.open(path, flags, PRIVATE.file)

@@ -12,7 +12,7 @@ from floodmark.storage.files import Files, Folder, Listing, plain_path
 
 
 class Overlay:
-    """`WritableFiles` whose changes go nowhere. Everything else is as it lies there."""
+    """Accepts changes as `WritableFiles`, but keeps them; other content is the folder's."""
 
     def __init__(self, files: Files, root: str | None = None) -> None:
         self._files = files
@@ -21,7 +21,7 @@ class Overlay:
         self.written: dict[str, bytes] = {}
         self.removed: set[str] = set()
         self.not_given: list[CannotRead] = []
-        """What storage has not given of what lies there, and may give when it is asked again."""
+        """Files that the storage did not give, but may give when it is asked again."""
 
     def list(self, folder: str = "", most: int | None = None) -> Listing:
         below = self._files.list(folder, most)

@@ -1,4 +1,4 @@
-"""`spark-pipeline.yml`: what a declarative pipeline is called, and where it keeps its storage."""
+"""Reads `spark-pipeline.yml`: the name of a declarative pipeline, and its storage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from floodmark.errors import CannotRead, MalformedFile, WrongUse
 _LARGEST = 1 << 20
 _LARGEST_DEFINITION = 1 << 24
 _MAGIC = re.compile(r"[*?\[]")
-_GIVE = "Give the spark-pipeline.yml that `spark-pipelines run` takes."
+_GIVE = "Give the spark-pipeline.yml for `spark-pipelines run`."
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class PipelineSpec:
     database: str | None = None
     configuration: Mapping[str, str] = field(default_factory=dict)
     includes: tuple[str, ...] = ()
-    """Its definitions, from the specification's folder on: files, and folders with `/**`."""
+    """The pipeline's definitions, relative to the specification: files, and folders with `/**`."""
 
     @property
     def folder(self) -> Path:
-        """Where its definitions lie. A link to the specification stands in a folder of its own."""
+        """Return the definitions' folder; a link to the specification has its own folder."""
         return self.path.parent.resolve()
 
 
@@ -45,13 +45,13 @@ def read_pipeline_spec(path: str) -> PipelineSpec:
     except OSError as error:
         raise CannotRead(f"{path}: {error.strerror}", do="Check the path.") from None
     if len(data) > _LARGEST:
-        raise MalformedFile(f"{path}: larger than a megabyte, so no specification of a pipeline")
+        raise MalformedFile(f"{path}: larger than a megabyte, so not a pipeline's specification")
     value = _parsed(path, data)
     name, storage = value.get("name"), value.get("storage")
     if not isinstance(name, str) or not isinstance(storage, str):
         missing = "name" if not isinstance(name, str) else "storage"
         raise MalformedFile(
-            f"{path}: no specification of a pipeline, it has no {missing}", do=_GIVE
+            f"{path}: not a pipeline's specification, it has no {missing}", do=_GIVE
         )
     return PipelineSpec(
         Path(path),
@@ -65,12 +65,12 @@ def read_pipeline_spec(path: str) -> PipelineSpec:
 
 
 def definition_files(spec: PipelineSpec) -> list[Path]:
-    """Its definitions, in Python and in SQL, in the order in which the runner reads them."""
+    """Return the definitions, in Python and in SQL, in the order in which the runner reads them."""
     root = spec.folder
     found: list[Path] = []
     for include in spec.includes:
         pattern = f"{include}/*" if include.endswith("/**") else include
-        try:  # Python 3.10 and 3.11 have errors of their own for `.`
+        try:  # Python 3.10 and 3.11 raise other errors for `.`
             found += [one for one in sorted(root.glob(pattern)) if one.is_file()]
         except (OSError, ValueError, IndexError, AttributeError) as error:
             raise MalformedFile(f"{spec.path}: {include!r} cannot be looked for: {error}") from None
@@ -85,7 +85,7 @@ def definition_files(spec: PipelineSpec) -> list[Path]:
 
 
 def _refuse_elsewhere(spec: PipelineSpec, file: Path, root: Path) -> None:
-    """Whoever wrote the specification may have put a link where its definitions lie."""
+    """Refuse a link among the definitions, as a stranger may have written the specification."""
     there = file.resolve()
     if not there.is_relative_to(root):
         raise MalformedFile(
@@ -135,7 +135,7 @@ def _includes(path: str, value: object) -> tuple[str, ...]:
 
 
 def _why(error: Exception) -> str:
-    """YAML's own words, with the line that they are about."""
+    """Return YAML's own words, with the line that they are about."""
     mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
     if mark is not None and problem:
         return f"Line {mark.line + 1}: {shorten(str(problem))}."

@@ -1,4 +1,4 @@
-"""Everything that fsspec reaches: S3, HDFS, Azure, Google, memory."""
+"""Reads everything that fsspec reaches: S3, HDFS, Azure, Google, memory."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from floodmark.checkpoint.relative_path import (
 )
 from floodmark.errors import CannotRead, FileGone, FloodmarkError, WrongUse
 from floodmark.limits import Held, check_size
+from floodmark.storage import webhdfs
 from floodmark.storage.complaints import is_no_bucket, no_bucket
 from floodmark.storage.files import Folder, Listing, first_line, is_a_file, unreadable
 
-# Hadoop's names for storages that fsspec calls otherwise.
+# Hadoop's names for storages that have another name in fsspec.
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "wasbs": "abfs", "wasb": "abfs"}
-# What to install for a scheme; what is not here, fsspec's own error names.
+# The package to install for a scheme; fsspec's own error names the others.
 _DRIVERS = {
     **dict.fromkeys(("s3", "s3a", "s3n"), "'floodmark[s3]'"),
     **dict.fromkeys(("webhdfs", "swebhdfs"), "'floodmark[hdfs]'"),
@@ -41,8 +42,8 @@ _FLAT = {"s3", "abfs", "gs"}
 _UNKNOWN = "Protocol not known"
 _AT_ONCE = 16
 _LARGE = 1 << 20
-# Of botocore, below s3fs' own. With the defaults of both, one read of a store that drops every
-# connection is tried 250 times, for three minutes, before anybody is told.
+# Timeouts of botocore, below s3fs' own. With the defaults of both, one read of a store that
+# drops every connection is tried 250 times, for three minutes, before the user sees an error.
 _RETRIES: dict[str, Any] = {"total_max_attempts": 3, "mode": "standard"}
 _Result = TypeVar("_Result")
 
@@ -54,7 +55,7 @@ class RemoteFiles:
     folder: str
     reads_cost: bool = True
     large: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
-    """Sizes that a listing has shown, of what is large: a read need not ask for them."""
+    """Sizes of large files from a listing, so that a read need not ask for them."""
 
     @staticmethod
     def open(location: str, options: dict[str, Any]) -> RemoteFiles:
@@ -63,7 +64,8 @@ class RemoteFiles:
         # A cached listing would show a running query as it was, not as it is.
         defaults: dict[str, Any] = {"use_listings_cache": False}
         if url.startswith("s3://"):
-            # With more than one, s3fs asks each file's size before it reads it: twice the requests.
+            # With more than one, s3fs asks for each file's size before it reads it: twice the
+            # requests.
             defaults["max_concurrency"] = 1
             defaults["config_kwargs"] = {"retries": _RETRIES, **options.get("config_kwargs", {})}
             options = {key: value for key, value in options.items() if key != "config_kwargs"}
@@ -72,13 +74,13 @@ class RemoteFiles:
         except ImportError as error:
             raise _no_driver(location, scheme, error) from None
         except (ValueError, TypeError) as error:
-            # A scheme that only its driver makes known to fsspec, abfss say.
+            # A scheme that fsspec knows only after its driver is loaded, such as abfss.
             if scheme in _DRIVERS and _UNKNOWN in str(error):
                 raise _no_driver(location, scheme, error) from None
             raise WrongUse(
-                f"{location}: not a place that fsspec opens", str(error), "Check the scheme."
+                f"{location}: not a location that fsspec can open", str(error), "Check the scheme."
             ) from None
-        except Exception as error:  # a driver that looks for its server, or for Java, at once
+        except Exception as error:  # a driver that needs its server, or Java, at once
             raise _not_opened(location, scheme, error) from None
         if url.startswith("s3://"):
             fs.retries = _RETRIES["total_max_attempts"]
@@ -92,7 +94,9 @@ class RemoteFiles:
             found = self._ask(
                 self._shown(folder), lambda: self.fs.find(place, detail=True, **capped)
             )
-        except FileGone:  # a bucket that is not there, say
+        except FileGone:  # for example a bucket that does not exist
+            found = {}
+        if not isinstance(found, dict):  # adlfs gives a list of one name where this is a file
             found = {}
         files, odd = self._listed(place, found)
         if not files and not odd and not folder:
@@ -106,7 +110,7 @@ class RemoteFiles:
     def _listed(
         self, place: str, found: dict[str, dict[str, Any]]
     ) -> tuple[tuple[FileInfo, ...], tuple[tuple[str, str], ...]]:
-        """The files of a listing, and what has names that no file of a checkpoint has."""
+        """Return the files of a listing, and names that no file of a checkpoint has."""
         self._note_sizes(found.items())
         start = len(self.folder) + 1
         listed = [
@@ -120,7 +124,7 @@ class RemoteFiles:
         return files, odd
 
     def page(self, after: str) -> Listing | None:
-        """One request: the files whose names come after a name. Only S3 lists so."""
+        """List with one request the files whose names come after a name; only S3 can do that."""
         if "s3" not in _protocols(self.fs):
             return None
         bucket, key, _ = self.fs.split_path(self.folder)
@@ -177,27 +181,59 @@ class RemoteFiles:
             return error
 
     def write(self, path: RelativePath, data: bytes) -> None:
+        place = self.file_path(path)
+        if self.is_webhdfs:
+            self._ask(path, lambda: webhdfs.write_file(self.fs, place, data))
+            return
         self._make_parent(path)
-        self._ask(path, lambda: self.fs.pipe_file(self.file_path(path), data))
+        try:
+            self._ask(path, lambda: self.fs.pipe_file(place, data))
+        except FileGone:
+            if not self._is_flat:
+                raise
+            raise self._no_bucket() from None
 
     def put(self, path: RelativePath, local: str) -> None:
+        if self.is_webhdfs:
+            self._ask(path, lambda: self._put_on_hdfs(path, local))
+            return
         self._make_parent(path)
         self._ask(path, lambda: self.fs.put_file(local, self.file_path(path)))
 
+    def _put_on_hdfs(self, path: RelativePath, local: str) -> None:
+        with open(local, "rb") as data:
+            webhdfs.write_file(self.fs, self.file_path(path), data)
+
     def create(self, path: RelativePath, data: bytes) -> bool:
         place = self.file_path(path)
+        if self.is_webhdfs:
+            return self._ask(path, lambda: webhdfs.create_file(self.fs, place, data))
         self._make_parent(path)
         try:
             self.fs.pipe_file(place, data, mode="create")
         except Exception as error:
             if isinstance(error, FileExistsError) or _is_taken(error):
                 return False
+            if isinstance(error, FileNotFoundError) and self._is_flat:
+                raise self._no_bucket() from None
             raise unreadable(path, error) from None
         return True
 
+    def _no_bucket(self) -> CannotRead:
+        """Return the error of a failed write: without folders, only the bucket can be missing."""
+        return no_bucket(self.root, self.folder.partition("/")[0])
+
+    @property
+    def is_webhdfs(self) -> bool:
+        return "webhdfs" in _protocols(self.fs)
+
+    @property
+    def _is_flat(self) -> bool:
+        return not _FLAT.isdisjoint(_protocols(self.fs))
+
     def _make_parent(self, path: RelativePath) -> None:
         # Object stores have no folders; HDFS and the memory file system do.
-        if not _FLAT.intersection(_protocols(self.fs)):
+        if not self._is_flat:
             parent = self.file_path(path).rsplit("/", 1)[0]
             self._ask(path, lambda: self.fs.makedirs(parent, exist_ok=True))
 
@@ -219,7 +255,7 @@ class RemoteFiles:
             return None
 
     def _not_there(self) -> CannotRead:
-        """S3 answers for a bucket that is missing as for an empty one, unless it is asked."""
+        """Return the error; S3 answers for a missing bucket as for an empty one, unless asked."""
         if "s3" in _protocols(self.fs):
             bucket = self.fs.split_path(self.folder)[0]
             try:
@@ -234,16 +270,16 @@ class RemoteFiles:
         return f"{self.root}/{relative}" if relative else self.root
 
     def _path(self, relative: str) -> str:
-        """The door: no path of a file gets past it that is not below the root."""
+        """Return a path below the root; no other path gets past this check."""
         relative = folder_path(relative)
         return f"{self.folder}/{relative}" if relative else self.folder
 
     def file_path(self, path: RelativePath) -> str:
-        """The file as its driver names it."""
+        """Return the file's name for its driver."""
         return f"{self.folder}/{RelativePath(path)}"
 
     def _ask(self, place: str, question: Callable[[], _Result]) -> _Result:
-        """Whatever a driver raises comes out as ours."""
+        """Call a driver; turn whatever it raises into an error of floodmark."""
         try:
             return question()
         except FileNotFoundError as error:
@@ -258,9 +294,9 @@ class RemoteFiles:
 
 def _no_driver(location: str, scheme: str, error: Exception) -> CannotRead:
     return CannotRead(
-        f"{location}: nothing installed here reads {scheme}://",
+        f"{location}: no installed package reads {scheme}://",
         str(error),
-        f"Install what reads it: pip install {_DRIVERS[scheme]}"
+        f"Install one: pip install {_DRIVERS[scheme]}"
         if scheme in _DRIVERS
         else "Install the fsspec driver of that storage with pip.",
     )
@@ -271,7 +307,7 @@ def _not_opened(location: str, scheme: str, error: Exception) -> CannotRead:
         return CannotRead(
             f"{location}: the driver for {scheme}:// does not start",
             f"It needs Hadoop's own libraries here: {first_line(error)}.",
-            "Use webhdfs://HOST:9870/PATH, which needs none of them.",
+            "Use webhdfs://HOST:9870/PATH, which does not need them.",
         )
     return unreadable(location, error)
 
@@ -281,9 +317,9 @@ def _protocols(fs: Any) -> tuple[str, ...]:
 
 
 def _is_taken(error: BaseException) -> bool:
-    """S3 answers 412 when If-None-Match finds the object, and 409 while another write goes on.
+    """Whether the object exists: S3 answers 412 for If-None-Match, and 409 during another write.
 
-    Servers word it each their own way.
+    Other servers use other words.
     """
     response: dict[str, Any] = getattr(error.__cause__, "response", None) or {}
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")

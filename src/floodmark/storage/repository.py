@@ -1,12 +1,12 @@
-"""A repository of snapshots: each file once, named by what is in it.
+"""Stores a repository of snapshots: each content once, named by its digest.
 
-    floodmark-backup.json       what the folder is
-    objects/ab/abcd…            a file's content, named by its SHA-256
-    snapshots/<id>.json         which files a checkpoint had, and their contents' names
-    running/<id>                a backup that has not finished; its objects are not swept
+       floodmark-backup.json    what the folder is
+       objects/ab/abcd…         a file's content, named by its SHA-256
+       snapshots/<id>.json      which files a checkpoint had, and their contents' names
+       running/<id>             a backup that has not finished; its objects are not swept
 
-A snapshot appears when its file does, last of all: a backup that dies leaves objects
-that nothing names, and the next retention sweeps them.
+A snapshot's file is written last: a backup that dies leaves objects that no snapshot names, and
+the next retention sweeps them.
 """
 
 from __future__ import annotations
@@ -50,26 +50,34 @@ class Stored:
     sha256: str
     mtime_ms: int | None = None
     mode: int | None = None
-    """Who could read it, where storage has modes."""
+    """The mode of the file when it was stored, if the storage has modes."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
+    """A snapshot of a checkpoint in a backup repository."""
+
     id: str
+    """The name of the snapshot in the repository."""
     made_ms: int
+    """The time when the snapshot was taken."""
     location: str
+    """The checkpoint that it was taken of."""
     query_id: str | None
+    """The id by which sinks know the query."""
     batch: int | None
     """The last committed batch."""
     files: tuple[Stored, ...] = field(repr=False)
+    """Every file, and where its content lies."""
     folder_mode: int | None = None
-    """Who could read the checkpoint's folder, where storage has modes."""
+    """The mode of the checkpoint's folder, if the storage has modes."""
 
     __repr__ = line_text
     _repr_html_ = fields_html
 
     @property
     def bytes(self) -> int:
+        """The size of all files together."""
         return sum(file.size for file in self.files)
 
 
@@ -78,9 +86,9 @@ class Damage:
     snapshot: str
     """The snapshot's id."""
     path: str
-    """The file in it."""
+    """The path of the file in the snapshot."""
     reason: str
-    """What is wrong with its stored content."""
+    """The fault of its stored content."""
 
 
 def object_path(sha256: str) -> RelativePath:
@@ -88,7 +96,7 @@ def object_path(sha256: str) -> RelativePath:
 
 
 def open_repository(files: WritableFiles, create: bool = False) -> None:
-    """Says what is wrong if the place is not a repository; makes it one if it may."""
+    """Check that the location is a repository; make it one if `create` allows it."""
     try:
         value = json.loads(files.read(CONFIG))
     except FileGone:
@@ -99,7 +107,7 @@ def open_repository(files: WritableFiles, create: bool = False) -> None:
                 f"It has no {CONFIG}.",
                 "`floodmark backup CP REPO --execute` makes one.",
             ) from None
-        # A backup that died in its very first write has left a half-written file behind.
+        # A backup that died in its first write has left a half-written file.
         other = [name for name in level.files if not name.startswith(f".{CONFIG}.")]
         if other or level.folders:
             raise WrongUse(
@@ -111,7 +119,7 @@ def open_repository(files: WritableFiles, create: bool = False) -> None:
     except (ValueError, RecursionError):
         raise MalformedFile(
             f"{files.root}/{CONFIG} is not JSON",
-            "It says what the folder is, and was cut short or changed.",
+            "This file says what the folder is; it was cut short or changed.",
             'Write {"floodmark": "backup", "version": 1} into it, if this is a repository.',
         ) from None
     if not isinstance(value, dict) or value.get("version") != VERSION:
@@ -122,7 +130,7 @@ def open_repository(files: WritableFiles, create: bool = False) -> None:
 
 
 def snapshots(files: Files) -> tuple[Snapshot, ...]:
-    """Every snapshot, oldest first."""
+    """Return all snapshots, oldest first."""
     names = [name for name in files.level(SNAPSHOTS).files if _is_snapshot(name)]
     found = files.read_many(RelativePath(f"{SNAPSHOTS}/{name}") for name in names)
     parsed = [_parse(path, data) for path, data in found.items()]
@@ -164,7 +172,7 @@ def _parse(path: str, data: bytes | Exception) -> Snapshot:
         if value["digest"] != _digest(body):
             raise MalformedFile(
                 f"{path}: the snapshot's list does not match its digest",
-                "It was cut short or changed.",
+                "The list was cut short or changed.",
                 "Restore an older one: --snapshot ID.",
             )
         files = tuple(_stored(Stored(**item)) for item in body.pop("files"))
@@ -182,7 +190,7 @@ def _parse(path: str, data: bytes | Exception) -> Snapshot:
 
 
 def _checked(snapshot: Snapshot) -> Snapshot:
-    """A repository may be a stranger's: its texts are texts, and its numbers numbers."""
+    """Check the types of all fields, as a repository may be a stranger's."""
     if not isinstance(snapshot.location, str) or type(snapshot.made_ms) is not int:
         raise TypeError("a field is of another type")
     if not (_is_mode(snapshot.folder_mode) and RelativePath(snapshot.id)):
@@ -218,7 +226,7 @@ def write_snapshot(files: WritableFiles, snapshot: Snapshot) -> None:
 
 
 class RepositoryWriter:
-    """Puts contents into a repository, each once."""
+    """Writes contents to a repository, each once."""
 
     def __init__(self, files: WritableFiles, known: Iterable[Stored]) -> None:
         self._files = files
@@ -229,10 +237,10 @@ class RepositoryWriter:
         }
         self._there: set[str] = {file.sha256 for file in known}
         self.written = 0
-        """Bytes that were new."""
+        """The number of new bytes."""
 
     def earlier(self, path: str, size: int, mtime_ms: int | None) -> Stored | None:
-        """A file that the last snapshot has as it is now: its content need not be read."""
+        """Return an unchanged file of the last snapshot: its content need not be read."""
         return self._unchanged.get((path, size, mtime_ms))
 
     def put(self, path: str, data: bytes, mtime_ms: int | None, mode: int | None = None) -> Stored:
@@ -245,7 +253,7 @@ class RepositoryWriter:
 
 
 def fetch_object(files: Files, name: str, path: str) -> bytes:
-    """The content of an object, checked against its name. `path` is whose content it is."""
+    """Return an object's content, checked against its name; `path` is the file that needs it."""
     try:
         data = files.read(RelativePath(name))
     except FileGone:
@@ -268,7 +276,7 @@ def fetch(files: Files, stored: Stored) -> bytes:
 
 
 def check(files: Files) -> tuple[Damage, ...]:
-    """Reads everything that a snapshot needs; each content once."""
+    """Read everything that a snapshot needs, each content once."""
     wanted: dict[str, tuple[str, Stored]] = {}
     for snapshot in snapshots(files):
         for stored in snapshot.files:
@@ -291,7 +299,7 @@ def retained(
     keep_daily: int | None,
     day_of: Callable[[int], str],
 ) -> set[str]:
-    """The ids that stay: the newest, and the newest of each of the last days."""
+    """Return the ids to keep: the newest ones, and the newest one of each of the last days."""
     newest_first = sorted(all_snapshots, key=lambda s: (s.made_ms, s.id), reverse=True)
     if keep_last is None and keep_daily is None:
         return {snapshot.id for snapshot in newest_first}
@@ -306,12 +314,12 @@ def retained(
 
 
 def sweep(files: WritableFiles, keep: set[str], now_ms: int, mine: str) -> int:
-    """Removes other snapshots, then the contents that none names; gives how many snapshots."""
+    """Remove other snapshots, then contents that no snapshot names; return their number."""
     there = snapshots(files)
     gone = [snapshot for snapshot in there if snapshot.id not in keep]
     files.delete(RelativePath(f"{SNAPSHOTS}/{snapshot.id}.json") for snapshot in gone)
     if _others_run(files, now_ms, mine):
-        return len(gone)  # their contents are not named by a snapshot yet
+        return len(gone)  # another backup's contents are not named by a snapshot yet
     named = {object_path(f.sha256) for s in there if s.id in keep for f in s.files}
     loose = [file.path for file in files.list(OBJECTS).files if file.path not in named]
     files.delete(map(RelativePath, loose))

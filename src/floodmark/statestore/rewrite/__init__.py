@@ -1,1 +1,1 @@
-"""State written again: for other partitions, another provider or other code."""
+"""Rewrites state: for other partitions, another provider or other code."""

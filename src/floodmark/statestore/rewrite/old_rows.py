@@ -1,7 +1,7 @@
-"""The rows of an old state as the new one keeps them, and the new partition of each.
+"""Yields the rows of an old state in the new state's form, with the new partition of each.
 
-Where code has changed, rows are decoded, reshaped and encoded. Where only partitions or the
-provider change, they pass as bytes, and of keys only what says where they belong is decoded.
+If code has changed, rows are decoded, reshaped and encoded. If only partitions or the provider
+change, rows pass as bytes, and only the part of a key that decides its partition is decoded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from floodmark.state.rows.encoding import encode
 from floodmark.state.rows.types import stored
 from floodmark.state.shapes.reshape import Reshaping
 from floodmark.statestore.open import open_state
-from floodmark.statestore.rewrite.stores import (
+from floodmark.statestore.rewrite.operator_stores import (
     StoreToRewrite,
     conversion_of,
     hashes_in,
@@ -38,26 +38,26 @@ if TYPE_CHECKING:
 
 
 class OldRows(Protocol):
-    """What the old state has for one part of the new one."""
+    """The rows of the old state for one part of the new state."""
 
     @property
     def partitions(self) -> tuple[int, ...]: ...
 
     @property
     def moves(self) -> bool:
-        """True where rows go to other partitions; else each stays in its own."""
+        """Whether rows go to other partitions; otherwise each stays in its own."""
 
     def rows(self, partition: int) -> Iterator[Records]:
-        """An old partition's rows."""
+        """Yield the rows of an old partition."""
 
     def placed(self, partition: int) -> Iterator[tuple[Records, Any]]:
-        """The same, with the new partition of each."""
+        """Yield the same rows, with the new partition of each."""
 
 
 OldState = Callable[[Part, int], "OldRows | None"]
-"""A part of the new state and an old batch → the rows that the batch left for it."""
+"""A part of the new state and an old batch → the batch's rows for this part."""
 Moved = Callable[[Part, int], Callable[[int], Iterator[Records]]]
-"""A part and an old batch → a new partition → the rows that have come there."""
+"""A part and an old batch → a new partition → the rows for this partition."""
 
 
 def old_state(target: StateTarget, origin: Files, checkpoint: Checkpoint) -> OldState:
@@ -132,7 +132,9 @@ class ReshapedRows:
 
     @property
     def _keeps_hashes(self) -> bool:
-        """Spark's hash of every key stays what it was: a wider type or another order changes it."""
+        """Whether the hash of every key stays the same: a wider type or another order changes
+        it.
+        """
         assert self.part.recipe is not None
         before, after = (
             [(field.name, stored(field.type)) for field in grouping_of(reading).fields]
@@ -166,7 +168,7 @@ class ReshapedRows:
             yield reshaping.rows(keys, values)
 
     def _stored(self, partition: int) -> Rows:
-        """The rows of a partition as the store keeps them, not as a person sees them."""
+        """Yield the rows of a partition as the store keeps them, not as a person sees them."""
         with self.view.at.open(partition) as opened:
             layout = self.view.layout(opened)
             for records in opened.records():
@@ -175,7 +177,7 @@ class ReshapedRows:
                     yield keys, values
 
     def _require_at_home(self, partition: int, keys: pa.Array) -> None:
-        """A key that only changes its partition must lie where its hash says, or who decides it?"""
+        """Refuse keys that are not where their hash says: then the deciding columns are unknown."""
         grouping, count = grouping_of(self.view.reading), len(self.partitions)
         if grouping.is_keyless or count == 1:
             return
@@ -183,7 +185,7 @@ class ReshapedRows:
             raise misplaced(self.view, partition)
 
     def _homes(self, keys: pa.Array) -> Any:
-        """The partition in which Spark will look for each key."""
+        """Return the partition in which Spark will look for each key."""
         import numpy as np
 
         grouping, count = grouping_of(self.part.reading), self.target.partitions

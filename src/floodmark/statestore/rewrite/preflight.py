@@ -1,6 +1,7 @@
-"""Tries the first rows of each store on this machine's disk, before anything is changed.
+"""Tries the first rows of each store on this machine's disk, before anything changes.
 
-A saved plan may be a stranger's, or of another state: what does not fit is refused here.
+A stranger may have written a saved plan, or it may be for another state: this module refuses what
+does not fit.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from collections.abc import Iterator
 from floodmark.checkpoint.layout import store_folder
 from floodmark.errors import BatchPurged, EditedPlan, NoAnswer
 from floodmark.state.files.records import Records
+from floodmark.statestore.rewrite.new_state import format_of, merged_rows
 from floodmark.statestore.rewrite.old_rows import OldRows, OldState
 from floodmark.statestore.rewrite.target import Part, StateTarget, layout_of
-from floodmark.statestore.rewrite.writing import format_of, merged_rows
 from floodmark.statestore.write import write_store
 from floodmark.storage.files import WritableFiles, open_files
 
@@ -22,7 +23,7 @@ _TRIED_PARTITIONS = 16
 
 
 def require_fits(target: StateTarget, old: OldState) -> None:
-    """Refuses a target that the rows of the old state do not fit."""
+    """Refuse a target that the rows of the old state do not fit."""
     try:
         with tempfile.TemporaryDirectory(prefix="floodmark-trial-") as place:
             for part in target.parts:

@@ -1,7 +1,7 @@
-"""Rows sorted by where they go, kept on disk until each goal takes its own.
+"""Sorts rows by their goals, and keeps them on disk until each goal reads its own.
 
-Every piece of rows is one run, sorted by goal; a goal reads its slice of every run. One
-file, mapped into memory and never read whole, serves any number of goals.
+Every piece of rows is one run, sorted by goal; a goal reads its slice of every run. One file, which
+is mapped into memory and never read whole, serves any number of goals.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Runs:
         self._bounds.append(np.searchsorted(goals[order], np.arange(self._goals + 1)))
 
     def close(self) -> None:
-        """Ends the writing."""
+        """End the writing."""
         self._writer.close()
 
     def rows(self, goal: int) -> Iterator[Records]:
         import pyarrow as pa
 
-        # Never closed by hand: what was read of it may still be held.
+        # The mapping is not closed here, because callers may still hold rows from it.
         with self._path.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             runs = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped)))
@@ -63,7 +63,7 @@ class Runs:
                 if count >= _PIECE:
                     found = _records(held)
                     held, count = [], 0
-                    # Pages that were read would count as this process's memory, all of the state.
+                    # Otherwise all pages that were read would count as this process's memory.
                     if hasattr(mmap, "MADV_DONTNEED"):
                         mapped.madvise(mmap.MADV_DONTNEED)
                     yield found

@@ -1,4 +1,4 @@
-"""The target of a state rewrite: what a new checkpoint keeps of an operator, part by part."""
+"""Describes the target of a state rewrite: what a new checkpoint keeps of an operator."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MOST_PARTITIONS = 1_000_000
 
 @dataclass(frozen=True)
 class Part:
-    """One kind of rows of the new state: a store, or one column family of it."""
+    """One kind of rows in the new state: a store, or one column family of it."""
 
     store: str
-    """The folder below the partition's."""
+    """The folder inside the partition's folder."""
     family: str | None = None
     shape: str = Shape.PAIRS.value
     key_json: str = ""
@@ -29,13 +29,13 @@ class Part:
     key_id: int = 0
     value_id: int = 0
     recipe: Recipe | None = None
-    """None: it starts empty, or its rows are given."""
+    """How to make the rows; None if it starts empty, or if its rows are given."""
     source: str | None = None
-    """What of the old operator is read, by the name that `floodmark state` has for it."""
+    """The part of the old operator to read, by its name in `floodmark state`."""
     given: bool = False
-    """A function of the user's makes the rows."""
+    """Whether a function of the user makes the rows."""
     kept: bool = False
-    """The rows of the whole store pass as they are, every column family of it."""
+    """Whether all rows of the store stay unchanged, in every column family."""
 
     @property
     def name(self) -> str:
@@ -56,15 +56,15 @@ class Part:
 
 @dataclass(frozen=True)
 class StateTarget:
-    """The state of one operator, and where its rows come from."""
+    """The new state of one operator, and the origin of its rows."""
 
     operator: int
     from_operator: int | None
-    """Whose state it is in the old checkpoint."""
+    """The operator in the old checkpoint; None for a new operator."""
     batch: int
-    """The old batch after which the state is taken."""
+    """The old batch whose state is read."""
     version: int
-    """The version that it is in the new checkpoint."""
+    """The version of the state in the new checkpoint."""
     partitions: int
     provider: str
     parts: tuple[Part, ...]
@@ -73,13 +73,13 @@ class StateTarget:
     avro: bool = False
     delimiter: str = ","
     unique_ids: tuple[tuple[str, ...], ...] | None = None
-    """partition → the unique id of each store, where state has them."""
+    """Partition → the unique id of each store, if the state has unique ids."""
     in_flight: int | None = None
-    """The old batch that was planned and not committed, where it has left a whole state."""
+    """The old in-flight batch, if it has left a complete state."""
     zip_version: int = 1
-    """What RocksDB's zips say of themselves: 2 for Spark 4.0 with unique ids."""
+    """The version that RocksDB's zips name: 2 for Spark 4.0 with unique ids."""
     numbers: Mapping[str, int] | None = None
-    """Column family → its number, where rows pass as they are."""
+    """Column family → its number, if rows stay unchanged."""
 
     @property
     def stores(self) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ class StateTarget:
 
     @property
     def keeps_rows(self) -> bool:
-        """No row changes: each is there again, in other files."""
+        """Whether no row changes: every row is also in the new files."""
         return all(part.kept for part in self.parts)
 
     def families(self, store: str) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """Reads the target of a state rewrite from JSON that anybody may have written.
 
-Every field is checked for what it may be; whether the target fits the old state, the first rows
-tell (`preflight.py`).
+Every field is checked for its allowed values. The first rows show whether the target fits the old
+state (`preflight.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from floodmark.checkpoint.layout import JOIN_STORES
 from floodmark.checkpoint.relative_path import is_name, shown
 from floodmark.errors import MalformedFile
-from floodmark.state.files.framing import CODECS
+from floodmark.state.files.compression import CODECS
 from floodmark.state.shapes.operators import Shape
 from floodmark.state.shapes.reshape import KEY, VALUE, Column, Recipe
 from floodmark.statestore.rewrite.target import MOST_PARTITIONS, Part, StateTarget
@@ -53,7 +53,7 @@ def _part(value: Any) -> Part:
     if not part.kept:
         schema = part.reading.schema
         assert schema is not None
-        _ = schema.key, schema.value, schema.encoding  # each raises where it is no schema
+        _ = schema.key, schema.value, schema.encoding  # each raises if it is not a schema
     return part
 
 
@@ -66,7 +66,9 @@ def _column(value: Any) -> Column:
 def _require_whole(target: StateTarget) -> None:
     kept = [part.kept for part in target.parts]
     _need(all(kept) or not any(kept), "some parts keep their rows, and some do not")
-    _need(not any(kept) or target.from_operator is not None, "rows are kept of no operator")
+    _need(
+        not any(kept) or target.from_operator is not None, "rows are kept, but no operator is given"
+    )
     _need(any(kept) or target.numbers is None, "`numbers` is for rows that are kept")
     if target.unique_ids is not None:
         _need(target.provider == ROCKSDB, "only RocksDB's files have unique ids")
@@ -77,7 +79,7 @@ def _require_whole(target: StateTarget) -> None:
 
 
 def _object(value: Any, kind: type[Any], checks: Mapping[str, Check], where: str) -> dict[str, Any]:
-    _need(isinstance(value, dict), f"{where} is no object")
+    _need(isinstance(value, dict), f"{where} is not an object")
     needed = {
         one.name
         for one in fields(kind)
@@ -86,8 +88,8 @@ def _object(value: Any, kind: type[Any], checks: Mapping[str, Check], where: str
     missing = sorted(needed - value.keys())
     _need(not missing, f"{where} has no {', '.join(missing)}")
     for name, given in value.items():
-        _need(name in checks, f"{where} has a field that is not known: {shown(name)}")
-        _need(checks[name](given), f"{where}: `{name}` is not what it may be")
+        _need(name in checks, f"{where} has an unknown field: {shown(name)}")
+        _need(checks[name](given), f"{where}: `{name}` has a value that is not allowed")
     return dict(value)
 
 

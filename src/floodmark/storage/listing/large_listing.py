@@ -1,17 +1,27 @@
-"""Lists a checkpoint of more files than one listing gives, with few requests.
+"""Lists a checkpoint with more files than one listing returns, with few requests.
 
-Names sort, so the logs come before the state, which is the part that can be large: a listing that
-was stopped in the state holds every batch. What tells of an operator lies behind its partitions.
+Names are sorted, so the logs come before the state, which is the part that can be large: a listing
+that stopped in the state has every batch. An operator's description comes after its partitions.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from floodmark.checkpoint.layout import NOTES, SOURCES, STATE, FileInfo, batch_id
+from floodmark.checkpoint.layout import (
+    COMMITS,
+    NOTES,
+    OFFSETS,
+    OPERATOR_METADATA,
+    SIZE_UNKNOWN,
+    SOURCES,
+    STATE,
+    FileInfo,
+    batch_id,
+)
 from floodmark.storage.files import Files, Listing, next_page
 
-# No name of a file sorts after it.
+# No file name sorts after this one.
 LAST = "\U0010ffff"
 
 
@@ -19,19 +29,19 @@ LAST = "\U0010ffff"
 class LargeListing:
     listing: Listing
     operators: frozenset[int]
-    """Those of the state, also where none of their files was listed."""
+    """The operators of the state, also those without a listed file."""
     requests: int
-    """As far as they can be counted."""
+    """The number of requests, as far as they can be counted."""
 
 
 def list_operators(files: Files, listing: Listing, most: int) -> Listing:
-    """A stopped listing with what tells of each operator, however many there are."""
+    """Return a stopped listing with the description of each operator, however many there are."""
     if not _reaches_the_state(listing):
         return files.list()
     found = {file.path: file for file in listing.files}
     for operator in files.level(STATE).folders:
         folder = f"{STATE}/{operator}"
-        for place in (folder, f"{folder}/_metadata"):
+        for place in (folder, f"{folder}/{OPERATOR_METADATA}"):
             if not any(path.startswith(place + "/") for path in found):
                 more = files.list(place, most=most).files
                 found |= {file.path: file for file in more}
@@ -39,10 +49,10 @@ def list_operators(files: Files, listing: Listing, most: int) -> Listing:
 
 
 def list_frugally(files: Files, listing: Listing) -> LargeListing:
-    """A stopped listing that has reached the state, and the numbers of the operators.
+    """Return a stopped listing that has reached the state, and the operators' numbers.
 
-    One request more, and one for each further thousand entries of the logs: which of them is the
-    newest, the order of names does not tell.
+    This needs one more request, and one for each further thousand entries of the logs, as the order
+    of names does not show the newest entry.
     """
     requests = 1
     while not listing.complete and not _reaches_the_state(listing):
@@ -62,10 +72,29 @@ def list_frugally(files: Files, listing: Listing) -> LargeListing:
 
 
 def _where_to_go_on(files: tuple[FileInfo, ...]) -> str:
-    """Behind the last name; what changes have kept is passed over, it is no part of the stream."""
+    """Return the name to continue after; files that changes have kept are skipped."""
     last = max(file.path for file in files)
     return f"{NOTES}/{LAST}" if last.startswith(f"{NOTES}/") else last
 
 
 def _reaches_the_state(listing: Listing) -> bool:
     return any(file.path.startswith((f"{SOURCES}/", f"{STATE}/")) for file in listing.files)
+
+
+def list_logs(files: Files) -> Listing:
+    """The logs and what stands beside them, without the state."""
+    top = files.level()
+    if {OFFSETS, COMMITS, SOURCES} & {name for name, _ in top.others}:
+        return files.list()  # a link in place of a log: told of, not followed
+    if not {OFFSETS, COMMITS} & set(top.folders):
+        return files.list()  # too little to be large, or not a checkpoint at all
+    found = [FileInfo(name, SIZE_UNKNOWN) for name in top.files]
+    odd = list(top.others)
+    folders = [OFFSETS, COMMITS]
+    if SOURCES in top.folders:
+        folders += [f"{SOURCES}/{source}" for source in files.level(SOURCES).folders]
+    for folder in folders:
+        level = files.level(folder)
+        found += [FileInfo(f"{folder}/{name}", SIZE_UNKNOWN) for name in level.files]
+        odd += [(f"{folder}/{name}", reason) for name, reason in level.others]
+    return Listing(tuple(found), complete=False, unreadable=tuple(odd))

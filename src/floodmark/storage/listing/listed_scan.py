@@ -1,7 +1,7 @@
-"""Finds checkpoints by listings of very many files at once, instead of one request a folder.
+"""Finds checkpoints with listings of very many files, instead of one request for each folder.
 
-S3 lists a thousand names at a time, in order, from any name on. So a page shows dozens of small
-checkpoints; what a large one holds in its state is passed over, as are folders with no checkpoints.
+S3 lists a thousand names at a time, in order, from any name on. So one page shows dozens of small
+checkpoints. The state of large checkpoints and folders without checkpoints are skipped.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from floodmark.storage.listing.large_listing import LAST
 from floodmark.storage.listing.scan import looks_like_checkpoint
 
 _LOGS = (OFFSETS, COMMITS)
-# A folder with so many names and no sign of a checkpoint is looked at level by level.
+# A folder with this many names and no sign of a checkpoint is read level by level.
 _DOUBTED = 5000
 
 
 @dataclass(frozen=True)
 class ListedFiles:
-    """A place whose files are known already: its first listing costs nothing."""
+    """A location whose files are already known: its first listing costs nothing."""
 
     files: Files
     listing: Listing
@@ -66,11 +66,11 @@ class ListedFiles:
 class Found:
     folder: str
     listing: Listing | None
-    """Of a checkpoint; None where the folder must be looked at by itself to tell what it is."""
+    """A checkpoint's listing; None where the folder itself must be read to know what it is."""
 
 
 class _Gathered:
-    """The folder whose names are coming in: a checkpoint, perhaps."""
+    """Collects the names of a folder that may be a checkpoint."""
 
     def __init__(self, folder: str, whole: bool) -> None:
         self.folder = folder
@@ -78,7 +78,7 @@ class _Gathered:
         self._files: list[FileInfo] = []
         self._folders: set[str] = set()
         self._names: set[str] = set()
-        # Names that came before the first which told what the folder is were not kept.
+        # Names before the first one that showed what the folder is were not kept.
         self._whole = whole
         self._complete = True
 
@@ -100,7 +100,7 @@ class _Gathered:
         return len(self._files) > _DOUBTED and not self._is_checkpoint
 
     def pass_over(self, path: str) -> str | None:
-        """The name behind the state or the sources, where a page has ended in them."""
+        """Return the name after the state or the sources, where a page has ended inside them."""
         part = path[self._start :].partition("/")[0]
         if part not in (STATE, SOURCES, NOTES) or not self._is_checkpoint:
             return None
@@ -113,9 +113,9 @@ class _Gathered:
 
 
 def list_found(files: Files, first: Listing, passed_over: tuple[str, ...]) -> Iterator[Found]:
-    """The folders that look like checkpoints, in the order of their names.
+    """Yield folders that look like checkpoints, in the order of their names.
 
-    `first` is the first page; `passed_over` begin the names of folders with no checkpoints.
+    `first` is the first page; `passed_over` are beginnings of names without checkpoints.
     """
     page: Listing | None = first
     gathered: _Gathered | None = None
@@ -148,7 +148,7 @@ def list_found(files: Files, first: Listing, passed_over: tuple[str, ...]) -> It
 
 
 def _opened_by(path: str, passed_over: tuple[str, ...]) -> str | None:
-    """The folder that a name shows to be a checkpoint, perhaps; the highest one."""
+    """Return the highest folder that a name shows to be a possible checkpoint."""
     parts = path.split("/")
     for at, part in enumerate(parts[:-1]):
         if part == FLOW_CHECKPOINTS:

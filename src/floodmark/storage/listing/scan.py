@@ -1,4 +1,4 @@
-"""Finds every checkpoint below a root, by its shape."""
+"""Finds every checkpoint below a root, by its files."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from floodmark.checkpoint.layout import (
 from floodmark.checkpoint.places.flow import flow_place
 from floodmark.checkpoint.relative_path import RelativePath
 from floodmark.checkpoint.views.inspection import ScanEntry, scan_entry
+from floodmark.connectors.delta.offset import TABLE_LOG
 from floodmark.connectors.files.file_log import SINK_LOG
 from floodmark.errors import CannotRead, FloodmarkError
 from floodmark.storage.files import Files, Folder, next_page
 from floodmark.storage.load import load
 
 _AT_ONCE = 16
-# What changes have kept looks like a checkpoint, and is none of its own.
-_PASSED_OVER = (".", "_delta_log", SINK_LOG, NOTES)
+# Files that changes have kept look like a checkpoint, but are none.
+_PASSED_OVER = (".", TABLE_LOG, SINK_LOG, NOTES)
 
 
 def looks_like_checkpoint(level: Folder) -> bool:
-    """Both logs, one beside something else that only checkpoints have, or a DStreams file."""
+    """Whether a folder has both logs, or one and another sign, or a DStreams file."""
     logs = {OFFSETS, COMMITS} & set(level.folders)
     beside = {METADATA} & set(level.files) or {SOURCES, STATE, NOTES} & set(level.folders)
     return (
@@ -43,9 +44,9 @@ def looks_like_checkpoint(level: Folder) -> bool:
 def find_checkpoints(
     files: Files, pass_over: Callable[[str, str], None] = lambda *_: None
 ) -> Iterator[Files]:
-    """Breadth first; a checkpoint's own folders are not looked into.
+    """Yield checkpoints, breadth first; a checkpoint's own folders are not searched.
 
-    `pass_over` hears of links and of odd names: (path, what it is). They are not followed.
+    `pass_over` gets links and odd names as (path, kind). They are not followed.
     """
     waiting = deque([""])
     while waiting:
@@ -53,7 +54,7 @@ def find_checkpoints(
         try:
             level = files.level(folder)
         except CannotRead:
-            # What lies below is not known: reading it as a checkpoint says what is wrong.
+            # The content below is unknown: reading it as a checkpoint reports what is wrong.
             yield files.below(RelativePath(folder)) if folder else files
             continue
         if looks_like_checkpoint(level) or _is_empty_flow(files, folder, level):
@@ -69,19 +70,19 @@ def find_checkpoints(
 
 
 def _is_empty_flow(files: Files, folder: str, level: Folder) -> bool:
-    """What a full refresh of a declarative pipeline leaves: the flow starts in it, from nothing."""
+    """Whether this is the empty folder that a full refresh of a declarative pipeline leaves."""
     has_nothing = not level.folders and not level.files
     return has_nothing and flow_place(f"{files.root}/{folder}") is not None
 
 
 def scan(files: Files, look: Callable[[Files], ScanEntry] | None = None) -> Iterator[ScanEntry]:
-    """What each checkpoint is, as it becomes known; an unreadable one is said, not hidden.
+    """Yield a summary of each checkpoint as it is found, also of unreadable ones.
 
-    `look` says what one checkpoint is; it runs in threads where reads cost.
+    `look` makes a checkpoint's summary; it runs in threads where reads cost.
     """
     look = look or _glimpse
-    # Loading is waiting on a network; on a local disk the lock that Python's threads
-    # share makes one thread the fastest number.
+    # Loading means waiting for a network; on a local disk, Python's lock makes one
+    # thread the fastest.
     workers = _AT_ONCE if files.reads_cost else 1
     with ThreadPoolExecutor(workers) as pool:
         running: set[Future[ScanEntry]] = set()
@@ -95,9 +96,9 @@ def scan(files: Files, look: Callable[[Files], ScanEntry] | None = None) -> Iter
 
 
 def _found(files: Files) -> Iterator[Files]:
-    """The checkpoints below a place, with their listings where many came with one request."""
+    """Yield the checkpoints below a location, with listings if one request gave many."""
     first = next_page(files, "")
-    # A flow's checkpoint may be an empty folder, which no listing of files shows.
+    # A flow's checkpoint may be an empty folder, which a listing of files does not show.
     if first is None or FLOW_CHECKPOINTS in (*files.root.split("/"), *files.level().folders):
         yield from find_checkpoints(files)
         return
@@ -110,7 +111,7 @@ def _found(files: Files) -> Iterator[Files]:
             seen.add(place.root)
             yield ListedFiles(place, one.listing)
         else:
-            # Some below it may have come already, before the name that made it one to look at.
+            # Some folders below it may already be known, before the name that made it a candidate.
             yield from (found for found in find_checkpoints(place) if found.root not in seen)
 
 

@@ -1,1 +1,1 @@
-"""What this machine knows of a checkpoint: its processes, their open files, their Spark UIs."""
+"""Reads what this machine knows of a checkpoint: processes, open files, Spark UIs."""

@@ -1,4 +1,4 @@
-"""Identifies processes of this machine, also when a process number is used again."""
+"""Identifies processes of this machine, also when a process number is reused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-# Linux gives its first PID namespace this number: from there every process is seen.
+# Linux gives its first PID namespace this number: from there every process is visible.
 _FIRST_NAMESPACE = "pid:[4026531836]"
 _LARGEST_PID = 2**31 - 1
 
@@ -18,7 +18,7 @@ _LARGEST_PID = 2**31 - 1
 class Process:
     pid: int
     started: int | None
-    """The kernel's start time, where there is a /proc: a number alone is used again."""
+    """The kernel's start time, if there is a /proc, as numbers are reused."""
 
 
 def process(pid: int) -> Process:
@@ -44,17 +44,17 @@ def is_running(known: Process) -> bool:
 
 
 def family(pid: int) -> tuple[int, ...]:
-    """The process and all that it started; a driver's JVM is among them. By Linux's /proc."""
+    """Return the process and all its descendants, such as a driver's JVM, from Linux's /proc."""
     found = [pid]
     for one in found:
         for children in Path(f"/proc/{one}/task").glob("*/children"):
-            with contextlib.suppress(OSError):  # it ended while we looked
+            with contextlib.suppress(OSError):  # it ended meanwhile
                 found += map(int, children.read_text(encoding="ascii").split())
     return tuple(found)
 
 
 def kill_family(pid: int) -> None:
-    """SIGKILL to a driver that leads a process group, and to its JVM, which has one of its own."""
+    """Send SIGKILL to a driver's process group, and to its JVM, which has a group of its own."""
     members = family(pid)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
@@ -70,7 +70,7 @@ def host_name() -> str:
 
 
 def boot_id() -> str | None:
-    """This start of this machine's kernel; None where the system does not tell."""
+    """Return the id of this kernel's boot; None where the system does not have it."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip() or None
     except (OSError, ValueError):
@@ -78,7 +78,7 @@ def boot_id() -> str | None:
 
 
 def pid_namespace() -> str | None:
-    """Process numbers mean something in one namespace only; a container has its own."""
+    """Return the PID namespace, in which process numbers are valid; a container has its own."""
     try:
         return str(Path("/proc/self/ns/pid").readlink())
     except (OSError, NotImplementedError):
@@ -113,7 +113,7 @@ def all_jvms() -> Iterator[int]:
 
 
 def working_folder_of(pid: int) -> str | None:
-    """None where it may not be looked at."""
+    """Return the process's working folder; None where it may not be read."""
     try:
         return os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115
     except OSError:
@@ -126,7 +126,7 @@ def parent_of(pid: int) -> int | None:
 
 
 def open_files_of(pid: int) -> Iterator[str]:
-    """What the process has open now; nothing where it may not be looked at."""
+    """Yield the files that a process has open now; nothing where they may not be read."""
     folder = f"/proc/{pid}/fd"
     try:
         names = os.listdir(folder)  # noqa: PTH208
@@ -140,7 +140,7 @@ def open_files_of(pid: int) -> Iterator[str]:
 
 
 def _stat_fields(pid: int) -> list[str]:
-    """Those of /proc/PID/stat after the name, which may hold anything, brackets included."""
+    """Return the fields of /proc/PID/stat after the name, which may contain brackets."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except (OSError, ValueError):
@@ -150,6 +150,6 @@ def _stat_fields(pid: int) -> list[str]:
 
 def _start_time(pid: int) -> int | None:
     fields = _stat_fields(pid)
-    if len(fields) < 20 or fields[0] in "ZX":  # killed, and not yet waited for
+    if len(fields) < 20 or fields[0] in "ZX":  # killed, but not reaped yet
         return None
     return int(fields[19])

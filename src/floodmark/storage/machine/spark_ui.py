@@ -1,8 +1,8 @@
 """Asks the Spark UIs of this machine which streaming queries run.
 
-Only ports of the loopback address are asked, and of them only those that something listens at:
-4040 and the next ones, where Spark puts its UI, and ports that a JVM's command line names. A UI
-that is switched off, protected or slow tells nothing, and nothing is made of that.
+Only listening ports of the loopback address are asked: 4040 and the next ones, where Spark puts its
+UI, and ports that a JVM's command line names. A UI that is switched off, protected or slow gives
+no answer, which proves nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PORT = re.compile(r"spark\.ui\.port=(\d{2,5})")
 
 
 def ui_that_shows(query_id: str) -> str | None:
-    """The address of a UI that lists this query among the running ones."""
+    """Return the address of a UI that lists this query as running."""
     for port in _ports():
         if any(query_id in row and "RUNNING" in row for row in _ROW.findall(_page(port))):
             return f"http://{_HOST}:{port}/StreamingQuery/"
@@ -55,14 +55,14 @@ def _listening(tables: Iterable[str] = ("/proc/net/tcp", "/proc/net/tcp6")) -> I
 
 
 def _page(port: int) -> str:
-    """Empty where there is no such page, or no answer in time."""
+    """Return a page; empty where there is no such page, or no answer in time."""
     import http.client  # costs more than reading a checkpoint does
 
     connection = http.client.HTTPConnection(_HOST, port, timeout=_SECONDS)
     try:
         connection.request("GET", "/StreamingQuery/")
         answer = connection.getresponse()
-        # A redirect is not followed: it could lead to another machine.
+        # Do not follow a redirect: it could lead to another machine.
         return answer.read(_MOST_BYTES).decode("utf-8", "replace") if answer.status == _OK else ""
     except (OSError, ValueError, http.client.HTTPException):
         return ""

@@ -1,7 +1,7 @@
-"""The stores of an operator whose state is written anew, and whether that can be done.
+"""Finds the stores of an operator that a rewrite must write, and whether it can.
 
-Where a key lies now is compared with where Spark's hash puts it: a state that is laid out in
-a way not known here is refused, never guessed at.
+The partition of each key is compared with the partition that Spark's hash gives. A state with an
+unknown layout is refused; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StoreToRewrite:
-    """One store of an operator, with everything that its rows mean."""
+    """One store of an operator, with the meaning of its rows."""
 
     at: StoreAt
     partitions: tuple[int, ...]
     views: tuple[StateView, ...] = field(repr=False)
-    """One a column family, or the one there is."""
+    """One view for each column family, or a single one."""
 
     @property
     def name(self) -> str:
@@ -52,16 +52,16 @@ class StoreToRewrite:
 def stores_of(
     files: Files, checkpoint: Checkpoint, operator: int, batch: int
 ) -> tuple[StoreToRewrite, ...]:
-    """Every store of an operator after a batch."""
+    """Return every store of an operator after a batch."""
     first = open_state(files, checkpoint, operator, None, batch)
     views = [open_state(files, checkpoint, operator, name, batch) for name in first.stores]
     plain = [view for view in views if view.reading.shape is not Shape.JOIN]
     for view in plain:
         if view.reading.schema is None:
             raise NoAnswer(
-                f"operator {operator}, store {view.store}: there is no schema of its rows",
-                "Spark before 3.1 wrote none, so nobody can tell which part of a key says "
-                "where it belongs.",
+                f"operator {operator}, store {view.store}: its rows have no schema",
+                "Spark before 3.1 wrote none, so it is not known which part of a key decides "
+                "its partition.",
                 "Run the query once on Spark 3.1 or later, which writes it.",
             )
     folders = dict.fromkeys(view.reading.folder for view in plain)
@@ -76,9 +76,9 @@ def stores_of(
 def require_rewritable(
     stores: tuple[StoreToRewrite, ...], provider: str, moves: bool = True
 ) -> None:
-    """Looks at the first rows of every store: what cannot be done is said before it is begun.
+    """Check the first rows of every store, so that refusals come before any change.
 
-    `moves` is False where keys stay in their partitions, wherever Spark's hash would put them.
+    `moves` is False if keys stay in their partitions, wherever Spark's hash would put them.
     """
     for store in stores:
         if provider == HDFS and any(view.reading.family is not None for view in store.views):
@@ -100,7 +100,7 @@ def require_rewritable(
 
 
 def has_zips_of_spark_4_0(store: StoreToRewrite) -> bool:
-    """Its zips say v2 where state has unique ids, and it reads no others; later Sparks say v1."""
+    """Whether Spark 4.0 wrote the zips: with unique ids they say v2, and it reads no others."""
     if not store.at.unique_ids:
         return False
     from floodmark.state.files.rocksdb import read_snapshot
@@ -110,14 +110,14 @@ def has_zips_of_spark_4_0(store: StoreToRewrite) -> bool:
         if base is not None:
             with named(base.path):
                 return read_snapshot(store.at.read(base.path)).version == 2
-    # Only changelogs yet: later Sparks leave a checksum beside each.
+    # There are only changelogs so far: later Sparks write a checksum beside each.
     return not store.at.checksums
 
 
 def hashes_in(
     store: StoreToRewrite, opened: OpenedPartition, partition: int, records: Records
 ) -> Any:
-    """The hash of every row's key, once it is sure that every row is of a known family."""
+    """Return the hash of every row's key; raise if a row is of an unknown family."""
     import numpy as np
 
     hashes = np.zeros(len(records), np.int64)
@@ -138,7 +138,7 @@ def hashes_in(
 
 
 def require_at_home(store: StoreToRewrite, partition: int, hashes: Any) -> None:
-    """Every row must lie where its hash says, or nobody knows what decides it."""
+    """Refuse rows that are not where their hash says: then the deciding columns are unknown."""
     if not store.is_keyless and bool((hashes % len(store.partitions) != partition).any()):
         raise misplaced(store.views[0], partition)
 
@@ -147,8 +147,8 @@ def _require_known(store: StoreToRewrite, partition: int, known: bool) -> None:
     if not known:
         raise WouldLose(
             f"{store_folder(store.at.operator, partition, store.name)} has rows of a column "
-            "family that no schema tells of",
-            "They would be left behind.",
+            "family that is in no schema",
+            "A rewrite would leave these rows behind.",
             "Run the query once more, so that Spark writes its schemas and a snapshot.",
         )
 
@@ -156,9 +156,9 @@ def _require_known(store: StoreToRewrite, partition: int, known: bool) -> None:
 def misplaced(view: StateView, partition: int) -> FloodmarkError:
     name = view.operator_name or f"operator {view.at.operator}"
     return WouldLose(
-        f"{name}: keys of partition {partition} do not lie where Spark's hash puts them",
-        "The query is partitioned by something else than the whole of its keys (Spark before "
-        "3.3 allowed it), or this state is not Spark's own.",
+        f"{name}: keys of partition {partition} are not in the partition that Spark's hash gives",
+        "The query is not partitioned by its whole keys (Spark before 3.3 allowed that), or "
+        "Spark did not write this state.",
         "Keep the number of partitions.",
     )
 
@@ -171,7 +171,7 @@ def conversion_of(store: StoreToRewrite, opened: OpenedPartition, provider: str)
 
 
 def families_of(store: StoreToRewrite) -> dict[str, int]:
-    """Column families by their numbers, which must be the same in every partition."""
+    """Return column families with their numbers, which must be the same in every partition."""
     numbers: dict[str, int] = {}
     if store.at.provider != ROCKSDB or store.views[0].reading.family is None:
         return numbers
@@ -189,9 +189,9 @@ def families_of(store: StoreToRewrite) -> dict[str, int]:
             set(both.values())
         ) != len(both):
             raise WouldLose(
-                f"operator {store.at.operator}: its partitions number their column families "
+                f"operator {store.at.operator}: the partitions number their column families "
                 "differently",
-                "Rows of one family would be taken for another's.",
+                "A rewrite would read rows of one family as rows of another.",
                 "Run the query once more, so that Spark writes a snapshot of every partition.",
             )
         numbers = both

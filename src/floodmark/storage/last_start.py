@@ -1,4 +1,4 @@
-"""Reads the notes of a query's starts: which of them made the state that is there."""
+"""Reads the notes of a query's starts, and finds the one that made the present state."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from floodmark.storage.files import Files
 def acting_note(
     files: Files, committed: int | None, numbers: Sequence[int] | None = None
 ) -> dict[str, Any] | None:
-    """The note of the start that committed last, as JSON data; None where no note is of it.
+    """Return the note of the start that committed last, as JSON data; None: it has no note.
 
-    `numbers`: of the notes to read, where they are known from a listing.
+    `numbers`: the notes to read, if a listing has shown them.
     """
     found = acting((note for _, note in _by_path(files, numbers)), committed)
     return None if found is None else dict(found)
 
 
 def latest_note(files: Files) -> dict[str, Any] | None:
-    """The same where no checkpoint is loaded: the newest commit is looked up by its name."""
+    """Return the acting note without a loaded checkpoint, by the newest commit's name."""
     numbers = (batch_id(name) for name in files.level(COMMITS).files)
     committed = max((number for number in numbers if number is not None), default=None)
     return acting_note(files, committed)
@@ -36,7 +36,7 @@ def note_numbers(files: Files) -> list[int]:
 
 
 def listed_numbers(files: Iterable[FileInfo]) -> list[int]:
-    """The same, where the checkpoint was listed."""
+    """Return the notes' numbers from a listing of the checkpoint."""
     return _numbers(names_in(files, STARTS))
 
 
@@ -46,7 +46,7 @@ def _numbers(names: Iterable[str]) -> list[int]:
 
 
 def start_batches(files: Files) -> Iterator[tuple[str, int]]:
-    """The path of each note, and the first batch that its start was to run."""
+    """Yield the path of each note, and the first batch of its start."""
     for path, note in _by_path(files):
         begun = note.get("next_batch")
         if isinstance(begun, int):
@@ -56,14 +56,14 @@ def start_batches(files: Files) -> Iterator[tuple[str, int]]:
 def _by_path(
     files: Files, numbers: Sequence[int] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Newest first."""
+    """Yield notes, newest first."""
     for number in reversed(note_numbers(files) if numbers is None else numbers):
         path = RelativePath(f"{STARTS}/{number}.json")
         try:
             value = json.loads(files.read(path))
         except CannotRead as error:
             if error.may_come:
-                raise  # an older note would be taken for that of the last start
+                raise  # an older note would look like that of the last start
             continue
         except (FloodmarkError, ValueError, RecursionError):
             continue

@@ -16,18 +16,20 @@ from floodmark.storage.files import Files
 
 @dataclass(frozen=True)
 class StoreSchema:
+    """What one store holds, by the schema that Spark wrote."""
+
     operator: int
     """The stateful operator."""
     name: str | None
-    """The operator's, as Spark has it: stateStoreSave, symmetricHashJoin…"""
+    """Spark's name of the operator: stateStoreSave, symmetricHashJoin…"""
     store: str
     """A store, a join's side, or a state variable."""
     kind: str | None
-    """Of a state variable: ValueState, ListState or MapState."""
+    """The kind of a state variable: ValueState, ListState or MapState."""
     key: str | None
-    """As DDL; None where Spark wrote no schema (before 3.1), or it cannot be read."""
+    """The key's schema as DDL; null if Spark wrote none (before 3.1), or it cannot be read."""
     value: str | None
-    """As DDL; null as for `key`."""
+    """The value's schema as DDL; null as for `key`."""
 
     __repr__ = line_text
     _repr_html_ = fields_html
@@ -46,13 +48,13 @@ def _of_operator(
 ) -> list[StoreSchema]:
     try:
         outline = operator_outline(files, checkpoint, operator)
-    except FloodmarkError:  # damage is the doctor's to tell
+    except FloodmarkError:  # the doctor reports damage
         return [StoreSchema(operator, name, "default", None, None, None)]
     kinds = _variables(outline.properties_json)
     found = []
     for store, families in outline.stores.items():
         for one in families:
-            if one.name.startswith("$"):  # what Spark keeps beside a variable for itself
+            if one.name.startswith("$"):  # Spark's internal data beside a variable
                 continue
             shown = one.name if one.name != "default" else store
             found.append(

@@ -1,8 +1,8 @@
-"""What this machine knows of a checkpoint: who has its files open, whether a JVM runs at all.
+"""Finds this machine's signs of a query: open files, JVMs, command lines, Spark UIs.
 
-An open file proves a user, and a machine on whose own disk the folder lies and that runs no JVM
-proves that there is none. A JVM whose command line names the checkpoint, or whose Spark UI shows
-its query, proves nothing, as a copy has the same query id; `signs_of_a_query` are such signs.
+An open file proves a user. A machine without a JVM, on whose own disk the folder is, proves that
+there is none. A JVM whose command line names the checkpoint, or whose Spark UI shows its query,
+proves nothing, as a copy has the same query id; `signs_of_a_query` returns such signs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from floodmark.storage.machine.process import (
 )
 from floodmark.storage.machine.spark_ui import ui_that_shows
 
-# Disks of one machine; what is not named here may be another machine's as well.
+# File systems of this machine's own disks; others may belong to another machine as well.
 _OWN_DISKS = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "tmpfs", "overlay"}
 
 
@@ -34,7 +34,7 @@ def lies_on_this_machine(files: Files) -> bool:
 
 
 def user_here(files: Files) -> str | None:
-    """A process of this machine that has files of the folder open for its query, in words."""
+    """Return a sentence about a process of this machine with open files of the query's folder."""
     folder = _folder(files)
     if folder is None:
         return None
@@ -47,12 +47,12 @@ def user_here(files: Files) -> str | None:
 
 
 def no_jvm_here(files: Files) -> bool:
-    """True where a query could run on this machine only, and no JVM does."""
+    """Whether a query could run only on this machine, and no JVM runs here."""
     return lies_on_this_machine(files) and sees_every_process() and not any(all_jvms())
 
 
 def signs_of_a_query(files: Files, query_id: str | None) -> tuple[str, ...]:
-    """What on this machine looks like a query on the checkpoint, a sentence each."""
+    """Return a sentence for each sign on this machine that a query uses the checkpoint."""
     found = [
         f"Process {pid} ({_what(command)}) has it in its command line."
         for pid, command in _drivers()
@@ -63,7 +63,7 @@ def signs_of_a_query(files: Files, query_id: str | None) -> tuple[str, ...]:
 
 
 def _drivers() -> Iterator[tuple[int, tuple[str, ...]]]:
-    """JVMs and the Python processes that started them; floodmark's own hold leases."""
+    """Yield JVMs and the Python processes that started them; floodmark's own hold leases."""
     seen = {os.getpid(), os.getppid()}  # under spark-submit, the JVM is the parent
     for jvm in all_jvms():
         for pid in (jvm, parent_of(jvm) or jvm):
@@ -78,7 +78,7 @@ def _names(files: Files, command: tuple[str, ...], started_in: str | None) -> bo
     for part in command:
         value = part.rpartition("=")[2]
         if folder is None:
-            # s3, s3a and s3n are one store.
+            # s3, s3a and s3n mean the same store.
             place = files.root.partition("://")[2].rstrip("/")
             if place and value.partition("://")[2].rstrip("/") == place:
                 return True
@@ -92,7 +92,7 @@ def _local(value: str) -> str:
 
 
 def _what(command: tuple[str, ...]) -> str:
-    """The program and its script; arguments may be secrets, and plans are kept."""
+    """Return the program and its script; arguments may be secrets, and plans are kept."""
     script = next((part for part in command[1:] if part.endswith((".py", ".jar"))), None)
     return ", ".join(Path(one).name for one in (command[0], script) if one)
 
@@ -102,7 +102,7 @@ def _folder(files: Files) -> str | None:
 
 
 def _disk_of(folder: str) -> str | None:
-    """The type of the file system that a folder lies on; None where the system does not tell."""
+    """Return the type of a folder's file system; None where the system does not say."""
     try:
         lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,8 +1,8 @@
-"""One file from one place to another, by the cheapest way that both places have.
+"""Copies one file to another location, in the cheapest way that both locations support.
 
-On one disk it is a hard link: Spark never writes into a file that it has finished, it
-puts a new one in its place. On one object store the store copies. Anything else goes
-through this process. A copy on a disk has the mode of its source.
+On one disk it is a hard link: Spark never writes into a finished file, it replaces the file by a
+new one. On one object store, the store copies. Any other copy goes through this process. A copy
+on a disk has the mode of its source.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NO_LINKS = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, er
 
 
 def copy_file(origin: Files, path: str, target: WritableFiles, to: str) -> None:
-    """The whole file or nothing; replaces what is there."""
+    """Copy the whole file or nothing; replace an existing file."""
     path, to = RelativePath(path), RelativePath(to)
     if isinstance(origin, LocalFiles) and isinstance(target, LocalFiles):
         _copy_on_disk(origin, path, target, to)
@@ -43,7 +43,11 @@ def _copied_by_store(origin: Files, path: str, target: Files, to: str) -> bool:
         return False
     source, goal = origin.file_path(RelativePath(path)), target.file_path(RelativePath(to))
     try:
-        if "s3" not in target.fs.protocol:  # object stores have no folders
+        if target.is_webhdfs:
+            from floodmark.storage import webhdfs  # other storage never needs it
+
+            webhdfs.copy_file(origin.fs, source, goal)
+        elif "s3" not in target.fs.protocol:  # object stores have no folders
             target.fs.makedirs(goal.rsplit("/", 1)[0], exist_ok=True)
             origin.fs.cp_file(source, goal)
         elif origin.large.get(source, 0) > _ONE_COPY or not _copied_by_s3(origin.fs, source, goal):
@@ -56,7 +60,7 @@ def _copied_by_store(origin: Files, path: str, target: Files, to: str) -> bool:
 
 
 def _copied_by_s3(fs: Any, source: str, goal: str) -> bool:
-    """With one request: s3fs itself asks for the size first, which costs as much as the copy."""
+    """Copy with one request: s3fs would first ask for the size, which costs as much as the copy."""
     bucket, key, _ = fs.split_path(source)
     to_bucket, to_key, _ = fs.split_path(goal)
     origin = {"Bucket": bucket, "Key": key}
@@ -84,7 +88,7 @@ def _copy_on_disk(origin: LocalFiles, path: str, target: LocalFiles, to: str) ->
 
 
 def _linked(source: int, folder: int, name: str, target: LocalFiles, to: str) -> bool:
-    """True where the very file that is open has got another name in the target."""
+    """Whether the open file itself got another name in the target."""
     with refusals(to), target.descent(to) as descent:
         parent, _, goal = target.inner(to).rpartition("/")
         at = descent.folder(parent)
@@ -103,7 +107,7 @@ def _linked(source: int, folder: int, name: str, target: LocalFiles, to: str) ->
 
 
 def restore_file(target: WritableFiles, path: str, data: bytes, mode: int | None) -> None:
-    """Writes a file with the mode that it had when it was stored, where storage has modes."""
+    """Write a file with the mode that it had when it was stored, if the storage has modes."""
     if isinstance(target, LocalFiles):
         target.write(RelativePath(path), data, None if mode is None else taken_over(mode) & 0o666)
     else:
@@ -111,12 +115,12 @@ def restore_file(target: WritableFiles, path: str, data: bytes, mode: int | None
 
 
 def private(files: WritableFiles) -> WritableFiles:
-    """The same place; what is written there is this user's alone."""
+    """Return the same location, where new files can be read only by this user."""
     return files.with_modes(PRIVATE) if isinstance(files, LocalFiles) else files
 
 
 def with_modes_of(files: WritableFiles, source: Files) -> WritableFiles:
-    """The same place; new files and folders there get the modes of those of `source`."""
+    """Return the same location, where new files and folders get the modes of `source`."""
     if not (isinstance(files, LocalFiles) and isinstance(source, LocalFiles)):
         return files
     modes = source.own_modes()
@@ -124,7 +128,7 @@ def with_modes_of(files: WritableFiles, source: Files) -> WritableFiles:
 
 
 def with_folder_mode(files: WritableFiles, mode: object) -> WritableFiles:
-    """The same place; new folders there get this mode. Private, where it is none."""
+    """Return the same location, where new folders get this mode; private if it is no mode."""
     if not isinstance(files, LocalFiles):
         return files
     known = taken_over(mode) | 0o700 if isinstance(mode, int) else PRIVATE.folder
@@ -132,18 +136,18 @@ def with_folder_mode(files: WritableFiles, mode: object) -> WritableFiles:
 
 
 def mode_of(files: Files, path: str = "") -> int | None:
-    """The mode of a file or of the place itself; None where storage has no modes."""
+    """Return the mode of a file or of the location itself; None where storage has no modes."""
     return files.mode_of(path) if isinstance(files, LocalFiles) else None
 
 
 def drop_empty_folders(files: Files) -> None:
-    """Folders that nothing is in any more, the root included. Object stores have none."""
+    """Remove empty folders, including the root; object stores have none."""
     if not isinstance(files, LocalFiles):
         return
     place = files.path_of("")
     for _, folders, _, descriptor in os.fwalk(place, topdown=False, follow_symlinks=False):
         for name in folders:
-            with contextlib.suppress(OSError):  # something is in it, or it is a link
+            with contextlib.suppress(OSError):  # it is not empty, or it is a link
                 os.rmdir(name, dir_fd=descriptor)
     with contextlib.suppress(OSError):
         os.rmdir(place)  # noqa: PTH106 - beside os.fwalk

@@ -1,8 +1,8 @@
-"""An operator's state written again: old rows, or given ones, put where Spark looks for them.
+"""Writes an operator's state again: old or given rows, in the partitions where Spark looks.
 
-A store is read a piece at a time. Where keys stay as they are, so do their partitions, and
-the pieces go straight through; where keys change, they wait on this machine's disk, sorted
-by their new partition, and memory holds one partition.
+A store is read one piece at a time. If keys stay unchanged, so do their partitions, and the pieces
+go straight through. If keys change, rows wait on this machine's disk, sorted by their new
+partition, and memory holds one partition.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ Given = Callable[[Part, int], "Rows"]
 
 @dataclass(frozen=True)
 class Written:
-    """What was written, so that it can be read back."""
+    """The written files, so that they can be read back."""
 
     goal: StateTarget
     stores: Mapping[tuple[int, str], WrittenStore]
     again: Mapping[tuple[int, str], WrittenStore]
-    """What the batch in flight has left, as changes after the others."""
+    """The state that the in-flight batch has left, as changes after the others."""
 
     def of(self, partition: int) -> Written:
         stores, again = (
@@ -62,9 +62,9 @@ def write_state(
     partitions: Sequence[int] | None = None,
     moved: Moved | None = None,
 ) -> Written:
-    """Writes every store of every partition, or of some.
+    """Write every store of every partition, or of some.
 
-    `moved` gives the rows that come from other partitions; else they are sorted out here.
+    `moved` returns the rows that come from other partitions; without it they are sorted here.
     """
     chosen = range(goal.partitions) if partitions is None else partitions
     places = [(partition, store) for partition in chosen for store in goal.stores]
@@ -158,7 +158,9 @@ def _source(
     given: Given | None,
     moved: Callable[[int], Iterator[Records]] | None,
 ) -> Callable[[int], Iterator[Records]]:
-    """A partition's rows, as the new store keeps them. `moved` has those that change partitions."""
+    """Return a partition's rows as the new store keeps them. `moved` has rows that change
+    partitions.
+    """
     if part.given:
         assert given is not None
         rows = given
@@ -173,7 +175,7 @@ def _source(
 
 
 class _MovedHere:
-    """Rows that change partitions wait on this machine's disk; it counts what it has read."""
+    """Keeps rows that change partitions on this machine's disk, and counts the rows it has read."""
 
     def __init__(self, goal: StateTarget, old: OldState, stack: contextlib.ExitStack) -> None:
         self._goal, self._old, self._stack = goal, old, stack
@@ -203,21 +205,22 @@ def require_same_rows(
     read: Mapping[str, Tally],
     written: Mapping[tuple[int, str], WrittenStore],
 ) -> None:
-    """Every row that was read is written, and no other."""
+    """Raise unless the written rows are exactly the rows that were read."""
     for store, wanted in read.items():
         tallies = (one.tally for (_, name), one in written.items() if name == store)
         found = sum(tallies, Tally())
         if found != wanted:
             raise StoppedMidway(
                 f"operator {goal.operator}, store {store}: {wanted.rows} rows were read "
-                f"({wanted.checksum}), and {found.rows} written ({found.checksum})",
-                "Rows were lost or doubled on their way to their new partitions.",
-                "Repeat the command; if it happens again, storage does not keep what it is given.",
+                f"({wanted.checksum}), but {found.rows} were written ({found.checksum})",
+                "Rows were lost or duplicated on the way to their new partitions.",
+                "Repeat the command. If it happens again, storage does not keep the data that "
+                "is written to it.",
             )
 
 
 def merged_rows(goal: StateTarget, part: Part, rows: Iterator[Records]) -> Iterator[Records]:
-    """Keys that became one are in one partition, which is looked at as a whole."""
+    """Merge keys that became the same: they are in one partition, which is processed as a whole."""
     import pyarrow as pa
 
     from floodmark.state.shapes.merging import merged
@@ -233,7 +236,7 @@ def merged_rows(goal: StateTarget, part: Part, rows: Iterator[Records]) -> Itera
 
 
 def check_state(written: Written, target: Files) -> None:
-    """Reads back all that was written; raises where it is not the same rows."""
+    """Read everything back; raise if the rows differ from those that were written."""
     goal = written.goal
     asked = [(goal.version, place, one.files, one.tally) for place, one in written.stores.items()]
     for place, one in written.again.items():
@@ -261,8 +264,8 @@ def _check_one(
         raise StoppedMidway(
             f"{store_folder(goal.operator, partition, store)} reads back as {found.rows} rows "
             f"({found.checksum}), not as {wanted.rows} ({wanted.checksum})",
-            "Storage did not keep what was written, or something else writes there.",
-            "Repeat the command: all of it is written again.",
+            "Storage did not keep the written data, or something else writes there.",
+            "Repeat the command: it writes everything again.",
         )
 
 
