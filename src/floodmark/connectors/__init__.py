@@ -1,5 +1,5 @@
-"""Everything known about one kind of source or sink: a module or a small package a kind.
+"""Holds everything known about each kind of source or sink: a module or small package a kind.
 
 `offset.py` (or the module itself) is pure: it recognises, explains and moves offsets. `live.py`
-asks the real thing, `sink.py` reads what a sink remembers. `registry` finds the kinds.
+asks the real source, `sink.py` reads what a sink remembers. `registry` finds the kinds.
 """

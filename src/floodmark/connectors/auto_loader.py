@@ -1,4 +1,5 @@
-"""Databricks' Auto Loader: an entry of its own list of files, in a RocksDB in `sources/`. Pure.
+"""Reads offsets of Databricks' Auto Loader: an entry of its file list, a RocksDB in `sources/`.
+Pure.
 
 `{"seqNum":234,"sourceVersion":1,"lastBackfillStartTimeMs":…,"lastInputPath":…}`
 (CloudFilesSourceOffset).
@@ -26,7 +27,7 @@ class AutoLoader(FormedKind):
     no_option = "Auto Loader's list of files lies in its own folder of the checkpoint."
 
     def explain(self, end: Any, start: Any) -> list[str]:
-        return [f"file {arrow(_number(start), _number(end))} of its list"]
+        return [f"file {arrow(_number(start), _number(end))} of the source's list"]
 
 
 def _number(offset: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""How far a stream is behind its sources, as far as that is known."""
+"""Describes how far a stream is behind its sources, as far as that is known."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from floodmark.screen import fields_html, fields_text, line_text
 
 @dataclass(frozen=True)
 class Behind:
-    """What the stream has not read yet; None: not known, and a note of the source says why."""
+    """What the stream has not read yet. None: not known; a note of the source says why."""
 
     records: int | None = None
-    """How many records."""
+    """The number of records."""
     bytes: int | None = None
-    """How many bytes."""
+    """The number of bytes."""
     ms: int | None = None
-    """The age of the oldest of it; 0 where there is none."""
+    """The age of the oldest unread record or file; 0 if there is none."""
     versions: int | None = None
-    """Of a table: commits or snapshots."""
+    """The number of commits or snapshots of a table."""
     files: int | None = None
-    """How many files."""
+    """The number of files."""
     bytes_estimated: bool = False
-    """`bytes` is worked out from some of the records; a note of the source says from how many."""
+    """Whether `bytes` is estimated from some records; a note of the source says from how many."""
 
     __repr__ = line_text
     _repr_html_ = fields_html
@@ -40,21 +40,21 @@ class PartLag:
     part: str
     """Its name: a topic and partition, a table, a folder."""
     position: Any
-    """What the stream reads next; None: nothing says so."""
+    """What the stream reads next; None if that is not known."""
     end: Any
-    """What would be written next; None: the source no longer has this part."""
+    """What would be written next; None if the source no longer has this part."""
     earliest: Any
-    """The oldest that is still there."""
+    """The oldest position that still exists."""
     records: int | None = None
-    """How many records are not read yet."""
+    """The number of unread records."""
     ms: int | None = None
-    """The age of the oldest record that is not read yet."""
+    """The age of the oldest unread record."""
     retention_left_ms: int | None = None
-    """At least this long retention leaves what is not read; 0: it may remove it at any time."""
+    """How long retention keeps the unread records at least; 0: it may remove them at any time."""
     lost: int | None = None
-    """How much of what is not read is gone already."""
+    """How much of the unread part is gone already."""
     bytes: int | None = None
-    """How many bytes are not read yet."""
+    """The number of unread bytes."""
 
     __repr__ = line_text
     _repr_html_ = fields_html
@@ -67,20 +67,20 @@ class SourceLag:
     kind: str
     """kafka, delta, file, and so on."""
     behind: Behind = field(default_factory=Behind)
-    """What the stream has not read yet, of all parts together."""
+    """What the stream has not read yet, in all parts together."""
     parts: tuple[PartLag, ...] = ()
     """The same for each partition, table or folder."""
     retention_left_ms: int | None = None
-    """Of the part that retention reaches first."""
+    """The smallest value of all parts."""
     lost: int | None = None
-    """How much of what is not read is gone already: records, or versions of a table; null where
-    that is not known."""
+    """How much of the unread part is gone already: records, or versions of a table; null if that
+    is not known."""
     place: str | None = None
-    """Where it was asked: brokers, a table, a folder."""
+    """The brokers, the table or the folder that was asked."""
     notes: tuple[str, ...] = ()
-    """What is not known or not counted, and why."""
+    """What is not known or not counted, with the reason."""
     error: str | None = None
-    """Why it was not asked, or what it answered instead."""
+    """Why it was not asked, or which error it gave."""
 
     __repr__ = fields_text
     _repr_html_ = fields_html
@@ -105,12 +105,14 @@ class GroupCommit:
 
 @dataclass(frozen=True)
 class Lag:
+    """How far a stream is behind its sources."""
+
     path: str
     """The checkpoint."""
     batch: int | None
-    """The last finished one: lag is counted from its end."""
+    """The last finished batch: lag is counted from its end."""
     in_flight_batch: int | None
-    """Planned and not committed: Spark runs it again."""
+    """The batch that is planned and not committed: Spark runs it again."""
     time_ms: int
     """When the sources were asked."""
     sources: tuple[SourceLag, ...]
@@ -123,24 +125,24 @@ class Lag:
 
     @property
     def complete(self) -> bool:
-        """Every source that can be asked has answered."""
+        """Whether every source that can be asked has answered."""
         return all(source.error is None for source in self.sources)
 
 
 def total(values: Iterable[int | None]) -> int | None:
-    """The sum; None where one of them is not known."""
+    """Return the sum; None if one of the values is not known."""
     found = list(values)
     known = [value for value in found if value is not None]
     return sum(known) if len(known) == len(found) else None
 
 
 def longest(values: Iterable[int | None]) -> int | None:
-    """The largest; None where one of them is not known."""
+    """Return the largest value; None if one of the values is not known."""
     found = list(values)
     known = [value for value in found if value is not None]
     return max(known, default=0) if len(known) == len(found) else None
 
 
 def soonest(values: Iterable[int | None]) -> int | None:
-    """The smallest of those that are known."""
+    """Return the smallest of the known values."""
     return min((value for value in values if value is not None), default=None)

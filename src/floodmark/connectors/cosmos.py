@@ -1,4 +1,4 @@
-"""Azure Cosmos DB's change feed: an opaque continuation. Pure.
+"""Reads offsets of Azure Cosmos DB's change feed: an opaque continuation. Pure. Pure.
 
 `{"id":"com.azure.cosmos.spark.changeFeed.offset.v1","state":"…","partitions":[…]}`
 (ChangeFeedOffset); the partitions are those of the planned batch.
@@ -25,7 +25,7 @@ class Cosmos(SourceKind):
 
     def explain(self, end: Any, start: Any) -> list[str]:
         state, partitions = end.get("state"), end.get("partitions")
-        size = f"{len(state):,} characters" if isinstance(state, str) else "not there"
+        size = f"{len(state):,} characters" if isinstance(state, str) else "missing"
         planned = f", {len(partitions):,} partitions" if isinstance(partitions, list) else ""
         return [f"change feed continuation, {size}{planned}"]
 

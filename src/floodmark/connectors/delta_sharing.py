@@ -1,4 +1,4 @@
-"""Delta Sharing: a version of a shared table, and a file within it. Pure.
+"""Reads offsets of Delta Sharing: a version of a shared table, and a file within it. Pure. Pure.
 
 `{"sourceVersion":1,"tableId":…,"tableVersion":8,"index":-1,"isStartingVersion":false}`
 (DeltaSharingSourceOffset).
@@ -21,8 +21,8 @@ class DeltaSharing(FormedKind):
     switches = frozenset({"isStartingVersion"})
     told_by = "a shared table's id and version"
     going_back = (
-        "gets earlier versions only as long as the server shares the table's history, and the "
-        "server is not asked here"
+        "gets earlier versions only as long as the server shares the table's history; floodmark "
+        "does not ask the server"
     )
     no_option = "Delta Sharing's startingVersion begins at a version, not inside it."
 

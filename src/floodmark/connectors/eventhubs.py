@@ -1,7 +1,7 @@
-"""Azure Event Hubs: sequence numbers in Kafka's form, and an option of its own. Pure.
+"""Reads offsets of Azure Event Hubs: sequence numbers in Kafka's form. Pure.
 
 `{"eh":{"0":23,"1":-1}}` (EventHubsSourceOffset of azure-event-hubs-spark): hub → partition → the
-next sequence number. -1 is before the first event, which Kafka never writes.
+next sequence number. -1 stands before the first event; Kafka never writes it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class EventHubs(SourceKind):
 
     def starting_option(self, source: SourceOffset) -> tuple[StartOption | None, str | None]:
         if is_kafka_form(source.offset) and _lowest(source.offset) < _BEFORE_FIRST:
-            return None, "It has a number below -1, which is no sequence number."
+            return None, "The offset has a number below -1, which is no sequence number."
         form = event_positions(parse_kafka_offset(source.offset))
         return StartOption("eventhubs.startingPositions", form, form), None
 
@@ -68,7 +68,7 @@ class EventHubs(SourceKind):
             stood = before[hub, partition]
             back = back or at < stood
             if at > stood:
-                since = "its first" if stood == _BEFORE_FIRST else f"number {stood}"
+                since = "the first" if stood == _BEFORE_FIRST else f"number {stood}"
                 forward.append(
                     f"the events of {hub} partition {partition} from {since} to {at - 1}"
                 )
@@ -89,7 +89,7 @@ def _lowest(offset: Mapping[str, Mapping[str, int]]) -> int:
 
 
 def event_positions(hubs: Mapping[str, Mapping[int, int]]) -> str:
-    """The option of the Event Hubs connector: a JSON object whose keys are JSON themselves."""
+    """Return the option of the Event Hubs connector: a JSON object whose keys are JSON, too."""
     return render_json(
         {
             render_json({"ehName": hub, "partitionId": partition}): {

@@ -1,7 +1,7 @@
-"""Amazon Kinesis: shards, each with an iterator's type and position. Pure.
+"""Reads offsets of Amazon Kinesis: shards, each with an iterator's type and position. Pure.
 
 `{"metadata":…,"shardId-0":{"iteratorType":…,"iteratorPosition":…}}` (ShardOffsets of Qubole's and
-awslabs' connectors) or a list of objects with `shard` (Databricks).
+awslabs' connectors), or a list of objects with `shard` (Databricks).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Kinesis(SourceKind):
     any_format = True
     named_parts = ("shard",)
     start_files = ("shard-source/*",)
-    no_option = "Kinesis takes one starting position for all shards, not one each."
+    no_option = "Kinesis' option takes one starting position for all shards, not one for each."
 
     def recognise(self, traces: Traces) -> Recognised | None:
         offset = traces.offset
@@ -54,7 +54,7 @@ class Kinesis(SourceKind):
             return offset
         named = {f"{_stream(item)} {item['shard']['shardId']}": item for item in offset}
         if len(named) < len(offset):
-            raise MalformedFile("a shard stands in the offset more than once")
+            raise MalformedFile("the offset names a shard more than once")
         return named
 
     def from_names(self, named: Any, held: Any) -> Any:
@@ -79,7 +79,7 @@ def _is_iterator(shard: Any) -> bool:
 
 
 def _shards(offset: Any) -> dict[str, str]:
-    """Shard → where the stream stands in it, in words."""
+    """Return shard → where the stream stands in it, in words."""
     if isinstance(offset, dict):
         return {name: _iterator(at) for name, at in offset.items() if name != "metadata"}
     items = offset if isinstance(offset, list) else []

@@ -1,7 +1,8 @@
-"""Asks the real sources how far a stream is behind them. Storage is given.
+"""Asks the real sources how far a stream is behind them.
 
-A kind whose lag can be told has a module `lag` beside its `offset`, with one function `lag`. A
-source that does not answer has its reason in `error`, and the others are asked all the same.
+A kind with a known lag has a module `lag` beside its `offset`, with one function `lag`. If a source
+does not answer, `error` has the reason, and the other sources are asked all the same. Callers pass
+in the storage.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from floodmark.storage.files import Files
 
 @dataclass(frozen=True)
 class LagQuestion:
-    """What a kind is given to tell the lag of one source."""
+    """What a kind needs to compute the lag of one source."""
 
     source: SourceToAsk
     files: Files
@@ -34,9 +35,9 @@ class LagQuestion:
     timeout: float = 15.0
     """How long a server may take to answer, in seconds."""
     kafka_config: Mapping[str, str] = field(default_factory=dict)
-    """For the brokers that the user names, and for no others."""
+    """Settings for the brokers that the user names, and for no others."""
     planned: SourceOffset | None = None
-    """Where the batch in flight ends."""
+    """Where the in-flight batch ends."""
 
 
 TellLag = Callable[[LagQuestion], SourceLag]
@@ -53,7 +54,7 @@ def lag_of(kind: str) -> TellLag | None:
 
 
 def done_batch(checkpoint: Checkpoint) -> int | None:
-    """The last batch that is finished; Spark 2.1 wrote no commits, but planned the next."""
+    """Return the last finished batch; Spark 2.1 wrote no commits, but planned the next batch."""
     if checkpoint.committed_batch is not None:
         return checkpoint.committed_batch
     latest = checkpoint.latest_batch
@@ -61,7 +62,7 @@ def done_batch(checkpoint: Checkpoint) -> int | None:
 
 
 def next_positions(checkpoint: Checkpoint) -> tuple[SourceOffset, ...]:
-    """Where the next batch begins; an offset is None where that is the source's start."""
+    """Return where the next batch begins; an offset is None at the source's start."""
     done = done_batch(checkpoint)
     if done is not None:
         return checkpoint.sources_of(done)
@@ -72,15 +73,15 @@ def _first(checkpoint: Checkpoint, planned: SourceOffset) -> SourceOffset:
     try:
         first = about(planned).first_offset(checkpoint.initial.get(planned.id))
     except FloodmarkError:
-        first = None  # damage is the doctor's to tell
+        first = None  # the doctor reports damage
     return SourceOffset(planned.id, planned.kind, first, None)
 
 
 def tell_lags(questions: Iterable[LagQuestion]) -> tuple[SourceLag, ...]:
-    return tuple(_told(question) for question in questions)
+    return tuple(_lag_of_source(question) for question in questions)
 
 
-def _told(question: LagQuestion) -> SourceLag:
+def _lag_of_source(question: LagQuestion) -> SourceLag:
     source = question.source.position
     disputed = question.checkpoint.disputed.get(source.id)
     if disputed is not None:
@@ -88,7 +89,7 @@ def _told(question: LagQuestion) -> SourceLag:
     tell = lag_of(source.kind)
     if tell is None:
         name = about(source).shown_as or source.kind
-        note = f"floodmark cannot ask a source of this kind ({name}) what it holds."
+        note = f"floodmark cannot ask a source of this kind ({name})."
         return SourceLag(source.id, source.kind, notes=(note,))
     try:
         return tell(question)

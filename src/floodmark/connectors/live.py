@@ -1,7 +1,8 @@
-"""Asks the real sources what they still have. Clients and storage are given.
+"""Asks the real sources what they still have.
 
 A kind that can be asked has a module `live` beside its `offset`. `doctor --sources` asks without
-Spark; a start asks with Spark's own clients and credentials.
+Spark; a start asks with Spark's own clients and credentials. Callers pass in the clients and the
+storage.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ from floodmark.storage.files import Files
 
 Open = Callable[[str], Files]
 AskKafka = Callable[[Mapping[str, str], Iterable[str]], Mapping[str, Mapping[int, Bounds]]]
-"""A source's options and topics → the bounds of those topics that are there."""
+"""A source's options and topics → the bounds of the topics that exist."""
 IN_THE_LOG = "`floodmark batches CP` shows the times that the log holds."
 
 
 @dataclass(frozen=True)
 class SourceToAsk:
     position: SourceOffset
-    """Where the next batch begins; its offset is None where that is the source's start."""
+    """Where the next batch begins; its offset is None at the source's start."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """As the code, the last start note or the user gives them; keys in lower case."""
+    """The options from the code, the last start note or the user; keys in lower case."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a kind is given to ask the real thing what it still has."""
+    """What a kind needs to ask the real source what it still has."""
 
     source: SourceToAsk
     files: Files
@@ -50,23 +51,23 @@ class Question:
     ask_kafka: AskKafka
     opened: Open
     done: int | None = None
-    """The last entry of file sources that counts as read, in place of the offsets'."""
+    """The last entry of file sources that counts as read, instead of the offset's."""
 
 
 @dataclass(frozen=True)
 class TimeQuestion:
-    """What a kind is given to find where a source stood at a time."""
+    """What a kind needs to find where a source stood at a time."""
 
     source: SourceToAsk
     time_ms: int
     places: SourcePlaces
-    """What the user says."""
+    """The locations that the user gives."""
     opened: Open
 
 
 @dataclass(frozen=True)
 class PlaceAtTime:
-    """Where a source stood at a time that the offset log holds no more."""
+    """The position of a source at a time that the offset log no longer holds."""
 
     text: str
     lost: Sequence[str] = ()
@@ -74,10 +75,10 @@ class PlaceAtTime:
 
 
 class Live(NamedTuple):
-    """What a kind's `live` module can be asked."""
+    """The functions of a kind's `live` module."""
 
     ask: Callable[[Question], LiveAnswers]
-    """What the real thing still has."""
+    """Asks what the real source still has."""
     place_at: Callable[[TimeQuestion], PlaceAtTime] | None
 
 
@@ -99,7 +100,7 @@ def ask_sources(
     opened: Open,
     done: int | None = None,
 ) -> LiveAnswers:
-    """What every source that can be asked answers; one that does not is in `silent`."""
+    """Return the answers of all sources that can be asked; `silent` names the others."""
     kafka: dict[str, Mapping[str, Mapping[int, Bounds]]] = {}
     tables: dict[str, TableLog] = {}
     inputs: dict[str, tuple[str, ...]] = {}
@@ -109,9 +110,11 @@ def ask_sources(
     remedies: dict[str, str] = {}
     for source in sources:
         if source.position.id in checkpoint.disputed:
-            # Found by a rule of its own: to ask the wrong thing would give a wrong answer.
-            silent[source.position.id] = "nothing tells which kind it is"
-            remedies[source.position.id] = f"Name it: --source-kind {source.position.id}=KIND."
+            # A rule of its own reports it. Asking the wrong source would give a wrong answer.
+            silent[source.position.id] = "its kind is not clear"
+            remedies[source.position.id] = (
+                f"Name its kind: --source-kind {source.position.id}=KIND."
+            )
             continue
         live = live_of(source.position.kind)
         if live is None:

@@ -1,6 +1,6 @@
-"""Memory streams, for tests, and sockets: a bare number, and nothing in `sources/`. Pure.
+"""Reads offsets of memory streams (for tests) and sockets: a bare number. Pure.
 
-Both write LongOffset; nothing in the checkpoint tells one from the other.
+Both write LongOffset and nothing in `sources/`, so a checkpoint does not show which one it is.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ class Memory(SourceKind):
     formats = frozenset({"memorystream"})
     any_format = True
     going_back = (
-        "keeps nothing that was read, if it is a memory stream or a socket: it goes on with what "
-        "comes next"
+        "keeps nothing that was read, if it is a memory stream or a socket: it goes on with new "
+        "data"
     )
     no_option = "A memory stream or a socket cannot be read again from an offset."
 
     def recognise(self, traces: Traces) -> Recognised | None:
         if type(traces.offset) is int and traces.offset in LONGS and not traces.initial:
-            why = "a bare number, and no file in sources/"
+            why = "the offset is a bare number, and sources/ has no file"
             return Recognised(self.name, Sureness.POSSIBLE, why)
         return None
 

@@ -1,8 +1,8 @@
-"""MongoDB's change streams: a resume token, or the time to begin at. Pure.
+"""Reads offsets of MongoDB's change streams: a resume token, or the time to begin at. Pure.
 
 `{"version": 1, "offset": {"_data": "8263…"}}` or `{"version": 1, "offset": {"$timestamp": …}}`
-(MongoOffset), the token alone in the connector's first releases. The connector puts spaces as
-Python does, so its fields tell it.
+(MongoOffset); the connector's first releases wrote the token alone. The connector puts spaces as
+Python does, so the fields show the kind.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class MongoDb(FormedKind):
     may_be_left_out = _TOKEN_MORE
     told_by = "a change stream's resume token or its time"
     going_back = (
-        "resumes only at tokens that the oplog still has: MongoDB refuses older ones, and the "
-        "oplog is not asked here"
+        "resumes only at tokens that the oplog still has. MongoDB refuses older ones; floodmark "
+        "does not ask the oplog"
     )
     no_option = "MongoDB's change.stream.startup.mode begins at a time, not at a resume token."
 

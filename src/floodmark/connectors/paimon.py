@@ -1,4 +1,4 @@
-"""Paimon: a snapshot of the table, and a split within it. Pure.
+"""Reads Paimon's offsets: a snapshot of the table, and a split within it. Pure. Pure.
 
 `{"snapshotId":5,"index":1,"scanSnapshot":false}` (PaimonSourceOffset).
 """
@@ -22,7 +22,7 @@ class Paimon(FormedKind):
     told_by = "a snapshot and a split of it"
     going_back = (
         "begins where its own options say (scan.mode), or at the oldest snapshot left, if that is "
-        "later than the offset, and skips what lies between without a word"
+        "later than the offset, and skips everything between without a warning"
     )
     no_option = "Paimon's scan options begin at a snapshot, not at a file inside it."
 

@@ -1,4 +1,4 @@
-"""Apache Pulsar: topic → the id of the last message, as its bytes. Pure.
+"""Reads offsets of Apache Pulsar: topic → the bytes of the last message's id. Pure. Pure.
 
 `{"persistent://public/default/orders":[8,10,16,100,24,0]}` (SpecificPulsarOffset): MessageIdData
 as protobuf, field 1 the ledger and field 2 the entry; every byte is a signed number.
@@ -12,7 +12,7 @@ from floodmark.connectors.source import Recognised, SourceKind, Sureness, Traces
 
 _LEDGER, _ENTRY = 1, 2
 _NEVER = 2**63
-_LONGEST = 64  # bytes of a message id; the rest of a longer one tells nothing more
+_LONGEST = 64  # bytes of a message id; later bytes add nothing
 
 
 class Pulsar(SourceKind):
@@ -64,7 +64,7 @@ def _words(message: list[int]) -> str:
 
 
 def _numbers(message: list[int]) -> dict[int, int]:
-    """Field → value of a protobuf that holds whole numbers; what else it holds ends the reading."""
+    """Return field → value of a protobuf of whole numbers; the reading ends at any other type."""
     values, number, shift = [], 0, 0
     for byte in message[:_LONGEST]:
         number |= (byte & 0x7F) << shift

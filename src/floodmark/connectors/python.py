@@ -1,7 +1,7 @@
-"""Data sources written in Python: the offset is whatever JSON their author chose. Pure.
+"""Reads offsets of data sources written in Python: any JSON that their author chose. Pure.
 
-PySpark writes it with json.dumps (PythonStreamingSourceOffset): spaces stand where almost no
-connector of the JVM puts any (MongoDB's does).
+PySpark writes it with json.dumps (PythonStreamingSourceOffset), which puts spaces where almost no
+connector of the JVM does (MongoDB's does).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class PythonSource(SourceKind):
     no_option = "A data source written in Python begins where its own code says."
 
     def recognise(self, traces: Traces) -> Recognised | None:
-        # Forms with fields that no two authors choose are told by their own kinds, more surely.
+        # Kinds with fields that nobody else chooses recognise their own form, and are more sure.
         if traces.has_lead_byte or not traces.may_be_pythons or not _is_spaced(traces):
             return None
         return Recognised(self.name, Sureness.PROBABLE, "JSON spaced as Python writes it")

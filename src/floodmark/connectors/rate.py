@@ -1,6 +1,6 @@
-"""The rate source, for tests: seconds since it was made. Pure.
+"""Reads offsets of the rate source (for tests): seconds since it was created. Pure.
 
-A bare number beside `sources/<id>/0` with the time of its making (RateStreamMicroBatchStream),
+A bare number beside `sources/<id>/0`, which has the time of creation (RateStreamMicroBatchStream),
 `{"offset":10,"timestamp":1000}` (rate-micro-batch), or partition → `{"value":7,"runTimeMs":1}`
 (continuous).
 """
@@ -28,7 +28,7 @@ class Rate(SourceKind):
     def recognise(self, traces: Traces) -> Recognised | None:
         offset = traces.offset
         if type(offset) is int and self.began(traces):
-            why = "a bare number, and sources/<id>/0 has the time of its making"
+            why = "a bare number, and sources/<id>/0 has the time of its creation"
             return Recognised(self.name, Sureness.CERTAIN, why)
         if not isinstance(offset, dict) or not offset:
             return None
@@ -49,7 +49,7 @@ class Rate(SourceKind):
 
     @staticmethod
     def _sureness(traces: Traces) -> Sureness:
-        # Plain words as these can be a Python data source's, which leaves nothing in sources/.
+        # A Python data source may choose such common words too, and leaves nothing in sources/.
         return Sureness.PROBABLE if traces.has_lead_byte else Sureness.POSSIBLE
 
 
@@ -58,7 +58,7 @@ def _is_partition_value(value: Any) -> bool:
 
 
 def parse_rate_initial(data: bytes) -> int:
-    """When the rate source was created, in ms: its offsets are seconds since then."""
+    """Return when the rate source was created, in ms: its offsets are seconds since then."""
     line, _, body = decode(data).partition("\n")
     parse_version(line, 1)
     if not _EPOCH_MS.fullmatch(body.strip()):

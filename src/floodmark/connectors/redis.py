@@ -1,4 +1,4 @@
-"""Redis streams: stream → consumer group and the id of the last entry. Pure.
+"""Reads offsets of Redis streams: stream → consumer group and the id of the last entry. Pure. Pure.
 
 `{"offsets":{"orders":{"groupName":"spark-source","offset":"1543674099961-0"}}}`
 (RedisSourceOffset of spark-redis).

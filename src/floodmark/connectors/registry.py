@@ -1,8 +1,8 @@
 """Finds the kinds of sources by the modules of this package, and says which wrote an offset.
 
-So a kind is added by adding a module, or a folder with `offset.py`: no list has to be kept.
-Spark keeps no source's name beside its offset. So every kind looks at what is there (the
-offset's form, its text, `sources/<id>/0`), and the surest answer counts.
+To add a kind, add a module, or a folder with `offset.py`: there is no list to keep. Spark keeps no
+source name beside an offset. So every kind looks at what is there (the offset's form, its text,
+`sources/<id>/0`), and the surest answer counts.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from floodmark.connectors.source import (
     parse_offset_text,
 )
 
-_NOT_KINDS = frozenset({"behind", "lag", "live", "registry", "sinks", "source"})
+_NOT_KINDS = frozenset({"behind", "lag", "live", "registry", "sink_memory", "source"})
 _COMMON = {"file": "files.offset", "kafka": "kafka.offset", "delta": "delta.offset"}
-"""What most streams read, by name: asked first, so that the others need not be loaded."""
+"""The most common kinds, by name. They are asked first, so that others need not be loaded."""
 
 
 class UnknownSource(SourceKind):
@@ -37,7 +37,7 @@ _UNKNOWN = UnknownSource()
 
 @cache
 def kinds() -> tuple[SourceKind, ...]:
-    """Every kind; those that most streams read come first."""
+    """Return every kind, the most common ones first."""
     import pkgutil
 
     package = importlib.import_module("floodmark.connectors")
@@ -57,14 +57,14 @@ def _loaded(module: str) -> SourceKind:
 
 
 def _each() -> Iterator[SourceKind]:
-    """Every kind, loaded only when its turn comes: most questions are answered before."""
+    """Yield every kind, and load it only when its turn comes: most questions end earlier."""
     yield from map(_loaded, _COMMON.values())
     yield from kinds()[len(_COMMON) :]
 
 
 @cache
 def kind_named(name: str) -> SourceKind:
-    """What is known about a kind; of a name that no kind has, nothing is."""
+    """Return what is known about a kind; the unknown kind for any other name."""
     if name == UNKNOWN:
         return _UNKNOWN
     if name in _COMMON:
@@ -73,7 +73,7 @@ def kind_named(name: str) -> SourceKind:
 
 
 def recognise(traces: Traces) -> Recognised | None:
-    """Which kind of source wrote this, how sure that is, and what tells so."""
+    """Return which kind of source wrote the offset, how sure that is, and what shows it."""
     best: Recognised | None = None
     for kind in _each():
         found = kind.recognise(traces)
@@ -85,13 +85,15 @@ def recognise(traces: Traces) -> Recognised | None:
 
 
 def kind_of(offset: Any, initial: bytes | None = None, text: str | None = None) -> str:
-    """`initial` is the content of `sources/<id>/0`, `text` the offset as it was written."""
+    """Return the kind's name. `initial` is the content of `sources/<id>/0`, `text` the raw
+    offset.
+    """
     found = recognise(Traces(offset, text, initial))
     return UNKNOWN if found is None else found.kind
 
 
 def read_source_offset(source: str, text: str | None, initial: bytes | None = None) -> SourceOffset:
-    """The offset with its meaning. `initial` is the content of `sources/<id>/0`, if known."""
+    """Return the offset with its meaning. `initial` is the content of `sources/<id>/0`."""
     if text is None and initial is None:
         return SourceOffset(source, UNKNOWN, None, None)
     if text is None:
@@ -103,35 +105,35 @@ def read_source_offset(source: str, text: str | None, initial: bytes | None = No
 
 
 def kind_of_format(declared: str) -> SourceKind | None:
-    """The kind that format(`declared`) reads; None for one that floodmark does not know."""
+    """Return the kind that format(`declared`) reads; None if floodmark does not know it."""
     named = next((kind for kind in kinds() if declared == kind.name), None)
     return named or next((kind for kind in kinds() if declared in kind.formats), None)
 
 
 def family(declared: str) -> str:
-    """The kind that format(`declared`), or a kind's name, counts as."""
+    """Return the kind that format(`declared`), or a kind's name, counts as."""
     kind = kind_of_format(declared)
     return declared if kind is None else kind.family or kind.name
 
 
 def look_alikes(kind: str) -> tuple[str, ...]:
-    """Other kinds whose offsets have the same form: only the code or a note can tell."""
+    """Return the other kinds whose offsets have the same form: only code or a note can decide."""
     return kind_named(kind).looks_like
 
 
 def is_alike(kind: str) -> bool:
-    """Its offsets have the form of another kind's, or theirs have the form of its own."""
+    """Whether this kind and another one write offsets of the same form."""
     common = map(_loaded, _COMMON.values())
     return bool(look_alikes(kind)) or any(kind in one.looks_like for one in common)
 
 
 def in_form_of(offset: Any, kind: str) -> bool:
-    """Another source may have written it; by its form alone this kind can have, too."""
+    """Whether this kind can have written the offset, by its form alone."""
     return kind_named(kind).recognise(Traces(offset)) is not None
 
 
 def has_form_of_several(offset: Any) -> bool:
-    """In the form of a kind that has look-alikes, whoever wrote it."""
+    """Whether the offset has the form of a kind that has look-alikes."""
     common = map(_loaded, _COMMON.values())
     return any(
         one.recognise(Traces(offset)) is not None
@@ -142,12 +144,12 @@ def has_form_of_several(offset: Any) -> bool:
 
 
 def can_be(kind: str, offset: Any) -> bool:
-    """False of a kind that looks like another, where the offset has the form of neither."""
+    """Whether the offset can be of this kind; false only for look-alikes with another form."""
     return offset in (None, {}) or not is_alike(kind) or bool(kind_named(kind).topics(offset))
 
 
 def said_kind(name: str) -> str | None:
-    """The kind that a format() or a user names, where it can stand for one that looks alike."""
+    """Return the kind that a format() or a user names, if it is one that looks like another."""
     named = name.strip().lower()
     alike = any(kind.looks_like and named in (kind.name, *kind.looks_like) for kind in _each())
     # JSON of any form can be that of a source written in Python.
@@ -156,12 +158,12 @@ def said_kind(name: str) -> str | None:
 
 
 def about(source: SourceOffset) -> SourceKind:
-    """What is known about the kind of this source."""
+    """Return what is known about the kind of this source."""
     return kind_named(source.kind)
 
 
 def advance(source: SourceOffset, before: SourceOffset | None) -> list[str]:
-    """From where to where the newest batch reads: a line a topic, else one line."""
+    """Return from where to where the newest batch reads: a line a topic, else one line."""
     if source.offset is None:
         return ["no offset yet"]
     start = before.offset if before and before.kind == source.kind else None

@@ -1,4 +1,4 @@
-"""Apache RocketMQ: topic → broker → queue → the next offset to read. Pure.
+"""Reads offsets of Apache RocketMQ: topic → broker → queue → the next offset to read. Pure. Pure.
 
 `{"orders":{"broker-a":{"0":23,"1":41}}}` (RocketMQSourceOffset of rocketmq-spark).
 """
@@ -16,7 +16,7 @@ _QUEUES_SHOWN = 6
 class RocketMq(SourceKind):
     name = "rocketmq"
     named_parts = ("topic", "broker", "queue")
-    no_option = "RocketMQ's startingOffsets was not tried with these offsets."
+    no_option = "Nobody has tried RocketMQ's startingOffsets with these offsets."
 
     def recognise(self, traces: Traces) -> Recognised | None:
         offset = traces.offset

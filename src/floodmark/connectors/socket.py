@@ -1,4 +1,4 @@
-"""A socket, for tests: its offset is a bare number, as a memory stream's is. Pure."""
+"""Reads offsets of a socket (for tests): a bare number, as a memory stream's. Pure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Delta tables: which versions and files a table still has."""
+"""Reads Delta tables: the versions and files that a table still has."""

@@ -1,4 +1,4 @@
-"""How far a stream is behind its Delta table: versions, files, bytes, rows, by the table's log."""
+"""Counts how far a stream is behind its Delta table, in versions, files, bytes and rows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def lag(question: LagQuestion) -> SourceLag:
     place = question.places.table or options.get("path")
     if not place:
         raise CannotRead(
-            "The Delta table was not asked: nothing says where it is.", do="--table PATH names it."
+            "The Delta table was not asked: its location is not known.", do="Give it: --table PATH."
         )
     offset = _position(question)
     files = question.opened(place)
@@ -93,23 +93,25 @@ def _position(question: LagQuestion) -> DeltaOffset:
     if planned is not None and planned.offset is not None:
         found = parse_delta_offset(planned.offset)
         if found.is_starting_version:
-            # The first batch is in flight: it reads the snapshot from its first file on.
+            # The first batch is in flight: it reads the snapshot from the first file on.
             return DeltaOffset(
                 found.reservoir_id, found.reservoir_version, -1, True, found.source_version
             )
-    raise CannotRead("No batch is finished, and nothing tells at which version the stream begins.")
+    raise CannotRead("No batch is finished, so the version where the stream begins is not known.")
 
 
 def _unread(
     files: Files, offset: DeltaOffset, ahead: list[int], options: Mapping[str, str]
 ) -> tuple[list[UnreadFile] | None, int | None, list[str]]:
-    """The files that are not read, the first removal of one of them, and what is not counted."""
+    """Return the unread files, the first removal of one of them, and notes on what is not
+    counted.
+    """
     if any(
         options.get(name, "").lower() == "true" for name in ("readchangefeed", "readchangedata")
     ):
-        return None, None, ["It reads the change feed, whose files and rows are not counted."]
+        return None, None, ["The stream reads the change feed; its files and rows are not counted."]
     if len(ahead) > _COMMITS_READ:
-        return None, None, [f"Files are counted of at most {_COMMITS_READ:,} versions."]
+        return None, None, [f"Files are not counted in more than {_COMMITS_READ:,} versions."]
     unread: list[UnreadFile] = []
     removals: dict[str, int] = {}
     try:
@@ -144,7 +146,9 @@ def _of(actions: Iterable[Mapping[str, Any]], kind: str) -> list[dict[str, Any]]
 
 
 def _of_snapshot(files: Files, offset: DeltaOffset) -> list[UnreadFile]:
-    """What of the table's first snapshot is not read: Spark goes by time of change, then path."""
+    """Return the unread files of the table's first snapshot, in Spark's order: by time, then
+    path.
+    """
     active = {one.path: one for one in _active_files(files, offset.reservoir_version)}
     ordered = sorted(active.values(), key=lambda one: (one.modified_ms or 0, one.path))
     return ordered[max(0, offset.index + 1) :]
@@ -157,7 +161,7 @@ def _active_files(files: Files, version: int) -> Iterable[UnreadFile]:
     if saved:
         if any(table_log.saved_actions(files, saved[since], "sidecar")):
             raise CannotRead(
-                "the log's checkpoint names its files in side files, which are not read"
+                "the log's checkpoint names its files in sidecars, which floodmark does not read"
             )
         for one in table_log.saved_actions(files, saved[since], "add"):
             active[str(one.get("path"))] = _file(one)
@@ -165,7 +169,7 @@ def _active_files(files: Files, version: int) -> Iterable[UnreadFile]:
     if later != list(range(since + 1, version + 1)):
         raise CannotRead(f"the log no longer has all commits up to version {version}")
     if len(later) > _COMMITS_READ:
-        raise CannotRead(f"version {version} stands after {len(later):,} commits")
+        raise CannotRead(f"version {version} needs {len(later):,} commits, too many to read")
     for _, actions in table_log.commits(files, later):
         for one in _of(actions, "remove"):
             active.pop(str(one.get("path")), None)
@@ -206,7 +210,7 @@ def _behind(
         age = 0 if not is_behind else None if first_ms is None else max(0, now_ms - first_ms)
         return Behind(None, None, age, versions, None)
     if not unread:
-        # What is left of the version, or of all that follow, holds no data.
+        # The unread rest of the version, and all later versions, hold no data.
         return Behind(0, 0, 0, versions, 0)
     written = [one.modified_ms for one in unread if one.modified_ms is not None]
     age = max(0, now_ms - min(written)) if len(written) == len(unread) else None
@@ -221,13 +225,13 @@ def _left(
     removed_ms: int | None,
     is_behind: bool,
 ) -> int | None:
-    """How long the log and the files surely stay. Clean-up and vacuum run when somebody does."""
+    """Return how long the log and the files surely stay: clean-up and vacuum run only on demand."""
     settings = described.get("configuration")
     settings = settings if isinstance(settings, dict) else {}
     log, data = _kept(settings, *_LOG_KEPT), _kept(settings, *_FILES_KEPT)
     if log is None:
         return None
-    # Read to its end: the next commit, made now, would stay that long.
+    # The stream has read everything: a commit made now would stay that long.
     log_left = log if not is_behind else None
     if is_behind and committed_ms is not None:
         log_left = min(log, max(0, committed_ms + log - now_ms))

@@ -1,4 +1,4 @@
-"""Asks a Delta table: which versions and files it still has, and where it stood at a time."""
+"""Asks a Delta table which versions and files it still has, and where it stood at a time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ _BEFORE_FIRST_FILE = -1
 
 
 def ask(question: Question) -> LiveAnswers:
-    """The versions that the table's log holds, and files that the next batch lacks."""
+    """Return the versions that the table's log holds, and missing files that the next batch
+    reads.
+    """
     source = question.source
     return LiveAnswers(tables={source.position.id: _table(source, question.opened)})
 
@@ -34,7 +36,7 @@ def ask(question: Question) -> LiveAnswers:
 def _table(source: SourceToAsk, opened: Open) -> TableLog:
     place = source.options.get("path")
     if not place:
-        raise MalformedFile("nothing says where its table is (--table PATH)")
+        raise MalformedFile("the location of its table is not known (--table PATH)")
     files = opened(place)
     versions = table_log.versions(files)
     if not versions:
@@ -72,21 +74,21 @@ def _absent(files: Files, paths: list[str]) -> tuple[str, ...]:
 
 
 def place_at(question: TimeQuestion) -> PlaceAtTime:
-    """Where the source stood at a time, by the times of the table's versions."""
+    """Return where the source stood at a time, by the times of the table's versions."""
     source, time_ms = question.source.position, question.time_ms
     table = question.places.table or question.source.options.get("path")
     if table is None:
         raise BatchPurged(
             f"no batch of {moment(time_ms)} is logged any more, and the Delta table was not asked",
-            "Nothing says where it is: this stream was not started by `floodmark run`.",
-            f"Have its history asked for that time: --table PATH. {IN_THE_LOG}",
+            "The table's location is not known: this stream was not started by `floodmark run`.",
+            f"Give it, so that its history can be asked: --table PATH. {IN_THE_LOG}",
         )
     now = parse_delta_offset(source.offset)
     if now.is_starting_version:
         raise WouldLose(
             f"--to-time: source {source.id} is still inside the first snapshot of {table}",
-            "Its files have no order by time, so no place in it is that of a time; any later "
-            "version would leave out what of the snapshot is not read yet.",
+            "The files of the snapshot have no order by time, so no position in it matches a time. "
+            "Any later version would leave out the unread files of the snapshot.",
             "Choose a batch that is logged: --to-batch N. `floodmark batches CP` lists them.",
         )
     times = table_log.version_times(_same_table(question.opened(table), table, now.reservoir_id))
@@ -95,13 +97,14 @@ def place_at(question: TimeQuestion) -> PlaceAtTime:
     version = later[0] if later else max(times) + 1
     if version >= now.reservoir_version:
         return PlaceAtTime(
-            source.text or "", notes=(f"{table} was not read further than now then.",)
+            source.text or "",
+            notes=(f"The stream keeps its position in {table}: it had not read further then.",),
         )
     lost = []
     if version == oldest > 0 and times[oldest] > time_ms:
         lost.append(
-            f"{table}: versions before {oldest} ({moment(times[oldest])}) are cleaned up, and "
-            f"{oldest} of them may hold records of that time"
+            f"{table}: versions before {oldest} ({moment(times[oldest])}) are cleaned up, and may "
+            "have held records of that time"
         )
     place = {
         "sourceVersion": 1,
@@ -110,7 +113,7 @@ def place_at(question: TimeQuestion) -> PlaceAtTime:
         "index": _BEFORE_FIRST_FILE,
         "isStartingVersion": False,
     }
-    note = f"{table} is read from version {version} on, the first since {moment(time_ms)}."
+    note = f"The stream reads {table} from version {version}, the first since {moment(time_ms)}."
     return PlaceAtTime(render_json(place), lost, (note,))
 
 
@@ -123,8 +126,8 @@ def _same_table(files: Files, location: str, wanted: str) -> Files:
     found = table_log.table_id(files)
     if found is not None and found != wanted:
         raise WrongUse(
-            f"{location} is another table than the one that the stream reads",
-            f"Its id is {found}, the checkpoint's source has {wanted}.",
+            f"{location} is not the table that the stream reads",
+            f"The table's id is {found}; the checkpoint's source has {wanted}.",
             "Name the folder that the source reads: --table PATH.",
         )
     return files

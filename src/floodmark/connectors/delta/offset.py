@@ -1,7 +1,8 @@
-"""Delta's offsets: a version of the table, and a file within it. Pure.
+"""Reads Delta's offsets: a version of the table, and a file within it. Pure.
 
 `{"sourceVersion":1,"reservoirId":…,"reservoirVersion":8,"index":-1,"isStartingVersion":false}`
-(DeltaSourceOffset): everything before the version is read, and of it the files up to the index.
+(DeltaSourceOffset): the stream has read every earlier version, and the files of this version up to
+the index.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ _NEWEST_DELTA_SOURCE = 3
 _FORM = frozenset({"reservoirId", "reservoirVersion"})
 
 
+TABLE_LOG = "_delta_log"
+"""The folder of a table that tells its versions."""
+
+
 @dataclass(frozen=True)
 class DeltaOffset:
     reservoir_id: str
@@ -57,7 +62,9 @@ class DeltaSource(SourceKind):
 
     def recognise(self, traces: Traces) -> Recognised | None:
         if isinstance(traces.offset, dict) and traces.offset.keys() >= _FORM:
-            return Recognised(self.name, Sureness.CERTAIN, "it names a table's id and version")
+            return Recognised(
+                self.name, Sureness.CERTAIN, "the offset names the id and version of a table"
+            )
         return None
 
     def explain(self, end: Any, start: Any) -> list[str]:
@@ -70,29 +77,29 @@ class DeltaSource(SourceKind):
         offset = parse_delta_offset(source.offset)
         if offset.is_starting_version:
             return None, (
-                "The stream is still inside the table's first full snapshot, which "
-                "startingVersion cannot resume: only a checkpoint can."
+                "The stream is still inside the table's first full snapshot. startingVersion "
+                "cannot resume it; only a checkpoint can."
             )
         if offset.reservoir_version < 0:
-            return None, "It has a negative number, which is no version of a table."
+            return None, "The offset has a negative number, which is no version of a table."
         index = -1 if offset.index in BASE_INDEXES else offset.index
         version = offset.reservoir_version
         form = render_json({"startingVersion": version, "index": index})
         note = None
         if index >= 0:
             note = (
-                f"Files 0 to {index} of version {version} are already read; "
+                f"The stream has read files 0 to {index} of version {version}; "
                 "startingVersion reads them again."
             )
         elif index == -1:
-            note = f"Every version before {version} is read, and nothing of {version} yet."
+            note = f"The stream has read every version before {version}, and nothing of {version}."
         return StartOption("startingVersion", str(version), form), note
 
     def start_entry(self, source: SourceOffset) -> dict[str, Any] | None:
         version = parse_delta_offset(source.offset).reservoir_version
         if version < 0:
             return None
-        # An option begins at a whole version: what of it was read comes again.
+        # An option begins at a whole version, so the files that were read come again.
         return {"kind": self.name, "version": version, "index": -1}
 
     def read_again(self, offset: Any) -> str | None:
@@ -100,8 +107,8 @@ class DeltaSource(SourceKind):
         if place.index < 0:
             return None
         return (
-            f"stopped inside version {place.reservoir_version}: files 0 to {place.index} of it are "
-            "read a second time, for startingVersion begins at a whole version."
+            f"stopped inside version {place.reservoir_version}. The new stream reads files 0 to "
+            f"{place.index} of it a second time, because startingVersion begins at a whole version."
         )
 
     def in_first_snapshot(self, offset: Any) -> bool:
@@ -119,7 +126,7 @@ class DeltaSource(SourceKind):
 
     def place(self, offset: Any) -> tuple[int, ...] | None:
         place = parse_delta_offset(offset)
-        # A first snapshot of a version comes before all later changes, and is not one of them.
+        # The first snapshot comes before all changes, and is not one of them.
         index = -1 if place.index in BASE_INDEXES else place.index
         return (0 if place.is_starting_version else 1, place.reservoir_version, index)
 
@@ -132,7 +139,7 @@ class DeltaSource(SourceKind):
 
 
 def is_schema_log(path: str) -> bool:
-    """The source's log of the table's schemas, which may lie anywhere below the checkpoint."""
+    """Whether a path is the source's log of table schemas, anywhere below the checkpoint."""
     return "_schema_log_" in path
 
 

@@ -1,4 +1,4 @@
-"""Which part of a stream's Delta table is gone: the one answer for all verbs. Pure."""
+"""Decides which part of a stream's Delta table is gone: one answer for all verbs. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DeltaShortfall:
 
 
 def shortfall(offset: DeltaOffset, table: TableLog) -> DeltaShortfall | None:
-    """What the table lacks of what the stream reads next."""
+    """Return what the table lacks of what the stream reads next."""
     needed = offset.reservoir_version
     if table.last < 0:
         return DeltaShortfall(
@@ -33,20 +33,20 @@ def shortfall(offset: DeltaOffset, table: TableLog) -> DeltaShortfall | None:
     if table.id is not None and table.id != offset.reservoir_id:
         return DeltaShortfall(
             DeltaTrouble.ANOTHER_TABLE,
-            f"{table.place} is another table ({table.id}) than the stream read "
-            f"({offset.reservoir_id})",
+            f"{table.place} is another table ({table.id}): the stream has read "
+            f"{offset.reservoir_id}",
         )
     if needed < table.first:
-        # A snapshot being read needs its version rebuilt, which a later checkpoint file cannot do.
+        # An unfinished snapshot needs its version rebuilt; a later checkpoint file cannot do that.
         return DeltaShortfall(
             DeltaTrouble.VERSION_GONE,
-            f"the stream goes on in version {needed}, and the log of {table.place} begins at "
+            f"the stream goes on in version {needed}, but the log of {table.place} begins at "
             f"{table.first}",
         )
     if needed > table.last + 1:
         return DeltaShortfall(
             DeltaTrouble.VERSION_AHEAD,
-            f"the stream goes on in version {needed}, and {table.place} ends at {table.last}",
+            f"the stream goes on in version {needed}, but {table.place} ends at {table.last}",
         )
     if table.gone:
         many = f"{len(table.gone):,} data files" if len(table.gone) > 1 else "1 data file"

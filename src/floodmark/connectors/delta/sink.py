@@ -1,4 +1,4 @@
-"""What a Delta table remembers of the queries that write to it: (query id, batch) in its log."""
+"""Reads what a Delta table's log remembers of queries that write to it: (query id, batch)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any
 
 from floodmark.checkpoint.text import shorten
 from floodmark.connectors.delta import table_log
+from floodmark.connectors.delta.offset import TABLE_LOG
 from floodmark.errors import MalformedFile
 from floodmark.storage.files import Files
 
 
 def remembered(files: Files) -> Mapping[str, int] | None:
-    """Query id → the newest batch; None where this is no Delta table."""
+    """Return query id → its newest batch; None if this is not a Delta table."""
     return transactions(files) if table_log.is_delta_table(files) else None
 
 
 def transactions(files: Files) -> Mapping[str, int]:
-    """Query id → the newest batch that the table has of it."""
+    """Return query id → the newest batch that the table has of it."""
     newest: dict[str, int] = {}
     checkpoints = table_log.checkpoints(files)
     since = max(checkpoints, default=-1)
@@ -27,9 +28,8 @@ def transactions(files: Files) -> Mapping[str, int]:
     later = [version for version in table_log.versions(files) if version > since]
     if later and later[0] > since + 1:
         raise MalformedFile(
-            f"{table_log.LOG}: what came before version {later[0]} is not known",
-            "The commits before it are gone, and no checkpoint of the log that can be read here "
-            "has them.",
+            f"{TABLE_LOG}: the changes before version {later[0]} are not known",
+            "The commits before it are gone, and no readable checkpoint of the log has them.",
         )
     for version in later:
         for action in table_log.actions(files, version):
@@ -40,7 +40,7 @@ def transactions(files: Files) -> Mapping[str, int]:
 
 
 def rows_of_batches(files: Files, query_id: str, batches: Collection[int]) -> int | None:
-    """How many rows a query's batches wrote; None where the log no longer tells it of each."""
+    """Return how many rows a query's batches wrote; None if the log lacks one of them."""
     found: dict[int, int] = {}
     for version in table_log.versions(files):
         commit = table_log.actions(files, version)
@@ -61,7 +61,7 @@ def _batch_of(commit: list[dict[str, Any]], query_id: str) -> int | None:
 
 
 def _rows(commit: list[dict[str, Any]]) -> int | None:
-    """By the statistics of the files that a commit added."""
+    """Return the rows that a commit added, by the statistics of its files."""
     count = 0
     for action in commit:
         added = action.get("add")
@@ -77,7 +77,7 @@ def _rows(commit: list[dict[str, Any]]) -> int | None:
 
 
 def _saved(files: Files, paths: list[str] | tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    """The transactions in a checkpoint of the table's log."""
+    """Yield the transactions in a checkpoint of the table's log."""
     for txn in table_log.saved_actions(files, list(paths), "txn"):
         if txn.get("appId") is not None:
             yield str(txn["appId"]), _version(txn)
@@ -86,7 +86,5 @@ def _saved(files: Files, paths: list[str] | tuple[str, ...]) -> Iterator[tuple[s
 def _version(txn: Mapping[str, Any]) -> int:
     found = txn.get("version")
     if type(found) is not int:
-        raise MalformedFile(
-            f"{table_log.LOG}: the batch of a query is no number: {shorten(repr(txn))}"
-        )
+        raise MalformedFile(f"{TABLE_LOG}: the batch of a query is no number: {shorten(repr(txn))}")
     return found

@@ -1,4 +1,4 @@
-"""A Delta table's own log, read without Spark: its versions, their times, and its identity."""
+"""Reads a Delta table's log without Spark: versions, their times, and the table's identity."""
 
 from __future__ import annotations
 
@@ -10,38 +10,40 @@ from typing import Any
 
 from floodmark.checkpoint.layout import FileInfo
 from floodmark.checkpoint.relative_path import RelativePath
+from floodmark.connectors.delta.offset import TABLE_LOG
 from floodmark.errors import FloodmarkError, MalformedFile, WrongUse
 from floodmark.storage.files import Files
 
-LOG = "_delta_log"
 _READ_AT_ONCE = 64
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(?:\d+\.\d+|[0-9a-f-]{36}))?\.parquet")
 
 
 def is_delta_table(files: Files) -> bool:
-    return any(_COMMIT.fullmatch(name) for name in files.level(LOG).files)
+    return any(_COMMIT.fullmatch(name) for name in files.level(TABLE_LOG).files)
 
 
 def versions(files: Files) -> list[int]:
-    """The commits that the log still holds."""
+    """Return the versions whose commits the log still holds."""
     return sorted(
-        int(found[1]) for name in files.level(LOG).files if (found := _COMMIT.fullmatch(name))
+        int(found[1]) for name in files.level(TABLE_LOG).files if (found := _COMMIT.fullmatch(name))
     )
 
 
 def actions(files: Files, version: int) -> list[dict[str, Any]]:
-    """What one commit did, a JSON object each."""
-    return _parsed(version, files.read(RelativePath(f"{LOG}/{version:020d}.json")))
+    """Return the actions of one commit, a JSON object each."""
+    return _parsed(version, files.read(RelativePath(f"{TABLE_LOG}/{version:020d}.json")))
 
 
 def commits(files: Files, wanted: Sequence[int]) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-    """What many commits did, read a few dozen at once."""
+    """Yield the actions of many commits; reads a few dozen at once."""
     for start in range(0, len(wanted), _READ_AT_ONCE):
         part = wanted[start : start + _READ_AT_ONCE]
-        found = files.read_many(RelativePath(f"{LOG}/{version:020d}.json") for version in part)
+        found = files.read_many(
+            RelativePath(f"{TABLE_LOG}/{version:020d}.json") for version in part
+        )
         for version in part:
-            data = found[f"{LOG}/{version:020d}.json"]
+            data = found[f"{TABLE_LOG}/{version:020d}.json"]
             if isinstance(data, FloodmarkError):
                 raise data
             yield version, _parsed(version, data)
@@ -51,28 +53,28 @@ def _parsed(version: int, data: bytes) -> list[dict[str, Any]]:
     try:
         found = [json.loads(line) for line in data.decode().splitlines() if line.strip()]
     except (ValueError, RecursionError) as error:
-        raise MalformedFile(f"{LOG}/{version:020d}.json cannot be read: {error}") from None
+        raise MalformedFile(f"{TABLE_LOG}/{version:020d}.json cannot be read: {error}") from None
     return [action for action in found if isinstance(action, dict)]
 
 
 def checkpoints(files: Files) -> dict[int, list[str]]:
-    """Version → the files of the log's own checkpoint of it."""
+    """Return version → the files of the log's own checkpoint of it."""
     found: dict[int, list[str]] = {}
-    for name in files.level(LOG).files:
+    for name in files.level(TABLE_LOG).files:
         match = _CHECKPOINT.fullmatch(name)
         if match:
-            found.setdefault(int(match[1]), []).append(f"{LOG}/{name}")
+            found.setdefault(int(match[1]), []).append(f"{TABLE_LOG}/{name}")
     return found
 
 
 def table_id(files: Files) -> str | None:
-    """The table's identity, from the newest commit or log checkpoint that says it."""
+    """Return the table's identity, from the newest commit or log checkpoint that has it."""
     found = metadata(files)
     return None if found is None or found.get("id") is None else str(found["id"])
 
 
 def metadata(files: Files) -> dict[str, Any] | None:
-    """The table's own description, from the newest commit or log checkpoint that has it."""
+    """Return the table's own description, from the newest commit or log checkpoint that has it."""
     saved = checkpoints(files)
     since = max(saved, default=-1)
     # A checkpoint of the log holds what all commits up to it say.
@@ -91,7 +93,7 @@ def metadata(files: Files) -> dict[str, Any] | None:
 
 
 def saved_actions(files: Files, paths: list[str], kind: str) -> Iterator[dict[str, Any]]:
-    """The actions of one kind in a checkpoint of the log."""
+    """Yield the actions of one kind in a checkpoint of the log."""
     try:
         import pyarrow.parquet
     except ImportError:
@@ -113,16 +115,16 @@ def saved_actions(files: Files, paths: list[str], kind: str) -> Iterator[dict[st
 
 
 def commit_files(files: Files) -> dict[int, FileInfo]:
-    """Version → the file of its commit."""
+    """Return version → the file of its commit."""
     return {
         int(found[1]): file
-        for file in files.list(LOG).files
+        for file in files.list(TABLE_LOG).files
         if (found := _COMMIT.fullmatch(file.path.rpartition("/")[2]))
     }
 
 
 def version_times(files: Files) -> dict[int, int]:
-    """When each version that the log still has was made, in ms, as Delta itself tells it."""
+    """Return when each version in the log was made, in ms, as Delta itself computes it."""
     there = commit_files(files)
     times = {version: file.mtime_ms or 0 for version, file in there.items()}
     if there and _in_commit_ms(files.read(RelativePath(there[max(there)].path))) is not None:
@@ -139,7 +141,7 @@ def version_times(files: Files) -> dict[int, int]:
 
 
 def _in_commit_ms(commit: bytes) -> int | None:
-    """The time inside a commit, where the table has inCommitTimestamp enabled."""
+    """Return the time inside a commit, if the table has inCommitTimestamp enabled."""
     try:
         found = json.loads(commit.partition(b"\n")[0])["commitInfo"]["inCommitTimestamp"]
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -1,1 +1,1 @@
-"""Files: the file source's list of seen files, the file sink's list of written ones."""
+"""Reads the file source's list of seen files and the file sink's list of written files."""

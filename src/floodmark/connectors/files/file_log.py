@@ -1,8 +1,7 @@
-"""The file source's list of seen files and the file sink's list of written ones.
+"""Parses the file source's list of seen files and the file sink's list of written ones.
 
-Both are logs of one JSON line a file, where every tenth entry is `<id>.compact`
-and holds all that came before it. The source's ids are its own; the sink's are
-the query's batch ids.
+Both are logs of one JSON line a file. Every tenth entry is `<id>.compact` and holds all earlier
+ones. The source counts its own ids; the sink uses the query's batch ids.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from floodmark.errors import MalformedFile
 
 COMPACT = ".compact"
 SINK_LOG = "_spark_metadata"
-"""The folder of the file sink's list, in its output."""
+"""The folder of the file sink's list, inside the output folder."""
 _MISSING_TOLD = 1000
 _LONGEST_INTERVAL = 1_000_000
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One input file, and the entry of the source's log that took it."""
+    """One input file, and the entry of the source's log that lists it."""
 
     path: str
-    """As written: URI-encoded."""
+    """The path as Spark writes it, URI-encoded."""
     timestamp: int
     batch_id: int
     text: str
@@ -65,7 +64,7 @@ def parse_sink_log(data: bytes) -> tuple[SinkFile, ...]:
 
 
 def render_log(files: Iterable[SourceFile | SinkFile], ends_with_newline: bool = False) -> bytes:
-    """The log's bytes. Spark ends no last line; a file that had such an end keeps it."""
+    """Return the log's bytes. Spark does not end the last line; a file that did keeps its end."""
     text = "\n".join(["v1", *(file.text for file in files)])
     return (text + "\n" * ends_with_newline).encode()
 
@@ -106,13 +105,15 @@ def _path(fields: dict[str, Any]) -> str:
 
 
 def log_id(name: str) -> int | None:
-    """The id of `12` and of `9.compact`; None for every other name."""
+    """Return the id in `12` or `9.compact`; None for every other name."""
     digits = name.removesuffix(COMPACT)
     return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 19 else None
 
 
 def names_to_read(names: Iterable[str]) -> list[str]:
-    """The entries that together list every file: the newest compaction and all after it."""
+    """Return the entries that together list every file: the newest compaction and all later
+    ones.
+    """
     ids = {name: entry for name in names if (entry := log_id(name)) is not None}
     compacted = [entry for name, entry in ids.items() if name.endswith(COMPACT)]
     newest = max(compacted, default=-1)
@@ -123,19 +124,19 @@ def names_to_read(names: Iterable[str]) -> list[str]:
 
 
 def missing_ids(names: Iterable[str]) -> list[int]:
-    """The first entries that should stand after the newest compaction and do not."""
+    """Return the first entries that are missing after the newest compaction."""
     chosen = names_to_read(names)
     if not chosen:
         return []
     ids = {entry for name in chosen if (entry := log_id(name)) is not None}
     first = min(ids) if chosen[0].endswith(COMPACT) else 0
-    # Names come from a folder, which may hold any number: the hole is not walked to its end.
+    # A name in the folder can be any number, so the gap is not walked to its end.
     until = min(max(ids), first + len(ids) + _MISSING_TOLD)
     return [entry for entry in range(first, until) if entry not in ids][:_MISSING_TOLD]
 
 
 def compact_interval(names: Iterable[str], configured: int = 10) -> int:
-    """How often this log compacts; what stands in the folder wins over the setting."""
+    """Return how often this log compacts; the files in the folder count before the setting."""
     compacted = sorted(
         entry for name in names if name.endswith(COMPACT) and (entry := log_id(name)) is not None
     )
@@ -146,7 +147,7 @@ def compact_interval(names: Iterable[str], configured: int = 10) -> int:
     first = compacted[0] + 1
     if first <= configured:
         return first
-    # A name may be any number: a large prime is not searched to its end.
+    # A name can be any number, so the search for a divisor of a large prime ends early.
     until = min(first, _LONGEST_INTERVAL)
     return next((n for n in range(configured, until + 1) if first % n == 0), first)
 
@@ -154,11 +155,13 @@ def compact_interval(names: Iterable[str], configured: int = 10) -> int:
 def files_between(
     files: Iterable[SourceFile], after: int | None, until: int
 ) -> tuple[SourceFile, ...]:
-    """The files of the offset range (after, until]; `after` None means from the beginning."""
+    """Return the files of the offset range (after, until]; `after` None means from the
+    beginning.
+    """
     lowest = -1 if after is None else after
     return tuple(file for file in files if lowest < file.batch_id <= until)
 
 
 def merge_source_logs(entries: Mapping[str, tuple[SourceFile, ...]]) -> tuple[SourceFile, ...]:
-    """Every file the source has seen, in the order it saw them."""
+    """Return every file that the source has seen, in the order in which it saw them."""
     return tuple(file for name in names_to_read(entries) for file in entries[name])

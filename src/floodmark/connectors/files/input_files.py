@@ -1,7 +1,7 @@
-"""Which input files each batch took, from the file source's own log.
+"""Finds which input files each batch read, from the file source's own log.
 
-Log ids are not batch ids: a batch takes the files of the log entries after the
-offset of the batch before it, up to its own.
+Log ids are not batch ids: a batch reads the files of the log entries after the offset of the batch
+before it, up to its own offset.
 """
 
 from __future__ import annotations
@@ -21,26 +21,28 @@ from floodmark.screen import fields_html, line_text
 class Taken(str, Enum):
     BY_BATCH = "batch"
     EARLIER = "earlier"
-    """By a batch whose entry, or the one before it, is no longer in the offset log."""
+    """Read by a batch whose entry, or the entry before it, is no longer in the offset log."""
     WAITING = "waiting"
-    """Seen by the source, not planned yet: the next batch takes it."""
+    """Seen by the source, but not planned yet: the next batch reads it."""
 
 
 @dataclass(frozen=True)
 class InputFile:
+    """A file that a file source has seen, and the batch that took it."""
+
     source: str
     """The source that read it."""
     taken: Taken
-    """`batch`: that batch took it. `earlier`: a batch that is no longer logged. `waiting`: the next
-    batch takes it."""
+    """`batch`: that batch read it. `earlier`: a batch that is no longer logged read it. `waiting`:
+    the next batch reads it."""
     batch: int | None
-    """The batch that took it; null where that is not known yet or not known any more."""
+    """The batch that read it; null if that is not known yet, or no longer known."""
     path: str
     """The input file."""
     timestamp_ms: int
     """When the file was last changed, as the source saw it."""
     log_id: int
-    """The entry of the source's log that names it; this is no batch id."""
+    """The entry of the source's log that names it. This is not a batch id."""
 
     __repr__ = line_text
     _repr_html_ = fields_html
@@ -53,7 +55,7 @@ def file_sources(checkpoint: Checkpoint) -> tuple[str, ...]:
 def input_files(
     checkpoint: Checkpoint, seen: Mapping[str, tuple[SourceFile, ...]]
 ) -> tuple[InputFile, ...]:
-    """Every file that each source has seen (`seen`: by source), with the batch that took it."""
+    """Return every file that each source has seen (`seen`), with the batch that read it."""
     return tuple(
         file for source, files in seen.items() for file in _of_source(checkpoint, source, files)
     )
@@ -71,7 +73,7 @@ def _of_source(
         if batch is None:
             how = Taken.WAITING
         elif batch != 0 and batch - 1 not in checkpoint.offsets:
-            # An entry tells where its batch ends; where it began stands in the one before.
+            # An entry says where its batch ends; the entry before it says where it began.
             how, batch = Taken.EARLIER, None
         else:
             how = Taken.BY_BATCH
@@ -82,7 +84,9 @@ def _of_source(
 
 
 def _ends(checkpoint: Checkpoint, source: str) -> list[tuple[int, int]]:
-    """(batch, the last log id it took), oldest first; a batch with no new file adds none."""
+    """Return (batch, the last log id it read), oldest first; a batch without new files adds
+    none.
+    """
     ends = []
     for batch in sorted(checkpoint.offsets):
         found = next((item for item in checkpoint.sources_of(batch) if item.id == source), None)

@@ -1,8 +1,8 @@
-"""Which files of an input folder Spark's file source would take. Pure but for the listing.
+"""Finds the files of an input folder that Spark's file source would read.
 
-Spark lists the folder (or what its glob matches), leaves hidden names out, goes into folders only
-where they are partitions (`day=1`) or where recursiveFileLookup says so, and never takes a file
-that is much older than the newest one it has seen (maxFileAge).
+Spark lists the folder (or what its glob matches) and leaves hidden names out. It goes into folders
+only if they are partitions (`day=1`) or if recursiveFileLookup is set. It never reads a file that
+is much older than the newest one it has seen (maxFileAge). Pure except for the listing.
 """
 
 from __future__ import annotations
@@ -26,20 +26,22 @@ _MOST_FOLDERS = 5_000
 
 
 def address(path: str) -> str:
-    """As `opened` takes it: Spark writes file names as URIs, with %20 for a space."""
+    """Return the path as `opened` needs it: Spark writes file names as URIs, with %20 for a
+    space.
+    """
     scheme, colon, rest = path.partition(":")
     return "/" + unquote(rest).lstrip("/") if scheme == "file" and colon else path
 
 
 def same_file(path: str) -> str:
-    """One name for a file, however Spark or the user writes its address."""
+    """Return one name for a file, however Spark or the user writes its address."""
     return re.sub(r"^[A-Za-z][\w+.-]*:(?://[^/]*)?/*", "/", address(path))
 
 
 def listed_files(
     place: str, options: Mapping[str, str], opened: Open
 ) -> Iterator[tuple[str, FileInfo]]:
-    """(address, file) of everything that the source would see at a path or glob."""
+    """Yield (address, file) for everything that the source would see at a path or glob."""
     everything = options.get("recursivefilelookup", "").lower() == "true"
     for folder in _folders(place.rstrip("/") or "/", opened):
         for file in _in_folder(folder, everything, opened):
@@ -49,7 +51,9 @@ def listed_files(
 
 
 def passes_filter(name: str, options: Mapping[str, str]) -> bool:
-    """Whether pathGlobFilter takes a file of this name: `*.{csv,txt}` is Hadoop's, not Python's."""
+    """Whether pathGlobFilter accepts a file of this name: `*.{csv,txt}` is Hadoop's, not
+    Python's.
+    """
     wanted = options.get("pathglobfilter")
     return wanted is None or _name_pattern(wanted).fullmatch(name) is not None
 
@@ -79,20 +83,20 @@ def _name_pattern(glob: str) -> re.Pattern[str]:
             made.append(special.get(sign) or re.escape(sign))
     try:
         return re.compile("".join(made), re.DOTALL)
-    except re.error:  # Spark refuses it as well
+    except re.error:  # Spark refuses such a glob, too
         return re.compile(re.escape(glob))
 
 
 def _folders(place: str, opened: Open) -> Iterator[str]:
-    """The folders that a glob matches; the place itself where it is none."""
+    """Yield the folders that a glob matches, or the place itself if it is not a glob."""
     found = _GLOB.search(place)
     if found is None:
         yield place
         return
     if "{" in place:
         raise CannotRead(
-            f"Its input is {place}, and floodmark does not follow alternatives in braces.",
-            do="Name one of its folders: --input PATH.",
+            f"The source reads {place}, and floodmark does not follow alternatives in braces.",
+            do="Name one of the folders: --input PATH.",
         )
     base, _, _ = place[: found.start()].rpartition("/")
     folders = [base or "/"]
@@ -127,16 +131,16 @@ def _in_folder(folder: str, everything: bool, opened: Open) -> Iterable[FileInfo
 
 
 def is_hidden(name: str) -> bool:
-    """What Spark's listing leaves out; `_day=1` is a partition's folder."""
+    """Whether Spark's listing leaves a name out; `_day=1` is the folder of a partition."""
     return (
         (name.startswith("_") and "=" not in name) or name.startswith(".") or "._COPYING_" in name
     )
 
 
 def oldest_taken_ms(newest_ms: int | None, options: Mapping[str, str]) -> int | None:
-    """Files from before are never taken: maxFileAge counts from the newest file seen.
+    """Return the time before which files are never read: maxFileAge before the newest seen file.
 
-    It is ignored for `latestFirst` where a batch has a limit, and only there.
+    Spark ignores maxFileAge only with `latestFirst` and a limit for each batch.
     """
     limited = "maxfilespertrigger" in options or "maxbytespertrigger" in options
     if newest_ms is None or (limited and options.get("latestfirst", "").lower() == "true"):

@@ -1,4 +1,4 @@
-"""How many files wait for a file source: those it has listed, and those it has not seen yet."""
+"""Counts the files that wait for a file source: listed ones, and ones it has not seen yet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from floodmark.connectors.lag import LagQuestion
 from floodmark.errors import CannotRead, FloodmarkError
 
 _FOLDERS_GUESSED = 100
-_NO_ROWS = "A listing tells files and bytes: how many records they hold is not known."
+_NO_ROWS = "Records are not counted: a listing shows only files and bytes."
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def lag(question: LagQuestion) -> SourceLag:
     if found is None:
         behind = Behind()
         more.append(
-            f"The source's own list has {_files(len(pending))} that no finished batch took."
+            f"The source's own list has {_files(len(pending))} that no finished batch has read."
         )
     else:
         new, ignored = _new(question, seen, found)
@@ -69,10 +69,10 @@ def _left_out(ignored: int, gone: int) -> list[str]:
     notes = []
     if ignored:
         are = "is" if ignored == 1 else "are"
-        notes.append(f"{_files(ignored)} {are} older than maxFileAge allows, and never read.")
+        notes.append(f"{_files(ignored)} {are} older than maxFileAge allows, and will not be read.")
     if gone:
-        words = "waits and is" if gone == 1 else "wait and are"
-        notes.append(f"{_files(gone)} {words} not in the folder any more.")
+        words = "is" if gone == 1 else "are"
+        notes.append(f"{_files(gone)} that the next batch reads {words} no longer in the folder.")
     return notes
 
 
@@ -83,7 +83,7 @@ def _files(number: int) -> str:
 def _places(
     question: LagQuestion, seen: tuple[SourceFile, ...]
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Where the source reads: as the user says, as a note does, or by the files it has seen."""
+    """Return where the source reads: by the user's option, a note, or the files it has seen."""
     if question.places.input:
         return (question.places.input,), []
     noted = question.source.options.get("path", "")
@@ -91,12 +91,12 @@ def _places(
         return (noted,), []
     folders = sorted({address(file.path.rpartition("/")[0]) for file in seen})
     if not folders:
-        return (), ["Nothing says where it reads: --input PATH names the folder."]
-    # A relative path is one of the folder in which the query was started.
-    told = f"A note says {noted}, which is not a whole path" if noted else "No note says where"
+        return (), ["The input folder is not known. Give it: --input PATH."]
+    # A relative path begins in the folder where the query was started.
+    told = f"A note names {noted}, a relative path" if noted else "No note names the input folder"
     guess = (
-        f"{told}: the folders of the files that it has read were looked at. --input PATH names "
-        "another."
+        f"{told}, so floodmark looked at the folders of the files that the stream has read. "
+        "--input PATH names another folder."
     )
     return tuple(folders[:_FOLDERS_GUESSED]), [guess]
 
@@ -104,7 +104,7 @@ def _places(
 def _listed(
     question: LagQuestion, places: tuple[str, ...]
 ) -> tuple[dict[str, WaitingFile] | None, list[str]]:
-    """By one name each; None where no folder could be listed."""
+    """Return the files in the folders, each under one name; None if no folder is known."""
     if not places:
         return None, []
     found: dict[str, WaitingFile] = {}
@@ -114,7 +114,10 @@ def _listed(
                 size = file.size if file.size >= 0 else None
                 found[same_file(path)] = WaitingFile(path, size, file.mtime_ms)
             if question.opened(place).level(SINK_LOG).files:
-                words = f"{place} is a file sink's output: files that its list lacks count, too."
+                words = (
+                    f"{place} is the output of a file sink: the count includes files that are not "
+                    "in the sink's list."
+                )
                 return found, [words]
     except FloodmarkError as error:
         raise CannotRead(error.what, error.why, error.do) from None
@@ -122,7 +125,7 @@ def _listed(
 
 
 def _waiting(pending: list[SourceFile], found: dict[str, WaitingFile] | None) -> list[WaitingFile]:
-    """What the source has listed, no finished batch has taken, and is still there."""
+    """Return files that the source has listed, no finished batch has read, and that still exist."""
     there = found or {}
     names = ((file, same_file(file.path)) for file in pending)
     return [
@@ -135,7 +138,7 @@ def _waiting(pending: list[SourceFile], found: dict[str, WaitingFile] | None) ->
 def _new(
     question: LagQuestion, seen: tuple[SourceFile, ...], found: dict[str, WaitingFile]
 ) -> tuple[list[WaitingFile], int]:
-    """Files that the source has not listed yet, and how many it never will."""
+    """Return files that the source has not listed yet, and how many it will never list."""
     options = question.source.options
     known = {same_file(file.path) for file in seen}
     by_name = options.get("filenameonly", "").lower() == "true"

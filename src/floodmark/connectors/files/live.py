@@ -1,4 +1,4 @@
-"""Reads the file source's list of seen files, and asks which of them are still there."""
+"""Reads the file source's list of seen files, and asks which of them still exist."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _FILES_LOOKED_AT = 2000
 
 
 def ask(question: Question) -> LiveAnswers:
-    """The files that the next batch reads and that are gone."""
+    """Return the missing files that the next batch reads."""
     position = question.source.position
     gone = _inputs(question.files, question.checkpoint, position, question.opened, question.done)
     return LiveAnswers(inputs={position.id: gone})
 
 
 def read_source_log(files: Files, checkpoint: Checkpoint, source: str) -> tuple[SourceFile, ...]:
-    """Every file that a file source has seen."""
+    """Return every file that a file source has seen."""
     folder = f"{SOURCES}/{source}"
     names = names_in(checkpoint.files, folder)
     missing = missing_ids(names)
     if missing:
         raise MalformedFile(
             f"{checkpoint.path}/{folder}: entry {missing[0]} of the file source's log is missing",
-            "Without it the list of seen files has a hole, and Spark does not start either.",
+            "The list of seen files has a gap there, and Spark does not start either.",
             "Restore the file from a backup, or move on with `floodmark upgrade`.",
         )
     found = files.read_many(RelativePath(f"{folder}/{name}") for name in names_to_read(names))
@@ -50,7 +50,7 @@ def read_source_log(files: Files, checkpoint: Checkpoint, source: str) -> tuple[
 
 
 def seen_file(files: Files, checkpoint: Checkpoint, source: str) -> str | None:
-    """A file that a file source has read: the last of its newest entry."""
+    """Return a file that a file source has read: the last of its newest entry."""
     folder = f"{SOURCES}/{source}"
     names = names_to_read(names_in(checkpoint.files, folder))
     if not names:
@@ -58,7 +58,7 @@ def seen_file(files: Files, checkpoint: Checkpoint, source: str) -> str | None:
     try:
         found = parse_source_log(files.read(RelativePath(f"{folder}/{names[-1]}")))
     except FloodmarkError:
-        return None  # damage is the doctor's to tell
+        return None  # the doctor reports damage
     return found[-1].readable_path if found else None
 
 
@@ -81,7 +81,7 @@ def _parse(
 def _inputs(
     files: Files, checkpoint: Checkpoint, source: SourceOffset, opened: Open, done: int | None
 ) -> tuple[str, ...]:
-    """The files after the last finished batch: in flight, or seen and waiting."""
+    """Return the missing files after the last finished batch: in flight, or seen and waiting."""
     if done is None:
         done = -1 if source.offset is None else parse_log_offset(source.offset)
     seen = read_source_log(files, checkpoint, source.id)

@@ -1,4 +1,4 @@
-"""The file source's offset: the newest entry of its own list of seen files. Pure.
+"""Reads the file source's offsets: the newest entry of its own list of seen files. Pure. Pure.
 
 `{"logOffset":12}` (FileStreamSourceOffset); Spark 2.0 and 2.1 wrote the bare number.
 """
@@ -21,7 +21,7 @@ from floodmark.connectors.source import (
 from floodmark.errors import MalformedFile
 
 FILE_SINKS = frozenset({"csv", "json", "parquet", "orc", "text", "avro"})
-"""What format() names a file sink."""
+"""The names of file sinks in format()."""
 FILE_SOURCES = FILE_SINKS | {"xml", "binaryfile"}
 _FORM = frozenset({"logOffset"})
 
@@ -29,7 +29,7 @@ _FORM = frozenset({"logOffset"})
 class FileSource(SourceKind):
     name = "file"
     formats = FILE_SOURCES
-    no_option = "A file source has no starting option: its list of seen files is its place."
+    no_option = "A file source has no starting option: its list of seen files is its position."
     unit = "files"
     lists_files = True
     can_be_asked = True
@@ -60,7 +60,7 @@ class FileSource(SourceKind):
         try:
             before, after = parse_log_offset(was), parse_log_offset(now)
         except MalformedFile:
-            return  # said of the entry itself
+            return  # another rule reports the entry itself
         if after < before:
             yield "", str(before), str(after)
 
@@ -68,11 +68,11 @@ class FileSource(SourceKind):
         return (parse_log_offset(offset),)
 
     def count(self, start: Any, end: Any) -> int | None:
-        return None  # an entry lists any number of files: the list tells
+        return None  # an entry lists any number of files; only the list knows it
 
 
 def parse_log_offset(offset: Any) -> int:
-    """The newest entry of the source's own log, not a batch id."""
+    """Return the newest entry of the source's own log. This is not a batch id."""
     if type(offset) is int:  # 2.0 and 2.1 wrote the bare number
         return offset
     if not isinstance(offset, dict):

@@ -1,4 +1,4 @@
-"""What the file sink remembers: the numbers of its batches in `_spark_metadata`, of any query."""
+"""Reads what the file sink remembers: batch numbers in `_spark_metadata`, of any query."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from floodmark.storage.files import Files
 
 
 def remembered(files: Files) -> Mapping[str, int] | None:
-    """`` → the newest batch, of whatever query; None where the folder has no such log."""
+    """Return {"": newest batch}, whichever query wrote it; None if the folder has no such log."""
     numbers = [
         number for name in files.level(SINK_LOG).files if (number := log_id(name)) is not None
     ]

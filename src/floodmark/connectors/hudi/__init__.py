@@ -1,1 +1,1 @@
-"""Hudi: what an offset means, and whether a table's timeline still reaches back to it."""
+"""Reads Hudi's offsets, and asks whether a table's timeline still reaches back to one."""

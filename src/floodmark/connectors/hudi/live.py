@@ -22,7 +22,7 @@ def ask(question: Question) -> LiveAnswers:
     source = question.source
     place = source.options.get("path")
     if not place:
-        raise CannotRead("nothing says where its table is (--table PATH)")
+        raise CannotRead("the location of its table is not known (--table PATH)")
     return LiveAnswers(timelines={source.position.id: _timeline(question.opened(place), place)})
 
 
@@ -30,7 +30,8 @@ def _timeline(files: Files, place: str) -> Timeline:
     now, before = files.level(f"{FOLDER}/timeline").files, files.level(FOLDER).files
     if not now and not before:
         raise NoAnswer(
-            f"{place} is not a Hudi table: it has no {FOLDER}. It was dropped, or lies elsewhere"
+            f"{place} is not a Hudi table: it has no {FOLDER}. The table was dropped or "
+            "is elsewhere"
         )
     names = now if any(map(_COMPLETED.fullmatch, now)) else before
     instants = sorted(match[1] for name in names if (match := _COMPLETED.fullmatch(name)))

@@ -1,7 +1,7 @@
-"""Hudi: the commit up to which a table is read. Pure.
+"""Reads Hudi's offsets: the commit up to which a table is read. Pure.
 
-`{"commitTime":…}` (HoodieSourceOffset), since 1.0 `{"offsetCommitTime":…}`: a reader of one takes
-the other for null, for unknown fields are passed over.
+`{"commitTime":…}` (HoodieSourceOffset), since 1.0 `{"offsetCommitTime":…}`. A reader of one form
+reads the other as null, because it ignores unknown fields.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Hudi(FormedKind):
 
 
 def is_old_form(offset: Any) -> bool:
-    """As releases before 1.0 wrote it, which later ones read as null."""
+    """Whether a release before 1.0 wrote the offset; later releases read it as null."""
     return has_fields(offset, _OLD)
 
 
 def instant_of(offset: Any) -> str | None:
-    """The time of the commit that was read last, as Hudi writes times."""
+    """Return the time of the commit that was read last, as Hudi writes times."""
     return next(iter(offset.values()), None) if isinstance(offset, dict) else None
 
 

@@ -1,1 +1,1 @@
-"""Iceberg: what an offset means, and how far a stream is behind by the table's metadata."""
+"""Reads Iceberg's offsets, and a table's metadata to say how far a stream is behind."""

@@ -1,4 +1,4 @@
-"""How far a stream is behind its Iceberg table: snapshots, files, bytes, rows, by its metadata."""
+"""Counts how far a stream is behind its Iceberg table, in snapshots, files, bytes and rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def lag(question: LagQuestion) -> SourceLag:
     source = question.source.position
     place = question.places.table or question.source.options.get("path")
     if source.offset is None:
-        raise CannotRead("No batch is finished, and nothing tells where the stream begins.")
+        raise CannotRead("No batch is finished, so the start of the stream is not known.")
     table, notes = find_table(place, question.opened, question.timeout)
     assert place is not None
     snapshot, position = parse_iceberg_offset(source.offset)
@@ -35,9 +35,10 @@ def lag(question: LagQuestion) -> SourceLag:
     read, skipped = _appended(unread)
     if skipped:
         what = "1 snapshot" if skipped == 1 else f"{skipped:,} snapshots"
-        notes.append(f"{what} that append nothing are not counted: Spark skips them or stops.")
+        are = "is" if skipped == 1 else "are"
+        notes.append(f"{what} without appended files {are} not counted: Spark skips them or stops.")
     if any(one.added_files and one.added_records is None for one in read):
-        notes.append("A snapshot is read in part: how many rows of it are left is not known.")
+        notes.append("The stream has read a part of a snapshot: its unread rows are not known.")
     behind = _behind(read, question.now_ms)
     left = _left(question, table, at, behind)
     end = table.current.id if table.current else None
@@ -46,7 +47,7 @@ def lag(question: LagQuestion) -> SourceLag:
 
 
 def _rest(at: TableSnapshot | None, position: int, whole: bool) -> list[TableSnapshot]:
-    """What of the snapshot that the stream stands in is not read."""
+    """Return what is unread of the snapshot in which the stream stands."""
     if at is None:
         return []
     files, rows, size = at.added_files, at.added_records, at.added_bytes
@@ -55,7 +56,7 @@ def _rest(at: TableSnapshot | None, position: int, whole: bool) -> list[TableSna
     if files is not None and position >= files:
         return []
     if position > 0:
-        rows = size = None  # a summary tells no file's own
+        rows = size = None  # a summary has no numbers of single files
     left = None if files is None else files - max(0, position)
     return [replace(at, operation=APPEND, added_files=left, added_records=rows, added_bytes=size)]
 
@@ -78,7 +79,7 @@ def _behind(read: list[TableSnapshot], now_ms: int) -> Behind:
 def _left(
     question: LagQuestion, table: IcebergTable, at: TableSnapshot | None, behind: Behind
 ) -> int | None:
-    """Spark needs the snapshot that it stands in; the current one is never expired."""
+    """Return how long the stream's own snapshot stays; the current one never expires."""
     if at is None or at == table.current or not behind.versions:
         return None
     name, usual = _MAX_AGE

@@ -30,7 +30,7 @@ def snapshot_line(place: str, table: IcebergTable, began: int | None = None) -> 
 
 
 def place_at(question: TimeQuestion) -> PlaceAtTime:
-    """Where the source stood at a time: at the end of the last snapshot before it."""
+    """Return where the source stood at a time: at the end of the last snapshot before it."""
     source = question.source.position
     place = question.places.table or question.source.options.get("path")
     table, notes = find_table(place, question.opened)
@@ -42,19 +42,21 @@ def place_at(question: TimeQuestion) -> PlaceAtTime:
     read = [one for one in table.line if one.id not in later]
     before = [one for one in read if one.time_ms < question.time_ms]
     if len(before) == len(read):
-        return PlaceAtTime(source.text or "", notes=(f"{place} was read no further then.", *notes))
+        words = f"The stream keeps its position in {place}: it had not read further then."
+        return PlaceAtTime(source.text or "", notes=(words, *notes))
     lost = []
     if before:
         at, position = before[0].id, before[0].added_files or 0
-        words = f"{place} is read from the end of snapshot {at} of {moment(before[0].time_ms)} on."
+        made = moment(before[0].time_ms)
+        words = f"The stream reads {place} from the end of snapshot {at}, made {made}."
     elif table.is_whole:
         at = position = BEFORE_FIRST
-        words = f"{place} is read from its first snapshot on."
+        words = f"The stream reads {place} from its first snapshot."
     else:
         at, position = read[-1].id, 0
-        words = f"{place} is read from snapshot {at} on, the oldest that is left."
+        words = f"The stream reads {place} from snapshot {at}, the oldest that is left."
         lost.append(
-            f"{place}: snapshots before {at} ({moment(read[-1].time_ms)}) are expired, and may "
+            f"{place}: snapshots before {at} ({moment(read[-1].time_ms)}) have expired, and may "
             "have added records of that time"
         )
     offset = {"version": 1, "snapshot_id": at, "position": position, "scan_all_files": False}
@@ -62,7 +64,7 @@ def place_at(question: TimeQuestion) -> PlaceAtTime:
 
 
 def _began(files: Files, source: str) -> int | None:
-    """The snapshot that the stream began in, by the source's own note of it."""
+    """Return the snapshot in which the stream began, from the source's own file."""
     try:
         data = files.read(RelativePath(f"{SOURCES}/{source}/{KIND.start_file}"))
         return parse_iceberg_offset(parse_offset_text(data.decode()))[0]

@@ -1,7 +1,7 @@
-"""Iceberg: a snapshot of the table, and a position among its files. Pure.
+"""Reads Iceberg's offsets: a snapshot of the table, and a position among its files. Pure.
 
-`{"version":1,"snapshot_id":n,"position":n,"scan_all_files":b}` (StreamingOffset), in newer releases
-with the snapshot's time and rows; -1 and -1 at the beginning of an empty table.
+`{"version":1,"snapshot_id":n,"position":n,"scan_all_files":b}` (StreamingOffset). Newer releases
+add the snapshot's time and rows. Both numbers are -1 at the beginning of an empty table.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from floodmark.errors import MalformedFile
 BEFORE_FIRST = -1
 _OPTION = "stream-from-timestamp"
 _BEGINS = (
-    "Nothing of the table is read yet: a stream without an option begins with the oldest snapshot "
-    "that the table has."
+    "The stream has read nothing of the table yet. A stream without an option begins with the "
+    "oldest snapshot that the table has."
 )
 
 
@@ -37,15 +37,15 @@ class Iceberg(FormedKind):
     seed_over = _OPTION
     seed_note = (
         "begins exactly there. While the table has nothing newer, a first start with availableNow "
-        "fails with a NullPointerException in Iceberg (1.12): start it when there is something to "
-        "read, or with another trigger."
+        "fails with a NullPointerException in Iceberg (1.12). Start it when the table has new data "
+        "or with another trigger."
     )
     can_be_asked = True
     tells_lag = True
     no_option = (
-        f"Iceberg's only starting option is a time ({_OPTION}), which is coarser than this offset: "
-        "given the time of the snapshot (committed_at in TABLE.snapshots, in milliseconds), a new "
-        "stream reads the snapshot's files again from its first."
+        f"Iceberg's only starting option is a time ({_OPTION}), which is coarser than this offset. "
+        "With the time of the snapshot (committed_at in TABLE.snapshots, in milliseconds), a new "
+        "stream reads all files of the snapshot again."
     )
 
     def has_form(self, offset: Any) -> bool:
@@ -71,8 +71,8 @@ class Iceberg(FormedKind):
         if snapshot == BEFORE_FIRST or not is_time:
             return None, _BEGINS if snapshot == BEFORE_FIRST else self.no_option
         note = (
-            f"A time is coarser than this offset: it reads snapshot {snapshot} from its first file "
-            f"on, and {position} of its files are read."
+            f"A time is coarser than this offset: with it a stream reads snapshot {snapshot} from "
+            f"its first file, though {position} of its files are read."
         )
         return StartOption(_OPTION, str(time_ms), str(time_ms)), note
 
@@ -83,13 +83,13 @@ class Iceberg(FormedKind):
         snapshot, _ = parse_iceberg_offset(source.offset)
         if snapshot == BEFORE_FIRST:
             return None
-        # Iceberg fails with a NullPointerException where the table ends at the very place that a
-        # stream began at. Before a snapshot's first file is no place that a table ends at.
+        # Iceberg fails with a NullPointerException if the table ends where the stream began.
+        # A table never ends before the first file of a snapshot.
         return render_json({**source.offset, "position": BEFORE_FIRST}).encode()
 
 
 def parse_iceberg_offset(offset: Any) -> tuple[int, int]:
-    """The snapshot, and how many of its files are read."""
+    """Return the snapshot, and how many of its files are read."""
     if not KIND.has_form(offset):
         raise MalformedFile(f"not an Iceberg offset: {shorten(repr(offset))}")
     return (

@@ -1,7 +1,7 @@
-"""What an Iceberg table remembers of the queries that write to it: (query id, batch) in snapshots.
+"""Reads what an Iceberg table remembers of queries that write to it: (query id, batch).
 
-Iceberg looks from the current snapshot back for the newest of a query. What is expired, it has
-forgotten.
+The pairs stand in its snapshots. Iceberg looks from the current snapshot back for the newest one of
+a query, and forgets what has expired.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ def is_iceberg_table(files: Files) -> bool:
 
 
 def remembered(files: Files) -> Mapping[str, int] | None:
-    """Query id → the newest batch; None where this is no Iceberg table."""
+    """Return query id → its newest batch; None if this is not an Iceberg table."""
     if not is_iceberg_table(files):
         return None
     return epochs(find_table(f"{files.root}/", lambda _: files)[0])
 
 
 def remembered_by_name(name: str) -> Mapping[str, int]:
-    """The same of a table that only a catalog knows."""
+    """Return the same for a table that only a catalog knows."""
     return epochs(find_table(name, _no_folder)[0])
 
 
@@ -35,7 +35,7 @@ def _no_folder(place: str) -> Files:
 
 
 def rows_of_batches(files: Files, query_id: str, batches: Collection[int]) -> int | None:
-    """How many rows a query's batches wrote; None where the snapshots no longer tell it of each."""
+    """Return how many rows a query's batches wrote; None if the snapshots lack one of them."""
     table, _ = find_table(f"{files.root}/", lambda _: files)
     rows = {
         one.epoch: one.added_records
@@ -46,7 +46,7 @@ def rows_of_batches(files: Files, query_id: str, batches: Collection[int]) -> in
 
 
 def epochs(table: IcebergTable) -> Mapping[str, int]:
-    """Query id → the batch of its newest snapshot, as Iceberg itself looks for it."""
+    """Return query id → the batch of its newest snapshot, as Iceberg itself finds it."""
     newest: dict[str, int] = {}
     for snapshot in table.line:
         if snapshot.query_id is not None and snapshot.epoch is not None:

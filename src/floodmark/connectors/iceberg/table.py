@@ -1,4 +1,4 @@
-"""Finds an Iceberg table: in a folder, or by its name in a catalog that pyiceberg is set up for."""
+"""Finds an Iceberg table: in a folder, or by name in a catalog that pyiceberg knows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from floodmark.secret_text import redacted
 from floodmark.storage.files import Files
 
 Found = tuple[IcebergTable, list[str]]
-"""The table, and what is not sure about it."""
+"""The table, and notes on what is not sure about it."""
 TIMEOUT = 15.0
 _NAME = re.compile(r"[^/\\:.\s]+(?:\.[^/\\:.\s]+)+")
 _DEFAULT = "default"
@@ -29,12 +29,14 @@ _UNSET = "URI missing"
 def find_table(
     place: str | None, opened: Callable[[str], Files], timeout: float = TIMEOUT
 ) -> Found:
-    """`place`: the folder that holds `metadata/`, or `catalog.namespace.table`."""
+    """Return the table at a place: a folder that holds `metadata/`, or
+    `catalog.namespace.table`.
+    """
     if not place:
         raise CannotRead(
-            "The Iceberg table was not asked: nothing says where it is.",
-            do="--table PATH names the folder that holds its metadata/, --table "
-            "CATALOG.NAMESPACE.TABLE a table in a catalog that pyiceberg is set up for.",
+            "The Iceberg table was not asked: its location is not known.",
+            do="Give the folder that holds its metadata/ with --table PATH, or a table in a "
+            "catalog that pyiceberg is set up for with --table CATALOG.NAMESPACE.TABLE.",
         )
     if is_name(place):
         return _from_catalog(place, timeout), []
@@ -42,7 +44,9 @@ def find_table(
 
 
 def is_name(place: str) -> bool:
-    """Whether it is a name that only a catalog resolves; a folder of that form is `./a.b`."""
+    """Whether a place is a name that only a catalog resolves; write a folder of that form as
+    `./a.b`.
+    """
     return _NAME.fullmatch(place) is not None
 
 
@@ -50,8 +54,8 @@ def _from_folder(files: Files, place: str) -> Found:
     names = newest_names(files.level(FOLDER).files)
     if not names:
         raise NoAnswer(
-            f"{place} is not an Iceberg table: it has no {FOLDER}/*.metadata.json. It was dropped, "
-            "or the table lies elsewhere."
+            f"{place} is not an Iceberg table: it has no {FOLDER}/*.metadata.json. The table was "
+            "dropped, or is elsewhere."
         )
     found = [
         parse_table_metadata(name, files.read(RelativePath(f"{FOLDER}/{name}"))) for name in names
@@ -59,8 +63,8 @@ def _from_folder(files: Files, place: str) -> Found:
     notes = []
     if len(names) > 1:
         notes.append(
-            f"{len(names)} metadata files have the highest number: the newer one was read, and "
-            "only the catalog knows which counts."
+            f"{len(names)} metadata files have the highest number. floodmark read the newer one; "
+            "only the catalog knows which one counts."
         )
     return max(found, key=lambda one: one[0])[1], notes
 
@@ -70,10 +74,10 @@ def _from_catalog(name: str, timeout: float) -> IcebergTable:
         import pyiceberg.catalog  # noqa: F401
     except ImportError:
         raise CannotRead(
-            f"The Iceberg table {name} was not asked: only a catalog knows where it is, and "
+            f"The Iceberg table {name} was not asked: only a catalog knows its location, and "
             "pyiceberg is not installed.",
             do='Install it with: pip install "floodmark[iceberg]". Or give the folder that holds '
-            "the table's metadata/ in place of its name.",
+            "the table's metadata/ instead of its name.",
         ) from None
     catalog, _, table = name.partition(".")
     if "." not in table:
@@ -89,16 +93,16 @@ def _metadata_text(catalog: str, table: str) -> str:
     variable = f"PYICEBERG_CATALOG__{catalog.upper()}__URI"
     set_up = (
         f"Set the catalog up for pyiceberg, in .pyiceberg.yaml or in {variable}. Or give the "
-        "folder that holds the table's metadata/ in place of its name."
+        "folder that holds the table's metadata/ instead of its name."
     )
     try:
         opened = load_catalog(catalog)
     except FloodmarkError:
         raise
-    except ValueError as error:  # without an address it does not say which catalog
+    except ValueError as error:  # the message names no catalog if an address is missing
         words = "pyiceberg is not set up for it" if _UNSET in str(error) else _words(error)
         raise NoAnswer(f"The catalog {catalog} cannot be asked: {words}.", do=set_up) from None
-    except Exception as error:  # each kind of catalog has a client with errors of its own
+    except Exception as error:  # each kind of catalog has a client with its own errors
         raise NoAnswer(
             f"The catalog {catalog} cannot be asked: {_words(error)}.", do=set_up
         ) from None
@@ -116,7 +120,10 @@ def _metadata_text(catalog: str, table: str) -> str:
 
 
 def _within(seconds: float, ask: Callable[[], str], who: str) -> str:
-    """Clients of catalogs wait for ever; a thread that nobody waits for does not keep Python up."""
+    """Ask in a thread with a time limit, because clients of catalogs wait for ever.
+
+    A daemon thread does not keep Python running.
+    """
     answers: list[str] = []
     troubles: list[FloodmarkError] = []
 
@@ -134,8 +141,8 @@ def _within(seconds: float, ask: Callable[[], str], who: str) -> str:
     if not answers:
         raise NoAnswer(
             f"{who} did not answer within {seconds:g} s.",
-            do="Look whether it runs, or give the folder that holds the table's metadata/ in place "
-            "of its name.",
+            do="Check that it runs, or give the folder that holds the table's metadata/ instead of "
+            "its name.",
         )
     return answers[0]
 

@@ -1,7 +1,7 @@
-"""An Iceberg table's metadata: its snapshots, and what each of them added. Pure.
+"""Parses an Iceberg table's metadata: its snapshots, and what each of them added. Pure.
 
-Every change writes `metadata/<n>-<uuid>.metadata.json` (or `v<n>.metadata.json`) anew, with all
-snapshots that are not expired; a snapshot's summary counts what it added.
+Every change writes a new `metadata/<n>-<uuid>.metadata.json` (or `v<n>.metadata.json`) with all
+snapshots that have not expired. A snapshot's summary counts what it added.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _NAME = re.compile(r"v?(\d{1,18})(?:-[^/]*)?(?:\.gz)?\.metadata\.json(?:\.gz)?")
 _LONGEST = 256 << 20
 APPEND = "append"
 QUERY_ID, EPOCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
-"""Iceberg's sink writes them into the summary of each batch's snapshot (SparkWrite). What
-`once.iceberg` writes goes through an option of Spark, whose names come out in lower case."""
+"""Iceberg's sink writes these keys into the summary of each batch's snapshot (SparkWrite).
+`once.iceberg` writes them through an option of Spark, which turns names into lower case."""
 _COUNTS = (
     *("added-data-files", "added-records", "added-files-size"),
     *("total-data-files", "total-records", "total-files-size"),
@@ -31,7 +31,7 @@ _NOT_METADATA = (
     *(ValueError, TypeError, ArithmeticError, LookupError, AttributeError),
     *(RecursionError, OSError, EOFError),
 )
-"""What reading a file of any other content ends with."""
+"""The errors that come from parsing a file with other content."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class TableSnapshot:
     operation: str
     query_id: str | None
     epoch: int | None
-    """The streaming query that wrote it, and the number of the batch."""
+    """`query_id` and `epoch`: the streaming query that wrote it, and the batch number."""
     added_files: int | None
     added_records: int | None
     added_bytes: int | None
@@ -59,7 +59,7 @@ class IcebergTable:
 
     @cached_property
     def line(self) -> tuple[TableSnapshot, ...]:
-        """From the current snapshot back, by parents, as far as they are not expired."""
+        """The current snapshot, its parent and so on, as far as they have not expired."""
         found: dict[int, TableSnapshot] = {}
         at = self.current
         while at is not None and at.id not in found:
@@ -69,11 +69,11 @@ class IcebergTable:
 
     @property
     def is_whole(self) -> bool:
-        """The line reaches back to a snapshot that has no parent: none of it is expired."""
+        """Whether the line reaches back to a snapshot without a parent: none of it has expired."""
         return not self.line or self.line[-1].parent is None
 
     def since(self, snapshot: int | None) -> list[TableSnapshot] | None:
-        """The line after a snapshot, oldest first; None where the snapshot is not in it."""
+        """Return the line after a snapshot, oldest first; None if the snapshot is not in it."""
         ids = [one.id for one in self.line]
         if snapshot is None:
             return list(self.line[::-1])
@@ -81,19 +81,19 @@ class IcebergTable:
 
 
 def newest_names(names: Iterable[str]) -> list[str]:
-    """The metadata files with the highest number; more than one after a commit that failed."""
+    """Return the metadata files with the highest number; several after a failed commit."""
     numbered = [(int(match[1]), name) for name in names if (match := _NAME.fullmatch(name))]
     newest = max((number for number, _ in numbered), default=-1)
     return sorted(name for number, name in numbered if number == newest)
 
 
 def parse_table_metadata(name: str, data: bytes) -> tuple[int, IcebergTable]:
-    """When it was written, and what it says."""
+    """Return when the metadata was written, and the table that it describes."""
     try:
         text = _unpacked(data) if ".gz" in name else data
         value = json.loads(text)
         if not isinstance(value, dict):
-            raise MalformedFile(f"{name} is no JSON object")
+            raise MalformedFile(f"{name} is not a JSON object")
         snapshots = {one.id: one for one in map(_snapshot, value.get("snapshots") or ())}
         properties = value.get("properties") or {}
         current = snapshots.get(_whole(value.get("current-snapshot-id")) or -1)

@@ -1,1 +1,1 @@
-"""Kafka: what a subscription reads, and which records a cluster still has."""
+"""Reads Kafka's offsets and subscriptions, and asks which records a cluster still has."""

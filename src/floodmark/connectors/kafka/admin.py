@@ -1,7 +1,7 @@
 """Asks a Kafka cluster about many partitions at once: bounds, retention, times of records.
 
-One deadline holds for all questions together: a broker that is silent is said to be so, and
-nobody waits for it longer than the user allows.
+One deadline holds for all questions together. If a broker does not answer, the error says so, and
+nobody waits longer than the user allows.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _UNSETTLED = ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "COORDINATOR_LOAD_
 _TELLING = ("_AUTHENTICATION", "_SSL", "_RESOLVE", "_TRANSPORT")
 _FETCHED_BYTES = 65_536
 _SAMPLED, _SAMPLED_IN_ALL = 20, 4000
-"""Records whose size is looked at, of one partition and of all."""
+"""How many records are measured: in one partition, and in all together."""
 _LONGEST_REQUEST = 3600.0
-"""In seconds: librdkafka takes no more."""
+"""In seconds. librdkafka accepts no more."""
 _Answer = TypeVar("_Answer")
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -35,7 +35,7 @@ Place = tuple[str, int]
 
 
 def can_be(place: Place, offset: int = 0) -> bool:
-    """Whether a cluster can have such a partition and offset at all."""
+    """Whether a cluster can have such a partition and offset."""
     topic, partition = place
     return (
         _TOPIC.fullmatch(topic) is not None
@@ -45,29 +45,29 @@ def can_be(place: Place, offset: int = 0) -> bool:
 
 
 class TopicRetention(NamedTuple):
-    """What a topic's settings say of its records' end."""
+    """When Kafka removes the records of a topic, by the topic's settings."""
 
     ms: int | None
-    """None: records are not removed by age."""
+    """The age at which records are removed; None if they are not removed by age."""
     limits_bytes: bool
-    """Records are also removed where a partition grows too large."""
+    """Whether records are also removed when a partition grows too large."""
     compacted: bool
 
 
 class FirstRecords(NamedTuple):
-    """What lies at the beginning of a range of offsets."""
+    """The records at the beginning of a range of offsets."""
 
     time_ms: int | None
-    """Of the first record; None: there is none, or it has none."""
+    """The time of the first record; None if there is no record, or it has no time."""
     records: int
     bytes: int
-    """Of their keys, values and headers, before compression."""
+    """The size of their keys, values and headers, before compression."""
     offsets: int
-    """How many offsets they span: compaction and transactions leave gaps."""
+    """The number of offsets that they span: compaction and transactions leave gaps."""
 
 
 class Admin:
-    """Raises CannotRead where the cluster does not answer in time, or does not let us in."""
+    """A client of one cluster. Raises CannotRead if the cluster does not answer, or refuses."""
 
     def __init__(
         self, bootstrap: str, config: Mapping[str, str] | None = None, timeout: float = 15.0
@@ -85,19 +85,19 @@ class Admin:
             self.client: Any = AdminClient({**self._config, "error_cb": self._complained})
         except (KafkaException, ValueError, TypeError) as error:
             raise WrongUse(
-                f"--kafka-config: Kafka's client does not take it: {_words(error)}",
-                "It is librdkafka, whose names differ from Java's in a few places.",
-                "Its settings: https://github.com/confluentinc/librdkafka/blob/master/"
+                f"--kafka-config: Kafka's client refuses the settings: {_words(error)}",
+                "The client is librdkafka. Some of its names differ from Java's.",
+                "Look the settings up: https://github.com/confluentinc/librdkafka/blob/master/"
                 "CONFIGURATION.md",
             ) from None
 
     @property
     def seconds_left(self) -> float:
-        """Never so little that a client takes it for no limit at all."""
+        """The rest of the time limit. Never 0, which a client would read as no limit."""
         return min(_LONGEST_REQUEST, max(0.05, self._until - time.monotonic()))
 
     def partitions(self, topics: Iterable[str]) -> dict[str, list[int]]:
-        """Of each topic that is there."""
+        """Return the partitions of each topic that exists."""
         from confluent_kafka import TopicCollection
 
         wanted = [topic for topic in topics if can_be((topic, 0))]
@@ -118,7 +118,9 @@ class Admin:
         return found
 
     def bounds(self, topics: Iterable[str]) -> dict[str, dict[int, Bounds]]:
-        """Of each topic that is there, by partition, with where open transactions begin."""
+        """Return the bounds of each existing topic by partition, with the start of open
+        transactions.
+        """
         from confluent_kafka.admin import OffsetSpec
 
         partitions = self.partitions(topics)
@@ -145,8 +147,8 @@ class Admin:
         }
         if not wanted:
             return {}
-        # Kafka's own tools ask with records of transactions that are still open, and so does Spark
-        # unless the stream's option says otherwise.
+        # Kafka's own tools count records of open transactions, and so does Spark unless the
+        # stream's option says otherwise.
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         try:
             asked = self.client.list_offsets(
@@ -160,7 +162,7 @@ class Admin:
             raise self.silent(error) from None
 
     def retention(self, topics: Iterable[str]) -> dict[str, TopicRetention | str]:
-        """By topic; words where the cluster does not tell it."""
+        """Return the retention by topic; a text with the reason if the cluster does not say it."""
         from confluent_kafka.admin import ConfigResource, ResourceType
 
         wanted = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
@@ -179,9 +181,9 @@ class Admin:
         return found
 
     def first_records(self, ranges: Mapping[Place, tuple[int, int]]) -> dict[Place, FirstRecords]:
-        """A few records from the start of each range (first offset, end).
+        """Return a few records from the start of each range (first offset, end).
 
-        Places that did not answer in time are left out.
+        Partitions that did not answer in time are left out.
         """
         from confluent_kafka import Consumer, KafkaException, TopicPartition
 
@@ -195,7 +197,7 @@ class Admin:
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
             "isolation.level": "read_uncommitted",
-            # A few records of each partition are wanted, and no more are to be sent for them.
+            # A few records of each partition are enough, so the broker should send no more.
             "fetch.message.max.bytes": _FETCHED_BYTES,
             "queued.min.messages": 1,
             "queued.max.messages.kbytes": 1024,
@@ -224,25 +226,25 @@ class Admin:
         if isinstance(error, FloodmarkError):
             return error
         if isinstance(error, TimeoutError) or code_of(error) in ("_TIMED_OUT", "_TRANSPORT", ""):
-            self.client.poll(0)  # the client's own complaints come with it
+            self.client.poll(0)  # this fetches the client's own complaints
             return CannotRead(
                 f"Kafka at {self.bootstrap} does not answer within {self._timeout:g} s",
                 self._complaints[0] if self._complaints else "",
-                do="Check the address, the network and --kafka-config; --timeout SECONDS waits "
+                do="Check the address, the network and --kafka-config. --timeout SECONDS waits "
                 "longer.",
             )
         return CannotRead(
             f"Kafka at {self.bootstrap} refuses: {_words(error)} ({code_of(error)})",
-            do="Check who --kafka-config logs in as, and what that user may do.",
+            do="Check which user --kafka-config logs in, and what that user may do.",
         )
 
     def _complained(self, error: Any) -> None:
-        """Why a connection failed, as the client puts it; the first one is the cause."""
+        """Keep the client's text about a failed connection; the first one is the cause."""
         if error.name() in _TELLING:
             self._complaints.append(str(error.str()))
 
     def settled(self, ask: Callable[[], _Answer]) -> _Answer:
-        """Asks again while the cluster is still finding out who has to answer."""
+        """Ask again while the cluster is still finding out who has to answer."""
         while True:
             try:
                 return ask()
@@ -253,7 +255,7 @@ class Admin:
 
 
 class _Sample:
-    """The first records of one range, as they come."""
+    """The first records of one range, collected as they arrive."""
 
     def __init__(self, start: int, end: int, most: int) -> None:
         self._start, self._end, self._most = start, end, most
@@ -263,11 +265,11 @@ class _Sample:
         self.answered = False
 
     def add(self, message: Any) -> bool:
-        """Whether that is enough."""
+        """Add a record; return whether that is enough."""
         is_first = not self.answered
         self.answered = True
         if message.error() is not None:
-            self._next = self._end  # the partition's end: what lay between was compacted away
+            self._next = self._end  # the partition's end: compaction removed what lay between
             return True
         if is_first:
             kind, at_ms = message.timestamp()
@@ -311,7 +313,7 @@ def _number(text: str | None) -> int | None:
 
 
 def code_of(error: Exception) -> str:
-    """The name of Kafka's own error, or nothing."""
+    """Return the name of Kafka's own error, or an empty text."""
     inner = error.args[0] if error.args else None
     name = getattr(inner, "name", None)
     return str(name()) if callable(name) else ""

@@ -1,8 +1,7 @@
 """Finds a stream's place in another Kafka cluster by the times of its records.
 
-The first record that is not read yet has a time, and the old cluster knows it: in a cluster that
-has the same records in the same order, nothing that is not read lies before the first record of
-that time.
+The old cluster knows the time of the first unread record. If the other cluster has the same records
+in the same order, no unread record lies before its first record of that time.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from floodmark.errors import WrongUse
 def unread_since(
     old: Cluster, topic: str, partitions: Mapping[int, int]
 ) -> tuple[dict[int, int | None], list[str]]:
-    """The time of the first record that is not read, by partition; None: it never had one."""
+    """Return the time of the first unread record by partition; None if there never was a record."""
     bounds = old.bounds(topic)
     times: dict[int, int | None] = {}
     doubts = []
@@ -29,14 +28,14 @@ def unread_since(
             times[partition] = None
             continue
         if at < there.earliest:
-            doubts.append(f"{name} has nothing before offset {there.earliest} any more")
+            doubts.append(f"{name} no longer has records before offset {there.earliest}")
         read_to_end = at == there.end
         if read_to_end and there.end == there.earliest:
             if at > 0:
                 doubts.append(f"{name} is empty, so the time of its last record is not known")
             times[partition] = None
             continue
-        # All is read: the last record's time, for the ones to come are after it.
+        # Everything is read: later records come after the time of the last one.
         offset = at - 1 if read_to_end else max(at, there.earliest)
         times[partition] = old.record_time(topic, partition, offset)
         if times[partition] is None:
@@ -47,16 +46,16 @@ def unread_since(
 def positions_at(
     new: Cluster, topic: str, times: Mapping[int, int | None]
 ) -> tuple[dict[int, int], list[str]]:
-    """The place of each partition at its time, and what may be left out, in words."""
+    """Return each partition's place at its time, and in words what may be left out."""
     bounds = require_topic(new, topic)
     doubts = []
     if bounds.keys() != times.keys():
-        # Spread otherwise, a record may lie in any partition: from the earliest time on.
+        # With another number of partitions a record may be in any: begin at the earliest time.
         known = [at for at in times.values() if at is not None]
         times = dict.fromkeys(bounds, min(known, default=None))
         doubts.append(
-            f"{topic} has {len(bounds)} partitions at {new.bootstrap} and another number before: "
-            "records that are older than those before them may be left out"
+            f"{topic} has {len(bounds)} partitions at {new.bootstrap}, and had another number "
+            "before: records that are older than the records before them may be left out"
         )
     asked = {partition: at for partition, at in times.items() if at is not None}
     found = new.at_times(topic, asked, bounds)
@@ -69,6 +68,6 @@ def require_topic(new: Cluster, topic: str) -> Mapping[int, Bounds]:
     if not bounds:
         raise WrongUse(
             f"--by-time: Kafka at {new.bootstrap} has no topic {topic}",
-            do="Say what it is called there: --map-topic OLD=NEW.",
+            do="Give the topic's name there: --map-topic OLD=NEW.",
         )
     return bounds

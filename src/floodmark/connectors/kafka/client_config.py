@@ -1,6 +1,6 @@
-"""Settings of Kafka's client from a file, as Kafka's own tools take it with --command-config. Pure.
+"""Reads settings of Kafka's client from a file, as Kafka's tools do with --command-config. Pure.
 
-The client is librdkafka. Where its names differ from Java's, the usual ones are translated.
+The client is librdkafka. The usual Java names that differ from its own are translated.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _OURS = ("bootstrap.servers", "group.id", "enable.auto.commit", "log_level", "de
 
 
 def parse_client_config(text: str, origin: str) -> dict[str, str]:
-    """`key=value` lines; blank ones and those that begin with # or ! are left out."""
+    """Parse `key=value` lines, without blank ones and those that begin with # or !."""
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         bare = line.strip()

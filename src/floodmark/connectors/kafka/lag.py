@@ -1,4 +1,4 @@
-"""How far a stream is behind its Kafka topics: by offsets, by the times of records."""
+"""Counts how far a stream is behind its Kafka topics: by offsets and by times of records."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from floodmark.checkpoint.live_answers import Bounds
 from floodmark.checkpoint.relative_path import shown
 from floodmark.connectors.behind import Behind, PartLag, SourceLag, longest, soonest, total
 from floodmark.connectors.kafka.admin import Admin, FirstRecords, Place, TopicRetention
-from floodmark.connectors.kafka.live import SERVERS
-from floodmark.connectors.kafka.offset import parse_kafka_offset
+from floodmark.connectors.kafka.offset import SERVERS, parse_kafka_offset
 from floodmark.connectors.kafka.reach import KafkaTrouble, shortfalls
 from floodmark.connectors.kafka.subscription import reads_committed, subscribed_topics
 from floodmark.connectors.lag import LagQuestion
@@ -18,15 +17,15 @@ from floodmark.errors import CannotRead, FloodmarkError
 
 _TIMES_ASKED = 1000
 _OPEN_SHOWN = 3
-_NO_BYTES = "How many bytes are behind is not known: Kafka tells it only by its records."
-_BYTES = "Bytes are those of keys, values and headers, before compression"
+_NO_BYTES = "The number of unread bytes is not known: only the records themselves show it."
+_BYTES = "Bytes count keys, values and headers, before compression"
 
 
 def lag(question: LagQuestion) -> SourceLag:
     source, options = question.source.position, question.source.options
     known = {} if source.offset is None else parse_kafka_offset(source.offset)
     topics = tuple(sorted({*known, *subscribed_topics(options)}))
-    servers, config = whom_to_ask(question)
+    servers, config = brokers_to_ask(question)
     admin = Admin(servers, config, question.timeout)
     bounds = admin.bounds(topics)
     committed = reads_committed(options)
@@ -38,7 +37,7 @@ def lag(question: LagQuestion) -> SourceLag:
             for topic, there in sorted(bounds.items())
             for number, found in there.items()
         )
-        unknown = "No batch is finished, and nothing tells where the stream begins."
+        unknown = "No batch is finished, so the start of the stream is not known."
         return SourceLag(
             source.id, source.kind, Behind(), ends, place=servers, notes=(*notes, unknown)
         )
@@ -73,9 +72,11 @@ def lag(question: LagQuestion) -> SourceLag:
     )
 
 
-def whom_to_ask(question: LagQuestion) -> tuple[str, Mapping[str, str]]:
-    """The brokers, and what logs in there. A stranger may have written the notes, so only what the
-    user names gets credentials, and only with the user's word is a noted broker asked at all.
+def brokers_to_ask(question: LagQuestion) -> tuple[str, Mapping[str, str]]:
+    """Return the brokers, and the settings that log in there.
+
+    A stranger may have written the notes. So only brokers that the user names get credentials, and
+    a noted broker is asked only if the user allows it.
     """
     places, noted = question.places, question.source.options.get(SERVERS)
     if places.bootstrap_servers:
@@ -85,11 +86,11 @@ def whom_to_ask(question: LagQuestion) -> tuple[str, Mapping[str, str]]:
     if noted:
         raise CannotRead(
             "Kafka was not asked: only a note in the checkpoint names its brokers.",
-            do=f"Name them: --kafka {shlex.quote(shown(noted))}. Or have asked whatever the notes "
-            "name: --sources.",
+            do=f"Give them: --kafka {shlex.quote(shown(noted))}. Or allow floodmark to ask every "
+            "source that the notes name: --sources.",
         )
     raise CannotRead(
-        "Kafka was not asked: nothing says where its brokers are.", do="--kafka HOST:PORT names it."
+        "Kafka was not asked: its brokers are not known.", do="Give them: --kafka HOST:PORT."
     )
 
 
@@ -98,7 +99,7 @@ def _positions(
     bounds: Mapping[str, Mapping[int, Bounds]],
     assigned: bool,
 ) -> dict[Place, int]:
-    """What is read next of each partition; Spark reads a new one from its start."""
+    """Return what is read next of each partition; Spark reads a new one from its start."""
     places = {(topic, number): at for topic, there in known.items() for number, at in there.items()}
     if assigned:
         return places
@@ -116,14 +117,14 @@ def _first_records(
     bounds: Mapping[str, Mapping[int, Bounds]],
     committed: bool,
 ) -> tuple[dict[Place, FirstRecords], list[str]]:
-    """The first records that are not read, of partitions that have one."""
+    """Return the first unread records of each partition that has some."""
     wanted = {}
     for place, at in places.items():
         found = bounds.get(place[0], {}).get(place[1])
         if found is not None and at < (end := found.readable(committed)):
             wanted[place] = (max(at, found.earliest), end)
     if len(wanted) > _TIMES_ASKED:
-        return {}, [f"Records are read of at most {_TIMES_ASKED:,} partitions that are behind."]
+        return {}, [f"Records were not read: more than {_TIMES_ASKED:,} partitions are behind."]
     try:
         firsts = admin.first_records(wanted)
     except FloodmarkError as error:
@@ -146,7 +147,7 @@ def _part(
     name = f"{place[0]}/{place[1]}"
     if bounds is None or at > bounds.end:
         return PartLag(name, at, bounds and bounds.end, bounds and bounds.earliest)
-    # A stream that has read records of open transactions, and may no more, waits for them.
+    # A stream may have read into an open transaction with an earlier option: then it waits.
     end = max(at, bounds.readable(committed))
     records, first = end - at, firsts.get(place)
     written = first.time_ms if first else None
@@ -155,7 +156,7 @@ def _part(
     rule = rules.get(place[0])
     left = None
     if isinstance(rule, TopicRetention) and rule.ms is not None and age is not None:
-        # Whole segments go, once their newest record is too old: never before this one is.
+        # Kafka removes whole segments when their newest record is too old, so not before this one.
         left = max(0, rule.ms - age)
     lost = max(0, bounds.earliest - at)
     size = _bytes(end - max(at, bounds.earliest), first)
@@ -164,7 +165,7 @@ def _part(
 
 
 def _bytes(offsets: int, first: FirstRecords | None) -> int | None:
-    """As many bytes an offset as the first records have."""
+    """Estimate the bytes of the unread offsets by the size of the first records."""
     if not offsets:
         return 0
     if first is None or not first.offsets:
@@ -173,7 +174,7 @@ def _bytes(offsets: int, first: FirstRecords | None) -> int | None:
 
 
 def _is_estimate(parts: tuple[PartLag, ...], firsts: Mapping[Place, FirstRecords]) -> bool:
-    """False where every record that is not read was looked at."""
+    """Whether some unread records were not looked at."""
     unread = sum((part.records or 0) - (part.lost or 0) for part in parts)
     return unread > sum(first.offsets for first in firsts.values())
 
@@ -185,7 +186,9 @@ def _of_bytes(size: int | None, estimated: bool, firsts: Mapping[Place, FirstRec
         return f"{_BYTES}."
     records = sum(first.records for first in firsts.values())
     many = "the first record" if records == 1 else f"the first {records:,} records"
-    return f"{_BYTES}, estimated by {many} that are not read."
+    return (
+        f"{_BYTES}; they are estimated from {many} that {'is' if records == 1 else 'are'} unread."
+    )
 
 
 def _of_topics(
@@ -194,14 +197,16 @@ def _of_topics(
     bounds: Mapping[str, Mapping[int, Bounds]],
     options: Mapping[str, str],
 ) -> list[str]:
-    notes = [f"Topic {shown(topic)} is not there." for topic in topics if topic not in bounds]
+    notes = [f"Topic {shown(topic)} does not exist." for topic in topics if topic not in bounds]
     for topic, there in sorted(bounds.items()):
         gone = [number for number in known.get(topic, {}) if number not in there]
         notes += [f"{topic} partition {number} is gone." for number in gone]
         new = len(there.keys() - known.get(topic, {}).keys())
         if new and known and "assign" not in options:
             many = "1 partition" if new == 1 else f"{new:,} partitions"
-            notes.append(f"{topic} has {many} that the stream has not read yet: from their start.")
+            notes.append(
+                f"{topic} has {many} that the stream has not read yet, counted from the start."
+            )
     notes += [
         f"{one.words}." for one in shortfalls(known, bounds) if one.trouble is KafkaTrouble.AHEAD
     ]
@@ -211,7 +216,7 @@ def _of_topics(
 
 
 def _of_transactions(bounds: Mapping[str, Mapping[int, Bounds]], committed: bool) -> Iterator[str]:
-    """Which end is compared, where a partition has two."""
+    """Yield which end is compared, if a partition has two."""
     opened = [
         f"{topic} partition {number} from offset {found.stable}"
         for topic, there in sorted(bounds.items())
@@ -222,14 +227,14 @@ def _of_transactions(bounds: Mapping[str, Mapping[int, Bounds]], committed: bool
     more = f" and {len(opened) - _OPEN_SHOWN:,} more" if len(opened) > _OPEN_SHOWN else ""
     if opened and committed:
         yield (
-            f"Transactions are open in {shown}{more}: lag is counted to there, because the stream "
-            "reads committed records alone (kafka.isolation.level)."
+            f"Transactions are open in {shown}{more}. Lag is counted up to them, because the "
+            "stream reads only committed records (kafka.isolation.level)."
         )
     elif opened:
         yield (
-            f"Transactions are open in {shown}{more}: lag is counted to the ends of the "
-            "partitions, with their records. A stream with kafka.isolation.level=read_committed "
-            "stops before them."
+            f"Transactions are open in {shown}{more}. Lag is counted to the ends of the "
+            "partitions, with the records of these transactions. A stream with "
+            "kafka.isolation.level=read_committed stops before them."
         )
 
 
@@ -240,10 +245,12 @@ def _of_retention(rules: Mapping[str, TopicRetention | str]) -> list[str]:
             notes.append(f"The retention of {topic} is not known: {rule}.")
             continue
         if rule.compacted:
-            notes.append(f"{topic} is compacted: lag counts offsets, and records may be fewer.")
+            notes.append(
+                f"{topic} is compacted: lag counts offsets, and there may be fewer records."
+            )
         if rule.limits_bytes:
             notes.append(
-                f"{topic} also removes records by size (retention.bytes): when is not known."
+                f"{topic} also removes records by size (retention.bytes): the time is not known."
             )
         elif rule.ms is None:
             notes.append(f"{topic} removes no records by age.")

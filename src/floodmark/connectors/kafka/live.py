@@ -1,4 +1,4 @@
-"""Asks a Kafka cluster: what it still has of a topic, and where a topic stood at a time."""
+"""Asks a Kafka cluster what it still has of a topic, and where a topic stood at a time."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from typing import Any
 from floodmark.checkpoint.live_answers import Bounds, LiveAnswers
 from floodmark.checkpoint.relative_path import shown
 from floodmark.checkpoint.text import moment
-from floodmark.connectors.kafka.offset import parse_kafka_offset
+from floodmark.connectors.kafka.offset import SERVERS, parse_kafka_offset
 from floodmark.connectors.kafka.subscription import subscribed_topics
 from floodmark.connectors.live import IN_THE_LOG, PlaceAtTime, Question, TimeQuestion
 from floodmark.connectors.source import render_json
 from floodmark.errors import BatchPurged, CannotRead, MalformedFile, WrongUse
 
-SERVERS = "kafka.bootstrap.servers"
 _PATIENCE_SECONDS = 15.0
 
 
 def ask(question: Question) -> LiveAnswers:
-    """The bounds of the topics that the source reads, of those that are there."""
+    """Return the bounds of the existing topics that the source reads."""
     source = question.source
     offset = source.position.offset
     known = () if offset is None else parse_kafka_offset(offset)
@@ -33,7 +32,7 @@ def cluster_bounds(
 ) -> Mapping[str, Mapping[int, Bounds]]:
     servers = options.get(SERVERS)
     if not servers:
-        raise MalformedFile("nothing says where its brokers are (--bootstrap-servers HOST:PORT)")
+        raise MalformedFile("its brokers are not known (--bootstrap-servers HOST:PORT)")
     cluster = Cluster(servers)
     try:
         found = {topic: cluster.bounds(topic) for topic in topics}
@@ -64,7 +63,7 @@ class Cluster:
                 "group.id": "floodmark",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
-                # Else an open transaction passes for the end of a partition, which it is not.
+                # Otherwise an open transaction would look like the end of a partition.
                 "isolation.level": "read_uncommitted",
                 "log_level": 0,
                 **(options or {}),
@@ -72,7 +71,7 @@ class Cluster:
         )
 
     def bounds(self, topic: str) -> dict[int, Bounds]:
-        """By partition; empty where the cluster has no such topic."""
+        """Return the bounds by partition; empty if the cluster has no such topic."""
         from confluent_kafka import KafkaException, TopicPartition
 
         try:
@@ -91,14 +90,14 @@ class Cluster:
             raise self._silent(error) from None
 
     def at_time(self, topic: str, time_ms: int) -> dict[int, int]:
-        """The first offset of each partition whose record is not older than the time."""
+        """Return the first offset of each partition whose record is not older than the time."""
         bounds = self.bounds(topic)
         return self.at_times(topic, dict.fromkeys(bounds, time_ms), bounds)
 
     def at_times(
         self, topic: str, times_ms: Mapping[int, int], bounds: Mapping[int, Bounds]
     ) -> dict[int, int]:
-        """The same, with a time of its own for each partition."""
+        """Return the same, with a separate time for each partition."""
         from confluent_kafka import KafkaException, TopicPartition
 
         if not times_ms:
@@ -108,14 +107,14 @@ class Cluster:
             answers = self._client.offsets_for_times(asked, timeout=_PATIENCE_SECONDS)
         except KafkaException as error:
             raise self._silent(error) from None
-        # A negative offset says that every record is older.
+        # A negative offset means that every record is older.
         return {
             one.partition: one.offset if one.offset >= 0 else bounds[one.partition].end
             for one in answers
         }
 
     def record_time(self, topic: str, partition: int, offset: int) -> int | None:
-        """The time of the first record from this offset on; None: there is none."""
+        """Return the time of the first record from this offset on; None if there is none."""
         from confluent_kafka import KafkaException, TopicPartition
 
         try:
@@ -133,7 +132,7 @@ class Cluster:
         return CannotRead(
             f"Kafka at {self.bootstrap} does not answer",
             str(error),
-            "Check the address, or leave --kafka out: then nothing is asked.",
+            "Check the address. Or leave --kafka out; then floodmark does not ask Kafka.",
         )
 
     def close(self) -> None:
@@ -141,19 +140,19 @@ class Cluster:
 
 
 def place_at(question: TimeQuestion) -> PlaceAtTime:
-    """Where the source stood at a time, by the cluster's index of its records by time.
+    """Return where the source stood at a time, by the cluster's index of its records by time.
 
-    Only a broker that the user names is asked: anybody may have written a note.
+    Only brokers that the user names are asked: anybody may have written a note.
     """
     source, time_ms = question.source.position, question.time_ms
     bootstrap, noted = question.places.bootstrap_servers, question.source.options.get(SERVERS)
     if bootstrap is None:
         raise BatchPurged(
             f"no batch of {moment(time_ms)} is logged any more, and Kafka was not asked",
-            "Nothing says where it is: this stream was not started by `floodmark run`."
+            "Its brokers are not known: this stream was not started by `floodmark run`."
             if noted is None
-            else "Only a note in the checkpoint says where it is, and anybody may have written it.",
-            "Have it asked for that time: --kafka "
+            else "Only a note in the checkpoint names its brokers; anybody may have written it.",
+            "Give the brokers, so that floodmark can ask for that time: --kafka "
             f"{'HOST:PORT' if noted is None else shlex.quote(shown(noted))}. {IN_THE_LOG}",
         )
     now = parse_kafka_offset(source.offset)
@@ -168,7 +167,7 @@ def place_at(question: TimeQuestion) -> PlaceAtTime:
             for partition, at in sorted(partitions.items()):
                 if partition not in then:
                     lost.append(f"{topic} partition {partition} is gone")
-                # Records carry the time of whoever made them: never ahead of what was read.
+                # Producers choose the times of records: never go beyond what was read.
                 found = min(at, then.get(partition, at))
                 place[topic][str(partition)] = found
                 if 0 < oldest.get(partition, 0) == found:

@@ -1,7 +1,7 @@
-"""Kafka's offsets: topic → partition → the next offset to read. Pure.
+"""Reads Kafka's offsets: topic → partition → the next offset to read. Pure.
 
-`{"orders":{"0":23,"1":41}}` (KafkaSourceOffset, JsonUtils.partitionOffsets), which is what the
-option startingOffsets takes as well.
+`{"orders":{"0":23,"1":41}}` (KafkaSourceOffset, JsonUtils.partitionOffsets). The option
+startingOffsets takes the same form.
 """
 
 from __future__ import annotations
@@ -28,16 +28,20 @@ from floodmark.connectors.source import (
 )
 from floodmark.errors import MalformedFile
 
-# A partition is a Java int, an offset a long; anything else is some other source's.
+# A partition is a Java int and an offset a long; other numbers belong to another source.
 _PARTITION = re.compile("0|[1-9][0-9]{0,9}")
 _LAST_PARTITION = 2**31 - 1
 _PARTITIONS_SHOWN = 6
 _PARTITIONS_REACHED = 4
 _NEGATIVE = (
-    "It has a negative number, which is no place in a log: in startingOffsets, -1 is the end of "
-    "the partition and -2 its beginning."
+    "The offset has a negative number, which is no place in a log: in startingOffsets, -1 is the "
+    "end of the partition and -2 its beginning."
 )
 _NOT_HELD = "-1 and -2 are values of startingOffsets; a checkpoint holds real offsets."
+
+
+SERVERS = "kafka.bootstrap.servers"
+"""The option that names the brokers."""
 
 
 class Kafka(SourceKind):
@@ -45,7 +49,8 @@ class Kafka(SourceKind):
     looks_like = ("eventhubs",)
     formats = frozenset({"eventhubs"})  # their offsets look the same
     doubt = (
-        "Event Hubs' offsets look the same; if this is one, name it: --source-kind {}=eventhubs."
+        "Event Hubs' offsets look the same. If the source is Event Hubs, give --source-kind "
+        "{}=eventhubs."
     )
     named_parts = ("topic", "partition")
     has_topics = True
@@ -106,7 +111,7 @@ class Kafka(SourceKind):
 
     def reads_another(self, was: Any, now: Any) -> str | None:
         if was and not was.keys() & now.keys():
-            return f"reads {', '.join(now)}; before, it was {', '.join(was)}"
+            return f"reads {', '.join(now)}, and read {', '.join(was)} before"
         return None
 
     def compare(self, was: SourceOffset, text: str, now: Any) -> Move:
@@ -128,7 +133,7 @@ class Kafka(SourceKind):
             return None
         starts, ends = parse_kafka_offset(start), parse_kafka_offset(end)
         places = [(topic, partition) for topic, at in ends.items() for partition in at]
-        # A partition that is new since then was read from its beginning: only the broker knows it.
+        # A new partition was read from its beginning, which only the broker knows.
         if any(partition not in starts.get(topic, {}) for topic, partition in places):
             return None
         return sum(ends[topic][partition] - starts[topic][partition] for topic, partition in places)
@@ -168,21 +173,21 @@ class Kafka(SourceKind):
 
 
 def is_kafka_form(value: Any) -> bool:
-    """Topic → partition → number, as startingOffsets takes it too, with -1 and -2 in it."""
+    """Whether the value is topic → partition → number. startingOffsets adds -1 and -2."""
     return (
         isinstance(value, dict) and bool(value) and all(map(_is_partition_offsets, value.values()))
     )
 
 
 def has_negative(offset: Mapping[str, Mapping[str, int]]) -> bool:
-    """Kafka's log never has a negative offset; Event Hubs' -1 is its beginning."""
+    """Whether a number is negative. Kafka's log has none; Event Hubs' -1 is its beginning."""
     return any(at < 0 for partitions in offset.values() for at in partitions.values())
 
 
 def place_below(
     first: int, offset: Mapping[str, Mapping[str, int]], why: str
 ) -> tuple[str, str] | None:
-    """The first partition whose number is below `first`."""
+    """Return the first partition whose number is below `first`, and the reason."""
     for topic, partitions in offset.items():
         for partition, at in partitions.items():
             if at < first:
@@ -207,7 +212,7 @@ def _are_partitions(keys: tuple[str, ...]) -> bool:
 
 
 def parse_kafka_offset(offset: Any) -> dict[str, dict[int, int]]:
-    """topic → partition → the next offset to read."""
+    """Return topic → partition → the next offset to read."""
     if not isinstance(offset, dict) or not all(map(_is_partition_offsets, offset.values())):
         raise MalformedFile(f"not a Kafka offset: {shorten(repr(offset))}")
     return {
@@ -218,10 +223,10 @@ def parse_kafka_offset(offset: Any) -> dict[str, dict[int, int]]:
 
 @dataclass(frozen=True)
 class KafkaInitialOffset:
-    """`sources/<id>/0`: where batch 0 began. Traces once."""
+    """The file `sources/<id>/0`: where batch 0 began. Spark writes it once."""
 
     lead: bytes
-    """One byte: NUL since 2.1.1, the JSON's length in 2.1.0; every reader skips it."""
+    """One byte: NUL since 2.1.1, the JSON's length in 2.1.0. Every reader skips it."""
     version_line: str | None
     offset: dict[str, dict[int, int]]
     text: str

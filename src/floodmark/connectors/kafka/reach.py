@@ -1,4 +1,4 @@
-"""Which offsets of a stream a Kafka cluster does not have: the one answer for all verbs. Pure."""
+"""Decides which offsets of a stream a Kafka cluster lacks: one answer for all verbs. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class KafkaTrouble(str, Enum):
     GONE = "gone"
     """Retention removed records that the stream has not read."""
     AHEAD = "ahead"
-    """The cluster ends before the offset: the topic was recreated, or it is another cluster."""
+    """The partition ends before the offset: the topic was recreated, or it is another cluster."""
 
 
 @dataclass(frozen=True)
@@ -32,20 +32,21 @@ class KafkaShortfall:
 
     @property
     def records(self) -> int:
-        """How many records are out of reach, as far as this can be counted."""
+        """The number of records that are out of reach, as far as they can be counted."""
         return self.earliest - self.offset if self.trouble is KafkaTrouble.GONE else 0
 
     @property
     def words(self) -> str:
         where = f"{self.topic} partition {self.partition}"
         if self.trouble is KafkaTrouble.NO_TOPIC:
-            return f"topic {self.topic} is not there"
+            return f"topic {self.topic} does not exist"
         if self.trouble is KafkaTrouble.NO_PARTITION:
             return f"{where} is gone"
         if self.trouble is KafkaTrouble.GONE:
             many = f"{self.records:,} records" if self.records != 1 else "1 record"
+            are = "are" if self.records != 1 else "is"
             return (
-                f"{where}: {many} from offset {self.offset} on are out of reach; the oldest is "
+                f"{where}: {many} from offset {self.offset} on {are} gone; the oldest offset is "
                 f"{self.earliest}"
             )
         return (
@@ -57,7 +58,7 @@ class KafkaShortfall:
 def shortfalls(
     needed: Topics, bounds: Mapping[str, Mapping[int, Bounds]]
 ) -> Iterator[KafkaShortfall]:
-    """What the cluster cannot give of the records from these offsets on."""
+    """Yield what the cluster lacks of the records from these offsets on."""
     for topic, partitions in needed.items():
         there = bounds.get(topic, {})
         if not there:
@@ -78,7 +79,7 @@ def shortfalls(
 def added_partitions(
     needed: Topics, bounds: Mapping[str, Mapping[int, Bounds]]
 ) -> dict[str, tuple[int, ...]]:
-    """Partitions that the topics have gained: Spark reads them from their start."""
+    """Return the partitions that the topics have gained: Spark reads them from their start."""
     gained = {
         topic: tuple(sorted(set(bounds.get(topic, {})) - set(partitions)))
         for topic, partitions in needed.items()

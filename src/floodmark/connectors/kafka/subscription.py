@@ -1,4 +1,4 @@
-"""What a Kafka source's options say it reads: which topics, and which records of them. Pure."""
+"""Reads from a Kafka source's options which topics, and which of their records, it reads. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ _ISOLATION, _COMMITTED = "kafka.isolation.level", "read_committed"
 
 
 def reads_committed(options: Mapping[str, str]) -> bool:
-    """Records of open transactions are not for it. Keys in lower case."""
+    """Whether the source skips records of open transactions. Keys are in lower case."""
     return options.get(_ISOLATION) == _COMMITTED
 
 
 def subscribed_topics(options: Mapping[str, str]) -> tuple[str, ...]:
-    """The topics of `subscribe` or `assign`; `subscribePattern` names none. Keys in lower case."""
+    """Return the topics of `subscribe` or `assign`; `subscribePattern` names none.
+
+    Keys are in lower case.
+    """
     if "subscribe" in options:
         names = (topic.strip() for topic in options["subscribe"].split(","))
         return tuple(name for name in names if name)

@@ -1,9 +1,9 @@
 """Writes a stream's committed offsets into a Kafka consumer group, so that lag tools see them.
 
-Spark keeps its offsets in the checkpoint alone. A group is only a copy for others to look at: the
-stream never reads it. So nothing may be harmed by it: a group with members is refused, and so is
-one whose offsets somebody else has committed, which a consumer may come back to. What is ours is
-told by the metadata that Kafka keeps beside an offset.
+Spark keeps its offsets only in the checkpoint. The group is a copy for other tools: the stream
+never reads it. It must harm nobody, so a group with members is refused, and a group with offsets
+that somebody else committed, because a consumer may come back to them. Kafka keeps metadata beside
+an offset; it shows which offsets are ours.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class HeldOffset(NamedTuple):
 
 
 class Groups(Protocol):
-    """A cluster's consumer groups: of confluent-kafka's client, or of Spark's own."""
+    """A cluster's consumer groups, through confluent-kafka's client or Spark's own."""
 
     @property
     def bootstrap(self) -> str: ...
 
     def members(self, group: str) -> list[str]:
-        """Who reads as this group now; none where there is no such group."""
+        """Return who reads as this group now; an empty list if there is no such group."""
 
     def held(self, group: str) -> Mapping[Place, HeldOffset]:
-        """What the group has committed."""
+        """Return what the group has committed."""
 
     def commit(self, group: str, offsets: Mapping[Place, HeldOffset]) -> None: ...
 
@@ -47,14 +47,14 @@ class Groups(Protocol):
 def check_name(group: str) -> str:
     if not group or len(group) > _LONGEST_NAME or not group.isprintable():
         raise WrongUse(
-            "--commit-to-group: this is not a group's name",
+            "--commit-to-group: this is not a valid name of a group",
             f"A name has 1 to {_LONGEST_NAME} printable characters.",
         )
     return group
 
 
 def group_offsets(positions: Iterable[SourceOffset]) -> dict[Place, int]:
-    """Of every Kafka source of a stream."""
+    """Return the offsets of every Kafka source of a stream."""
     return furthest_behind(
         source.offset
         for source in positions
@@ -63,7 +63,7 @@ def group_offsets(positions: Iterable[SourceOffset]) -> dict[Place, int]:
 
 
 def furthest_behind(offsets: Iterable[Any]) -> dict[Place, int]:
-    """Of a partition that two sources read, the one that is further behind."""
+    """Merge offsets; of a partition that two sources read, keep the smaller offset."""
     found: dict[Place, int] = {}
     for offset in offsets:
         for topic, partitions in parse_kafka_offset(offset).items():
@@ -76,7 +76,7 @@ def furthest_behind(offsets: Iterable[Any]) -> dict[Place, int]:
 def commit_to_group(
     groups: Groups, group: str, offsets: Mapping[Place, int], query_id: str | None, now_ms: int
 ) -> GroupCommit:
-    """Refuses a group that has members or another's offsets; then commits all at once."""
+    """Refuse a group with members or with offsets of others; otherwise commit all at once."""
     check_name(group)
     if not offsets:
         raise NoAnswer(
@@ -86,9 +86,9 @@ def commit_to_group(
     strange = next((place for place, at in offsets.items() if not can_be(place, at)), None)
     if strange is not None:
         raise MalformedFile(
-            f"--commit-to-group {group}: no Kafka has {shown(strange[0])} partition {strange[1]} "
-            "with such an offset",
-            "The checkpoint's offsets are damaged, or those of another kind of source.",
+            f"--commit-to-group {group}: {shown(strange[0])} partition {strange[1]} has an offset "
+            "that Kafka cannot have",
+            "The checkpoint's offsets are damaged, or belong to another kind of source.",
         )
     refuse_others(groups, group, offsets, query_id)
     mark = f"{_MARK} {query_id or ''}".rstrip()
@@ -112,16 +112,16 @@ def refuse_others(
         topic, number = strange[0]
         whose = held[strange[0]].metadata
         other = (
-            f"It belongs to another stream ({whose.removeprefix(_MARK).strip()})."
+            f"The offset belongs to another stream ({whose.removeprefix(_MARK).strip()})."
             if whose.startswith(_MARK)
-            else "An application may come back to it, and would skip records or read them twice."
+            else "An application may still use it, and would skip records or read them twice."
         )
         raise Refused(
             f"group {group} at {groups.bootstrap} has an offset of {topic} partition {number} that "
             "was not committed for this stream",
             other,
-            "Give another name. Or, if nobody needs it: kafka-consumer-groups --delete --group "
-            f"{group} --bootstrap-server {groups.bootstrap}",
+            "Give another name. Or delete the group, if nobody needs it: kafka-consumer-groups "
+            f"--delete --group {group} --bootstrap-server {groups.bootstrap}",
         )
 
 
@@ -130,14 +130,14 @@ def has_members(group: str, bootstrap: str, members: list[str]) -> Refused:
     who = f": {', '.join(members[:3])}" if members else ""
     return Refused(
         f"group {group} at {bootstrap} has {many}{who}",
-        "Its consumers commit their own offsets: overwriting them would make records be skipped or "
-        "read twice.",
+        "The group's consumers commit their own offsets. If floodmark overwrites them, the "
+        "consumers skip records or read them twice.",
         "Give a name that no consumer uses.",
     )
 
 
 class AdminGroups:
-    """By confluent-kafka."""
+    """Consumer groups through confluent-kafka."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
